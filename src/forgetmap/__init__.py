@@ -1,0 +1,74 @@
+"""forgetmap shows what a language model lost in post-training: which items, how many, and why.
+
+import forgetmap as fm
+
+comparison = fm.compare("runs/base", "runs/tuned")
+print(comparison.headline)
+comparison.flips("forgotten")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forgetmap.errors import ForgetmapError
+    from forgetmap.records.folder import write_run
+    from forgetmap.records.manifest import RunInfo
+    from forgetmap.records.outcome import Outcome
+    from forgetmap.records.run import Run
+    from forgetmap.simulator.answers import Habits
+    from forgetmap.simulator.simulate import SimulatedTask, Simulation, simulate
+    from forgetmap.sources.open import open_run
+    from forgetmap.transitions.chains import Chain
+    from forgetmap.transitions.compare import FanOut, compare
+    from forgetmap.transitions.comparison import Comparison
+
+__all__ = [
+    "Chain",
+    "Comparison",
+    "FanOut",
+    "ForgetmapError",
+    "Habits",
+    "Outcome",
+    "Run",
+    "RunInfo",
+    "SimulatedTask",
+    "Simulation",
+    "compare",
+    "open_run",
+    "simulate",
+    "write_run",
+]
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Chain": "transitions.chains",
+    "Comparison": "transitions.comparison",
+    "FanOut": "transitions.compare",
+    "ForgetmapError": "errors",
+    "Habits": "simulator.answers",
+    "Outcome": "records.outcome",
+    "Run": "records.run",
+    "RunInfo": "records.manifest",
+    "SimulatedTask": "simulator.simulate",
+    "Simulation": "simulator.simulate",
+    "compare": "transitions.compare",
+    "open_run": "sources.open",
+    "simulate": "simulator.simulate",
+    "write_run": "records.folder",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first used, so that `import forgetmap` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'forgetmap' has no attribute {name!r}")
+    value = getattr(import_module(f"forgetmap.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

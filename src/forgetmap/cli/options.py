@@ -1,0 +1,53 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+
+class MapType(click.ParamType[dict[str, str]]):
+    """`item=question_id,score=correct` as a mapping."""
+
+    name = "FIELD=COLUMN,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, str]:
+        """Read the mapping."""
+        if isinstance(value, dict):
+            return value
+        pairs = {}
+        for part in str(value).split(","):
+            field, equals, column = part.partition("=")
+            if not (field.strip() and equals and column.strip()):
+                self.fail(f"{part!r} is not FIELD=COLUMN, such as item=question_id", param, ctx)
+            pairs[field.strip()] = column.strip()
+        return pairs
+
+
+def table_options(command: Command) -> Command:
+    """How to read a table whose columns are named otherwise."""
+    options = [
+        click.option(
+            "--map",
+            "column_map",
+            type=MapType(),
+            default={},
+            help="Names of columns, such as item=question_id,score=correct.",
+        ),
+        click.option("--task", help="Name of the task, for a table without a task column."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace an earlier result of the same name."
+)

@@ -1,0 +1,99 @@
+"""`forgetmap simulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow.parquet as pq
+
+from forgetmap.cli.options import overwrite_option
+from forgetmap.records.folder import complete_folder, write_run
+from forgetmap.simulator.answers import Habits
+from forgetmap.simulator.simulate import SimulatedTask
+from forgetmap.simulator.simulate import simulate as simulate_runs
+
+EXAMPLES = """\b
+Examples:
+  forgetmap simulate --out demo
+  forgetmap simulate --out demo --lost 0.2 --k 2 --k 4 --k open --repeats 3 --mastery 0.9
+  forgetmap compare demo/before demo/after
+"""
+_SHARE = click.FloatRange(0, 1)
+
+
+def _option_counts(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> list[int | None]:
+    try:
+        return [None if value == "open" else int(value) for value in values]
+    except ValueError:
+        raise click.BadParameter("give whole numbers from 2 on, or 'open'") from None
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for both runs.")
+@click.option("--tasks", type=click.IntRange(1), default=9, show_default=True)
+@click.option("--items", type=click.IntRange(1), default=300, show_default=True, help="Per task.")
+@click.option(
+    "--k",
+    multiple=True,
+    default=("4", "10", "open"),
+    show_default=True,
+    callback=_option_counts,
+    help="Options per item, task after task; 'open' for open-ended.",
+)
+@click.option("--known", type=_SHARE, default=0.6, show_default=True, help="Share known before.")
+@click.option(
+    "--lost", type=_SHARE, default=0.15, show_default=True, help="Share of the known lost."
+)
+@click.option("--gained", type=_SHARE, default=0.2, show_default=True, help="Of the unknown.")
+@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--persistence", type=_SHARE, default=0.5, show_default=True, help="Of guesses.")
+@click.option("--mastery", type=_SHARE, default=1.0, show_default=True, help="Of known items.")
+@click.option("--spread", type=_SHARE, default=0.0, show_default=True, help="Of mastery.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@overwrite_option
+def simulate(out: Path, **options: Any) -> None:
+    """Write two simulated runs whose truth is known, to try forgetmap without a model."""
+    habits = Habits(
+        persistence=options["persistence"], mastery=options["mastery"], spread=options["spread"]
+    )
+    simulation = simulate_runs(
+        _tasks(**options),
+        seed=options["seed"],
+        repeats=options["repeats"],
+        habits=habits,
+        failures={"no_answer": 0.1, "truncated": 0.1, "refused": 0.03, "degenerate": 0.02},
+    )
+    with complete_folder(out, overwrite=options["overwrite"]) as partial:
+        write_run(simulation.before, partial / "before")
+        write_run(simulation.after, partial / "after")
+        pq.write_table(simulation.truth, partial / "truth.parquet")
+        (partial / "manifest.json").write_text('{"simulated": true}\n', encoding="utf-8")
+    click.echo(f"Simulated (not measured) runs in {out / 'before'} and {out / 'after'}")
+    click.echo(f"Compare them: forgetmap compare {out / 'before'} {out / 'after'}")
+
+
+CATEGORIES = ("knowledge", "reasoning", "language")
+
+
+def _tasks(**options: Any) -> list[SimulatedTask]:
+    """Tasks that lose more or less around the wanted share."""
+    kinds = options["k"]
+    tasks = []
+    for place in range(options["tasks"]):
+        weight = 2 * (place + 1) / (options["tasks"] + 1)
+        tasks.append(
+            SimulatedTask(
+                name=f"{CATEGORIES[place % 3]}-{place // 3 + 1}",
+                items=options["items"],
+                k=kinds[place % len(kinds)],
+                known=options["known"],
+                lost=min(1.0, options["lost"] * weight),
+                gained=options["gained"],
+                category=CATEGORIES[place % 3],
+            )
+        )
+    return tasks

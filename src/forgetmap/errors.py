@@ -1,0 +1,152 @@
+"""Every error forgetmap raises on purpose.
+
+    ForgetmapError
+    ├── InputError              something handed in cannot be used; knows file, line and field
+    │   ├── MissingInputError       the path does not exist
+    │   ├── UnknownFormatError      the path is something else than results
+    │   ├── UnreadableError         the bytes are broken: truncated, corrupt, not UTF-8
+    │   ├── EmptyInputError         no rows
+    │   ├── ColumnError             a column is missing, doubled or of the wrong kind
+    │   ├── FieldError              one value is wrong
+    │   ├── DuplicateKeyError       two rows claim to be the same result
+    │   └── ManifestError           the manifest of a run folder is wrong
+    ├── PairingError            the two sides must not be compared
+    │   ├── TooFewPairedError       too few items occur on both sides
+    │   ├── TaskVersionError        same task name, other version
+    │   ├── MetricError             no single metric to compare
+    │   └── BackendError            the two sides live in different dataframe libraries
+    ├── LineageError            the runs do not form a chain
+    ├── OutputError             the result cannot be written where it was asked for
+    └── UsageError              an option or argument makes no sense
+
+To add one: subclass the nearest branch, give the builtin it specialises as second parent, raise it
+with a sentence made of facts and a `hint` that says what to do. The command line prints both and
+exits with 2; nothing here ever reaches a user as a traceback.
+"""
+
+from __future__ import annotations
+
+
+class ForgetmapError(Exception):
+    """Root of all deliberate errors: a sentence of facts and a hint that says what to do."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nHint: {self.hint}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.message, self.hint, self.__dict__))
+
+
+def _rebuild(
+    kind: type[ForgetmapError], message: str, hint: str, state: dict[str, object]
+) -> ForgetmapError:
+    error = kind.__new__(kind, message)
+    Exception.__init__(error, message)
+    error.message, error.hint = message, hint
+    error.__dict__.update(state)
+    return error
+
+
+class InputError(ForgetmapError, ValueError):
+    """Something handed in cannot be used.
+
+    Attributes:
+        file: the path (or a name for a dataframe), if there is one.
+        line: line of a text file, counted from 1, or row of a table, if there is one.
+        field: the column or manifest entry concerned, if there is one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.file = file
+        self.line = line
+        self.field = field
+
+    def __str__(self) -> str:
+        place = ", ".join(
+            part
+            for part in (
+                self.file,
+                f"line {self.line}" if self.line is not None else None,
+                f"field '{self.field}'" if self.field is not None else None,
+            )
+            if part
+        )
+        return f"{place}: {super().__str__()}" if place else super().__str__()
+
+
+class MissingInputError(InputError, FileNotFoundError):
+    """The path does not exist."""
+
+
+class UnknownFormatError(InputError):
+    """The path exists, but is something else than evaluation results."""
+
+
+class UnreadableError(InputError):
+    """The bytes are broken: truncated, corrupt, or not UTF-8."""
+
+
+class EmptyInputError(InputError):
+    """There is not a single result in it."""
+
+
+class ColumnError(InputError, KeyError):
+    """A column is missing, named twice, or of the wrong kind."""
+
+
+class FieldError(InputError):
+    """One value is wrong: not a number, out of range, not allowed."""
+
+
+class DuplicateKeyError(InputError):
+    """Two rows claim to be the same result."""
+
+
+class ManifestError(InputError):
+    """The manifest of a run folder is missing something or was written by a newer forgetmap."""
+
+
+class PairingError(ForgetmapError, ValueError):
+    """The two sides must not be compared as they are."""
+
+
+class TooFewPairedError(PairingError):
+    """Too few items occur on both sides."""
+
+
+class TaskVersionError(PairingError):
+    """A task has the same name but another version on the other side."""
+
+
+class MetricError(PairingError):
+    """There is no single metric to compare."""
+
+
+class BackendError(PairingError, TypeError):
+    """The two sides live in different dataframe libraries or connections."""
+
+
+class LineageError(ForgetmapError, ValueError):
+    """The runs do not form a chain."""
+
+
+class OutputError(ForgetmapError, OSError):
+    """The result cannot be written where it was asked for."""
+
+
+class UsageError(ForgetmapError, ValueError):
+    """An option or argument makes no sense."""

@@ -1,0 +1,1 @@
+"""Before x after on the same item, by key, never by position."""

@@ -1,0 +1,132 @@
+"""Were both models asked the same way? What must agree is refused, the rest is warned about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from forgetmap.errors import TaskVersionError
+from forgetmap.pairing.metric import Measure
+from forgetmap.records.manifest import RunInfo
+from forgetmap.records.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a reader must know before believing the numbers.
+
+    Attributes:
+        code: stable name, for programs.
+        message: one sentence, for people.
+    """
+
+    code: str
+    message: str
+
+
+def check_versions(before: Run, after: Run) -> None:
+    """Refuse two versions of one task.
+
+    Raises:
+        TaskVersionError: naming the first such task and both versions.
+    """
+    for task in sorted(before.info.tasks.keys() & after.info.tasks.keys()):
+        ours, theirs = before.info.tasks[task].version, after.info.tasks[task].version
+        if None not in (ours, theirs) and ours != theirs:
+            raise TaskVersionError(
+                f"task {task!r} is version {ours} in {before.name} and version {theirs} in "
+                f"{after.name}",
+                hint="evaluate both models with the same version of the task.",
+            )
+
+
+def compare_conditions(
+    before: RunInfo, after: RunInfo, measures: tuple[Mapping[str, Measure], Mapping[str, Measure]]
+) -> list[Notice]:
+    """What differs in the way the two models were asked, and why it matters."""
+    return [
+        *_fields(before, after),
+        *_decoding(before, after),
+        *_shots(before, after),
+        *_measures(*measures),
+        *_sampling(before, after),
+    ]
+
+
+def _fields(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
+    reasons = {
+        "template_hash": ("template", "chat templates differ: format can change scores by itself"),
+        "system_prompt_hash": (
+            "system_prompt",
+            "system prompts differ: the models were asked differently",
+        ),
+        "protocol": ("protocol", "protocols differ: the models were asked differently"),
+        "harness": ("harness", "harness or its version differs: extraction may differ"),
+    }
+    for field, (code, reason) in reasons.items():
+        ours, theirs = getattr(before, field), getattr(after, field)
+        if _known(ours) and _known(theirs) and ours != theirs:
+            yield Notice(code, f"{reason} ({_shown(ours)} before, {_shown(theirs)} after).")
+
+
+def _decoding(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
+    for name in sorted(before.decoding.keys() & after.decoding.keys()):
+        ours, theirs = before.decoding[name], after.decoding[name]
+        if ours != theirs:
+            yield Notice(
+                "decoding",
+                f"{name} is {ours} before and {theirs} after: part of the change may be decoding, "
+                "not the model.",
+            )
+
+
+def _shots(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
+    differing = [
+        f"{task} ({before.tasks[task].n_shot} before, {after.tasks[task].n_shot} after)"
+        for task in sorted(before.tasks.keys() & after.tasks.keys())
+        if None not in (before.tasks[task].n_shot, after.tasks[task].n_shot)
+        and before.tasks[task].n_shot != after.tasks[task].n_shot
+    ]
+    if differing:
+        yield Notice(
+            "n_shot",
+            f"the number of examples in the prompt differs in {_listed(differing)}: that alone "
+            "changes scores.",
+        )
+
+
+def _measures(before: Mapping[str, Measure], after: Mapping[str, Measure]) -> Iterable[Notice]:
+    differing = [
+        f"{task} ({before[task]} before, {after[task]} after)"
+        for task in sorted(before.keys() & after.keys())
+        if before[task] != after[task]
+    ]
+    if differing:
+        yield Notice(
+            "metric", f"the metric differs in {_listed(differing)}: the two are not the same thing."
+        )
+
+
+def _sampling(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
+    if before.is_sampled or after.is_sampled:
+        yield Notice(
+            "sampled",
+            "answers were sampled: a model also disagrees with itself, so some of the flips below "
+            "are chance.",
+        )
+
+
+def _known(value: object) -> bool:
+    parts = value.model_dump() if hasattr(value, "model_dump") else {"": value}
+    return any(part is not None for part in parts.values())
+
+
+def _shown(value: object) -> str:
+    if hasattr(value, "model_dump"):
+        return " ".join(str(part) for part in value.model_dump().values() if part is not None)
+    return str(value)[:40]
+
+
+def _listed(names: list[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown + (f" and {len(names) - most:,} more tasks" if len(names) > most else "")

@@ -1,0 +1,78 @@
+"""What identifies an item, task by task.
+
+Content where both sides recorded it (question, then right answer and options as far as both have
+them), else the id. The rendered prompt never counts: base and chat models see different ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import narwhals as nw
+
+from forgetmap.errors import PairingError
+from forgetmap.records.schema import CONTENT_HASHES
+
+PairBy = Literal["auto", "content", "id"]
+Recorded = Mapping[str, Mapping[str, int]]
+"""Task -> content column -> number of rows that have it; `rows` is the number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The columns that identify an item, for each task."""
+
+    by_task: dict[str, tuple[str, ...]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that serve in some task."""
+        used = {name for columns in self.by_task.values() for name in columns}
+        return tuple(name for name in (*CONTENT_HASHES, "item") if name in used)
+
+    @property
+    def use_content(self) -> bool:
+        """Whether any task is paired by content."""
+        return "question_hash" in self.columns
+
+    def expressions(self) -> dict[str, nw.Expr]:
+        """Key columns; where a task does not use a column, all its rows have the same value."""
+        return {f"key_{name}": self._expression(name) for name in self.columns}
+
+    def _expression(self, name: str) -> nw.Expr:
+        unused = nw.lit("") if name == "item" else nw.lit(0, dtype=nw.Int64)
+        tasks = [task for task, columns in self.by_task.items() if name in columns]
+        value = nw.coalesce(nw.col(name), unused) if name != "item" else nw.col(name)
+        if len(tasks) == len(self.by_task):
+            return value
+        return nw.when(nw.col("task").is_in(tasks)).then(value).otherwise(unused)
+
+
+def choose_keys(before: Recorded, after: Recorded, pair_by: PairBy) -> Keys:
+    """The key of every task that occurs on both sides; ids for the others."""
+    keys = {}
+    for task in before.keys() | after.keys():
+        if task in before and task in after:
+            keys[task] = _task_key(task, before[task], after[task], pair_by)
+        else:
+            keys[task] = ("item",)
+    return Keys(keys)
+
+
+def _task_key(
+    task: str, before: Mapping[str, int], after: Mapping[str, int], pair_by: PairBy
+) -> tuple[str, ...]:
+    questions = [counts.get("question_hash", 0) for counts in (before, after)]
+    has_content = questions == [before["rows"], after["rows"]]
+    if has_content and pair_by != "id":
+        shared = (name for name in CONTENT_HASHES[1:] if before.get(name) and after.get(name))
+        return ("question_hash", *shared)
+    if pair_by != "content":
+        return ("item",)
+    raise PairingError(
+        f"task {task!r} cannot be paired by content: {questions[0]:,} of {before['rows']:,} "
+        f"results before and {questions[1]:,} of {after['rows']:,} after have a question",
+        hint="give both sides a 'question' column, or leave out --pair-by.",
+    )

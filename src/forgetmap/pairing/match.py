@@ -1,0 +1,82 @@
+"""From two runs to pairs: choose metric and key, join, and never let one result count twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import narwhals as nw
+
+from forgetmap.errors import BackendError
+from forgetmap.pairing.checks import check_versions
+from forgetmap.pairing.keys import Keys, PairBy, choose_keys
+from forgetmap.pairing.metric import Measured, select_metric
+from forgetmap.pairing.pair import Pairs, join_sides
+from forgetmap.pairing.twins import looks_doubled, tell_apart
+from forgetmap.records.run import Run
+from forgetmap.records.validate import check_run, refuse_duplicates
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A checked run under one measure per task, ready to be joined."""
+
+    run: Run
+    measured: Measured
+    repeats: int
+
+    @property
+    def rows(self) -> int:
+        """Results under the chosen measures."""
+        return sum(counts["rows"] for counts in self.measured.recorded.values())
+
+
+def prepare(run: Run, metric: str | None = None) -> Side:
+    """Check a run and choose what is compared."""
+    check_run(run)
+    measured = select_metric(run, metric)
+    repeats = 1
+    if "repeat" in run.columns:
+        repeats = int(measured.scores.select(nw.col("repeat").max()).collect().item()) + 1
+    return Side(run, measured, repeats)
+
+
+def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "auto") -> Pairs:
+    """Join two sides on their keys, as if every key stood for one result on each side."""
+    check_versions(before.run, after.run)
+    _same_library(before.run, after.run)
+    keys = choose_keys(before.measured.recorded, after.measured.recorded, pair_by)
+    repeats = before.repeats > 1 or after.repeats > 1
+    if looks_doubled(before.measured.scores, keys, before.rows, repeats=repeats):
+        # A join would multiply them: settle it before, not after.
+        return match_twins(before, after, keys, correct_at=correct_at)
+    return join_sides(
+        before.measured.scores,
+        after.measured.scores,
+        keys,
+        correct_at=correct_at,
+        repeats=repeats,
+    )
+
+
+def match_twins(before: Side, after: Side, keys: Keys, *, correct_at: float) -> Pairs:
+    """The same where a key stands for several results: told apart by id and order, or refused."""
+    repeats = before.repeats > 1 or after.repeats > 1
+    by = [
+        "task",
+        "item",
+        *(["repeat"] if repeats else []),
+        *(f"key_{name}" for name in keys.columns),
+    ]
+    for side in (before, after):
+        refuse_duplicates(side.run, side.measured.scores.with_columns(**keys.expressions()), by)
+    sides = tell_apart(before.measured.scores, after.measured.scores, keys, repeats=repeats)
+    return join_sides(*sides, keys, correct_at=correct_at, repeats=repeats, tie=True)
+
+
+def _same_library(before: Run, after: Run) -> None:
+    ours, theirs = before.scores.implementation, after.scores.implementation
+    if ours != theirs:
+        raise BackendError(
+            f"{before.name} is a {ours.value} frame and {after.name} a {theirs.value} frame",
+            hint="hand in both from the same library, or both as paths.",
+        )

@@ -1,0 +1,109 @@
+"""Which metric is compared, where a run carries several; and what is recorded under it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import narwhals as nw
+
+from forgetmap.errors import MetricError
+from forgetmap.records.run import Frame, Run
+from forgetmap.records.schema import CONTENT_HASHES
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Measure:
+    """A metric and who scored it."""
+
+    metric: str = "score"
+    scorer: str = "default"
+
+    def __str__(self) -> str:
+        return self.metric if self.scorer == "default" else f"{self.metric}/{self.scorer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The rows of a run under one measure per task.
+
+    Attributes:
+        scores: the rows.
+        measures: the measure of each task.
+        recorded: how many rows of each task have each content column; `rows` is how many there are.
+    """
+
+    scores: Frame
+    measures: dict[str, Measure]
+    recorded: dict[str, dict[str, int]]
+
+
+def select_metric(run: Run, wanted: str | None) -> Measured:
+    """Keep one measure per task.
+
+    In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the main metric the manifest
+    names, the only one there is.
+
+    Raises:
+        MetricError: several are left, or the one asked for is not there.
+    """
+    offered = _offered(run)
+    chosen = {task: _choose(run, task, set(counts), wanted) for task, counts in offered.items()}
+    recorded = {task: offered[task][measure] for task, measure in chosen.items()}
+    scores = run.scores
+    if any(len(measures) > 1 for measures in offered.values()):
+        scores = scores.filter(_is_chosen(run.columns, chosen))
+    return Measured(scores, chosen, recorded)
+
+
+def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:
+    """Task -> measure -> how many rows there are, and how many have each content column."""
+    present = [name for name in ("metric", "scorer") if name in run.columns]
+    counted = [name for name in CONTENT_HASHES if name in run.columns]
+    sums = [nw.len().alias("rows"), *(nw.col(name).count() for name in counted)]
+    offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
+    found = run.scores.group_by("task", *present).agg(*sums).collect()
+    for row in found.rows(named=True):
+        measure = Measure(**{name: row[name] for name in present if row[name] is not None})
+        offered[row["task"]][measure] = {name: int(row[name]) for name in ("rows", *counted)}
+    return dict(offered)
+
+
+def _choose(run: Run, task: str, measures: set[Measure], wanted: str | None) -> Measure:
+    info = run.info.tasks.get(task)
+    left = measures
+    if wanted is not None:
+        metric, _, scorer = wanted.partition("/")
+        left = {m for m in measures if m.metric == metric and scorer in ("", m.scorer)}
+    elif len(measures) > 1 and info is not None and info.main_metric is not None:
+        left = {
+            m
+            for m in measures
+            if m.metric == info.main_metric and info.main_scorer in (None, m.scorer)
+        }
+    if len(left) == 1:
+        return next(iter(left))
+    raise _unclear(run, task, measures, wanted)
+
+
+def _unclear(run: Run, task: str, measures: set[Measure], wanted: str | None) -> MetricError:
+    listed = ", ".join(str(measure) for measure in sorted(measures))
+    what = f"no single metric {wanted!r}" if wanted else f"{len(measures)} metrics"
+    return MetricError(
+        f"{run.origin}: task {task!r} has {what}; there is {listed}",
+        hint=f"choose one with --metric, such as --metric {min(measures)}.",
+    )
+
+
+def _is_chosen(columns: frozenset[str], chosen: dict[str, Measure]) -> nw.Expr:
+    by_measure: dict[Measure, list[str]] = defaultdict(list)
+    for task, measure in chosen.items():
+        by_measure[measure].append(task)
+    kept: nw.Expr = nw.lit(False)  # noqa: FBT003
+    for measure, tasks in by_measure.items():
+        here = nw.col("task").is_in(tasks)
+        for name in ("metric", "scorer"):
+            if name in columns:
+                here = here & (nw.col(name) == getattr(measure, name))
+        kept = kept | here
+    return kept

@@ -1,0 +1,111 @@
+"""The key join: every result of either side exactly once, with its counterpart if it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import narwhals as nw
+
+from forgetmap.pairing.keys import Keys
+from forgetmap.records.run import Frame
+
+SIDES = ("before", "after")
+WRONG, RIGHT, UNSCORED = 0, 1, 2
+"""The state of a result; null in a joined row means there is no result on that side."""
+
+CARRIED = (
+    "item", "score", "outcome", "k", "category", "tags", "cluster", "gold", "answer", "choice",
+    "prompt_hash", "question_hash", "options_hash", "gold_hash",
+)  # fmt: skip
+"""What each side brings along, under its name with the side's name behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """All results of both sides, joined on their keys.
+
+    Attributes:
+        frame: lazy; columns `task`, `repeat`, `key_*`, then `NAME_before` and `NAME_after`.
+        keys: what identified an item.
+        columns: the columns of `frame`.
+        item_columns: those that identify an item within its task.
+        repeats: some item was answered more than once.
+    """
+
+    frame: Frame
+    keys: Keys
+    columns: frozenset[str]
+    item_columns: tuple[str, ...]
+    repeats: bool
+
+
+def join_sides(
+    before: Frame, after: Frame, keys: Keys, *, correct_at: float, repeats: bool, tie: bool = False
+) -> Pairs:
+    """Join two sides on task, key and repeat; nothing is dropped.
+
+    What counts as right is settled before the join, so that only a small state crosses it.
+
+    Args:
+        before: canonical scores under one measure.
+        after: the other side.
+        keys: what identifies an item.
+        correct_at: the score from which on a result counts as right.
+        repeats: some item was answered more than once.
+        tie: both sides carry a column `tie` that tells items of equal content apart.
+    """
+    on = ["task", *(f"key_{name}" for name in keys.columns)]
+    on += ["repeat"] * repeats + ["tie"] * tie
+    states = _state(correct_at)
+    sides = [
+        _side(frame, keys, on, side, states)
+        for frame, side in zip((before, after), SIDES, strict=True)
+    ]
+    joined = sides[0].join(
+        sides[1],
+        left_on=[f"{name}_before" for name in on],
+        right_on=[f"{name}_after" for name in on],
+        how="full",
+    )
+    found = joined.collect_schema().names()
+    merged = [nw.coalesce(f"{name}_before", f"{name}_after").alias(name) for name in on]
+    if not repeats:
+        merged.append(nw.lit(0, dtype=nw.Int32).alias("repeat"))
+    carried = [name for name in found if name.rpartition("_")[0] not in on]
+    frame = joined.select(*merged, *carried)
+    columns = frozenset(frame.collect_schema().names())
+    item_columns = tuple(name for name in on if name not in ("task", "repeat"))
+    return Pairs(frame, keys, columns, item_columns, repeats)
+
+
+def is_in(side: str) -> nw.Expr:
+    """Whether a joined row has a result on this side."""
+    return ~nw.col(f"state_{side}").is_null()
+
+
+def went(before: int, after: int) -> nw.Expr:
+    """Whether a joined row went from one state to another."""
+    return (nw.col("state_before") == before) & (nw.col("state_after") == after)
+
+
+def either(name: str, columns: Collection[str]) -> nw.Expr:
+    """A property of the item: as the before side says, else as the after side says."""
+    found = [f"{name}_{side}" for side in SIDES if f"{name}_{side}" in columns]
+    return nw.coalesce(*found) if found else nw.lit(None)
+
+
+def _state(correct_at: float) -> nw.Expr:
+    score = nw.col("score")
+    wrong, right, unscored = (nw.lit(state, dtype=nw.Int8) for state in (WRONG, RIGHT, UNSCORED))
+    right_or_wrong = nw.when(score >= correct_at).then(right).otherwise(wrong)
+    return nw.when(score.is_null()).then(unscored).otherwise(right_or_wrong)
+
+
+def _side(scores: Frame, keys: Keys, on: list[str], side: str, state: nw.Expr) -> Frame:
+    present = scores.collect_schema().names()
+    repeat = nw.col("repeat") if "repeat" in present else nw.lit(0, dtype=nw.Int32)
+    key = keys.expressions() | {"repeat": repeat}
+    picked = [key.get(name, nw.col(name)).alias(f"{name}_{side}") for name in on]
+    carried = [nw.col(name).alias(f"{name}_{side}") for name in CARRIED if name in present]
+    return scores.select(*picked, *carried, state.alias(f"state_{side}"))

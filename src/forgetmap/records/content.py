@@ -1,0 +1,142 @@
+"""Content hashes for tables that carry texts, one Arrow batch at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from forgetmap.errors import FieldError
+from forgetmap.records.identity import option_text, options_hash, parse_options, text_hash
+from forgetmap.records.schema import BY_NAME
+
+DERIVED_FROM = {
+    "question_hash": "question",
+    "options_hash": "options",
+    "gold_hash": "gold",
+    "prompt_hash": "prompt",
+    "gold": "gold",
+    "choice": "choice",
+    "k": "options",
+}
+
+Column = list[Any]
+
+
+class ContentDeriver:
+    """Adds hashes, resolves letters to option texts and counts options, batch after batch.
+
+    Where the table has no ids, an item gets one from its content and its occurrence among items
+    of the same content, which is why batches must then come in file order.
+    """
+
+    def __init__(self, columns: tuple[str, ...], *, origin: str) -> None:
+        self._columns = columns
+        self._origin = origin
+        self._rows = 0
+        self._seen: Counter[tuple[object, ...]] = Counter()
+        derived = [name for name, source in DERIVED_FROM.items() if source in columns]
+        self.needs_item = "item" not in columns
+        self.adds = (*derived, "item") if self.needs_item else tuple(derived)
+
+    def schema(self, source: pa.Schema) -> pa.Schema:
+        """The schema of a batch once this has been called on it."""
+        kept = [field for field in source if field.name not in self.adds]
+        return pa.schema([*kept, *(pa.field(name, BY_NAME[name].type) for name in self.adds)])
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows with the derived columns added or filled in."""
+        derived = self._derive(batch)
+        schema = self.schema(batch.schema)
+        arrays = [
+            pa.array(derived[field.name], field.type)
+            if field.name in derived
+            else batch[field.name]
+            for field in schema
+        ]
+        self._rows += batch.num_rows
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def table(self, table: pa.Table) -> pa.Table:
+        """The same for a whole table."""
+        batches = [self(batch) for batch in table.to_batches()]
+        return pa.Table.from_batches(batches, self.schema(table.schema))
+
+    def _derive(self, batch: pa.RecordBatch) -> dict[str, Column]:
+        options = self._options(batch)
+        derived: dict[str, Column] = {}
+        for name in ("gold", "choice"):
+            if name in self._columns:
+                derived[name] = _resolved(_cells(batch, name), options)
+        for name in ("question", "prompt"):
+            if name in self._columns:
+                derived[f"{name}_hash"] = _hashed(_cells(batch, name))
+        if "gold" in derived:
+            derived["gold_hash"] = _hashed(derived["gold"])
+        if "options" in self._columns:
+            derived["options_hash"] = [options_hash(each) if each else None for each in options]
+            given = _cells(batch, "k") if "k" in self._columns else [None] * batch.num_rows
+            counted = [len(each) if each else None for each in options]
+            derived["k"] = [k if k is not None else n for k, n in zip(given, counted, strict=True)]
+        if self.needs_item:
+            derived["item"] = self._items(batch, derived)
+        return derived
+
+    def _options(self, batch: pa.RecordBatch) -> list[list[str] | None]:
+        if "options" not in self._columns:
+            return [None] * batch.num_rows
+        parsed: list[list[str] | None] = []
+        for row, cell in enumerate(_cells(batch, "options"), start=self._rows + 1):
+            try:
+                parsed.append(parse_options(cell))
+            except ValueError:
+                raise FieldError(
+                    f"options in row {row} are no list: {str(cell)[:60]!r}",
+                    file=self._origin,
+                    field="options",
+                    hint='write options as a JSON list, such as ["Paris", "Rome"].',
+                ) from None
+        return parsed
+
+    def _items(self, batch: pa.RecordBatch, derived: dict[str, Column]) -> Column:
+        """An id for each row: its content, then how often that content came before."""
+        content = zip(
+            *(
+                derived[name]
+                for name in ("question_hash", "gold_hash", "options_hash")
+                if name in derived
+            ),
+            strict=True,
+        )
+        groups = [
+            _cells(batch, name)
+            for name in ("task", "repeat", "metric", "scorer")
+            if name in self._columns
+        ]
+        ids = []
+        for row, key in enumerate(content):
+            place = (*(group[row] for group in groups), *key)
+            ids.append(f"{hash_id(key)}#{self._seen[place]}")
+            self._seen[place] += 1
+        return ids
+
+
+def hash_id(key: tuple[int | None, ...]) -> str:
+    """A printable id made of content hashes."""
+    return "-".join(f"{part & (2**64 - 1):016x}" for part in key if part is not None)
+
+
+def _cells(batch: pa.RecordBatch, name: str) -> Column:
+    return batch.column(name).to_pylist()  # type: ignore[no-any-return]
+
+
+def _hashed(cells: Column) -> Column:
+    return [text_hash(cell) if cell is not None else None for cell in cells]
+
+
+def _resolved(cells: Column, options: list[list[str] | None]) -> Column:
+    return [
+        option_text(cell, choices) if cell is not None and choices else cell
+        for cell, choices in zip(cells, options, strict=True)
+    ]

@@ -1,0 +1,77 @@
+"""The embedded engine: one in-memory DuckDB per process, spilling to the system's temp folder."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import duckdb
+from narwhals import _namespace as narwhals_namespace
+
+from forgetmap.errors import UnreadableError
+
+_names = itertools.count()
+
+
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """The process-wide connection that files are read through."""
+    spill = tempfile.mkdtemp(prefix="forgetmap-spill-")
+    connected = duckdb.connect(config={"temp_directory": spill})
+    atexit.register(_close, connected, spill)
+    return connected
+
+
+@contextmanager
+def readable(origin: str) -> Iterator[None]:
+    """Turn what the engine says about broken bytes into a typed error."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise UnreadableError(
+            f"not enough memory or temporary disk: {_first_line(error)}",
+            file=origin,
+            hint="close other programs, point TMPDIR to a larger disk, or use Spark.",
+        ) from None
+    except duckdb.Error as error:
+        raise UnreadableError(
+            f"cannot be read: {_first_line(error)}",
+            file=origin,
+            hint="is the file whole? Copy or write it again.",
+        ) from None
+
+
+def quote(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def fresh_name() -> str:
+    """A table name nobody else uses."""
+    return f"forgetmap_{next(_names)}"
+
+
+def _close(connected: duckdb.DuckDBPyConnection, spill: str) -> None:
+    connected.close()
+    shutil.rmtree(spill, ignore_errors=True)
+    # narwhals caches its DuckDB namespace for the life of the process; DuckDB 2.0 (nanobind)
+    # complains on stderr about every type still referenced when its module is torn down.
+    cached = getattr(narwhals_namespace, "_builtin_namespace", None)
+    if cached is not None:
+        cached.cache_clear()
+    gc.collect()
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0]

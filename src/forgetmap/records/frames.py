@@ -1,0 +1,340 @@
+"""Any dataframe in: pandas, Polars, PyArrow, DuckDB, PySpark, eager or lazy.
+
+Columns are renamed and cast, never read: the result is a lazy frame of the same library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, cast
+
+import narwhals as nw
+import pyarrow as pa
+
+from forgetmap.errors import ColumnError, UnknownFormatError
+from forgetmap.records.content import ContentDeriver
+from forgetmap.records.engine import connection, fresh_name
+from forgetmap.records.manifest import RunInfo
+from forgetmap.records.run import Frame, Rows, Run
+from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
+
+ColumnMap = Mapping[str, str]
+"""Canonical name -> name in the table."""
+
+DTYPES: dict[str, Any] = {
+    "string": nw.String,
+    "int32": nw.Int32,
+    "int64": nw.Int64,
+    "double": nw.Float64,
+}
+ROWS_PER_BATCH = 100_000
+MOST_REPEATS = 1000
+LONG = ("response", "error")
+"""Texts that no identity is derived from."""
+
+
+def run_from_frame(
+    native: Any,
+    *,
+    name: str = "dataframe",
+    column_map: ColumnMap | None = None,
+    task: str | None = None,
+) -> Run:
+    """A run from a dataframe of any supported library.
+
+    Args:
+        native: pandas, Polars, PyArrow, DuckDB or PySpark; eager or lazy.
+        name: what to call it in messages.
+        column_map: canonical name -> name in the frame, for columns named otherwise.
+        task: name of the task, where the frame has no such column.
+    """
+    try:
+        given = nw.from_native(native)
+    except TypeError:
+        raise UnknownFormatError(
+            f"cannot read results from a {type(native).__name__}",
+            file=name,
+            hint="give a path, a forgetmap Run, or a pandas, Polars, PyArrow, DuckDB or PySpark "
+            "dataframe.",
+        ) from None
+    named = rename_columns(given.lazy(), column_map or {}, origin=name, task=task)
+    run = canonical_run(named, info=RunInfo(), name=name, origin=name, rows=_eager_rows(named))
+    return replace(run, handed_in="eager" if isinstance(given, nw.DataFrame) else "lazy")
+
+
+def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: str | None) -> Frame:
+    """Give columns their canonical names and leave out what is not ours."""
+    present = frame.collect_schema().names()
+    chosen = match_columns(present, column_map, origin=origin, task=task)
+    picked: list[nw.Expr] = [nw.col(theirs).alias(ours) for ours, theirs in chosen.items()]
+    if task is not None:
+        picked.append(nw.lit(task).alias("task"))
+    return frame.select(*picked)
+
+
+def match_columns(
+    present: list[str], column_map: ColumnMap, *, origin: str, task: str | None = None
+) -> dict[str, str]:
+    """Which column of the table serves which field; a typed error if a needed one is missing."""
+    column_map = _applicable(present, column_map, origin)
+    taken = set(column_map.values())
+    chosen = {name: name for name in BY_NAME if name in present and name not in taken}
+    chosen |= column_map
+    if task is not None:
+        chosen.pop("task", None)
+    needed = {"score"} if task is not None else {"task", "score"}
+    missing = sorted(needed - chosen.keys(), key=list(BY_NAME).index)
+    if "item" not in chosen and "question" not in chosen:
+        missing.append("item")
+    if missing:
+        raise ColumnError(
+            f"there is no column {', '.join(repr(name) for name in missing)}; "
+            f"the columns are {_listed(present)}",
+            file=origin,
+            field=missing[0],
+            hint=_missing_hint(missing, present),
+        )
+    return chosen
+
+
+def canonical_run(
+    frame: Frame,
+    *,
+    info: RunInfo,
+    name: str,
+    origin: str,
+    rows: Rows | None = None,
+    texts: Frame | None = None,
+) -> Run:
+    """Cast columns to the schema, derive content hashes, part scores from texts.
+
+    Args:
+        frame: columns under canonical names.
+        info: what is known about the run.
+        name: what to call it.
+        origin: where it came from.
+        rows: its raw rows, to point at faults.
+        texts: where to find the texts, if not in `frame`.
+    """
+    frame = cast_columns(frame, origin)
+    has_ids = "item" in frame.collect_schema().names()
+    texts = frame if texts is None else cast_columns(texts, origin)
+    if _needs_content(frame):
+        frame = derive_content(frame if not has_ids else _without(frame, LONG), origin=origin)
+        texts = texts if has_ids else frame
+    columns = frame.collect_schema().names()
+    scores = frame.select(*(c for c in columns if c in SCORE_NAMES))
+    kept_texts = _texts(texts)
+    if "repeat" in columns:
+        number = repeat_numbers(scores, origin)
+        scores = scores.with_columns(repeat=number)
+        kept_texts = None if kept_texts is None else kept_texts.with_columns(repeat=number)
+    return Run(info, scores, kept_texts, name, origin, rows, ids_are_occurrences=not has_ids)
+
+
+def cast_columns(frame: Frame, origin: str) -> Frame:
+    """Cast what is recorded to the types of the schema."""
+    schema = frame.collect_schema()
+    casts = []
+    for name, dtype in schema.items():
+        wanted = DTYPES.get(str(BY_NAME[name].type))
+        if name == "repeat" or wanted is None or dtype == wanted:
+            continue
+        if wanted is not nw.String and not (dtype.is_numeric() or dtype == nw.Boolean):
+            if _is_all_null(dtype):
+                continue
+            raise ColumnError(
+                f"column {name!r} holds {dtype}, expected numbers",
+                file=origin,
+                field=name,
+                hint=f"convert {name!r} to numbers before, or map another column to it.",
+            )
+        casts.append(nw.col(name).cast(wanted))
+    return frame.with_columns(*casts) if casts else frame
+
+
+def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
+    """Seeds or other labels of repeats as 0, 1, 2, ..., in their order."""
+    label_of = nw.col("repeat").cast(nw.String)
+    found = scores.select(label_of).unique().head(MOST_REPEATS + 1).collect()["repeat"].to_list()
+    labels = sorted((label for label in found if label is not None), key=_natural)
+    if len(labels) > MOST_REPEATS:
+        raise ColumnError(
+            f"'repeat' has more than {MOST_REPEATS:,} different values",
+            file=origin,
+            field="repeat",
+            hint="repeat counts answers to the same item (0, 1, 2, ...); is this the item's id?",
+        )
+    numbered = nw.lit(0)
+    for number, label in enumerate(labels[1:], start=1):
+        numbered = nw.when(label_of == label).then(nw.lit(number)).otherwise(numbered)
+    return nw.when(~nw.col("repeat").is_null()).then(numbered).cast(nw.Int32)
+
+
+def derive_content(frame: Frame, *, origin: str) -> Frame:
+    """Add content hashes where the texts are; each library maps Arrow batches in its own way."""
+    columns = tuple(frame.collect_schema().names())
+    deriver = ContentDeriver(columns, origin=origin)
+    native = nw.to_native(frame)
+    implementation = frame.implementation
+    if implementation.is_pyspark():
+        derived = _derive_spark(native, deriver, origin)
+    elif implementation.is_duckdb():
+        derived = _materialised(native.to_arrow_reader(ROWS_PER_BATCH), deriver)
+    elif implementation.is_polars():
+        derived = _derive_polars(native, deriver)
+    else:
+        derived = _to_library(deriver.table(frame.collect().to_arrow()), implementation)
+    lazy: Frame = nw.from_native(derived).lazy()
+    return lazy
+
+
+def _to_library(table: pa.Table, implementation: nw.Implementation) -> Any:
+    if not implementation.is_pandas():
+        return nw.from_arrow(table, backend=cast("Any", implementation)).to_native()
+    import pandas as pd  # noqa: PLC0415  # only there when the caller hands in pandas
+
+    # Plain pandas turns integers beside nulls into floats, which ruins 64-bit hashes.
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _materialised(reader: pa.RecordBatchReader, deriver: ContentDeriver) -> Any:
+    """Stream batches through the deriver into a temporary table of our own engine."""
+    schema = deriver.schema(reader.schema)
+    # Texts are read from where they came from, unless only the order of rows tells them apart.
+    left_behind = () if deriver.needs_item else TEXT_NAMES
+    kept = pa.schema([field for field in schema if field.name not in left_behind])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            yield deriver(batch).select(kept.names)
+
+    name = fresh_name()
+    engine = connection()
+    engine.register(f"{name}_stream", pa.RecordBatchReader.from_batches(kept, batches()))
+    engine.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {name}_stream")
+    engine.unregister(f"{name}_stream")
+    return engine.table(name)
+
+
+def _derive_polars(native: Any, deriver: ContentDeriver) -> Any:
+    import polars as pl  # noqa: PLC0415  # only there when the caller hands in Polars
+
+    def derive(frame: pl.DataFrame) -> pl.DataFrame:
+        return pl.DataFrame(deriver.table(frame.to_arrow()))
+
+    empty = native.collect_schema().to_frame()
+    fresh = ContentDeriver(tuple(empty.columns), origin="")
+    table = empty.to_arrow()
+    schema = pl.DataFrame(pa.Table.from_batches([], fresh.schema(table.schema))).schema
+    return native.map_batches(derive, schema=schema)
+
+
+def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415
+
+    if deriver.needs_item:
+        raise ColumnError(
+            "there is no column 'item'; a distributed table has no row order to number items by",
+            file=origin,
+            field="item",
+            hint="add an 'item' column with an id per question.",
+        )
+    schema = from_arrow_schema(deriver.schema(to_arrow_schema(native.schema)))
+
+    def derive(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from map(deriver, batches)
+
+    return native.mapInArrow(derive, schema)
+
+
+def _needs_content(frame: Frame) -> bool:
+    columns = frame.collect_schema().names()
+    return "question" in columns and "question_hash" not in columns
+
+
+def _without(frame: Frame, names: tuple[str, ...]) -> Frame:
+    return frame.select(*(c for c in frame.collect_schema().names() if c not in names))
+
+
+def _texts(frame: Frame) -> Frame | None:
+    columns = frame.collect_schema().names()
+    present = [name for name in TEXT_NAMES if name in columns]
+    if not present or "item" not in columns:
+        return None
+    return frame.select(*(name for name in KEY if name in columns), *present)
+
+
+def _applicable(present: list[str], column_map: ColumnMap, origin: str) -> dict[str, str]:
+    """The part of the map that this table needs: a table with canonical names needs none."""
+    applicable = {}
+    for ours, theirs in column_map.items():
+        if ours not in BY_NAME:
+            raise ColumnError(
+                f"--map names a field {ours!r} that does not exist",
+                file=origin,
+                field=ours,
+                hint=_close(ours, list(BY_NAME)),
+            )
+        if theirs in present:
+            applicable[ours] = theirs
+        elif ours not in present:
+            raise ColumnError(
+                f"--map {ours}={theirs}: there is no column {theirs!r}; "
+                f"the columns are {_listed(present)}",
+                file=origin,
+                field=ours,
+                hint=_close(theirs, present),
+            )
+    return applicable
+
+
+def _missing_hint(missing: list[str], present: list[str]) -> str:
+    guesses = {
+        "task": ["task", "benchmark", "dataset", "subject", "eval"],
+        "item": ["item", "id", "item_id", "question_id", "sample_id", "doc_id", "prompt_id"],
+        "score": ["score", "correct", "acc", "is_correct", "exact_match", "value"],
+    }
+    pairs = []
+    for name in missing:
+        known = [theirs for theirs in guesses[name] if theirs in present]
+        pairs.append(f"{name}={known[0] if known else 'COLUMN'}")
+    hint = f"name them with --map {','.join(pairs)}"
+    return hint + (" (or --task NAME if all rows are of one task)." if "task" in missing else ".")
+
+
+def _close(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    return (
+        f"did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"choose from {_listed(known)}."
+    )
+
+
+def _listed(names: list[str], most: int = 12) -> str:
+    shown = ", ".join(name[:40] for name in names[:most])
+    return shown + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+
+
+def _natural(label: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(label), label
+    except ValueError:
+        return 1, 0.0, label
+
+
+def _is_all_null(dtype: nw.dtypes.DType) -> bool:
+    return dtype == nw.Unknown
+
+
+def _eager_rows(frame: Frame) -> Rows | None:
+    if not (frame.implementation.is_pandas_like() or frame.implementation.is_pyarrow()):
+        return None
+
+    def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
+        yield from enumerate(frame.collect().iter_rows(named=True), start=1)
+
+    return rows

@@ -1,0 +1,79 @@
+"""What makes two items the same: what was asked, the options, and the right answer, as text.
+
+Case is kept, white space and Unicode form are not. The order of options does not count, because
+harnesses shuffle them; the right answer counts by its text, never by its letter.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import unicodedata
+from collections.abc import Sequence
+from hashlib import blake2b
+
+
+def normalise(text: str) -> str:
+    """NFKC, white space collapsed and trimmed, case kept."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.split())
+
+
+def text_hash(text: str) -> int:
+    """Signed 64-bit hash of the normalised text; the same on every machine and version."""
+    return _digest(normalise(text))
+
+
+def options_hash(options: Sequence[str]) -> int:
+    """Hash of a set of options, whatever their order."""
+    return _digest("\x1f".join(sorted(normalise(option) for option in options)))
+
+
+def option_text(value: str, options: Sequence[str]) -> str:
+    """The option that `value` names: by its text, or else by its letter.
+
+    Anything else comes back as it is; numbers are not taken for positions, because half the world
+    counts from 0 and half from 1.
+    """
+    wanted = normalise(value)
+    for option in options:
+        if normalise(option) == wanted:
+            return option
+    letter = wanted.strip("().:")
+    if len(letter) == 1 and letter.isascii() and letter.isalpha():
+        position = ord(letter.upper()) - ord("A")
+        if position < len(options):
+            return options[position]
+    return value
+
+
+def parse_options(value: object) -> list[str] | None:
+    """Options from a list, or from a list written as JSON or Python text; None if there are none.
+
+    Raises:
+        ValueError: text that is no list.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if not value.strip():
+            return None
+        value = _literal_list(value)
+    return [option if isinstance(option, str) else json.dumps(option) for option in value]  # type: ignore[attr-defined]
+
+
+def _literal_list(text: str) -> list[object]:
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            value = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, list | tuple):
+            return list(value)
+    raise ValueError(text)
+
+
+def _digest(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)

@@ -1,0 +1,143 @@
+"""What is known about a whole run: model, lineage, harness, decoding. The `manifest.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from forgetmap.errors import ManifestError
+from forgetmap.records.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Step from schema version n to n + 1, applied to the raw manifest before it is validated."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ModelInfo(_Part):
+    """Which weights answered."""
+
+    name: str | None = None
+    revision: str | None = None
+    adapter: str | None = None
+
+
+class HarnessInfo(_Part):
+    """Which program asked."""
+
+    name: str | None = None
+    version: str | None = None
+
+
+class MetricInfo(_Part):
+    """The range and direction of a metric; the default is a share of correctness."""
+
+    low: float | None = 0.0
+    high: float | None = 1.0
+    higher_is_better: bool = True
+
+
+class TaskInfo(_Part):
+    """What must agree before two results of a task may be compared."""
+
+    version: str | None = None
+    n_shot: int | None = None
+    main_metric: str | None = None
+    main_scorer: str | None = None
+
+
+class RunInfo(_Part):
+    """Everything about a run that is not about one item. Unknown is null, never a guess."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str | None = None
+    model: ModelInfo = ModelInfo()
+    stage: str | None = Field(default=None, description="base, cpt, sft, dpo, rl, merge, ...")
+    parent: str | None = Field(default=None, description="run_id of the checkpoint before.")
+    harness: HarnessInfo = HarnessInfo()
+    template_hash: str | None = Field(default=None, description="Hash of the chat template.")
+    system_prompt_hash: str | None = None
+    protocol: str | None = Field(default=None, description="Named way of asking.")
+    decoding: dict[str, float | int | str | bool | list[str] | None] = Field(
+        default_factory=dict, description="temperature, top_p, max_new_tokens, stop, ..."
+    )
+    seeds: list[int] = Field(default_factory=list, description="Seed of each repeat, in order.")
+    created: str | None = Field(default=None, description="ISO 8601, UTC.")
+    tasks: dict[str, TaskInfo] = Field(default_factory=dict)
+    metrics: dict[str, MetricInfo] = Field(default_factory=dict)
+    simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
+
+    @property
+    def is_sampled(self) -> bool | None:
+        """Whether answers were drawn at random; None when it was not recorded."""
+        temperature = self.decoding.get("temperature")
+        return temperature > 0 if isinstance(temperature, int | float) else None
+
+
+def read_manifest(path: Path) -> RunInfo:
+    """Read, migrate and validate a `manifest.json`."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ManifestError(
+            f"the manifest is not UTF-8 (byte {error.start})",
+            file=str(path),
+            hint="write the run folder again with `forgetmap records convert`.",
+        ) from None
+    except json.JSONDecodeError as error:
+        raise ManifestError(
+            f"the manifest is not JSON: {error.msg}",
+            file=str(path),
+            line=error.lineno,
+            hint="write the run folder again with `forgetmap records convert`.",
+        ) from None
+    return parse_manifest(raw, origin=str(path))
+
+
+def parse_manifest(raw: object, *, origin: str) -> RunInfo:
+    """Migrate and validate the content of a manifest."""
+    if not isinstance(raw, Mapping):
+        raise ManifestError(
+            f"the manifest holds a {type(raw).__name__}, not an object",
+            file=origin,
+            hint="write the run folder again with `forgetmap records convert`.",
+        )
+    try:
+        return RunInfo.model_validate(_migrate(dict(raw), origin))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ManifestError(
+            f"{first['msg']} (got {first['input']!r})",
+            file=origin,
+            field=".".join(str(part) for part in first["loc"]),
+            hint="correct this entry; docs/records.md lists what a manifest may hold.",
+        ) from None
+
+
+def _migrate(raw: dict[str, Any], origin: str) -> dict[str, Any]:
+    version = raw.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ManifestError(
+            f"schema_version is {version!r}, expected a whole number from 1 to {SCHEMA_VERSION}",
+            file=origin,
+            field="schema_version",
+            hint="is this the manifest of a forgetmap run? Other tables can be read as files.",
+        )
+    if version > SCHEMA_VERSION:
+        raise ManifestError(
+            f"written with schema version {version}; this forgetmap reads up to {SCHEMA_VERSION}",
+            file=origin,
+            field="schema_version",
+            hint="upgrade forgetmap: pip install -U forgetmap.",
+        )
+    for step in range(version, SCHEMA_VERSION):
+        raw = MIGRATIONS[step](raw) | {"schema_version": step + 1}
+    return raw

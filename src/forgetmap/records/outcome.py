@@ -1,0 +1,35 @@
+"""How the answer to one item ended."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How the answer to one item ended; kept beside the score, never folded into it."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    PARTIAL = "partial"
+    NO_ANSWER = "no_answer"
+    REFUSED = "refused"
+    TRUNCATED = "truncated"
+    DEGENERATE = "degenerate"
+    ERROR = "error"
+    UNSCORED = "unscored"
+
+
+MISSING = frozenset({Outcome.ERROR, Outcome.UNSCORED})
+"""The score is null: nobody knows whether the model would have been right."""
+
+FAILED = (Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.DEGENERATE)
+"""The score is 0, and this is why."""
+
+
+def outcome_of(score: float | None) -> Outcome:
+    """The outcome a bare score implies when the producer recorded none."""
+    if score is None:
+        return Outcome.UNSCORED
+    if score >= 1:
+        return Outcome.CORRECT
+    return Outcome.PARTIAL if score > 0 else Outcome.INCORRECT

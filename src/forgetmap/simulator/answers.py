@@ -1,0 +1,113 @@
+"""How a simulated model answers: numpy arrays in, numpy arrays out.
+
+Array names carry their axes: S items, R repeats, K options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+KEPT, LOST, GAINED, NEVER = 0, 1, 2, 3
+CLASSES = ("kept", "lost", "gained", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How both models guess and how firmly they know.
+
+    Attributes:
+        persistence: probability that a guess after repeats the guess before.
+        letter_bias: weight of each letter in a guess, the first letter first; empty is uniform.
+        moved_bias: the same for the model after; None means unchanged.
+        mastery: mean probability of being right on a known item; 1 is always.
+        spread: how much mastery differs between items: 0 not at all, 1 as much as it can.
+    """
+
+    persistence: float = 0.0
+    letter_bias: Sequence[float] = ()
+    moved_bias: Sequence[float] | None = None
+    mastery: float = 1.0
+    spread: float = 0.0
+
+
+def draw_classes(
+    rng: np.random.Generator, items: int, *, known: float, lost: float, gained: float
+) -> Ints:
+    """The latent class of each item.
+
+    `known` is the share known before, `lost` the share of those lost, `gained` the share of the
+    unknown that is gained. Shares are met as exactly as whole items allow.
+    """
+    n_known = round(known * items)
+    n_lost = round(lost * n_known)
+    n_gained = round(gained * (items - n_known))
+    counts = (n_known - n_lost, n_lost, n_gained, items - n_known - n_gained)
+    return rng.permutation(np.repeat(np.arange(4), counts))
+
+
+def draw_mastery(rng: np.random.Generator, items: int, habits: Habits) -> Reals:
+    """The probability of being right, were the item known: beta with the wanted mean and spread."""
+    if habits.spread <= 0 or habits.mastery in (0.0, 1.0):
+        return np.full(items, habits.mastery)
+    concentration = 1 / min(habits.spread, 0.999) - 1
+    a, b = habits.mastery * concentration, (1 - habits.mastery) * concentration
+    return rng.beta(a, b, size=items)
+
+
+def draw_guesses(
+    rng: np.random.Generator, shape: tuple[int, int], k: int, bias: Sequence[float]
+) -> Ints:
+    """The letter of each guess."""
+    weights = np.ones(k) if not len(bias) else np.resize(np.asarray(bias, float), k)
+    return rng.choice(k, size=shape, p=weights / weights.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What both models answered on one task.
+
+    Attributes:
+        classes_S: latent class of each item.
+        gold_S: letter of the right option.
+        before_S_R: letter chosen before.
+        after_S_R: letter chosen after.
+    """
+
+    classes_S: Ints  # noqa: N815  # axes
+    gold_S: Ints  # noqa: N815
+    before_S_R: Ints  # noqa: N815
+    after_S_R: Ints  # noqa: N815
+
+
+def answer_choices(
+    rng: np.random.Generator, classes_s: Ints, *, k: int, repeats: int, habits: Habits
+) -> Answers:
+    """Both models answer items with k options; what they do not know they guess."""
+    shape = (len(classes_s), repeats)
+    gold_s = rng.integers(k, size=len(classes_s))
+    mastery_s = draw_mastery(rng, len(classes_s), habits)
+    guess_before = draw_guesses(rng, shape, k, habits.letter_bias)
+    moved = habits.letter_bias if habits.moved_bias is None else habits.moved_bias
+    redrawn = draw_guesses(rng, shape, k, moved)
+    repeated = rng.random(shape) < habits.persistence
+    guess_after = np.where(repeated, guess_before, redrawn)
+    knows_before = _knows(rng, np.isin(classes_s, (KEPT, LOST)), mastery_s, repeats)
+    knows_after = _knows(rng, np.isin(classes_s, (KEPT, GAINED)), mastery_s, repeats)
+    return Answers(
+        classes_s,
+        gold_s,
+        np.where(knows_before, gold_s[:, None], guess_before),
+        np.where(knows_after, gold_s[:, None], guess_after),
+    )
+
+
+def _knows(rng: np.random.Generator, known_s: Flags, mastery_s: Reals, repeats: int) -> Flags:
+    return known_s[:, None] & (rng.random((len(known_s), repeats)) < mastery_s[:, None])

@@ -1,0 +1,244 @@
+"""From a description of what is lost to two runs and the truth behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from forgetmap.errors import UsageError
+from forgetmap.records.content import ContentDeriver
+from forgetmap.records.engine import connection
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
+from forgetmap.records.outcome import FAILED, Outcome
+from forgetmap.records.run import Run
+from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
+from forgetmap.simulator.answers import (
+    CLASSES,
+    LOST,
+    Answers,
+    Habits,
+    Ints,
+    answer_choices,
+    draw_classes,
+)
+
+OPEN_ANSWERS = 1_000_003
+"""Open-ended items have so many possible answers that guessing never helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedTask:
+    """One task: how many items, how many options, and what happens to the knowledge of them.
+
+    Attributes:
+        name: of the task.
+        items: how many.
+        k: number of options; None for open-ended.
+        known: share of items known before.
+        lost: share of the known that is lost.
+        gained: share of the unknown that is gained.
+        category: group of tasks.
+    """
+
+    name: str
+    items: int = 200
+    k: int | None = 4
+    known: float = 0.6
+    lost: float = 0.1
+    gained: float = 0.1
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Two runs and the truth behind them.
+
+    Attributes:
+        before: the run before.
+        after: the run after.
+        truth: one row per item: task, item and its latent class.
+    """
+
+    before: Run
+    after: Run
+    truth: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    repeats: int
+    habits: Habits
+    failures: Mapping[str, float]
+    seed: int
+
+
+def simulate(
+    tasks: Sequence[SimulatedTask],
+    *,
+    seed: int = 0,
+    repeats: int = 1,
+    habits: Habits | None = None,
+    failures: Mapping[str, float] | None = None,
+    names: tuple[str, str] = ("simulated-base", "simulated-tuned"),
+) -> Simulation:
+    """Two models with known latent truth answer the same items.
+
+    Args:
+        tasks: what there is to know, and what is lost and gained.
+        seed: the same seed gives the same answers.
+        repeats: answers per item and model.
+        habits: how they guess, and how firmly they know.
+        failures: share of lost items that fail in a way of their own, such as
+            `{"no_answer": 0.1, "truncated": 0.2}`; the rest give a wrong answer.
+        names: of the two models.
+    """
+    setting = _Setting(repeats, habits or Habits(), failures or {}, seed)
+    _check(tasks, setting)
+    columns: list[dict[str, list[Any]]] = [{}, {}]
+    truth: dict[str, list[Any]] = {"task": [], "item": [], "class": []}
+    for place, task in enumerate(tasks):
+        rng = np.random.default_rng([seed, place])
+        answers = _answer(rng, task, setting)
+        failed = _failures(rng, answers.classes_S, setting)
+        for side, chosen, broken in (
+            (columns[0], answers.before_S_R, None),
+            (columns[1], answers.after_S_R, failed),
+        ):
+            _append(side, _rows(task, answers.gold_S, chosen, broken))
+        truth["task"] += [task.name] * task.items
+        truth["item"] += [f"{task.name}/{n}" for n in range(task.items)]
+        truth["class"] += [CLASSES[each] for each in answers.classes_S]
+    before, after = (
+        _run(side, name, stage, parent, setting)
+        for side, name, stage, parent in zip(
+            columns, names, ("base", "tuned"), (None, names[0]), strict=True
+        )
+    )
+    return Simulation(before, after, pa.table(truth))
+
+
+def _answer(rng: np.random.Generator, task: SimulatedTask, setting: _Setting) -> Answers:
+    classes = draw_classes(rng, task.items, known=task.known, lost=task.lost, gained=task.gained)
+    return answer_choices(
+        rng, classes, k=task.k or OPEN_ANSWERS, repeats=setting.repeats, habits=setting.habits
+    )
+
+
+def _failures(rng: np.random.Generator, classes_s: Ints, setting: _Setting) -> list[str | None]:
+    """How lost items fail after, where not by a wrong answer."""
+    names = [None, *setting.failures]
+    shares = [1 - sum(setting.failures.values()), *setting.failures.values()]
+    drawn = rng.choice(len(names), size=len(classes_s), p=shares)
+    return [names[how] if c == LOST else None for how, c in zip(drawn, classes_s, strict=True)]
+
+
+def _rows(
+    task: SimulatedTask, gold_s: Ints, chosen_s_r: Ints, broken: list[str | None] | None
+) -> dict[str, list[Any]]:
+    """The columns of one task of one run, item by item and repeat by repeat."""
+    rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    for number, gold in enumerate(gold_s.tolist()):
+        options = [_option(task, number, letter) for letter in range(task.k)] if task.k else None
+        question = f"[simulated] Question {number} of {task.name}?"
+        for repeat, letter in enumerate(chosen_s_r[number].tolist()):
+            fault = broken[number] if broken is not None else None
+            answer = None if fault else _option(task, number, letter)
+            right = letter == gold and not fault
+            outcome = fault or (Outcome.CORRECT if right else Outcome.INCORRECT)
+            _add_row(
+                rows, task.name, f"{task.name}/{number}", repeat, float(right), str(outcome),
+                task.k, task.category, _option(task, number, gold), answer, answer if task.k else None,
+                question, options, f"Question: {question}\nAnswer:", _response(answer, fault),
+            )  # fmt: skip
+    return rows
+
+
+_COLUMNS = (
+    "task", "item", "repeat", "score", "outcome", "k", "category", "gold", "answer", "choice",
+    "question", "options", "prompt", "response",
+)  # fmt: skip
+
+
+def _add_row(rows: dict[str, list[Any]], *cells: Any) -> None:
+    for name, cell in zip(_COLUMNS, cells, strict=True):
+        rows[name].append(cell)
+
+
+def _option(task: SimulatedTask, number: int, letter: int) -> str:
+    return f"fact {number}-{chr(97 + letter)}" if task.k else f"fact {number}-{letter}"
+
+
+def _response(answer: str | None, fault: str | None) -> str:
+    return {
+        None: f"The answer is {answer}.",
+        "refused": "I cannot help with that.",
+        "truncated": "Let me think about this step by step. First",
+        "degenerate": "the the the the the the the the",
+        "no_answer": "That is an interesting question.",
+    }[fault]
+
+
+def _append(side: dict[str, list[Any]], rows: dict[str, list[Any]]) -> None:
+    for name, cells in rows.items():
+        side.setdefault(name, []).extend(cells)
+
+
+def _run(
+    side: dict[str, list[Any]], name: str, stage: str, parent: str | None, setting: _Setting
+) -> Run:
+    table = pa.table(side, schema=_SCHEMA)
+    deriver = ContentDeriver(tuple(table.column_names), origin=name)
+    derived = deriver.table(table)
+    sampled = setting.repeats > 1 or setting.habits.mastery < 1
+    info = RunInfo(
+        run_id=name,
+        model=ModelInfo(name=name),
+        stage=stage,
+        parent=parent,
+        harness=HarnessInfo(name="forgetmap simulator"),
+        decoding={"temperature": 1.0 if sampled else 0.0},
+        seeds=[setting.seed],
+        simulated=True,
+    )
+    names = derived.column_names
+    engine = connection()
+    scores = derived.select([column for column in names if column in SCORE_NAMES])
+    texts = derived.select([*KEY, *(column for column in names if column in TEXT_NAMES)])
+    return Run(
+        info=info,
+        scores=nw.from_native(engine.from_arrow(scores)),
+        texts=nw.from_native(engine.from_arrow(texts)),
+        name=name,
+        origin=name,
+    )
+
+
+def _check(tasks: Sequence[SimulatedTask], setting: _Setting) -> None:
+    names = [task.name for task in tasks]
+    if not tasks or len(set(names)) < len(names):
+        raise UsageError(
+            "a simulation needs tasks, each with its own name", hint="rename or add tasks."
+        )
+    shares = [share for task in tasks for share in (task.known, task.lost, task.gained)]
+    shares += [setting.habits.persistence, setting.habits.mastery, setting.habits.spread]
+    shares += [*setting.failures.values(), sum(setting.failures.values())]
+    if any(not 0 <= share <= 1 for share in shares):
+        raise UsageError("a share lies outside 0 to 1", hint="give shares between 0 and 1.")
+    if any(task.k is not None and not 2 <= task.k <= 26 for task in tasks) or setting.repeats < 1:  # noqa: PLR2004
+        raise UsageError(
+            "k must be 2 to 26 (or None for open-ended), repeats at least 1", hint="correct them."
+        )
+    unknown = set(setting.failures) - {str(each) for each in FAILED}
+    if unknown:
+        raise UsageError(
+            f"unknown failures: {', '.join(sorted(unknown))}",
+            hint=f"choose from {', '.join(FAILED)}.",
+        )
+
+
+_SCHEMA = pa.schema([(name, BY_NAME[name].type) for name in _COLUMNS])

@@ -1,0 +1,103 @@
+"""Whatever the user has, as a run: a path, a dataframe, or a run already open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import MissingInputError, UnknownFormatError
+from forgetmap.records.folder import is_run_folder, read_run
+from forgetmap.records.frames import ColumnMap, run_from_frame
+from forgetmap.records.repeats import as_repeats
+from forgetmap.records.run import Run
+from forgetmap.sources.sniff import TableFile, sniff
+from forgetmap.sources.table import read_table
+
+MOST_FILES = 10_000
+MOST_NAMES = 8
+
+
+def open_run(
+    source: Any,
+    *,
+    name: str | None = None,
+    column_map: ColumnMap | None = None,
+    task: str | None = None,
+) -> Run:
+    """Open results, whatever they are.
+
+    Args:
+        source: path of a run folder, of a table, or of a folder of tables or of repeats; a
+            dataframe; a `Run`.
+        name: what to call it; by default its run id, or else the name of file or folder.
+        column_map: canonical field -> column, for tables that name them otherwise.
+        task: name of the task, for tables without such a column.
+    """
+    if isinstance(source, Run):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
+    path = Path(source)
+    if not path.exists():
+        raise MissingInputError(
+            "there is no such file or folder", file=str(path), hint=_nearby(path)
+        )
+    if is_run_folder(path):
+        return _named(read_run(path), name)
+    runs = _run_folders(path)
+    if runs:
+        return _named(as_repeats([read_run(each) for each in runs], origin=str(path)), name)
+    return read_table(
+        _table_files(path),
+        name=name or path.name.split(".")[0] or str(path),
+        origin=str(path),
+        column_map=column_map or {},
+        task=task,
+    )
+
+
+def _named(run: Run, name: str | None) -> Run:
+    if name is None:
+        return run
+    return replace(run, name=name)
+
+
+def _run_folders(path: Path) -> Sequence[Path]:
+    if not path.is_dir():
+        return ()
+    return [child for child in sorted(path.iterdir()) if child.is_dir() and is_run_folder(child)]
+
+
+def _table_files(path: Path) -> list[TableFile]:
+    if path.is_file():
+        return [sniff(path)]
+    found, reasons = [], []
+    for child in sorted(path.iterdir())[:MOST_FILES]:
+        if not child.is_file() or child.name.startswith((".", "_")):
+            continue
+        try:
+            found.append(sniff(child))
+        except UnknownFormatError as error:
+            reasons.append(f"{child.name}: {error.message}")
+    if not found:
+        raise UnknownFormatError(
+            "this folder is no run and holds no table" + (f" ({reasons[0]})" if reasons else ""),
+            file=str(path),
+            hint="give a folder with manifest.json and scores.parquet, or with CSV, JSON lines or "
+            "Parquet tables.",
+        )
+    return found
+
+
+def _nearby(path: Path) -> str:
+    parent = path.parent
+    if not parent.is_dir():
+        return f"the folder {parent} does not exist either; check the path."
+    names = sorted(child.name for child in parent.iterdir() if not child.name.startswith("."))
+    if not names:
+        return f"{parent} is empty; check the path."
+    shown = ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
+    return f"{parent} holds {shown}."

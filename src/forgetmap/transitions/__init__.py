@@ -1,0 +1,1 @@
+"""What happened to each item, and the sums over groups of items."""

@@ -1,0 +1,218 @@
+"""The sums: one pass over the joined results counts every state of every group.
+
+A result is right, wrong, unscored or absent on each side, so a handful of counts per task says
+everything. The expressions are narwhals, so the same code runs in DuckDB, Polars, pandas and
+Spark; counts are what comes back, no item is ever collected to count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import narwhals as nw
+
+from forgetmap.pairing.pair import RIGHT, SIDES, UNSCORED, WRONG, Pairs, either, is_in, went
+from forgetmap.records.outcome import FAILED
+from forgetmap.records.run import Frame
+
+REASONS = ("wrong", *map(str, FAILED), "unknown")
+"""Why an item went from right to wrong; `unknown` where no outcome was recorded."""
+
+CELL_NAMES = {
+    (RIGHT, RIGHT): "n11",
+    (RIGHT, WRONG): "n10",
+    (WRONG, RIGHT): "n01",
+    (WRONG, WRONG): "n00",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Counts over (item, repeat) pairs of one group. They add up.
+
+    Attributes:
+        paired: pairs of results.
+        only_before: results without a counterpart after.
+        only_after: results without a counterpart before.
+        unscored: pairs of which one side or both have no score.
+        items: different items among the scored pairs.
+        n11: right before and after; n10, n01 and n00 likewise.
+        n00: wrong before and after.
+        n10: right before, wrong after: forgotten.
+        n01: wrong before, right after: gained.
+        prompts_differ: pairs whose rendered prompts differ.
+        lone_before_keys: different keys among `only_before`; fewer than rows if some are doubled.
+        lone_after_keys: likewise.
+        twins: results that share their content with another item.
+        ordered_twins: pairs of them told apart by nothing but their order.
+        reasons: n10 by the way the answer ended after.
+    """
+
+    paired: int = 0
+    only_before: int = 0
+    only_after: int = 0
+    unscored: int = 0
+    items: int = 0
+    n11: int = 0
+    n10: int = 0
+    n01: int = 0
+    n00: int = 0
+    prompts_differ: int = 0
+    lone_before_keys: int = 0
+    lone_after_keys: int = 0
+    twins: int = 0
+    ordered_twins: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Scored pairs."""
+        return self.n11 + self.n10 + self.n01 + self.n00
+
+    @classmethod
+    def total(cls, parts: Iterable[Self]) -> Self:
+        """The sum of several groups."""
+        parts = list(parts)
+        counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
+        names = {name for part in parts for name in part.reasons}
+        reasons = {
+            name: sum(part.reasons.get(name, 0) for part in parts)
+            for name in REASONS
+            if name in names
+        }
+        return cls(**counts, reasons=reasons)
+
+
+_COUNTS = tuple(each.name for each in fields(Cells) if each.name != "reasons")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The counts of the items of one task that share category and tags."""
+
+    task: str
+    category: str | None
+    tags: tuple[str, ...]
+    cells: Cells
+
+
+def count_cells(pairs: Pairs) -> list[Group]:
+    """All counts by task, category and tags."""
+    by = ["task", *(name for name in ("category", "tags") if _has(name, pairs.columns))]
+    labels = {name: either(name, pairs.columns) for name in by[1:]}
+    marks = _marks(pairs)
+    states = [f"state_{side}" for side in SIDES]
+    keys = [f"lone_{side}" for side in SIDES]
+    counted = (
+        pairs.frame.with_columns(**labels, **marks, **_lone_keys(pairs))
+        .group_by(*by, *states, *marks)
+        .agg(nw.len().alias("n"), *(nw.col(name).n_unique() for name in keys))
+    )
+    groups: dict[tuple[Any, ...], list[Cells]] = {}
+    for row in counted.collect().rows(named=True):
+        groups.setdefault(tuple(row[name] for name in by), []).append(_cells(row))
+    items = _count_items(pairs, by, labels) if pairs.repeats else None
+    return [_group(dict(zip(by, key, strict=True)), parts, items) for key, parts in groups.items()]
+
+
+def by_task(groups: Sequence[Group]) -> dict[str, Cells]:
+    """The sums of each task, in the order of names."""
+    parts: dict[str, list[Cells]] = {}
+    for group in groups:
+        parts.setdefault(group.task, []).append(group.cells)
+    return {task: Cells.total(parts[task]) for task in sorted(parts)}
+
+
+def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
+    """Further properties of a joined row, each with a handful of values."""
+    marks: dict[str, nw.Expr] = {}
+    if "outcome_after" in pairs.columns:
+        marks["reason"] = nw.when(went(RIGHT, WRONG)).then(nw.col("outcome_after"))
+    if {"prompt_hash_before", "prompt_hash_after"} <= pairs.columns:
+        marks["prompts_differ"] = nw.col("prompt_hash_before") != nw.col("prompt_hash_after")
+    if "tie" in pairs.columns:
+        marks["tie_kind"] = nw.col("tie").str.slice(0, 1)
+    return marks
+
+
+def _lone_keys(pairs: Pairs) -> dict[str, nw.Expr]:
+    """The key of each result without counterpart, null for all others."""
+    parts = [nw.col(name).cast(nw.String) for name in pairs.item_columns]
+    if pairs.repeats:
+        parts.append(nw.col("repeat").cast(nw.String))
+    key = nw.concat_str(*parts, separator="\x1f") if len(parts) > 1 else parts[0]
+    lone = {"before": ~is_in("after"), "after": ~is_in("before")}
+    return {f"lone_{side}": nw.when(here).then(key) for side, here in lone.items()}
+
+
+def _cells(row: dict[str, Any]) -> Cells:
+    """The counts of rows that are all in the same state."""
+    before, after, n = row["state_before"], row["state_after"], int(row["n"])
+    before, after = (None if _is_none(state) else int(state) for state in (before, after))
+    if after is None:
+        return Cells(only_before=n, lone_before_keys=int(row["lone_before"]), twins=_twins(row, n))
+    if before is None:
+        return Cells(only_after=n, lone_after_keys=int(row["lone_after"]), twins=_twins(row, n))
+    counts: dict[str, Any] = {"paired": n, "twins": _twins(row, n)}
+    counts["prompts_differ"] = n if _is_true(row.get("prompts_differ")) else 0
+    counts["ordered_twins"] = n if row.get("tie_kind") == "#" else 0
+    if UNSCORED in (before, after):
+        return Cells(**counts, unscored=n)
+    cell = CELL_NAMES[before, after]
+    reasons = {reason_of(row.get("reason")): n} if cell == "n10" else {}
+    counts |= {cell: n, "items": n}
+    return Cells(**counts, reasons=reasons)
+
+
+def reason_of(outcome: Any) -> str:
+    """Why an item was lost, from the outcome after."""
+    if _is_none(outcome):
+        return "unknown"
+    return str(outcome) if outcome in REASONS else "wrong"
+
+
+def _twins(row: dict[str, Any], n: int) -> int:
+    return n if row.get("tie_kind") else 0
+
+
+def _is_none(value: object) -> bool:
+    """Null, which pandas writes as NaN."""
+    return value is None or value != value  # noqa: PLR0124
+
+
+def _is_true(value: object) -> bool:
+    return not _is_none(value) and bool(value)
+
+
+def _count_items(
+    pairs: Pairs, by: Sequence[str], labels: dict[str, nw.Expr]
+) -> dict[tuple[Any, ...], int]:
+    """Different items among the scored pairs, where repeats make them fewer than pairs."""
+    scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
+    per_item: Frame = (
+        pairs.frame.with_columns(**labels)
+        .filter(is_in("before") & is_in("after") & scored)
+        .group_by(*by, *pairs.item_columns)
+        .agg(nw.len().alias("n"))
+    )
+    found = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
+    return {tuple(row[name] for name in by): int(row["items"]) for row in found.rows(named=True)}
+
+
+def _group(
+    labels: dict[str, Any], parts: list[Cells], items: dict[tuple[Any, ...], int] | None
+) -> Group:
+    cells = Cells.total(parts)
+    if items is not None:
+        cells = replace(cells, items=items.get(tuple(labels.values()), 0))
+    category, tags = (
+        None if _is_none(labels.get(name)) else str(labels[name]) for name in ("category", "tags")
+    )
+    split = tuple(tag.strip() for tag in (tags or "").split(";") if tag.strip())
+    return Group(labels["task"], category, split, cells)
+
+
+def _has(name: str, columns: frozenset[str]) -> bool:
+    return any(f"{name}_{side}" in columns for side in SIDES)

@@ -1,0 +1,134 @@
+"""The verb: compare whatever the user has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+from pydantic import ValidationError
+
+from forgetmap.errors import UsageError
+from forgetmap.pairing.keys import PairBy
+from forgetmap.pairing.match import prepare
+from forgetmap.records.frames import ColumnMap
+from forgetmap.records.run import Run
+from forgetmap.sources.open import open_run
+from forgetmap.transitions.chains import Chain, build_chain, order_by_lineage
+from forgetmap.transitions.comparison import Comparison, compare_sides
+from forgetmap.transitions.result import FanOutResult, Rule
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FanOut:
+    """One model before, several after; a sequence of comparisons."""
+
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def result(self) -> FanOutResult:
+        """All numbers and words, as in `--json`."""
+        return FanOutResult(comparisons=[each.result for each in self.comparisons])
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """All numbers and words as JSON; the schema is in docs/schemas."""
+        return self.result.model_dump_json(indent=indent)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __getitem__(self, place: int) -> Comparison:
+        return self.comparisons[place]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(repr(each) for each in self.comparisons)
+
+
+class Options(TypedDict, total=False):
+    """How to compare; see `compare`."""
+
+    metric: str | None
+    correct_at: float
+    min_paired: float
+    pair_by: PairBy
+    column_map: ColumnMap | None
+    task: str | None
+
+
+@overload
+def compare(before: Any, after: Any, /, **options: Unpack[Options]) -> Comparison: ...
+@overload
+def compare(
+    before: Any, after: Any, /, *more: Any, chain: Literal[True], **options: Unpack[Options]
+) -> Chain: ...
+@overload
+def compare(
+    before: Any, after: Any, another: Any, /, *more: Any, **options: Unpack[Options]
+) -> FanOut: ...
+def compare(
+    before: Any, after: Any, /, *more: Any, chain: bool = False, **options: Unpack[Options]
+) -> Comparison | FanOut | Chain:
+    """What did the model after forget, and gain, against the model before?
+
+    Args:
+        before: path, dataframe or run of the model before.
+        after: the same of the model after.
+        more: further models; each is compared with `before`, or continues the chain.
+        chain: the models are ordered checkpoints; they are taken in the order of their recorded
+            parents where these are known, else as given.
+        metric: `METRIC` or `METRIC/SCORER`, where a run has several.
+        correct_at: the score from which on an answer counts as right.
+        min_paired: the share of the smaller side that must pair, or the comparison is refused.
+        pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
+        column_map: canonical field -> column, for tables that name them otherwise.
+        task: name of the task, for tables without such a column.
+
+    Returns:
+        A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.compare("runs/base", "runs/tuned").flips("forgotten")  # doctest: +SKIP
+    """
+    rule = make_rule(options)
+    sources = [before, after, *more]
+    runs = open_all(sources, column_map=options.get("column_map"), task=options.get("task"))
+    if chain:
+        runs = order_by_lineage(runs) or runs
+    sides = [prepare(run, rule.metric) for run in runs]
+    if chain:
+        return build_chain(sides, rule)
+    comparisons = tuple(compare_sides(sides[0], later, rule) for later in sides[1:])
+    return comparisons[0] if len(comparisons) == 1 else FanOut(comparisons)
+
+
+def make_rule(options: Options) -> Rule:
+    """The rule of a comparison, checked."""
+    try:
+        return Rule(**{name: options[name] for name in Rule.model_fields if name in options})  # type: ignore[literal-required]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "--" + str(first["loc"][0]).replace("_", "-")
+        raise UsageError(
+            f"{name} is {first['input']!r}: {first['msg']}",
+            hint="such as --correct-at 0.5, --min-paired 0.8, --pair-by id.",
+        ) from None
+
+
+def open_all(
+    sources: Sequence[Any], *, column_map: ColumnMap | None, task: str | None
+) -> list[Run]:
+    """Open every source; dataframes are called by their place, equal names by their path."""
+    only = len(sources) == len(("before", "after"))
+    afters = ["after"] if only else [f"after {place}" for place in range(1, len(sources))]
+    runs = []
+    for source, name in zip(sources, ["before", *afters], strict=True):
+        is_path = isinstance(source, str | os.PathLike)
+        given = None if is_path else name
+        runs.append(open_run(source, name=given, column_map=column_map, task=task))
+    names = [run.name for run in runs]
+    return [replace(run, name=run.origin) if names.count(run.name) > 1 else run for run in runs]

@@ -1,0 +1,77 @@
+"""Results on disk: JSON for programs, Parquet for analysis, CSV for spreadsheets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import narwhals as nw
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from forgetmap.records.folder import complete_folder
+from forgetmap.transitions.chains import Chain
+from forgetmap.transitions.compare import FanOut
+from forgetmap.transitions.comparison import Comparison
+from forgetmap.transitions.flips import select_unpaired
+from forgetmap.transitions.frames import flat_table
+from forgetmap.transitions.result import GroupResult
+
+
+def write_result(
+    result: Comparison | FanOut | Chain, path: Path, *, overwrite: bool = False
+) -> Path:
+    """Write every table and number of a result into a folder, all or nothing.
+
+    comparison.json, tasks, categories, tags and totals as CSV and Parquet; flips.parquet and
+    unpaired.parquet item by item; for a chain also histories.parquet; for several models after
+    one such folder each.
+    """
+    with complete_folder(path, overwrite=overwrite) as partial:
+        (partial / "comparison.json").write_text(result.to_json() + "\n", encoding="utf-8")
+        if isinstance(result, FanOut):
+            for place, each in enumerate(result, start=1):
+                inner = partial / f"{place:02d}-{_file_name(each.after.name)}"
+                inner.mkdir()
+                (inner / "comparison.json").write_text(each.to_json() + "\n", encoding="utf-8")
+                _write_comparison(each, inner)
+        elif isinstance(result, Chain):
+            histories = result.items.sort("task", "item", "repeat").collect().to_arrow()
+            pq.write_table(histories, partial / "histories.parquet")
+            _write_comparison(result.comparisons[-1], partial)
+        else:
+            _write_comparison(result, partial)
+    return path
+
+
+def _write_comparison(comparison: Comparison, folder: Path) -> None:
+    result = comparison.result
+    tables: dict[str, list[GroupResult]] = {
+        "totals": [result.total, result.total_macro],
+        "tasks": result.tasks,
+        "categories": result.categories,
+        "tags": result.tags,
+    }
+    for name, groups in tables.items():
+        table = flat_table(groups)
+        pq.write_table(table, folder / f"{name}.parquet")
+        pa.csv.write_csv(_without_formulas(table), folder / f"{name}.csv")
+    flips = [
+        comparison.flip_frame(kind).with_columns(transition=nw.lit(kind)).collect().to_arrow()
+        for kind in ("forgotten", "gained")
+    ]
+    pq.write_table(pa.concat_tables(flips, promote_options="default"), folder / "flips.parquet")
+    pq.write_table(
+        select_unpaired(comparison.pairs).collect().to_arrow(), folder / "unpaired.parquet"
+    )
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Names that a spreadsheet would run as formulas get a quote in front."""
+    names = [f"'{name}" if name[:1] in "=+-@\t\r" else name for name in table["name"].to_pylist()]
+    return table.set_column(0, "name", pa.array(names, pa.string()))
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"

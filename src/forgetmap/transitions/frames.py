@@ -1,0 +1,55 @@
+"""Results as frames of the library the caller works in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from forgetmap.records.run import Frame, Run
+from forgetmap.transitions.cells import REASONS
+from forgetmap.transitions.result import GroupResult
+
+COUNTS = ("items", "n", "n00", "n01", "n10", "n11")
+RATES = ("acc_before", "acc_after")
+ESTIMATES = ("forgetting", "backward_transfer", "conditional_forgetting")
+
+
+def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
+    """One row per group: estimates by their value, reasons as columns of their own."""
+    columns: dict[str, pa.Array] = {"name": pa.array([group.name for group in groups], pa.string())}
+    for name in COUNTS:
+        columns[name] = pa.array([getattr(group, name) for group in groups], pa.int64())
+    for name in (*RATES, "conventional_forgetting"):
+        columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
+    for name in ESTIMATES:
+        columns[name] = pa.array([getattr(group, name).value for group in groups], pa.float64())
+    for reason in REASONS:
+        counts = [group.reasons[reason] for group in groups]
+        columns[f"lost_{reason}"] = pa.array(counts, pa.int64())
+    return pa.table(columns)
+
+
+def small_frame(groups: Sequence[GroupResult], like: Run) -> Any:
+    """Groups as a frame of the library that `like` was handed in with."""
+    table = flat_table(groups)
+    implementation = like.scores.implementation
+    if implementation.is_pyspark():
+        session = nw.to_native(like.scores).sparkSession
+        return session.createDataFrame(table)
+    if implementation.is_duckdb() and like.handed_in != "path":
+        import duckdb  # noqa: PLC0415  # only where the caller uses it already
+
+        return duckdb.from_arrow(table)
+    if implementation.is_duckdb():
+        return table
+    return nw.from_arrow(table, backend=implementation).to_native()
+
+
+def to_library(frame: Frame, like: Run) -> Any:
+    """Lazy where the caller handed in something lazy, else collected; Arrow for paths."""
+    if like.handed_in == "lazy":
+        return nw.to_native(frame)
+    return frame.collect().to_native()
