@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,14 +13,15 @@ from rich.text import Text
 from forgetmap.cli.options import json_option, overwrite_option, table_options
 from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
+from forgetmap.transitions.cells import CELL_NAMES
 from forgetmap.transitions.chains import Chain
 from forgetmap.transitions.compare import FanOut
 from forgetmap.transitions.compare import compare as compare_runs
 from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.coverage import MIN_PAIRED
 from forgetmap.transitions.export import write_result
 from forgetmap.transitions.flips import KINDS, Kind
-from forgetmap.transitions.render import print_chain, print_comparison, printable
+from forgetmap.transitions.render import print_comparison, printable
+from forgetmap.transitions.result import Rule
 
 EXAMPLES = """\b
 Examples:
@@ -40,21 +42,21 @@ Examples:
     type=click.Choice(["task", "category", "tag"]),
     default="category",
     show_default=True,
-    help="Lines of the table.",
+    help="Lines of the table; tasks where nothing has a category.",
 )
 @click.option("--metric", help="METRIC or METRIC/SCORER, where there are several.")
 @table_options
 @click.option(
     "--min-paired",
     type=float,
-    default=MIN_PAIRED,
+    default=Rule().min_paired,
     show_default=True,
     help="Refuse if a smaller share of the smaller side pairs.",
 )
 @click.option(
     "--correct-at",
     type=float,
-    default=0.5,
+    default=Rule().correct_at,
     show_default=True,
     help="The score from which on an answer counts as right.",
 )
@@ -66,10 +68,10 @@ Examples:
     help="What makes two items the same: content where both sides have it, else id.",
 )
 @json_option
-@click.option("--out", type=click.Path(path_type=Path), help="Write all tables into this folder.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for all tables and items.")
 @overwrite_option
 @click.option("--show", type=click.Choice(list(KINDS)), help="List these items with both answers.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="With --show.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
 def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
     """What did the model AFTER forget, and gain, against the model BEFORE?
 
@@ -80,57 +82,63 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
     out, overwrite = options.pop("out"), options.pop("overwrite")
     as_json = options.pop("as_json")
     if as_json and show:
-        raise UsageError("--json and --show do not go together", hint="use --out for both.")
-    progress = Console(stderr=True)
-    with progress.status("Pairing and counting ..."):
+        raise UsageError(
+            "--json and --show do not go together", hint="--out writes the numbers and the items."
+        )
+    _spare_inputs(out, (before, *after))
+    with Console(stderr=True).status("Pairing and counting ..."):
         result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)
         if out is not None:
             write_result(result, out, overwrite=overwrite)
     if as_json:
         click.echo(result.to_json())
         return
-    _print(result, by=by, show=show, limit=limit)
-    if out is not None:
-        click.echo(f"\nWritten to {out}")
-
-
-def _print(result: Comparison | FanOut | Chain, *, by: str, show: Kind | None, limit: int) -> None:
     console = Console()
+    print_comparison(console, result.result, by=by)
+    for comparison in _shown(result) if show else ():
+        _print_flips(console, comparison, show, limit)
+    if out is not None:
+        click.echo(f"\n{printable(f'Written to {out}')}")
+
+
+def _spare_inputs(out: Path | None, inputs: Sequence[str]) -> None:
+    """Refuse to write where the results come from: --overwrite would replace them."""
+    if out is None:
+        return
+    for path in map(Path, inputs):
+        if path.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")
+
+
+def _shown(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:
+    """The comparisons to list items of; of a chain the first checkpoint with the last."""
     if isinstance(result, Chain):
-        print_chain(console, result.result)
-        shown: tuple[Comparison, ...] = (result.comparisons[-1],)
-    else:
-        shown = tuple(result) if isinstance(result, FanOut) else (result,)
-        for place, comparison in enumerate(shown):
-            if place:
-                console.rule()
-            print_comparison(console, comparison.result, by=by)
-    for comparison in shown if show else ():
-        _print_flips(console, comparison, show or "forgotten", limit)
+        return result.comparisons[-1:]
+    return result.comparisons if isinstance(result, FanOut) else (result,)
 
 
 def _print_flips(console: Console, comparison: Comparison, kind: Kind, limit: int) -> None:
     rows = comparison.flip_frame(kind, texts=True, limit=limit).collect().rows(named=True)
-    console.print(f"\n[bold]{kind}[/], {len(rows):,} shown:", highlight=False)
+    total = getattr(comparison.result.total, CELL_NAMES[KINDS[kind]])
+    found = f"{kind} ({comparison.after.name}): {len(rows):,} of {total:,}"
+    console.print(Text(f"\n{printable(found)}", style="bold"))
     for row in rows:
-        console.print(
-            Text(printable(f"\n{row['task']} / {row['item']}{_repeat(row)}"), style="bold")
-        )
-        for label, name in _SHOWN:
-            if row.get(name) is not None:
-                text = printable(" ".join(str(row[name]).split()))
-                line = Text(f"  {label:<9}{text}")
-                console.print(line, overflow="ellipsis", no_wrap=True)
+        name = printable(f"{row['task']} / {row['item']}{_repeat(row)}")
+        console.print(Text(f"\n{name}", style="bold"))
+        for label, column in _SHOWN.items():
+            if row.get(column) is not None:
+                text = printable(" ".join(str(row[column]).split()))
+                console.print(Text(f"  {label:<9}{text}"), overflow="ellipsis", no_wrap=True)
 
 
-_SHOWN = (
-    ("question", "question"),
-    ("gold", "gold"),
-    ("before", "answer_before"),
-    ("after", "answer_after"),
-    ("ended", "outcome_after"),
-    ("said", "response_after"),
-)
+_SHOWN = {
+    "question": "question",
+    "gold": "gold",
+    "before": "answer_before",
+    "after": "answer_after",
+    "ended": "outcome_after",
+    "said": "response_after",
+}
 
 
 def _repeat(row: dict[str, Any]) -> str:

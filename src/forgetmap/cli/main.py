@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from forgetmap import __version__
 from forgetmap.errors import ForgetmapError
@@ -40,6 +42,11 @@ class _LoadedOnDemand(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=COMMANDS[name]) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -57,11 +64,11 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the command."""
+    _survive_any_letter()
     try:
         cli.main(prog_name="forgetmap")
     except ForgetmapError as error:
-        click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-        click.echo(_printable(str(error)), err=True)
+        _print_error(error)
         sys.exit(2)
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has gone: that is not an error of ours.
@@ -69,5 +76,15 @@ def main() -> None:
         sys.exit(1)
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+def _survive_any_letter() -> None:
+    """Where the terminal does not know a letter, show a substitute instead of failing."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _print_error(error: ForgetmapError) -> None:
+    from forgetmap.transitions.render import printable  # noqa: PLC0415  # heavy
+
+    facts, _, hint = str(error).rpartition("\nHint: ")
+    click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(f"{printable(facts)}\nHint: {printable(hint)}", err=True)

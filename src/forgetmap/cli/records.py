@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,28 +18,36 @@ from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import ModelInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import json_schema
-from forgetmap.records.survey import Survey, survey
+from forgetmap.records.survey import Survey, TaskSurvey, survey
 from forgetmap.records.tables import write_table
 from forgetmap.records.validate import check_run, refuse_duplicates, result_key
 from forgetmap.sources.open import open_run
-from forgetmap.transitions.render import printable
+from forgetmap.transitions.render import Sheet, print_sheet, printable, shorten
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
-from forgetmap.transitions.words import percent
+from forgetmap.transitions.words import SIMULATED, counted
 
 TABLE_ENDINGS = (".csv", ".jsonl", ".parquet")
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+  forgetmap records check runs/base
+  forgetmap records show base.csv --map item=question_id,score=correct
+  forgetmap records convert base.csv --out runs/base
+"""
+)
 def records() -> None:
     """Check, show and convert tables of per-item results."""
 
 
 @records.command(
+    short_help="Name the first fault with file, line and field.",
     epilog="""\b
 Examples:
   forgetmap records check runs/base
   forgetmap records check base.csv --map item=question_id,score=correct --json
-"""
+""",
 )
 @click.argument("path", type=click.Path())
 @table_options
@@ -48,17 +57,21 @@ def check(path: str, column_map: dict[str, str], task: str | None, *, as_json: b
     run = _checked(path, column_map, task)
     found = survey(run)
     if as_json:
-        click.echo(json.dumps({"valid": True, **found.as_dict()}, indent=2))
+        simulated = run.info.simulated
+        click.echo(json.dumps({"valid": True, "simulated": simulated, **found.as_dict()}, indent=2))
         return
-    click.echo(f"{path}: valid. {_summary(found)}")
+    click.echo(printable(f"{path}: valid. {_summary(found)}"))
+    if run.info.simulated:
+        click.echo(SIMULATED)
 
 
 @records.command(
+    short_help="Say what is in a table or run.",
     epilog="""\b
 Examples:
   forgetmap records show runs/base
   forgetmap records show base.csv --map item=question_id,score=correct --limit 5
-"""
+""",
 )
 @click.argument("path", type=click.Path())
 @table_options
@@ -78,11 +91,12 @@ def show(
 
 
 @records.command(
+    short_help="Write a run folder or one table.",
     epilog="""\b
 Examples:
   forgetmap records convert base.csv --out runs/base --model my/model --stage base
   forgetmap records convert runs/base --out base.parquet
-"""
+""",
 )
 @click.argument("path", type=click.Path())
 @click.option(
@@ -106,15 +120,16 @@ def convert(
         write_table(run, out, overwrite=options["overwrite"])
     else:
         write_run(run, out, overwrite=options["overwrite"])
-    click.echo(f"Written to {out}. {_summary(survey(run))}")
+    click.echo(printable(f"Written to {out}. {_summary(survey(run))}"))
 
 
 @records.command(
+    short_help="Print a published JSON schema.",
     epilog="""\b
 Examples:
   forgetmap records schema record > record.schema.json
   forgetmap records schema comparison
-"""
+""",
 )
 @click.argument("what", type=click.Choice(["record", "comparison", "fan-out"]))
 def schema(what: str) -> None:
@@ -143,31 +158,59 @@ def _described(run: Run, options: dict[str, Any]) -> Run:
 
 def _summary(found: Survey) -> str:
     tasks = len({task.task for task in found.tasks})
-    scored = sum(task.scored for task in found.tasks)
-    repeats = f", {found.repeats} repeats" if found.repeats > 1 else ""
-    without = f"{found.rows - scored:,} without score"
-    return f"{found.rows:,} results of {tasks:,} tasks{repeats}; {without}."
+    repeats = f", {counted(found.repeats, 'repeat')}" if found.repeats > 1 else ""
+    missing = found.rows - sum(task.scored for task in found.tasks)
+    without = f"; {missing:,} without score" if missing else ""
+    return f"{counted(found.rows, 'result')} of {counted(tasks, 'task')}{repeats}{without}."
 
 
 def _print_survey(console: Console, run: Run, found: Survey, limit: int) -> None:
-    console.print(Text(f"{printable(found.name)}: {_summary(found)}", style="bold"))
+    console.print(Text(printable(f"{found.name}: {_summary(found)}"), style="bold"))
     if run.info.simulated:
-        console.print("[bold yellow]SIMULATED[/] data, not a measured model.")
+        console.print(Text(SIMULATED, style="bold yellow"))
+    texts = " (and texts)" if found.has_texts else ""
+    facts = {**_known(run), "columns": f"{', '.join(found.columns)}{texts}"}
+    grid = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        grid.add_row(Text(name, style="dim"), Text(printable(value)))
+    console.print(grid)
+    console.print()
+    print_sheet(console, Sheet(_TASK_HEADS, [_task_row(task) for task in found.tasks]))
+    rows = run.scores.head(limit).collect().rows(named=True) if limit else []
+    if rows:
+        console.print(Text("\nFirst results", style="bold"))
+        console.print(_examples(rows))
+
+
+_TASK_HEADS = ("task", "metric", "items", "results", "scored", "mean score")
+_EXAMPLE = ("task", "item", "repeat", "score", "outcome", "k", "gold", "answer")
+
+
+def _known(run: Run) -> dict[str, str]:
+    """What the manifest says, in words."""
     manifest = run.info.model_dump(exclude_defaults=True, exclude={"tasks", "metrics", "simulated"})
-    for name, value in manifest.items():
-        console.print(Text(printable(f"  {name}: {value}")))
-    console.print(
-        Text(f"  columns: {', '.join(found.columns)}{' (+ texts)' if found.has_texts else ''}\n")
-    )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, head in enumerate(("task", "metric", "items", "results", "scored", "mean score")):
-        table.add_column(head, justify="right" if place > 1 else "left")
-    for task in found.tasks:
-        measure = task.metric if task.scorer == "default" else f"{task.metric}/{task.scorer}"
-        counts = (f"{n:,}" for n in (task.items, task.rows, task.scored))
-        cells = (printable(task.task), printable(measure), *counts, percent(task.mean_score))
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
-    for row in run.scores.head(limit).collect().rows(named=True) if limit else ():
-        known = {name: value for name, value in row.items() if value is not None}
-        console.print(Text(printable(f"\n  {known}")), no_wrap=True, overflow="ellipsis")
+    return {name: _in_words(value) for name, value in manifest.items()}
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part}".removeprefix("name ") for name, part in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _task_row(task: TaskSurvey) -> tuple[str, ...]:
+    measure = task.metric if task.scorer == "default" else f"{task.metric}/{task.scorer}"
+    mean = "-" if task.mean_score is None else f"{task.mean_score:.3f}"
+    counts = (f"{count:,}" for count in (task.items, task.rows, task.scored))
+    return task.task, shorten(measure, 20), *counts, mean
+
+
+def _examples(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    names = [name for name in _EXAMPLE if any(row.get(name) is not None for row in rows)]
+    for name in names:
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        cells = ("" if row[name] is None else str(row[name]) for name in names)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table

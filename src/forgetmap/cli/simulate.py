@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow.parquet as pq
 
-from forgetmap.cli.options import overwrite_option
+from forgetmap.cli.options import Command, overwrite_option
 from forgetmap.records.folder import complete_folder, write_run
 from forgetmap.simulator.answers import Habits
 from forgetmap.simulator.simulate import SimulatedTask
 from forgetmap.simulator.simulate import simulate as simulate_runs
 
+CATEGORIES = ("knowledge", "reasoning", "language")
 EXAMPLES = """\b
 Examples:
   forgetmap simulate --out demo
   forgetmap simulate --out demo --lost 0.2 --k 2 --k 4 --k open --repeats 3 --mastery 0.9
   forgetmap compare demo/before demo/after
 """
-_SHARE = click.FloatRange(0, 1)
+
+
+def _share(name: str, default: float, text: str) -> Callable[[Command], Command]:
+    return click.option(
+        name, type=click.FloatRange(0, 1), default=default, show_default=True, help=text
+    )
 
 
 def _option_counts(
@@ -34,7 +41,7 @@ def _option_counts(
 
 @click.command(epilog=EXAMPLES)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for both runs.")
-@click.option("--tasks", type=click.IntRange(1), default=9, show_default=True)
+@click.option("--tasks", type=click.IntRange(1), default=9, show_default=True, help="How many.")
 @click.option("--items", type=click.IntRange(1), default=300, show_default=True, help="Per task.")
 @click.option(
     "--k",
@@ -44,19 +51,28 @@ def _option_counts(
     callback=_option_counts,
     help="Options per item, task after task; 'open' for open-ended.",
 )
-@click.option("--known", type=_SHARE, default=0.6, show_default=True, help="Share known before.")
+@_share("--known", 0.6, "Share of items known before.")
+@_share("--lost", 0.15, "Share of the known that is lost, on average over tasks.")
+@_share("--gained", 0.2, "Share of the unknown that is gained.")
 @click.option(
-    "--lost", type=_SHARE, default=0.15, show_default=True, help="Share of the known lost."
+    "--repeats", type=click.IntRange(1), default=1, show_default=True, help="Answers per item."
 )
-@click.option("--gained", type=_SHARE, default=0.2, show_default=True, help="Of the unknown.")
-@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--persistence", type=_SHARE, default=0.5, show_default=True, help="Of guesses.")
-@click.option("--mastery", type=_SHARE, default=1.0, show_default=True, help="Of known items.")
-@click.option("--spread", type=_SHARE, default=0.0, show_default=True, help="Of mastery.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@_share("--persistence", 0.5, "Chance that a guess after repeats the guess before.")
+@_share("--mastery", 1.0, "Chance that a known item is answered right.")
+@_share("--spread", 0.0, "How much mastery differs between items.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same answers.",
+)
 @overwrite_option
 def simulate(out: Path, **options: Any) -> None:
-    """Write two simulated runs whose truth is known, to try forgetmap without a model."""
+    """Write two simulated runs whose truth is known, to try forgetmap without a model.
+
+    truth.parquet beside them says of each item whether it was kept, lost, gained or never known.
+    """
     habits = Habits(
         persistence=options["persistence"], mastery=options["mastery"], spread=options["spread"]
     )
@@ -76,22 +92,19 @@ def simulate(out: Path, **options: Any) -> None:
     click.echo(f"Compare them: forgetmap compare {out / 'before'} {out / 'after'}")
 
 
-CATEGORIES = ("knowledge", "reasoning", "language")
-
-
 def _tasks(**options: Any) -> list[SimulatedTask]:
     """Tasks that lose more or less around the wanted share."""
-    kinds = options["k"]
+    kinds, lost = options["k"], options["lost"]
     tasks = []
     for place in range(options["tasks"]):
-        weight = 2 * (place + 1) / (options["tasks"] + 1)
+        tilt = 2 * (place + 1) / (options["tasks"] + 1) - 1
         tasks.append(
             SimulatedTask(
                 name=f"{CATEGORIES[place % 3]}-{place // 3 + 1}",
                 items=options["items"],
                 k=kinds[place % len(kinds)],
                 known=options["known"],
-                lost=min(1.0, options["lost"] * weight),
+                lost=lost + min(lost, 1 - lost) * tilt,
                 gained=options["gained"],
                 category=CATEGORIES[place % 3],
             )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from forgetmap.errors import TaskVersionError
+from pydantic import BaseModel
+
+from forgetmap.errors import MetricError, TaskVersionError
 from forgetmap.pairing.metric import Measure
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
+
+MOST_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,23 @@ def check_versions(before: Run, after: Run) -> None:
             )
 
 
+def check_directions(run: Run, measures: Mapping[str, Measure]) -> None:
+    """Refuse a metric that falls as a model gets better: right means a score from some value on.
+
+    Raises:
+        MetricError: naming the first such task and its metric.
+    """
+    for task, measure in sorted(measures.items()):
+        info = run.info.metrics.get(measure.metric)
+        if info is not None and not info.higher_is_better:
+            raise MetricError(
+                f"{run.origin}: in task {task!r} a lower {measure.metric} is better, so no score "
+                "can be the least that counts as right",
+                hint="choose another metric with --metric, or record the score with its sign "
+                "turned.",
+            )
+
+
 def compare_conditions(
     before: RunInfo, after: RunInfo, measures: tuple[Mapping[str, Measure], Mapping[str, Measure]]
 ) -> list[Notice]:
@@ -64,8 +85,8 @@ def _fields(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
         "harness": ("harness", "harness or its version differs: extraction may differ"),
     }
     for field, (code, reason) in reasons.items():
-        ours, theirs = getattr(before, field), getattr(after, field)
-        if _known(ours) and _known(theirs) and ours != theirs:
+        ours, theirs = _parts(getattr(before, field)), _parts(getattr(after, field))
+        if any(ours[part] != theirs[part] for part in ours.keys() & theirs.keys()):
             yield Notice(code, f"{reason} ({_shown(ours)} before, {_shown(theirs)} after).")
 
 
@@ -90,8 +111,7 @@ def _shots(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     if differing:
         yield Notice(
             "n_shot",
-            f"the number of examples in the prompt differs in {_listed(differing)}: that alone "
-            "changes scores.",
+            f"few-shot examples differ in {listed(differing, 'tasks')}: that alone changes scores.",
         )
 
 
@@ -103,7 +123,8 @@ def _measures(before: Mapping[str, Measure], after: Mapping[str, Measure]) -> It
     ]
     if differing:
         yield Notice(
-            "metric", f"the metric differs in {_listed(differing)}: the two are not the same thing."
+            "metric",
+            f"the metric differs in {listed(differing, 'tasks')}: the two are not the same thing.",
         )
 
 
@@ -111,22 +132,22 @@ def _sampling(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     if before.is_sampled or after.is_sampled:
         yield Notice(
             "sampled",
-            "answers were sampled: a model also disagrees with itself, so some of the flips below "
-            "are chance.",
+            "answers were sampled: a model also disagrees with itself, so some of the flips are "
+            "chance.",
         )
 
 
-def _known(value: object) -> bool:
-    parts = value.model_dump() if hasattr(value, "model_dump") else {"": value}
-    return any(part is not None for part in parts.values())
+def listed(names: Sequence[str], noun: str = "") -> str:
+    """The first few names and how many more there are."""
+    shown, more = ", ".join(names[:MOST_NAMES]), len(names) - MOST_NAMES
+    return f"{shown} and {more:,} more {noun}".rstrip() if more > 0 else shown
 
 
-def _shown(value: object) -> str:
-    if hasattr(value, "model_dump"):
-        return " ".join(str(part) for part in value.model_dump().values() if part is not None)
-    return str(value)[:40]
+def _parts(value: object) -> dict[str, object]:
+    """What is recorded of a condition; what is not cannot differ."""
+    parts = value.model_dump() if isinstance(value, BaseModel) else {"": value}
+    return {name: part for name, part in parts.items() if part is not None}
 
 
-def _listed(names: list[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most])
-    return shown + (f" and {len(names) - most:,} more tasks" if len(names) > most else "")
+def _shown(parts: Mapping[str, object]) -> str:
+    return " ".join(str(part)[:40] for part in parts.values())

@@ -13,6 +13,7 @@ from typing import Literal
 import narwhals as nw
 
 from forgetmap.errors import PairingError
+from forgetmap.records.run import Frame
 from forgetmap.records.schema import CONTENT_HASHES
 
 PairBy = Literal["auto", "content", "id"]
@@ -37,9 +38,19 @@ class Keys:
         """Whether any task is paired by content."""
         return "question_hash" in self.columns
 
-    def expressions(self) -> dict[str, nw.Expr]:
-        """Key columns; where a task does not use a column, all its rows have the same value."""
-        return {f"key_{name}": self._expression(name) for name in self.columns}
+    def joined_on(self, *, repeats: bool) -> list[str]:
+        """The columns two sides are joined on, once `add_to` has put them there."""
+        return ["task", *(f"key_{name}" for name in self.columns), *(["repeat"] if repeats else [])]
+
+    def add_to(self, scores: Frame) -> Frame:
+        """The same rows with key columns, and with a number where nobody counted repeats.
+
+        Where a task does not use a key column, all its rows have the same value in it.
+        """
+        added = {f"key_{name}": self._expression(name) for name in self.columns}
+        if "repeat" not in scores.collect_schema().names():
+            added["repeat"] = nw.lit(0, dtype=nw.Int32)
+        return scores.with_columns(**added)
 
     def _expression(self, name: str) -> nw.Expr:
         unused = nw.lit("") if name == "item" else nw.lit(0, dtype=nw.Int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import duckdb
 import narwhals as nw
 
 from forgetmap.errors import BackendError
@@ -12,7 +13,7 @@ from forgetmap.pairing.keys import Keys, PairBy, choose_keys
 from forgetmap.pairing.metric import Measured, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.twins import looks_doubled, tell_apart
-from forgetmap.records.run import Run
+from forgetmap.records.run import Frame, Run
 from forgetmap.records.validate import check_run, refuse_duplicates
 
 
@@ -45,32 +46,26 @@ def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "au
     check_versions(before.run, after.run)
     _same_library(before.run, after.run)
     keys = choose_keys(before.measured.recorded, after.measured.recorded, pair_by)
-    repeats = before.repeats > 1 or after.repeats > 1
+    repeats = _have_repeats(before, after)
     if looks_doubled(before.measured.scores, keys, before.rows, repeats=repeats):
         # A join would multiply them: settle it before, not after.
         return match_twins(before, after, keys, correct_at=correct_at)
-    return join_sides(
-        before.measured.scores,
-        after.measured.scores,
-        keys,
-        correct_at=correct_at,
-        repeats=repeats,
-    )
+    scores = (before.measured.scores, after.measured.scores)
+    return join_sides(*scores, keys, correct_at=correct_at, repeats=repeats)
 
 
 def match_twins(before: Side, after: Side, keys: Keys, *, correct_at: float) -> Pairs:
     """The same where a key stands for several results: told apart by id and order, or refused."""
-    repeats = before.repeats > 1 or after.repeats > 1
-    by = [
-        "task",
-        "item",
-        *(["repeat"] if repeats else []),
-        *(f"key_{name}" for name in keys.columns),
-    ]
+    repeats = _have_repeats(before, after)
+    task, *rest = keys.joined_on(repeats=repeats)
     for side in (before, after):
-        refuse_duplicates(side.run, side.measured.scores.with_columns(**keys.expressions()), by)
+        refuse_duplicates(side.run, keys.add_to(side.measured.scores), [task, "item", *rest])
     sides = tell_apart(before.measured.scores, after.measured.scores, keys, repeats=repeats)
     return join_sides(*sides, keys, correct_at=correct_at, repeats=repeats, tie=True)
+
+
+def _have_repeats(before: Side, after: Side) -> bool:
+    return before.repeats > 1 or after.repeats > 1
 
 
 def _same_library(before: Run, after: Run) -> None:
@@ -80,3 +75,17 @@ def _same_library(before: Run, after: Run) -> None:
             f"{before.name} is a {ours.value} frame and {after.name} a {theirs.value} frame",
             hint="hand in both from the same library, or both as paths.",
         )
+    if ours.is_duckdb() and not _share_connection(before.scores, after.scores):
+        raise BackendError(
+            f"{before.name} and {after.name} live in two DuckDB connections",
+            hint="make both relations with the same connection, or hand in both as paths.",
+        )
+
+
+def _share_connection(before: Frame, after: Frame) -> bool:
+    """Whether DuckDB would combine the two; asking runs nothing."""
+    try:
+        nw.to_native(before).set_alias("ours").cross(nw.to_native(after).set_alias("theirs"))
+    except duckdb.InvalidInputException:
+        return False
+    return True

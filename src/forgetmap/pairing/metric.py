@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import narwhals as nw
 
@@ -58,13 +58,14 @@ def select_metric(run: Run, wanted: str | None) -> Measured:
 
 def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:
     """Task -> measure -> how many rows there are, and how many have each content column."""
-    present = [name for name in ("metric", "scorer") if name in run.columns]
+    names = _names(run.columns)
     counted = [name for name in CONTENT_HASHES if name in run.columns]
     sums = [nw.len().alias("rows"), *(nw.col(name).count() for name in counted)]
     offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
-    found = run.scores.group_by("task", *present).agg(*sums).collect()
+    rows = run.scores.select("task", *counted, **names)
+    found = rows.group_by("task", *names).agg(*sums).collect()
     for row in found.rows(named=True):
-        measure = Measure(**{name: row[name] for name in present if row[name] is not None})
+        measure = Measure(**{name: row[name] for name in names})
         offered[row["task"]][measure] = {name: int(row[name]) for name in ("rows", *counted)}
     return dict(offered)
 
@@ -102,8 +103,17 @@ def _is_chosen(columns: frozenset[str], chosen: dict[str, Measure]) -> nw.Expr:
     kept: nw.Expr = nw.lit(False)  # noqa: FBT003
     for measure, tasks in by_measure.items():
         here = nw.col("task").is_in(tasks)
-        for name in ("metric", "scorer"):
-            if name in columns:
-                here = here & (nw.col(name) == getattr(measure, name))
+        for name, column in _names(columns).items():
+            here = here & (column == getattr(measure, name))
         kept = kept | here
     return kept
+
+
+def _names(columns: frozenset[str]) -> dict[str, nw.Expr]:
+    """Metric and scorer; where a row names none, the name that stands for the only one."""
+    unnamed = asdict(Measure())
+    return {
+        name: nw.coalesce(nw.col(name), nw.lit(default))
+        for name, default in unnamed.items()
+        if name in columns
+    }

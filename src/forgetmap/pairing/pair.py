@@ -55,11 +55,10 @@ def join_sides(
         repeats: some item was answered more than once.
         tie: both sides carry a column `tie` that tells items of equal content apart.
     """
-    on = ["task", *(f"key_{name}" for name in keys.columns)]
-    on += ["repeat"] * repeats + ["tie"] * tie
-    states = _state(correct_at)
+    on = [*keys.joined_on(repeats=repeats), *(["tie"] if tie else [])]
+    state = _state(correct_at)
     sides = [
-        _side(frame, keys, on, side, states)
+        _side(keys.add_to(frame), on, side, state)
         for frame, side in zip((before, after), SIDES, strict=True)
     ]
     joined = sides[0].join(
@@ -69,11 +68,11 @@ def join_sides(
         how="full",
     )
     found = joined.collect_schema().names()
-    merged = [nw.coalesce(f"{name}_before", f"{name}_after").alias(name) for name in on]
-    if not repeats:
-        merged.append(nw.lit(0, dtype=nw.Int32).alias("repeat"))
+    merged = {name: nw.coalesce(f"{name}_before", f"{name}_after") for name in on}
+    # pandas turns whole numbers beside missing ones into floats.
+    merged["repeat"] = merged.get("repeat", nw.lit(0)).cast(nw.Int32)
     carried = [name for name in found if name.rpartition("_")[0] not in on]
-    frame = joined.select(*merged, *carried)
+    frame = joined.select(*(value.alias(name) for name, value in merged.items()), *carried)
     columns = frozenset(frame.collect_schema().names())
     item_columns = tuple(name for name in on if name not in ("task", "repeat"))
     return Pairs(frame, keys, columns, item_columns, repeats)
@@ -102,10 +101,8 @@ def _state(correct_at: float) -> nw.Expr:
     return nw.when(score.is_null()).then(unscored).otherwise(right_or_wrong)
 
 
-def _side(scores: Frame, keys: Keys, on: list[str], side: str, state: nw.Expr) -> Frame:
+def _side(scores: Frame, on: list[str], side: str, state: nw.Expr) -> Frame:
     present = scores.collect_schema().names()
-    repeat = nw.col("repeat") if "repeat" in present else nw.lit(0, dtype=nw.Int32)
-    key = keys.expressions() | {"repeat": repeat}
-    picked = [key.get(name, nw.col(name)).alias(f"{name}_{side}") for name in on]
-    carried = [nw.col(name).alias(f"{name}_{side}") for name in CARRIED if name in present]
-    return scores.select(*picked, *carried, state.alias(f"state_{side}"))
+    kept = [*on, *(name for name in CARRIED if name in present)]
+    named = (nw.col(name).alias(f"{name}_{side}") for name in kept)
+    return scores.select(*named, state.alias(f"state_{side}"))

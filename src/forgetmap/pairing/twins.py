@@ -22,8 +22,8 @@ def looks_doubled(scores: Frame, keys: Keys, rows: int, *, repeats: bool) -> boo
     The embedded engine counts rows by a coarse hash of the key: one bucket far above the others
     gives a heavy key away at a tenth of the cost of grouping by the key itself.
     """
-    by = ["task", *(f"key_{name}" for name in keys.columns), *(["repeat"] if repeats else [])]
-    keyed = scores.with_columns(**keys.expressions()).select(*by)
+    by = keys.joined_on(repeats=repeats)
+    keyed = keys.add_to(scores).select(*by)
     if not scores.implementation.is_duckdb() or rows < 16 * BUCKETS:
         most = keyed.group_by(*by).agg(n=nw.len()).select(nw.col("n").max()).collect().item()
         return bool(most > 1)
@@ -34,36 +34,47 @@ def looks_doubled(scores: Frame, keys: Keys, rows: int, *, repeats: bool) -> boo
 
 
 def tell_apart(before: Frame, after: Frame, keys: Keys, *, repeats: bool) -> Sides:
-    """Both sides with a column `tie` that is empty for all but twins."""
-    content = ["task", *(f"key_{name}" for name in keys.columns), *(["repeat"] if repeats else [])]
-    with_keys = [frame.with_columns(**keys.expressions()) for frame in (before, after)]
-    twins = nw.concat([_shared(frame, content) for frame in with_keys]).unique()
-    twins = twins.with_columns(is_twin=nw.lit(1))
-    marked = [frame.join(twins, on=content, how="left") for frame in with_keys]
-    known = [
-        frame.filter(~nw.col("is_twin").is_null()).select(*content, "item") for frame in marked
-    ]
-    by_id = known[0].join(known[1], on=[*content, "item"], how="inner").unique()
-    by_id = by_id.with_columns(has_id=nw.lit(1))
-    return _tied(marked[0], by_id, content), _tied(marked[1], by_id, content)
+    """Both sides with a column `tie` that is empty for all but twins.
+
+    An item keeps its tie over all its repeats, also where its twin was not asked as often.
+    """
+    on = keys.joined_on(repeats=repeats)
+    keyed = (keys.add_to(before), keys.add_to(after))
+    sided = [frame.select("item", *on, side=nw.lit(side)) for side, frame in enumerate(keyed)]
+    content = keys.joined_on(repeats=False)
+    ties = _ties(nw.concat(sided), content, one=[*on, "side"])
+    return _tied(keyed[0], ties, content), _tied(keyed[1], ties, content)
 
 
-def _shared(frame: Frame, content: list[str]) -> Frame:
-    return frame.group_by(*content).agg(n=nw.len()).filter(nw.col("n") > 1).select(*content)
+def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
+    """The tie of every twin: its id where both sides have it, else its place on its side.
 
-
-def _tied(frame: Frame, by_id: Frame, content: list[str]) -> Frame:
-    joined = frame.join(by_id, on=[*content, "item"], how="left").with_columns(
-        id_length=nw.col("item").str.len_chars(),
-        is_left=nw.when(nw.col("has_id").is_null()).then(nw.lit(1)).otherwise(nw.lit(0)),
+    Args:
+        results: content, item and side of every result.
+        content: the columns that twins share.
+        one: the columns of which there would be one result each, if there were no twins.
+    """
+    doubled = results.group_by(*one).agg(n=nw.len()).filter(nw.col("n") > 1)
+    twins = results.join(doubled.select(*content), on=content, how="semi")
+    ids = twins.group_by(*content, "item").agg(
+        first_side=nw.col("side").min(), last_side=nw.col("side").max()
     )
-    # Shorter ids first, so that 9 comes before 10.
-    place = nw.col("is_left").cum_sum().over(*content, order_by=["id_length", "item"])
+    # Shorter ids first, so that 9 comes before 10. Arrow has no order within a group, so the
+    # places are counted through and start anew where the group does.
+    group = [*content, "first_side", "last_side"]
+    placed = ids.with_columns(id_length=nw.col("item").str.len_chars()).with_row_index(
+        "place", order_by=[*group, "id_length", "item"]
+    )
+    place = nw.col("place") - nw.col("place").min().over(*group)
     tie = (
-        nw.when(nw.col("is_twin").is_null()).then(nw.lit(""))
-        .when(~nw.col("has_id").is_null()).then(nw.concat_str(nw.lit("id "), nw.col("item")))
+        nw.when(nw.col("first_side") != nw.col("last_side"))
+        .then(nw.concat_str(nw.lit("id "), nw.col("item")))
         .otherwise(nw.concat_str(nw.lit("#"), place.cast(nw.String)))
-    )  # fmt: skip
-    tied = joined.with_columns(tie=tie)
-    names = [name for name in frame.collect_schema().names() if name != "is_twin"]
-    return tied.select(*(name for name in names if not name.startswith("key_")), "tie")
+    )
+    return placed.select(*content, "item", tie=tie)
+
+
+def _tied(frame: Frame, ties: Frame, content: list[str]) -> Frame:
+    tied = frame.join(ties, on=[*content, "item"], how="left")
+    names = [name for name in frame.collect_schema().names() if not name.startswith("key_")]
+    return tied.select(*names, tie=nw.coalesce(nw.col("tie"), nw.lit("")))

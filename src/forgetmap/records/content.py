@@ -92,8 +92,9 @@ class ContentDeriver:
                 parsed.append(parse_options(cell))
             except ValueError:
                 raise FieldError(
-                    f"options in row {row} are no list: {str(cell)[:60]!r}",
+                    f"options are no list: {str(cell)[:60]!r}",
                     file=self._origin,
+                    line=row,
                     field="options",
                     hint='write options as a JSON list, such as ["Paris", "Rome"].',
                 ) from None
@@ -116,6 +117,14 @@ class ContentDeriver:
         ]
         ids = []
         for row, key in enumerate(content):
+            if key[0] is None:
+                raise FieldError(
+                    "question is empty",
+                    file=self._origin,
+                    line=self._rows + row + 1,
+                    field="question",
+                    hint="without an 'item' column it is the question that tells items apart.",
+                )
             place = (*(group[row] for group in groups), *key)
             ids.append(f"{hash_id(key)}#{self._seen[place]}")
             self._seen[place] += 1
@@ -132,7 +141,8 @@ def _cells(batch: pa.RecordBatch, name: str) -> Column:
 
 
 def _hashed(cells: Column) -> Column:
-    return [text_hash(cell) if cell is not None else None for cell in cells]
+    """Nothing but white space is no content."""
+    return [text_hash(cell) if cell is not None and cell.strip() else None for cell in cells]
 
 
 def _resolved(cells: Column, options: list[list[str] | None]) -> Column:

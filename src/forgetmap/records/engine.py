@@ -10,11 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 from narwhals import _namespace as narwhals_namespace
 
-from forgetmap.errors import UnreadableError
+from forgetmap.errors import ForgetmapError, UnreadableError
 
 _names = itertools.count()
 
@@ -33,18 +35,26 @@ def readable(origin: str) -> Iterator[None]:
     """Turn what the engine says about broken bytes into a typed error."""
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise UnreadableError(
-            f"not enough memory or temporary disk: {_first_line(error)}",
+    except ForgetmapError:
+        raise
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise unreadable(origin, error) from None
+
+
+def unreadable(origin: str, error: Exception) -> UnreadableError:
+    """The typed error for what the engine says about a file."""
+    facts = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
+        return UnreadableError(
+            f"not enough memory or temporary disk: {facts}",
             file=origin,
             hint="close other programs, point TMPDIR to a larger disk, or use Spark.",
-        ) from None
-    except duckdb.Error as error:
-        raise UnreadableError(
-            f"cannot be read: {_first_line(error)}",
-            file=origin,
-            hint="is the file whole? Copy or write it again.",
-        ) from None
+        )
+    return UnreadableError(
+        f"cannot be read: {facts}",
+        file=origin,
+        hint="is the file whole? Copy or write it again.",
+    )
 
 
 def quote(name: str) -> str:
@@ -62,6 +72,13 @@ def fresh_name() -> str:
     return f"forgetmap_{next(_names)}"
 
 
+def spill_folder() -> Path:
+    """A folder for large intermediate files, gone when the process ends."""
+    folder = Path(connection().sql("SELECT current_setting('temp_directory')").fetchall()[0][0])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def _close(connected: duckdb.DuckDBPyConnection, spill: str) -> None:
     connected.close()
     shutil.rmtree(spill, ignore_errors=True)
@@ -71,7 +88,3 @@ def _close(connected: duckdb.DuckDBPyConnection, spill: str) -> None:
     if cached is not None:
         cached.cache_clear()
     gc.collect()
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0]

@@ -5,17 +5,22 @@ Columns are renamed and cast, never read: the result is a lazy frame of the same
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
 from typing import Any, cast
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from forgetmap.errors import ColumnError, UnknownFormatError
+from forgetmap.errors import ColumnError, FieldError, UnknownFormatError
 from forgetmap.records.content import ContentDeriver
-from forgetmap.records.engine import connection, fresh_name
+from forgetmap.records.engine import connection, fresh_name, literal
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Frame, Rows, Run
 from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
@@ -50,8 +55,19 @@ def run_from_frame(
         column_map: canonical name -> name in the frame, for columns named otherwise.
         task: name of the task, where the frame has no such column.
     """
+    given = _wrapped(native, name)
+    named = rename_columns(given.lazy(), column_map or {}, origin=name, task=task)
+    if named.implementation.is_pandas():
+        named = _with_nulls(named)
+    is_eager = isinstance(given, nw.DataFrame)
+    rows = _eager_rows(named) if is_eager else None
+    run = canonical_run(named, info=RunInfo(), name=name, origin=name, rows=rows)
+    return replace(run, handed_in="eager" if is_eager else "lazy")
+
+
+def _wrapped(native: Any, name: str) -> Any:
     try:
-        given = nw.from_native(native)
+        return nw.from_native(native)
     except TypeError:
         raise UnknownFormatError(
             f"cannot read results from a {type(native).__name__}",
@@ -59,9 +75,29 @@ def run_from_frame(
             hint="give a path, a forgetmap Run, or a pandas, Polars, PyArrow, DuckDB or PySpark "
             "dataframe.",
         ) from None
-    named = rename_columns(given.lazy(), column_map or {}, origin=name, task=task)
-    run = canonical_run(named, info=RunInfo(), name=name, origin=name, rows=_eager_rows(named))
-    return replace(run, handed_in="eager" if isinstance(given, nw.DataFrame) else "lazy")
+    except nw.exceptions.DuplicateError as error:
+        raise ColumnError(
+            f"two columns have the same name: {error}", file=name, hint="name each one differently."
+        ) from None
+
+
+def _with_nulls(frame: Frame) -> Frame:
+    """The same frame in Arrow types.
+
+    Plain pandas writes a missing value as NaN or None, makes whole numbers beside one floats, and
+    so ruins ids and 64-bit hashes.
+    """
+    import pandas as pd  # noqa: PLC0415  # only there when the caller hands in pandas
+
+    native = nw.to_native(frame).convert_dtypes(dtype_backend="pyarrow")
+    for name, column in native.items():
+        if column.isna().all():
+            native[name] = column.astype(pd.ArrowDtype(BY_NAME[name].type))
+        elif column.dtype in ("object", "category") and name != "options":
+            texts = column.map(str, na_action="ignore")
+            native[name] = texts.astype(pd.ArrowDtype(pa.string()))
+    lazy: Frame = nw.from_native(native).lazy()
+    return lazy
 
 
 def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: str | None) -> Frame:
@@ -136,30 +172,58 @@ def canonical_run(
 
 def cast_columns(frame: Frame, origin: str) -> Frame:
     """Cast what is recorded to the types of the schema."""
-    schema = frame.collect_schema()
+    # Arrow has several types of text, which it refuses to join with each other.
+    alike = () if frame.implementation.is_pyarrow() else (nw.String,)
     casts = []
-    for name, dtype in schema.items():
+    for name, dtype in frame.collect_schema().items():
         wanted = DTYPES.get(str(BY_NAME[name].type))
-        if name == "repeat" or wanted is None or dtype == wanted:
+        if name == "repeat" or wanted is None:
             continue
-        if wanted is not nw.String and not (dtype.is_numeric() or dtype == nw.Boolean):
-            if _is_all_null(dtype):
-                continue
-            raise ColumnError(
-                f"column {name!r} holds {dtype}, expected numbers",
-                file=origin,
-                field=name,
-                hint=f"convert {name!r} to numbers before, or map another column to it.",
-            )
-        casts.append(nw.col(name).cast(wanted))
+        if dtype != wanted or wanted not in (*alike, nw.Float64, nw.Int32, nw.Int64):
+            casts.append(_cast(name, dtype, wanted, origin))
     return frame.with_columns(*casts) if casts else frame
+
+
+def _cast(name: str, dtype: nw.dtypes.DType, wanted: Any, origin: str) -> nw.Expr:
+    column = nw.col(name)
+    if wanted is nw.String:
+        return _as_text(column) if dtype.is_float() else column.cast(nw.String)
+    if not (dtype.is_numeric() or dtype in {nw.Boolean, nw.Unknown}):
+        raise ColumnError(
+            f"column {name!r} holds {dtype}, expected numbers",
+            file=origin,
+            field=name,
+            hint=f"convert {name!r} to numbers before, or map another column to it.",
+        )
+    if wanted is nw.Int32 and dtype.is_numeric():
+        return _as_int32(column, refuse=name == "k")
+    return column.cast(wanted)
+
+
+def _as_text(column: nw.Expr) -> nw.Expr:
+    """Numbers as text, whole ones without a point: 7.0 is the id 7 beside a missing value."""
+    whole = _is_whole(column, 2**53)
+    digits = nw.when(whole).then(column).otherwise(nw.lit(0.0)).cast(nw.Int64).cast(nw.String)
+    return nw.when(whole).then(digits).otherwise(column.cast(nw.String))
+
+
+def _as_int32(column: nw.Expr, *, refuse: bool) -> nw.Expr:
+    """Whole numbers; any other is null, or -1 for validation to refuse."""
+    whole = _is_whole(column, 2**31 - 1)
+    number = nw.when(whole).then(column).otherwise(nw.lit(-1)).cast(nw.Int32)
+    return nw.when((~column.is_null()) if refuse else whole).then(number)
+
+
+def _is_whole(column: nw.Expr, largest: int) -> nw.Expr:
+    return (column == column.floor()) & (column.abs() <= largest)
 
 
 def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
     """Seeds or other labels of repeats as 0, 1, 2, ..., in their order."""
     label_of = nw.col("repeat").cast(nw.String)
-    found = scores.select(label_of).unique().head(MOST_REPEATS + 1).collect()["repeat"].to_list()
-    labels = sorted((label for label in found if label is not None), key=_natural)
+    distinct = scores.select(label_of).drop_nulls().unique()
+    found = distinct.head(MOST_REPEATS + 1).collect()["repeat"].to_list()
+    labels = sorted(found, key=_natural)
     if len(labels) > MOST_REPEATS:
         raise ColumnError(
             f"'repeat' has more than {MOST_REPEATS:,} different values",
@@ -167,10 +231,10 @@ def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
             field="repeat",
             hint="repeat counts answers to the same item (0, 1, 2, ...); is this the item's id?",
         )
-    numbered = nw.lit(0)
-    for number, label in enumerate(labels[1:], start=1):
-        numbered = nw.when(label_of == label).then(nw.lit(number)).otherwise(numbered)
-    return nw.when(~nw.col("repeat").is_null()).then(numbered).cast(nw.Int32)
+    later = enumerate(labels[1:], start=1)
+    numbers = (nw.when(label_of == label).then(nw.lit(number)) for number, label in later)
+    numbered = nw.coalesce(*numbers, nw.lit(0)).cast(nw.Int32)
+    return nw.when(~nw.col("repeat").is_null()).then(numbered)
 
 
 def derive_content(frame: Frame, *, origin: str) -> Frame:
@@ -182,9 +246,9 @@ def derive_content(frame: Frame, *, origin: str) -> Frame:
     if implementation.is_pyspark():
         derived = _derive_spark(native, deriver, origin)
     elif implementation.is_duckdb():
-        derived = _materialised(native.to_arrow_reader(ROWS_PER_BATCH), deriver)
+        derived = _derive_duckdb(native, deriver)
     elif implementation.is_polars():
-        derived = _derive_polars(native, deriver)
+        derived = _derive_polars(native, columns, origin)
     else:
         derived = _to_library(deriver.table(frame.collect().to_arrow()), implementation)
     lazy: Frame = nw.from_native(derived).lazy()
@@ -196,40 +260,66 @@ def _to_library(table: pa.Table, implementation: nw.Implementation) -> Any:
         return nw.from_arrow(table, backend=cast("Any", implementation)).to_native()
     import pandas as pd  # noqa: PLC0415  # only there when the caller hands in pandas
 
-    # Plain pandas turns integers beside nulls into floats, which ruins 64-bit hashes.
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _materialised(reader: pa.RecordBatchReader, deriver: ContentDeriver) -> Any:
-    """Stream batches through the deriver into a temporary table of our own engine."""
-    schema = deriver.schema(reader.schema)
-    # Texts are read from where they came from, unless only the order of rows tells them apart.
-    left_behind = () if deriver.needs_item else TEXT_NAMES
-    kept = pa.schema([field for field in schema if field.name not in left_behind])
+def _derive_duckdb(native: Any, deriver: ContentDeriver) -> Any:
+    """Stream batches through the deriver into a file that the relation's own connection reads.
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            yield deriver(batch).select(kept.names)
-
-    name = fresh_name()
-    engine = connection()
-    engine.register(f"{name}_stream", pa.RecordBatchReader.from_batches(kept, batches()))
-    engine.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {name}_stream")
-    engine.unregister(f"{name}_stream")
-    return engine.table(name)
+    A connection cannot write a table while it streams another, and relations of two connections
+    cannot be joined; a file suits the caller's connection as well as ours.
+    """
+    path = _spill_file()
+    with native.to_arrow_reader(ROWS_PER_BATCH) as reader:
+        schema = deriver.schema(reader.schema)
+        kept = pa.schema([schema.field(name) for name in _kept(schema.names, deriver)])
+        with pq.ParquetWriter(path, kept) as writer:
+            for batch in reader:
+                writer.write_batch(deriver(batch).select(kept.names))
+    return native.query(fresh_name(), f"SELECT * FROM read_parquet({literal(str(path))})")
 
 
-def _derive_polars(native: Any, deriver: ContentDeriver) -> Any:
+def _derive_polars(native: Any, columns: tuple[str, ...], origin: str) -> Any:
+    """Stream batches through the deriver into a file, or every query would hash all texts anew."""
     import polars as pl  # noqa: PLC0415  # only there when the caller hands in Polars
+
+    path = _spill_file()
+    deriver = ContentDeriver(columns, origin=origin)
+    try:
+        _sink(native, deriver, path, in_order=deriver.needs_item)
+    except FieldError:
+        # A stream comes in any order; in order, the faulty row can be named.
+        _sink(native, ContentDeriver(columns, origin=origin), path, in_order=True)
+    return pl.scan_parquet(path)
+
+
+def _sink(native: Any, deriver: ContentDeriver, path: Path, *, in_order: bool) -> None:
+    import polars as pl  # noqa: PLC0415
 
     def derive(frame: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(deriver.table(frame.to_arrow()))
 
-    empty = native.collect_schema().to_frame()
-    fresh = ContentDeriver(tuple(empty.columns), origin="")
-    table = empty.to_arrow()
-    schema = pl.DataFrame(pa.Table.from_batches([], fresh.schema(table.schema))).schema
-    return native.map_batches(derive, schema=schema)
+    schema = derive(native.collect_schema().to_frame()).schema
+    derived = native.map_batches(
+        derive,
+        schema=schema,
+        streamable=not in_order,
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+    )
+    derived.select(_kept(schema.names(), deriver)).sink_parquet(path)
+
+
+def _kept(names: list[str], deriver: ContentDeriver) -> list[str]:
+    """Texts are read from where they came from, unless only the order of rows tells them apart."""
+    return [name for name in names if deriver.needs_item or name not in TEXT_NAMES]
+
+
+def _spill_file() -> Path:
+    folder = Path(connection().sql("SELECT current_setting('temp_directory')").fetchall()[0][0])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{fresh_name()}.parquet"
 
 
 def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
@@ -247,7 +337,21 @@ def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
     def derive(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from map(deriver, batches)
 
-    return native.mapInArrow(derive, schema)
+    with _travelling_code():
+        return native.mapInArrow(derive, schema)
+
+
+@contextmanager
+def _travelling_code() -> Iterator[None]:
+    """Functions handed to Spark bring our code along: its workers need not have forgetmap."""
+    from pyspark import cloudpickle  # noqa: PLC0415
+
+    package = sys.modules[__package__.partition(".")[0]]
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
 def _needs_content(frame: Frame) -> bool:
@@ -306,7 +410,7 @@ def _missing_hint(missing: list[str], present: list[str]) -> str:
 
 
 def _close(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    near = get_close_matches(name, map(str, known), n=3, cutoff=0.5)
     return (
         f"did you mean {' or '.join(map(repr, near))}?"
         if near
@@ -315,7 +419,7 @@ def _close(name: str, known: list[str]) -> str:
 
 
 def _listed(names: list[str], most: int = 12) -> str:
-    shown = ", ".join(name[:40] for name in names[:most])
+    shown = ", ".join(str(name)[:40] for name in names[:most])
     return shown + (f", ... ({len(names):,} in all)" if len(names) > most else "")
 
 
@@ -326,15 +430,9 @@ def _natural(label: str) -> tuple[int, float, str]:
         return 1, 0.0, label
 
 
-def _is_all_null(dtype: nw.dtypes.DType) -> bool:
-    return dtype == nw.Unknown
-
-
-def _eager_rows(frame: Frame) -> Rows | None:
-    if not (frame.implementation.is_pandas_like() or frame.implementation.is_pyarrow()):
-        return None
-
+def _eager_rows(frame: Frame) -> Rows:
     def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        yield from enumerate(frame.collect().iter_rows(named=True), start=1)
+        batches = frame.collect().to_arrow().to_batches(ROWS_PER_BATCH)
+        yield from enumerate(chain.from_iterable(b.to_pylist() for b in batches), start=1)
 
     return rows

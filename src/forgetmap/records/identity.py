@@ -52,15 +52,14 @@ def parse_options(value: object) -> list[str] | None:
     """Options from a list, or from a list written as JSON or Python text; None if there are none.
 
     Raises:
-        ValueError: text that is no list.
+        ValueError: anything else.
     """
-    if value is None:
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    if isinstance(value, str):
-        if not value.strip():
-            return None
-        value = _literal_list(value)
-    return [option if isinstance(option, str) else json.dumps(option) for option in value]  # type: ignore[attr-defined]
+    options = _literal_list(value) if isinstance(value, str) else value
+    if not isinstance(options, list | tuple):
+        raise ValueError(str(value))  # noqa: TRY004  # of a cell, not of an argument
+    return [option if isinstance(option, str) else json.dumps(option) for option in options]
 
 
 def _literal_list(text: str) -> list[object]:

@@ -86,17 +86,23 @@ def read_manifest(path: Path) -> RunInfo:
     """Read, migrate and validate a `manifest.json`."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ManifestError(
+            f"the manifest cannot be read: {error.strerror}",
+            file=str(path),
+            hint="may you read it? Else write the run folder again.",
+        ) from None
     except UnicodeDecodeError as error:
         raise ManifestError(
             f"the manifest is not UTF-8 (byte {error.start})",
             file=str(path),
             hint="write the run folder again with `forgetmap records convert`.",
         ) from None
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ManifestError(
-            f"the manifest is not JSON: {error.msg}",
+            f"the manifest is not JSON: {error}",
             file=str(path),
-            line=error.lineno,
+            line=getattr(error, "lineno", None),
             hint="write the run folder again with `forgetmap records convert`.",
         ) from None
     return parse_manifest(raw, origin=str(path))
@@ -115,7 +121,7 @@ def parse_manifest(raw: object, *, origin: str) -> RunInfo:
     except ValidationError as error:
         first = error.errors()[0]
         raise ManifestError(
-            f"{first['msg']} (got {first['input']!r})",
+            f"{first['msg']} (got {repr(first['input'])[:60]})",
             file=origin,
             field=".".join(str(part) for part in first["loc"]),
             hint="correct this entry; docs/records.md lists what a manifest may hold.",

@@ -24,12 +24,3 @@ MISSING = frozenset({Outcome.ERROR, Outcome.UNSCORED})
 
 FAILED = (Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.DEGENERATE)
 """The score is 0, and this is why."""
-
-
-def outcome_of(score: float | None) -> Outcome:
-    """The outcome a bare score implies when the producer recorded none."""
-    if score is None:
-        return Outcome.UNSCORED
-    if score >= 1:
-        return Outcome.CORRECT
-    return Outcome.PARTIAL if score > 0 else Outcome.INCORRECT

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 import narwhals as nw
 
 from forgetmap.errors import ManifestError
+from forgetmap.records.folder import fill_scores, fill_texts
+from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Frame, Run
+from forgetmap.records.survey import count_repeats
+from forgetmap.records.validate import FileRow, file_of
 
-SAME = ("model", "stage", "harness", "template_hash", "system_prompt_hash", "protocol", "decoding")
+SAME = (
+    "model",
+    "stage",
+    "harness",
+    "template_hash",
+    "system_prompt_hash",
+    "protocol",
+    "decoding",
+    "simulated",
+    "tasks",
+    "metrics",
+)
 
 
 def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
@@ -20,46 +37,67 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
     """
     first = runs[0]
     for run in runs[1:]:
-        for field in SAME:
-            ours, theirs = getattr(first.info, field), getattr(run.info, field)
-            if ours != theirs:
-                raise ManifestError(
-                    f"{first.name} and {run.name} differ in {field}: {ours} and {theirs}",
-                    file=origin,
-                    field=field,
-                    hint="only seeds of one model are repeats; compare other runs one by one.",
-                )
-    counts = [_repeats(run) for run in runs]
-    starts = [sum(counts[:index]) for index in range(len(runs))]
-    scores = [_shifted(run.scores, start) for run, start in zip(runs, starts, strict=True)]
+        _require_same(first, run, origin)
+    counts = [count_repeats(run) for run in runs]
+    starts = [sum(counts[:place]) for place in range(len(runs))]
+    scores = [
+        _shifted(fill_scores(run.scores, run.info), start)
+        for run, start in zip(runs, starts, strict=True)
+    ]
     texts = [
-        _shifted(run.texts, start)
+        _shifted(fill_texts(run.texts), start)
         for run, start in zip(runs, starts, strict=True)
         if run.texts is not None
     ]
-    seeds = [seed for run in runs for seed in run.info.seeds]
+
+    def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
+        return chain.from_iterable(map(_shifted_rows, runs, starts))
+
     return Run(
-        info=first.info.model_copy(update={"seeds": seeds}),
-        scores=nw.concat(_common(scores)),
-        texts=nw.concat(_common(texts)) if len(texts) == len(runs) else None,
+        info=_merged([run.info for run in runs]),
+        scores=nw.concat(scores),
+        texts=nw.concat(texts) if texts else None,
         name=first.info.run_id or origin.rstrip("/").rsplit("/", 1)[-1],
         origin=origin,
+        rows=rows,
     )
 
 
-def _repeats(run: Run) -> int:
-    if "repeat" not in run.columns:
-        return 1
-    return int(run.scores.select(nw.col("repeat").max()).collect().item() or 0) + 1
+def _require_same(first: Run, other: Run, origin: str) -> None:
+    for field in SAME:
+        ours, theirs = (_without_seed(getattr(run.info, field)) for run in (first, other))
+        if isinstance(ours, dict) and field != "decoding":
+            # Seeds may cover different tasks, but must agree on those they share.
+            ours, theirs = ({n: each[n] for n in ours.keys() & theirs} for each in (ours, theirs))
+        if ours != theirs:
+            raise ManifestError(
+                f"{first.name} and {other.name} differ in {field}: {ours} and {theirs}",
+                file=origin,
+                field=field,
+                hint="only seeds of one model are repeats; compare other runs one by one.",
+            )
+
+
+def _without_seed(value: Any) -> Any:
+    """Decoding parameters may include the seed, which is what repeats differ in."""
+    if not isinstance(value, dict):
+        return value
+    return {name: part for name, part in value.items() if name != "seed"}
+
+
+def _merged(infos: Sequence[RunInfo]) -> RunInfo:
+    seeds = [seed for info in infos for seed in info.seeds]
+    tasks = {name: task for info in infos for name, task in info.tasks.items()}
+    metrics = {name: metric for info in infos for name, metric in info.metrics.items()}
+    return infos[0].model_copy(update={"seeds": seeds, "tasks": tasks, "metrics": metrics})
+
+
+def _shifted_rows(run: Run, start: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for line, row in run.rows() if run.rows else ():
+        repeat = row.get("repeat", 0)
+        shifted = {**row, "repeat": None if repeat is None else repeat + start}
+        yield line, FileRow(shifted, file=file_of(row, run.origin))
 
 
 def _shifted(frame: Frame, start: int) -> Frame:
-    names = frame.collect_schema().names()
-    repeat = nw.col("repeat") if "repeat" in names else nw.lit(0)
-    return frame.with_columns(repeat=(repeat + start).cast(nw.Int32))
-
-
-def _common(frames: list[Frame]) -> list[Frame]:
-    shared = set.intersection(*(set(frame.collect_schema().names()) for frame in frames))
-    order = [name for name in frames[0].collect_schema().names() if name in shared]
-    return [frame.select(*order) for frame in frames]
+    return frame.with_columns(repeat=(nw.col("repeat") + start).cast(nw.Int32))

@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 
 from forgetmap.records.run import Run
+from forgetmap.records.validate import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +44,14 @@ class Survey:
 def survey(run: Run) -> Survey:
     """Count what is in a run."""
     present = [name for name in ("metric", "scorer") if name in run.columns]
-    found = (
-        run.scores.group_by("task", *present)
-        .agg(
-            nw.len().alias("rows"),
-            nw.col("item").n_unique().alias("items"),
-            nw.col("score").count().alias("scored"),
-            nw.col("score").mean().alias("mean_score"),
-        )
-        .sort("task", *present)
-        .collect()
+    counted = run.scores.group_by("task", *present).agg(
+        nw.len().alias("rows"),
+        nw.col("item").n_unique().alias("items"),
+        nw.col("score").count().alias("scored"),
+        nw.col("score").mean().alias("mean_score"),
     )
+    with reading(run):
+        found = counted.sort("task", *present).collect()
     tasks = tuple(
         TaskSurvey(
             task=row["task"],
@@ -70,14 +68,16 @@ def survey(run: Run) -> Survey:
         name=run.name,
         origin=run.origin,
         rows=sum(task.rows for task in tasks),
-        repeats=_repeats(run),
+        repeats=count_repeats(run),
         columns=tuple(sorted(run.columns)),
         has_texts=run.texts is not None,
         tasks=tasks,
     )
 
 
-def _repeats(run: Run) -> int:
+def count_repeats(run: Run) -> int:
+    """How many answers there are to an item, at most."""
     if "repeat" not in run.columns:
         return 1
-    return int(run.scores.select(nw.col("repeat").max()).collect().item()) + 1
+    with reading(run):
+        return int(run.scores.select(nw.col("repeat").max()).collect().item() or 0) + 1

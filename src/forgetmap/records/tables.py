@@ -11,42 +11,48 @@ from pathlib import Path
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
 from forgetmap.errors import OutputError
-from forgetmap.records.folder import batches_of
+from forgetmap.records.engine import connection
+from forgetmap.records.folder import batches_of, writable, write_parquet
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import BY_NAME, KEY, TEXT_NAMES
 
 
 def write_table(run: Run, path: Path, *, overwrite: bool = False) -> Path:
     """Write scores and texts side by side; the ending of `path` says in which format."""
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path} exists already", hint="choose another name, or --overwrite.")
-    frame = _with_texts(run.scores, run.texts)
-    schema = pa.schema([(name, BY_NAME[name].type) for name in frame.collect_schema().names()])
-    write = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": _write_parquet}[path.suffix]
-    try:
+    with writable(path):
+        _refuse_to_write(path, overwrite=overwrite)
+        frame = _with_texts(run.scores, run.texts)
+        schema = pa.schema([(name, BY_NAME[name].type) for name in frame.collect_schema().names()])
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         try:
-            write(Path(partial), batches_of(frame, schema), schema)
+            WRITERS[path.suffix](Path(partial), batches_of(frame, schema, run), schema)
             Path(partial).chmod(0o644)
             Path(partial).replace(path)
         finally:
             Path(partial).unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint="choose a place you may write to, on a disk with room.",
-        ) from None
     return path
+
+
+def _refuse_to_write(path: Path, *, overwrite: bool) -> None:
+    if path.suffix not in WRITERS:
+        raise OutputError(
+            f"{path} does not say which format to write",
+            hint=f"end its name in {', '.join(WRITERS)}.",
+        )
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path} exists already", hint="choose another name, or --overwrite.")
 
 
 def _with_texts(scores: Frame, texts: Frame | None) -> Frame:
     if texts is None:
         return scores
+    if scores.implementation.is_pyarrow():
+        # Arrow does not join tables that hold lists.
+        scores, texts = _in_engine(scores), _in_engine(texts)
     present = [name for name in TEXT_NAMES if name in texts.collect_schema().names()]
     key = [name for name in KEY if name in texts.collect_schema().names()]
     once = texts.select(*key, *present).unique(subset=key, keep="any")
@@ -57,10 +63,9 @@ def _with_texts(scores: Frame, texts: Frame | None) -> Frame:
     return joined.select(*scores.collect_schema().names(), *present)
 
 
-def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
+def _in_engine(frame: Frame) -> Frame:
+    embedded: Frame = nw.from_native(connection().from_arrow(frame.collect().to_arrow()))
+    return embedded
 
 
 def _write_csv(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -89,3 +94,6 @@ def _write_jsonl(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schem
             for row in batch.to_pylist():
                 known = {name: value for name, value in row.items() if value is not None}
                 stream.write(json.dumps(known | {"score": row["score"]}, ensure_ascii=False) + "\n")
+
+
+WRITERS = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": write_parquet}

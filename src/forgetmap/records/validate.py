@@ -7,16 +7,27 @@ rows read one by one, to say *where*.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import duckdb
 import narwhals as nw
+import pyarrow as pa
 
-from forgetmap.errors import DuplicateKeyError, EmptyInputError, FieldError, InputError
+from forgetmap.errors import (
+    DuplicateKeyError,
+    EmptyInputError,
+    FieldError,
+    ForgetmapError,
+    InputError,
+)
+from forgetmap.records.engine import unreadable
+from forgetmap.records.identity import parse_options
 from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.outcome import MISSING, Outcome
 from forgetmap.records.run import Frame, Run
-from forgetmap.records.schema import CONTENT_HASHES, RESULT_KEY
+from forgetmap.records.schema import BY_NAME, CONTENT_HASHES, RESULT_KEY
 
 SCORE_HINT = (
     "scores lie between 0 and 1; divide percents by 100, and leave the cell empty (null) where "
@@ -26,9 +37,18 @@ Fault = tuple[str, str, str]
 """Field, sentence, hint."""
 
 
+class FileRow(dict[str, Any]):
+    """A raw row that knows the file it stands in."""
+
+    def __init__(self, cells: Mapping[str, Any], *, file: str) -> None:
+        super().__init__(cells)
+        self.file = file
+
+
 def check_run(run: Run) -> int:
     """Raise a typed error for the first fault, else return the number of rows."""
-    sums = _sums(run.scores, run.columns, run.info)
+    with reading(run):
+        sums = _sums(run.scores, run.columns, run.info)
     if not sums["rows"]:
         raise EmptyInputError(
             "there is no result in it",
@@ -41,6 +61,26 @@ def check_run(run: Run) -> int:
     return int(sums["rows"])
 
 
+@contextmanager
+def reading(*runs: Run) -> Iterator[None]:
+    """Where reading a run fails, say which file, column and row is to blame, if that can be found.
+
+    Raises:
+        FieldError: a value does not fit.
+        UnreadableError: the bytes are broken.
+    """
+    try:
+        yield
+    except ForgetmapError:
+        raise
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        for run in runs:
+            fault = first_fault(_raw(run), run.info, run.origin)
+            if fault is not None:
+                raise fault from None
+        raise unreadable(" or ".join(run.origin for run in runs), error) from None
+
+
 def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
     """Raise if two rows agree in all of `by`.
 
@@ -48,15 +88,17 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
         DuplicateKeyError: with the line of the second row, where rows can be read again.
     """
     counted = scores.group_by(*by).agg(nw.len().alias("n")).filter(nw.col("n") > 1)
-    doubled = counted.sort(*by).head(1).collect().rows(named=True)
+    with reading(run):
+        doubled = counted.sort(*by).head(1).collect().rows(named=True)
     if not doubled:
         return
     row = doubled[0]
     named = ", ".join(f"{name} {row[name]!r}" for name in RESULT_KEY if name in row)
+    file, line = _second_place(run, row["task"], row["item"])
     raise DuplicateKeyError(
         f"{row['n']} rows have {named}",
-        file=run.origin,
-        line=_second_line(run, row["task"], row["item"]),
+        file=file,
+        line=line,
         field="item",
         hint="was the file appended to twice? If they are answers to the same item, number them "
         "in a 'repeat' column; if they are metrics, name them in a 'metric' column.",
@@ -70,11 +112,9 @@ def result_key(run: Run) -> list[str]:
 
 def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:
     """The error for the first faulty row, with its line where rows can be read again."""
-    for line, row in run.rows() if run.rows else ():
-        fault = row_fault(row, run.info)
-        if fault:
-            field, sentence, hint = fault
-            return FieldError(sentence, file=run.origin, line=line, field=field, hint=hint)
+    found = first_fault(_raw(run), run.info, run.origin)
+    if found is not None:
+        return found
     field = next(name for name, count in faults.items() if count)
     return FieldError(
         f"{faults[field]:,} values are empty, not allowed or out of range",
@@ -84,43 +124,110 @@ def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:
     )
 
 
+def first_fault(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], info: RunInfo, origin: str
+) -> FieldError | None:
+    """The error for the first faulty row, if there is one."""
+    for line, row in rows:
+        fault = row_fault(row, info)
+        if fault:
+            field, sentence, hint = fault
+            return FieldError(
+                sentence, file=file_of(row, origin), line=line, field=field, hint=hint
+            )
+    return None
+
+
 def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
     """What is wrong with one row, if anything."""
-    for field in ("task", "item"):
-        if field in row and row[field] in (None, ""):
-            return field, f"{field} is empty", f"every result needs a {field}."
     score, fault = _number(row.get("score"))
     metric = info.metrics.get(str(row.get("metric")), MetricInfo())
     if fault or (score is not None and not _within(score, metric)):
         return "score", f"score is {_shown(row['score'])}", SCORE_HINT
-    return _k_fault(row) or _outcome_fault(row, score) or _repeat_fault(row)
+    return (
+        _key_fault(row)
+        or _k_fault(row)
+        or _outcome_fault(row, score)
+        or _options_fault(row)
+        or _number_fault(row)
+    )
 
 
-def _second_line(run: Run, task: str, item: str) -> int | None:
-    lines = []
-    for line, row in run.rows() if run.rows else ():
-        if str(row.get("item")) == item and str(row.get("task", task)) == task:
-            lines.append(line)
-    return lines[1] if len(lines) > 1 else None
+def _raw(run: Run) -> Iterable[tuple[int, Mapping[str, Any]]]:
+    return run.rows() if run.rows else ()
 
 
-def _repeat_fault(row: Mapping[str, Any]) -> Fault | None:
-    if "repeat" in row and row["repeat"] in (None, ""):
-        return "repeat", "repeat is empty", "number the repeats of an item 0, 1, 2, ..."
+def file_of(row: Mapping[str, Any], origin: str) -> str:
+    """The file a raw row stands in."""
+    return row.file if isinstance(row, FileRow) else origin
+
+
+def _second_place(run: Run, task: str, item: str) -> tuple[str, int | None]:
+    """File and line of the second row that claims to be the same result."""
+    seen = set()
+    for line, row in _raw(run):
+        if str(row.get("item")) != item or str(row.get("task", task)) != task:
+            continue
+        key = tuple(str(row.get(name)) for name in (*RESULT_KEY, *CONTENT_HASHES, *_CONTENT))
+        if key in seen:
+            return file_of(row, run.origin), line
+        seen.add(key)
+    return run.origin, None
+
+
+_CONTENT = ("question", "options", "gold")
+
+
+def _key_fault(row: Mapping[str, Any]) -> Fault | None:
+    # Without ids it is the question that tells items apart.
+    identity = "item" if "item" in row else "question"
+    for field in ("task", identity, "repeat"):
+        if field in row and row[field] in (None, ""):
+            hint = "every result needs a task and an item, and a repeat if there is such a column."
+            return field, f"{field} is empty", hint
     return None
 
 
 def _k_fault(row: Mapping[str, Any]) -> Fault | None:
     k, fault = _number(row.get("k"))
-    if fault or (k is not None and (k < 2 or k != int(k))):  # noqa: PLR2004  # two options make a choice
+    if fault or (k is not None and not (k.is_integer() and 2 <= k <= _LARGEST_INT)):  # noqa: PLR2004  # two options make a choice
         hint = "k is the number of options, 2 or more; leave it empty for open-ended items."
         return "k", f"k is {_shown(row['k'])}", hint
     return None
 
 
+def _options_fault(row: Mapping[str, Any]) -> Fault | None:
+    try:
+        parse_options(row.get("options"))
+    except ValueError:
+        hint = 'write options as a JSON list, such as ["Paris", "Rome"].'
+        return "options", f"options are no list: {_shown(row['options'])}", hint
+    return None
+
+
+def _number_fault(row: Mapping[str, Any]) -> Fault | None:
+    """Numbers that nothing is computed from, but that must fit their column."""
+    for field in _OTHER_NUMBERS:
+        number, fault = _number(row.get(field))
+        whole = pa.types.is_integer(BY_NAME[field].type)
+        largest = _LARGEST_INT if BY_NAME[field].type == pa.int32() else _LARGEST_HASH
+        if fault or (whole and number is not None and not abs(number) <= largest):
+            return field, f"{field} is {_shown(row[field])}", "write a number, or leave it empty."
+    return None
+
+
+_OTHER_NUMBERS = tuple(
+    field.name
+    for field in BY_NAME.values()
+    if field.name not in {"repeat", "score", "k"}
+    and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+)
+_LARGEST_INT, _LARGEST_HASH = 2**31 - 1, 2.0**63
+
+
 def _outcome_fault(row: Mapping[str, Any], score: float | None) -> Fault | None:
     outcome = row.get("outcome")
-    if outcome in (None, ""):
+    if outcome is None:
         return None
     if outcome not in tuple(Outcome):
         return "outcome", f"outcome is {_shown(outcome)}", "use one of " + ", ".join(Outcome) + "."
@@ -141,7 +248,12 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
         scored = outcome.is_in(list(MISSING)) & ~nw.col("score").is_null()
         faults["outcome"] = ~known | scored
     counts = {name: fault.cast(nw.Int64).sum() for name, fault in faults.items()}
-    found = _only_row(scores.select(**counts))
+    found = _only_row(scores.select(**counts, total=nw.col("score").sum()))
+    # The minimum and maximum in a Parquet footer leave NaN out, and the engine answers
+    # comparisons from them; a sum it must compute.
+    total = found.pop("total")
+    if total is not None and math.isnan(total):
+        found["score"] = max(found["score"], 1)
     return _empty_keys(scores, columns) | found
 
 
@@ -188,13 +300,15 @@ def _within(score: float, metric: MetricInfo) -> bool:
 
 def _number(value: object) -> tuple[float | None, bool]:
     """The value as a number or None, and whether it is neither."""
+    if isinstance(value, str):
+        value = value.strip().lower()
     if value is None or value == "":
         return None, False
-    if isinstance(value, str):
-        value = {"true": 1.0, "false": 0.0}.get(value.strip().lower(), value)
+    if isinstance(value, str) and not value.isascii():
+        return None, True
     try:
-        return float(value), False  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        return float({"true": 1.0, "false": 0.0}.get(value, value)), False  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
         return None, True
 
 

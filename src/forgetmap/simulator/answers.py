@@ -17,6 +17,8 @@ Flags = NDArray[np.bool_]
 
 KEPT, LOST, GAINED, NEVER = 0, 1, 2, 3
 CLASSES = ("kept", "lost", "gained", "never")
+OPEN_ANSWERS = 1_000_003
+"""Possible answers to an open-ended item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Habits:
 
     Attributes:
         persistence: probability that a guess after repeats the guess before.
-        letter_bias: weight of each letter in a guess, the first letter first; empty is uniform.
+        letter_bias: weight of each letter in a guess, the first letter first; the last weight
+            holds for all further letters, and none at all means uniform.
         moved_bias: the same for the model after; None means unchanged.
         mastery: mean probability of being right on a known item; 1 is always.
         spread: how much mastery differs between items: 0 not at all, 1 as much as it can.
@@ -62,12 +65,24 @@ def draw_mastery(rng: np.random.Generator, items: int, habits: Habits) -> Reals:
     return rng.beta(a, b, size=items)
 
 
+def letter_weights(bias: Sequence[float], k: int) -> Reals:
+    """The probability of each of k letters in a guess."""
+    padded = [*bias, *[bias[-1]] * k][:k] if len(bias) else [1.0] * k
+    weights: Reals = np.array(padded) / sum(padded)
+    return weights
+
+
 def draw_guesses(
     rng: np.random.Generator, shape: tuple[int, int], k: int, bias: Sequence[float]
 ) -> Ints:
     """The letter of each guess."""
-    weights = np.ones(k) if not len(bias) else np.resize(np.asarray(bias, float), k)
-    return rng.choice(k, size=shape, p=weights / weights.sum())
+    return rng.choice(k, size=shape, p=letter_weights(bias, k))
+
+
+def draw_misses(rng: np.random.Generator, gold_s: Ints, repeats: int) -> Ints:
+    """Guesses at open-ended items: never right, for there are too many answers."""
+    distance = rng.integers(1, OPEN_ANSWERS, size=(len(gold_s), repeats))
+    return (gold_s[:, None] + distance) % OPEN_ANSWERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +102,19 @@ class Answers:
     after_S_R: Ints  # noqa: N815
 
 
-def answer_choices(
-    rng: np.random.Generator, classes_s: Ints, *, k: int, repeats: int, habits: Habits
+def answer_items(
+    rng: np.random.Generator, classes_s: Ints, *, k: int | None, repeats: int, habits: Habits
 ) -> Answers:
-    """Both models answer items with k options; what they do not know they guess."""
+    """Both models answer items with k options, or open-ended ones; the unknown they guess."""
     shape = (len(classes_s), repeats)
-    gold_s = rng.integers(k, size=len(classes_s))
+    gold_s = rng.integers(k or OPEN_ANSWERS, size=len(classes_s))
     mastery_s = draw_mastery(rng, len(classes_s), habits)
-    guess_before = draw_guesses(rng, shape, k, habits.letter_bias)
-    moved = habits.letter_bias if habits.moved_bias is None else habits.moved_bias
-    redrawn = draw_guesses(rng, shape, k, moved)
+
+    def guess(bias: Sequence[float]) -> Ints:
+        return draw_guesses(rng, shape, k, bias) if k else draw_misses(rng, gold_s, repeats)
+
+    guess_before = guess(habits.letter_bias)
+    redrawn = guess(habits.letter_bias if habits.moved_bias is None else habits.moved_bias)
     repeated = rng.random(shape) < habits.persistence
     guess_after = np.where(repeated, guess_before, redrawn)
     knows_before = _knows(rng, np.isin(classes_s, (KEPT, LOST)), mastery_s, repeats)

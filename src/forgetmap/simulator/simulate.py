@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import narwhals as nw
@@ -23,12 +24,12 @@ from forgetmap.simulator.answers import (
     Answers,
     Habits,
     Ints,
-    answer_choices,
+    answer_items,
     draw_classes,
 )
 
-OPEN_ANSWERS = 1_000_003
-"""Open-ended items have so many possible answers that guessing never helps."""
+MOST_OPTIONS = 26
+"""As many as there are letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +125,13 @@ def simulate(
 
 def _answer(rng: np.random.Generator, task: SimulatedTask, setting: _Setting) -> Answers:
     classes = draw_classes(rng, task.items, known=task.known, lost=task.lost, gained=task.gained)
-    return answer_choices(
-        rng, classes, k=task.k or OPEN_ANSWERS, repeats=setting.repeats, habits=setting.habits
-    )
+    return answer_items(rng, classes, k=task.k, repeats=setting.repeats, habits=setting.habits)
 
 
 def _failures(rng: np.random.Generator, classes_s: Ints, setting: _Setting) -> list[str | None]:
     """How lost items fail after, where not by a wrong answer."""
     names = [None, *setting.failures]
-    shares = [1 - sum(setting.failures.values()), *setting.failures.values()]
+    shares = [max(1 - sum(setting.failures.values()), 0.0), *setting.failures.values()]
     drawn = rng.choice(len(names), size=len(classes_s), p=shares)
     return [names[how] if c == LOST else None for how, c in zip(drawn, classes_s, strict=True)]
 
@@ -152,7 +151,8 @@ def _rows(
             outcome = fault or (Outcome.CORRECT if right else Outcome.INCORRECT)
             _add_row(
                 rows, task.name, f"{task.name}/{number}", repeat, float(right), str(outcome),
-                task.k, task.category, _option(task, number, gold), answer, answer if task.k else None,
+                task.k, task.category, _option(task, number, gold), answer,
+                answer if task.k else None,
                 question, options, f"Question: {question}\nAnswer:", _response(answer, fault),
             )  # fmt: skip
     return rows
@@ -219,26 +219,46 @@ def _run(
 
 
 def _check(tasks: Sequence[SimulatedTask], setting: _Setting) -> None:
+    for fault, hint in (*_task_faults(tasks), *_setting_faults(setting)):
+        raise UsageError(fault, hint=hint)
+
+
+def _task_faults(tasks: Sequence[SimulatedTask]) -> Iterator[tuple[str, str]]:
+    """What makes no sense, and what to do."""
     names = [task.name for task in tasks]
     if not tasks or len(set(names)) < len(names):
-        raise UsageError(
-            "a simulation needs tasks, each with its own name", hint="rename or add tasks."
+        yield "a simulation needs tasks, each with its own name", "rename or add tasks."
+    for task in tasks:
+        if task.items < 1:
+            yield f"task {task.name!r} has {task.items} items", "give it 1 or more."
+        if task.k is not None and not 2 <= task.k <= MOST_OPTIONS:  # noqa: PLR2004
+            yield f"k is {task.k}", f"k is 2 to {MOST_OPTIONS}, or None for open-ended items."
+        shares = {name: getattr(task, name) for name in ("known", "lost", "gained")}
+        yield from _share_faults(shares)
+
+
+def _setting_faults(setting: _Setting) -> Iterator[tuple[str, str]]:
+    habits, failures = setting.habits, setting.failures
+    shares = {name: getattr(habits, name) for name in ("persistence", "mastery", "spread")}
+    yield from _share_faults({**shares, **failures})
+    yield from _share_faults({"the sum of all failures": round(sum(failures.values()), 9)})
+    if setting.repeats < 1 or setting.seed < 0:
+        yield (
+            f"repeats is {setting.repeats} and seed {setting.seed}",
+            "repeats is 1 or more, seed 0 or more.",
         )
-    shares = [share for task in tasks for share in (task.known, task.lost, task.gained)]
-    shares += [setting.habits.persistence, setting.habits.mastery, setting.habits.spread]
-    shares += [*setting.failures.values(), sum(setting.failures.values())]
-    if any(not 0 <= share <= 1 for share in shares):
-        raise UsageError("a share lies outside 0 to 1", hint="give shares between 0 and 1.")
-    if any(task.k is not None and not 2 <= task.k <= 26 for task in tasks) or setting.repeats < 1:  # noqa: PLR2004
-        raise UsageError(
-            "k must be 2 to 26 (or None for open-ended), repeats at least 1", hint="correct them."
-        )
-    unknown = set(setting.failures) - {str(each) for each in FAILED}
-    if unknown:
-        raise UsageError(
-            f"unknown failures: {', '.join(sorted(unknown))}",
-            hint=f"choose from {', '.join(FAILED)}.",
-        )
+    for weight in (*habits.letter_bias, *(habits.moved_bias or ())):
+        if not 0 < weight < inf:
+            yield f"a letter weighs {weight:g}", "weights of letters are positive numbers."
+    for name in failures:
+        if name not in FAILED:
+            yield f"there is no failure {name!r}", f"choose from {', '.join(FAILED)}."
+
+
+def _share_faults(shares: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            yield f"{name} is {share:g}", "give a share between 0 and 1."
 
 
 _SCHEMA = pa.schema([(name, BY_NAME[name].type) for name in _COLUMNS])

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forgetmap.errors import MissingInputError, UnknownFormatError
-from forgetmap.records.folder import is_run_folder, read_run
+from forgetmap.errors import MissingInputError, UnknownFormatError, UnreadableError
+from forgetmap.records.folder import MANIFEST, SCORES, TEXTS, is_run_folder, read_run
 from forgetmap.records.frames import ColumnMap, run_from_frame
 from forgetmap.records.repeats import as_repeats
 from forgetmap.records.run import Run
-from forgetmap.sources.sniff import TableFile, sniff
+from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
 MOST_FILES = 10_000
@@ -41,6 +41,11 @@ def open_run(
     if not isinstance(source, str | os.PathLike):
         return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
     path = Path(source)
+    with whole(path):
+        return _open_path(path, name, column_map or {}, task)
+
+
+def _open_path(path: Path, name: str | None, column_map: ColumnMap, task: str | None) -> Run:
     if not path.exists():
         raise MissingInputError(
             "there is no such file or folder", file=str(path), hint=_nearby(path)
@@ -54,15 +59,13 @@ def open_run(
         _table_files(path),
         name=name or path.name.split(".")[0] or str(path),
         origin=str(path),
-        column_map=column_map or {},
+        column_map=column_map,
         task=task,
     )
 
 
 def _named(run: Run, name: str | None) -> Run:
-    if name is None:
-        return run
-    return replace(run, name=name)
+    return run if name is None else replace(run, name=name)
 
 
 def _run_folders(path: Path) -> Sequence[Path]:
@@ -74,22 +77,60 @@ def _run_folders(path: Path) -> Sequence[Path]:
 def _table_files(path: Path) -> list[TableFile]:
     if path.is_file():
         return [sniff(path)]
-    found, reasons = [], []
-    for child in sorted(path.iterdir())[:MOST_FILES]:
-        if not child.is_file() or child.name.startswith((".", "_")):
-            continue
+    if not path.is_dir():
+        raise UnknownFormatError(
+            "this is neither a file nor a folder",
+            file=str(path),
+            hint="results are read more than once: save what comes out of a pipe to a file first.",
+        )
+    _refuse_half_a_run(path)
+    children = [child for child in sorted(path.iterdir()) if _is_visible_file(child)]
+    if len(children) > MOST_FILES:
+        raise UnknownFormatError(
+            f"this folder holds {len(children):,} files",
+            file=str(path),
+            hint=f"a table is split into at most {MOST_FILES:,} files; join some of them.",
+        )
+    return _recognised(path, children)
+
+
+def _recognised(folder: Path, children: Sequence[Path]) -> list[TableFile]:
+    """The tables in a folder. What is named like a table and is none must not go missing."""
+    found: list[TableFile] = []
+    strangers: list[UnknownFormatError] = []
+    for child in children:
         try:
             found.append(sniff(child))
         except UnknownFormatError as error:
-            reasons.append(f"{child.name}: {error.message}")
-    if not found:
-        raise UnknownFormatError(
-            "this folder is no run and holds no table" + (f" ({reasons[0]})" if reasons else ""),
+            strangers.append(error)
+    endings = {file.path.suffix for file in found}
+    for stranger in strangers:
+        if Path(stranger.file or "").suffix in endings:
+            raise stranger
+    if found:
+        return found
+    first = f" ({Path(strangers[0].file or '').name}: {strangers[0].message})" if strangers else ""
+    raise UnknownFormatError(
+        f"this folder is no run and holds no table{first}",
+        file=str(folder),
+        hint="give a folder with manifest.json and scores.parquet, or with CSV, JSON lines or "
+        "Parquet tables.",
+    )
+
+
+def _refuse_half_a_run(path: Path) -> None:
+    present = {name for name in (MANIFEST, SCORES, TEXTS) if (path / name).is_file()}
+    missing = SCORES if MANIFEST in present else MANIFEST
+    if len(present) > 1 or MANIFEST in present:
+        raise UnreadableError(
+            f"this run folder is not whole: it has {', '.join(sorted(present))} but no {missing}",
             file=str(path),
-            hint="give a folder with manifest.json and scores.parquet, or with CSV, JSON lines or "
-            "Parquet tables.",
+            hint="copy or write the run again.",
         )
-    return found
+
+
+def _is_visible_file(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith((".", "_"))
 
 
 def _nearby(path: Path) -> str:

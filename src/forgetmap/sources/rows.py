@@ -2,111 +2,211 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyarrow.parquet as pq
+from forgetmap.errors import ColumnError, UnreadableError
+from forgetmap.records.folder import parquet_rows
+from forgetmap.records.validate import FileRow
+from forgetmap.sources.sniff import PEEK, TableFile, not_utf8, whole
 
-from forgetmap.errors import UnreadableError
-from forgetmap.sources.sniff import TableFile, not_utf8
-
-Row = tuple[int, Mapping[str, Any]]
+LONGEST_LINE = 64 << 20
 
 csv.field_size_limit(1 << 30)
 
 
-def raw_rows(file: TableFile, chosen: Mapping[str, str] | None = None) -> Iterator[Row]:
-    """Rows with their line (CSV, JSON lines) or row number (JSON, Parquet).
+def raw_rows(file: TableFile, chosen: Mapping[str, str]) -> Iterator[tuple[int, FileRow]]:
+    """Rows with their line, or in Parquet their number, under canonical names.
 
-    With `chosen` (canonical name -> column), under canonical names and without other columns.
+    Args:
+        file: the table.
+        chosen: canonical name -> column; other columns are left out.
     """
-    reader = {"csv": _csv, "jsonl": _jsonl, "json": _json, "parquet": _parquet}[file.kind]
-    for line, row in reader(file):
-        yield line, row if chosen is None else _renamed(row, chosen)
+    reader = {"csv": _csv, "jsonl": _jsonl, "json": _json}.get(file.kind)
+    rows = (
+        reader(file) if reader else parquet_rows(file.data, chosen.values(), origin=str(file.path))
+    )
+    for line, row in rows:
+        cells = {ours: row.get(theirs) for ours, theirs in chosen.items()}
+        # An empty text is nothing.
+        known = {name: None if cell == "" else cell for name, cell in cells.items()}
+        yield line, FileRow(known, file=str(file.path))
 
 
-def _renamed(row: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str, Any]:
-    return {ours: row[theirs] for ours, theirs in chosen.items() if theirs in row}
+def csv_header(file: TableFile) -> list[str]:
+    """The column names of a CSV."""
+    return next(_csv_rows(file), (1, []))[1]
+
+
+def require_text(file: TableFile) -> None:
+    """Refuse a text file that is cut off, not UTF-8 or holds NUL bytes.
+
+    The engine would not notice it in columns that are read later or never.
+    """
+    if not _is_text(file):
+        for _ in _lines(file):
+            pass
+
+
+def _is_text(file: TableFile) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with whole(file.path), file.open() as stream:
+            while chunk := stream.read(PEEK):
+                if "\0" in decoder.decode(chunk):
+                    return False
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _lines(file: TableFile) -> Iterator[tuple[int, str]]:
-    try:
-        with file.open() as stream:
-            for number, line in enumerate(stream, start=1):
-                try:
-                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError as error:
-                    raise not_utf8(str(file.path), number, error) from None
-    except (EOFError, OSError) as error:
-        raise UnreadableError(
-            f"the file ends too early: {error}",
-            file=str(file.path),
-            hint="it was not copied or written whole; get it again.",
-        ) from None
-
-
-def _csv(file: TableFile) -> Iterator[Row]:
-    reader = csv.reader((text for _, text in _lines(file)), delimiter=file.delimiter, strict=True)
-    try:
-        header = next(reader)
-        while True:
-            line = reader.line_num + 1
-            cells = next(reader, None)
-            if cells is None:
-                return
-            if cells and len(cells) != len(header):
+    with whole(file.path), file.open() as stream:
+        for number, line in enumerate(stream, start=1):
+            if b"\0" in line or len(line) > LONGEST_LINE:
                 raise UnreadableError(
-                    f"{len(cells)} cells where the header has {len(header)}",
+                    "a NUL byte stands in this line"
+                    if b"\0" in line
+                    else f"this line is longer than {LONGEST_LINE >> 20} MiB",
                     file=str(file.path),
-                    line=line,
-                    hint="a cell with the delimiter or a line break in it must be quoted.",
+                    line=number,
+                    hint="is the file damaged? If not, shorten or clean this line.",
+                )
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise not_utf8(file.path, number, error) from None
+
+
+def _csv(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    rows = _csv_rows(file)
+    _, header = next(rows, (1, []))
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise UnreadableError(
+                f"{len(cells)} cells where the header has {len(header)}",
+                file=str(file.path),
+                line=line,
+                hint="a cell with the delimiter or a line break in it must be quoted.",
+            )
+        yield line, dict(zip(header, cells, strict=True))
+
+
+def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row that has any, with the line it starts in."""
+    last = ""
+
+    def texts() -> Iterator[str]:
+        nonlocal last
+        for _, last in _lines(file):
+            yield last
+
+    reader = csv.reader(texts(), delimiter=file.delimiter, strict=True)
+    line, ending = 1, None
+    try:
+        for cells in reader:
+            ending = ending or _ending(last)
+            if cells and _ending(last) not in (None, ending):
+                raise UnreadableError(
+                    f"this line ends in {_ending(last)!r}, the first in {ending!r}",
+                    file=str(file.path),
+                    line=reader.line_num,
+                    hint="make all lines end alike, such as: dos2unix FILE.",
                 )
             if cells:
-                yield line, dict(zip(header, cells, strict=True))
+                yield line, cells
+            line = reader.line_num + 1
     except csv.Error as error:
         raise UnreadableError(
             f"not valid CSV: {error}",
             file=str(file.path),
-            line=reader.line_num,
-            hint="is a quote left open, or the file cut off?",
+            line=line,
+            hint="is a quote left open in this row, or the file cut off? Lines must end in a "
+            "line feed.",
         ) from None
 
 
-def _jsonl(file: TableFile) -> Iterator[Row]:
+def _ending(line: str) -> str | None:
+    if not line.endswith("\n"):
+        return None
+    return "\r\n" if line.endswith("\r\n") else "\n"
+
+
+def _jsonl(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, text in _lines(file):
         if text.strip():
             yield number, _object(text, file, number)
 
 
 def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
+    objects: list[list[tuple[str, Any]]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        objects.append(pairs)
+        return dict(pairs)
+
     try:
-        value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        cut = not text.endswith("\n")
+        value = json.loads(text, object_pairs_hook=keep)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
         raise UnreadableError(
-            "the last line is cut off" if cut else f"not valid JSON: {error}",
+            "half a character: a lone escape of \\ud800 to \\udfff",
             file=str(file.path),
             line=line,
-            hint="finish the copy or the run, or delete this line if you can do without it."
-            if cut
-            else "each line must be one JSON object.",
+            hint="replace it before writing, such as: text.encode('utf-8', 'replace').decode().",
         ) from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise _not_json(text, file, line, error) from None
     if not isinstance(value, dict):
         raise UnreadableError(
-            f"the line holds a {type(value).__name__}, not an object",
+            f"this line holds {_in_words(value)}, not an object",
             file=str(file.path),
             line=line,
             hint="each line must be one JSON object with task, item and score.",
         )
+    _refuse_doubled([name for name, _ in objects[-1]], file, line)
     return value
 
 
-def _json(file: TableFile) -> Iterator[Row]:
+def _not_json(text: str, file: TableFile, line: int, error: Exception) -> UnreadableError:
+    if text.startswith("{") and not text.endswith("\n"):
+        return UnreadableError(
+            "the last line is cut off",
+            file=str(file.path),
+            line=line,
+            hint="finish the copy or the run, or delete this line if you can do without it.",
+        )
+    deep = isinstance(error, RecursionError)
+    return UnreadableError(
+        "nested too deeply to be read" if deep else f"not valid JSON: {error}",
+        file=str(file.path),
+        line=line,
+        hint="each line must be one JSON object with task, item and score.",
+    )
+
+
+def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
+    """Python takes the last of two values of one name, the engine neither."""
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise ColumnError(
+                f"{name!r} stands {count} times in one object",
+                file=str(file.path),
+                line=line,
+                field=name,
+                hint="give each value its own name.",
+            )
+
+
+def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
     text = "".join(line for _, line in _lines(file))
     try:
-        value = json.loads(text)
+        rows = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UnreadableError(
             f"not valid JSON: {error}",
@@ -114,19 +214,30 @@ def _json(file: TableFile) -> Iterator[Row]:
             line=getattr(error, "lineno", None),
             hint="is the file whole? It must be a list of objects.",
         ) from None
-    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+    if not isinstance(rows, list):
         raise UnreadableError(
-            "this JSON is no list of objects",
+            f"this JSON holds {_in_words(rows)}, not a list of objects",
             file=str(file.path),
-            hint="give one object per item, in a list or one per line.",
+            hint="give one object per result, in a list or one per line.",
         )
-    yield from enumerate(value, start=1)
+    for line, element in _elements(text):
+        yield line, _object(element, file, line)
 
 
-def _parquet(file: TableFile) -> Iterator[Row]:
-    number = 0
-    with file.open() as stream:
-        for batch in pq.ParquetFile(stream).iter_batches(100_000):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+def _elements(text: str) -> Iterator[tuple[int, str]]:
+    """The elements of a valid JSON list as text, with the line each starts in."""
+    decoder = json.JSONDecoder()
+    line, seen, place = 1, 0, text.index("[") + 1
+    while True:
+        while text[place] in ", \t\r\n":
+            place += 1
+        if text[place] == "]":
+            return
+        line, seen = line + text.count("\n", seen, place), place
+        _, place = decoder.raw_decode(text, place)
+        yield line, text[seen:place] + "\n"
+
+
+def _in_words(value: object) -> str:
+    names = {list: "a list", dict: "an object", str: "a text", type(None): "null"}
+    return names.get(type(value), "a single value")

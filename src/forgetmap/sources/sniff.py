@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
+import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from forgetmap.errors import EmptyInputError, UnknownFormatError, UnreadableError
+from forgetmap.errors import (
+    EmptyInputError,
+    ForgetmapError,
+    UnknownFormatError,
+    UnreadableError,
+)
 
 Kind = Literal["parquet", "csv", "jsonl", "json"]
 
@@ -18,6 +25,7 @@ PEEK = 1 << 20
 MOST_COLUMNS = 10_000
 DELIMITERS = ",\t;|"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
+UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,108 +36,148 @@ class TableFile:
         path: where it is.
         kind: what it holds.
         gzipped: whether it must be unpacked first.
+        marked: whether it begins with a byte order mark.
         delimiter: between the cells of a CSV.
+        unpacked: where its bytes were unpacked to, if they were.
     """
 
     path: Path
     kind: Kind
     gzipped: bool = False
+    marked: bool = False
     delimiter: str = ","
+    unpacked: Path | None = None
+
+    @property
+    def data(self) -> Path:
+        """The file to read; `path` is the one to tell people about."""
+        return self.unpacked or self.path
 
     def open(self) -> IO[bytes]:
         """Its bytes, unpacked."""
-        return open_unpacked(self.path)
+        return _open_unpacked(self.data)
 
 
 def sniff(path: Path) -> TableFile:
     """Recognise a table file, or say what is wrong with it."""
-    head = _peek(path)
-    gzipped = path.open("rb").read(2) == GZIP_MAGIC
-    if not head.strip():
+    with whole(path):
+        gzipped = _is_gzipped(path)
+        with _open_unpacked(path) as stream:
+            head = stream.read(PEEK)
+    if head.startswith(PARQUET_MAGIC):
+        return TableFile(path, "parquet", gzipped)
+    marked = head.startswith(UTF8_MARK)
+    head = head.removeprefix(UTF8_MARK)
+    start = head.lstrip()[:1]
+    if not start:
         raise EmptyInputError(
             "the file is empty",
             file=str(path),
             hint="was the evaluation finished and copied whole?",
         )
-    if head.startswith(PARQUET_MAGIC):
-        return TableFile(path, "parquet", gzipped)
-    if b"\0" in head:
-        raise UnknownFormatError(
-            "this is a binary file, but not Parquet", file=str(path), hint=_KINDS_HINT
-        )
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    _refuse_binary(path, head)
     if start == b"{":
-        return TableFile(path, _object_kind(head), gzipped)
+        return TableFile(path, _object_kind(head), gzipped, marked)
     if start == b"[":
-        return TableFile(path, "json", gzipped)
-    return TableFile(path, "csv", gzipped, _delimiter(path, head))
+        return TableFile(path, "json", gzipped, marked)
+    return TableFile(path, "csv", gzipped, marked, _delimiter(path, head))
 
 
-def open_unpacked(path: Path) -> IO[bytes]:
-    """The bytes of a file, unpacked if it is gzipped."""
-    with path.open("rb") as raw:
-        gzipped = raw.read(2) == GZIP_MAGIC
-    return cast("IO[bytes]", gzip.open(path, "rb")) if gzipped else path.open("rb")
-
-
-_KINDS_HINT = (
-    "give a CSV, JSON lines, JSON or Parquet table (gzipped or not), or the folder of a run."
-)
-
-
-def _peek(path: Path) -> bytes:
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Turn what the system says about unreadable or cut off files into a typed error."""
     try:
-        with open_unpacked(path) as stream:
-            return stream.read(PEEK)
+        yield
+    except ForgetmapError:
+        raise
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableError(
-            f"cannot be read: {error}",
+            f"cannot be read: {getattr(error, 'strerror', None) or error}",
             file=str(path),
-            hint="is the file whole, and may you read it?",
+            hint="is the file whole, and may you read it? Get it again if it was cut off.",
         ) from None
+
+
+def require_few_columns(path: Path, found: int) -> None:
+    """Refuse a table of more columns than any evaluation has."""
+    if found > MOST_COLUMNS:
+        raise UnknownFormatError(
+            f"the header has {found:,} columns or more",
+            file=str(path),
+            line=1,
+            hint=f"a table has at most {MOST_COLUMNS:,}; is this file turned on its side?",
+        )
+
+
+def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableError:
+    """The error for bytes that are not UTF-8."""
+    return UnreadableError(
+        f"not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}",
+        file=str(path),
+        line=line,
+        hint="convert it first, such as: iconv -f latin1 -t utf-8 IN > OUT.",
+    )
+
+
+def _is_gzipped(path: Path) -> bool:
+    with path.open("rb") as raw:
+        return raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def _open_unpacked(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if _is_gzipped(path) else path.open("rb")
+
+
+def _refuse_binary(path: Path, head: bytes) -> None:
+    if head.startswith(UTF16_MARKS):
+        raise UnreadableError(
+            "this is UTF-16, not UTF-8",
+            file=str(path),
+            line=1,
+            hint="convert it first, such as: iconv -f utf-16 -t utf-8 IN > OUT.",
+        )
+    first = head.split(b"\n", 1)[0]
+    if b"\0" in first or (b"\0" in head and not _is_utf8(first)):
+        raise UnknownFormatError(
+            "this is a binary file, but not Parquet",
+            file=str(path),
+            hint="give a CSV, JSON lines, JSON or Parquet table (gzipped or not), or the folder "
+            "of a run.",
+        )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _object_kind(head: bytes) -> Kind:
     """One object per line, or a single object over several lines."""
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
+    first = head.lstrip().split(b"\n", 1)[0]
     try:
         json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         # A first line longer than the peek, or cut off, is still a line.
         return "json" if first.strip() == b"{" else "jsonl"
     return "jsonl"
 
 
 def _delimiter(path: Path, head: bytes) -> str:
-    header, newline, _ = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
-    counts = {mark: header.count(mark.encode()) for mark in DELIMITERS}
+    header, newline, _ = head.partition(b"\n")
+    bare = re.sub(rb'"[^"]*"', b"", header)
+    counts = {mark: bare.count(mark.encode()) for mark in DELIMITERS}
     best = max(counts, key=lambda mark: counts[mark])
-    if counts[best] >= MOST_COLUMNS or (not newline and len(head) == PEEK):
+    require_few_columns(path, counts[best] + 1)
+    if not counts[best] or (not newline and len(head) >= PEEK):
         raise UnknownFormatError(
-            f"the header has {max(counts[best] + 1, 1):,} columns or more",
+            "this is no table: its first line has no delimiter"
+            if not counts[best]
+            else f"the first line is longer than {PEEK:,} bytes",
             file=str(path),
             line=1,
-            hint=f"a table has at most {MOST_COLUMNS:,}; is this file turned on its side?",
+            hint="the first line of a CSV names its columns, such as: task,item,score.",
         )
     return best
-
-
-def csv_header(file: TableFile) -> list[str]:
-    """The column names of a CSV."""
-    with file.open() as stream:
-        first = stream.readline(PEEK)
-    try:
-        text = first.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise not_utf8(str(file.path), 1, error) from None
-    return next(csv.reader([text], delimiter=file.delimiter), [])
-
-
-def not_utf8(path: str, line: int, error: UnicodeDecodeError) -> UnreadableError:
-    """The error for bytes that are not UTF-8."""
-    return UnreadableError(
-        f"not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}",
-        file=path,
-        line=line,
-        hint="convert it first, such as: iconv -f latin1 -t utf-8 IN > OUT.",
-    )

@@ -8,40 +8,49 @@ again line by line to say where.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import duckdb
 import narwhals as nw
+import pyarrow as pa
 
-from forgetmap.errors import ColumnError, UnreadableError
-from forgetmap.records.engine import connection, fresh_name, literal, quote, readable
+from forgetmap.errors import ColumnError, EmptyInputError, FieldError, InputError
+from forgetmap.records.engine import (
+    connection,
+    fresh_name,
+    literal,
+    quote,
+    readable,
+    spill_folder,
+    unreadable,
+)
+from forgetmap.records.folder import parquet_columns
 from forgetmap.records.frames import ColumnMap, canonical_run, match_columns
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
-from forgetmap.records.schema import BY_NAME, TEXT_NAMES
-from forgetmap.sources.rows import raw_rows
-from forgetmap.sources.sniff import TableFile, csv_header
+from forgetmap.records.schema import BY_NAME, KEY, TEXT_NAMES
+from forgetmap.records.validate import FileRow, first_fault
+from forgetmap.sources.rows import LONGEST_LINE, csv_header, raw_rows, require_text
+from forgetmap.sources.sniff import MOST_COLUMNS, UTF8_MARK, TableFile, require_few_columns, whole
 
-LONGEST_LINE = 256 << 20
-PEEK_OBJECTS = 1000
+Chosen = Mapping[str, str]
+"""Canonical name -> column of the file."""
 
 
 def read_table(
     files: Sequence[TableFile], *, name: str, origin: str, column_map: ColumnMap, task: str | None
 ) -> Run:
     """One run from one or several table files."""
-    files = [_unpacked(file) for file in files]
+    files = [_prepared(file) for file in files]
     chosen = [_chosen(file, column_map, task) for file in files]
-    parts = [_select(file, columns, task) for file, columns in zip(files, chosen, strict=True)]
 
-    def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        return chain.from_iterable(map(raw_rows, files, chosen))
+    def rows() -> Iterator[tuple[int, FileRow]]:
+        return _all_rows(files, chosen)
 
     try:
-        texts = relation = _union(parts)
+        texts = relation = _union(map(_select, files, chosen), task)
         if "question" not in relation.columns and any(file.kind != "parquet" for file in files):
             relation = _materialised(relation)
         return canonical_run(
@@ -52,14 +61,81 @@ def read_table(
             rows=rows,
             texts=nw.from_native(texts),
         )
+    except (duckdb.Error, pa.ArrowException, OSError, FieldError) as error:
+        raise _diagnosed(rows(), origin, error) from None
+
+
+def _prepared(file: TableFile) -> TableFile:
+    """What the engine can read in place; text must be text throughout."""
+    if file.kind != "parquet":
+        require_text(file)
+    if file.kind == "parquet" and file.gzipped:
+        return _unpacked(file, skip=0)
+    if file.kind in {"json", "jsonl"} and file.marked:
+        return _unpacked(file, skip=len(UTF8_MARK))
+    return file
+
+
+def _unpacked(file: TableFile, *, skip: int) -> TableFile:
+    unpacked = spill_folder() / fresh_name()
+    with whole(file.path), unpacked.open("wb") as target, file.open() as stream:
+        stream.read(skip)
+        shutil.copyfileobj(stream, target)
+    return replace(file, unpacked=unpacked, gzipped=False)
+
+
+def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[str, str]:
+    present = _column_names(file)
+    require_few_columns(file.path, len(present))
+    for name, count in Counter(present).most_common(1):
+        if count > 1:
+            raise ColumnError(
+                f"column {name!r} stands {count} times in the header",
+                file=str(file.path),
+                line=1,
+                field=name,
+                hint="give each column its own name.",
+            )
+    return match_columns(present, column_map, origin=str(file.path), task=task)
+
+
+def _column_names(file: TableFile) -> list[str]:
+    if file.kind == "csv":
+        return csv_header(file)
+    if file.kind == "parquet":
+        return parquet_columns(file.data, origin=str(file.path))
+    names = (
+        f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MOST_COLUMNS + 1}"
+    )
+    try:
+        found = connection().sql(names).fetchall()
     except duckdb.Error as error:
-        raise _diagnosed(files, chosen, origin, error) from None
+        raise _diagnosed(raw_rows(file, {}), str(file.path), error) from None
+    if not found:
+        for _ in raw_rows(file, {}):
+            pass
+        raise EmptyInputError(
+            "there is no result in it",
+            file=str(file.path),
+            hint="give one object per result, with task, item and score.",
+        )
+    return sorted(name for (name,) in found)
 
 
-def _union(parts: list[str]) -> duckdb.DuckDBPyRelation:
-    if len(parts) == 1:
-        return connection().sql(parts[0])
-    return connection().sql(" UNION ALL BY NAME ".join(f"({part})" for part in parts))
+def _all_rows(
+    files: Sequence[TableFile], chosen: Sequence[Chosen]
+) -> Iterator[tuple[int, FileRow]]:
+    """The rows of all files, with every column that any of them has."""
+    blank = dict.fromkeys(name for columns in chosen for name in columns)
+    for file, columns in zip(files, chosen, strict=True):
+        for line, row in raw_rows(file, columns):
+            yield line, FileRow(blank | row, file=row.file)
+
+
+def _union(parts: Iterable[str], task: str | None) -> duckdb.DuckDBPyRelation:
+    constant = f", {literal(task)} AS task" if task is not None else ""
+    every = " UNION ALL BY NAME ".join(f"({part})" for part in parts)
+    return connection().sql(f"SELECT *{constant} FROM ({every})")
 
 
 def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
@@ -70,129 +146,100 @@ def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     return connection().table(name)
 
 
-def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[str, str]:
+def _select(file: TableFile, chosen: Chosen) -> str:
+    if file.kind in {"json", "jsonl"}:
+        cells = [_cell(ours, quote(theirs), None) for ours, theirs in chosen.items()]
+        return f"SELECT {', '.join(cells)} FROM {_json_scan(file, chosen)}"
+    # By place, because the engine takes names that differ only in case for the same.
     present = _column_names(file)
-    doubled = sorted({name for name in present if present.count(name) > 1})
-    if doubled:
-        raise ColumnError(
-            f"column {doubled[0]!r} stands {present.count(doubled[0])} times in the header",
-            file=str(file.path),
-            line=1,
-            field=doubled[0],
-            hint="give each column its own name.",
-        )
-    return match_columns(present, column_map, origin=str(file.path), task=task)
-
-
-def _column_names(file: TableFile) -> list[str]:
+    places = {ours: present.index(theirs) for ours, theirs in chosen.items()}
+    kinds = _parquet_kinds(file) if file.kind == "parquet" else [None] * len(present)
+    cells = [_cell(ours, f"c{place}", kinds[place]) for ours, place in places.items()]
+    names = [f"c{place}" for place in range(len(present))]
     if file.kind == "csv":
-        return csv_header(file)
-    if file.kind == "parquet":
-        with readable(str(file.path)):
-            return connection().read_parquet(str(file.path)).columns
-    names: dict[str, None] = {}
-    for _, row in islice(raw_rows(file), PEEK_OBJECTS):
-        names.update(dict.fromkeys(row))
-    return list(names)
+        return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}"
+    scan = f"read_parquet({literal(str(file.data))}) AS scan({', '.join(names)})"
+    return f"SELECT {', '.join(cells)} FROM {scan}"
 
 
-def _select(file: TableFile, chosen: Mapping[str, str], task: str | None) -> str:
-    kinds = _parquet_kinds(file) if file.kind == "parquet" else {}
-    cells = [_cell(ours, theirs, kinds.get(theirs)) for ours, theirs in chosen.items()]
-    if task is not None:
-        cells.append(f"{literal(task)} AS task")
-    return f"SELECT {', '.join(cells)} FROM {_scan(file, chosen)}"
-
-
-def _scan(file: TableFile, chosen: Mapping[str, str]) -> str:
-    path = literal(str(file.path))
-    packed = "gzip" if file.gzipped else "none"
-    if file.kind == "parquet":
-        return f"read_parquet({path})"
-    if file.kind == "csv":
-        return (
-            f"read_csv({path}, all_varchar=true, header=true, auto_detect=false, "
-            f"columns={_columns(csv_header(file))}, delim={literal(file.delimiter)}, quote='\"', "
-            f"escape='\"', nullstr='', compression='{packed}', max_line_size={LONGEST_LINE >> 3}, "
-            "strict_mode=true)"
-        )
-    layout = "newline_delimited" if file.kind == "jsonl" else "array"
+def _csv_scan(file: TableFile, names: list[str]) -> str:
     return (
-        f"read_json({path}, format='{layout}', columns={_columns(list(chosen.values()))}, "
-        f"compression='{packed}', maximum_object_size={LONGEST_LINE >> 2})"
+        f"read_csv({_packed(file)}, auto_detect=false, header=true, columns={_columns(names)}, "
+        f"delim={literal(file.delimiter)}, quote='\"', escape='\"', nullstr='', "
+        f"max_line_size={LONGEST_LINE}, strict_mode=true)"
     )
 
 
-def _columns(names: list[str]) -> str:
+def _json_scan(file: TableFile, chosen: Chosen) -> str:
+    return f"read_json({_json_layout(file)}, columns={_columns(chosen.values())})"
+
+
+def _objects(file: TableFile) -> str:
+    return f"read_json_objects({_json_layout(file)})"
+
+
+def _json_layout(file: TableFile) -> str:
+    layout = "newline_delimited" if file.kind == "jsonl" else "array"
+    return f"{_packed(file)}, format='{layout}', maximum_object_size={LONGEST_LINE}"
+
+
+def _packed(file: TableFile) -> str:
+    return f"{literal(str(file.data))}, compression='{'gzip' if file.gzipped else 'none'}'"
+
+
+def _columns(names: Iterable[str]) -> str:
     return "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names) + "}"
 
 
-def _cell(ours: str, theirs: str, kind: str | None) -> str:
-    """The column as its field's type; what does not fit becomes a value that validation refuses."""
-    column, wanted = quote(theirs), str(BY_NAME[ours].type)
-    if ours == "repeat" or wanted == "string" or ours == "options":
+_SQL_TYPES = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE"}
+_WHOLE = frozenset(
+    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+)
+_NUMBERS = _WHOLE | {"FLOAT", "DOUBLE", "BOOLEAN"}
+
+
+def _cell(ours: str, column: str, kind: str | None) -> str:
+    """The column as its field's type; what does not fit becomes a value that validation refuses.
+
+    Args:
+        ours: the field.
+        column: where it is.
+        kind: the type of that column, or None in a text format.
+    """
+    wanted = _SQL_TYPES.get(str(BY_NAME[ours].type))
+    # Keys stay as they are, because the footer of a Parquet file then answers for them.
+    if kind == wanted and (wanted != "VARCHAR" or ours in KEY):
+        return f"{column} AS {ours}"
+    if ours == "options":
         is_list = kind is not None and kind.endswith("[]")
         return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {ours}"
-    if kind in _NUMBERS:
-        return f"{column} AS {ours}"
-    text = f"nullif(trim(CAST({column} AS VARCHAR)), '')"
-    truth = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-    number = f"coalesce(TRY_CAST({text} AS DOUBLE), {truth})"
+    if ours == "repeat" or wanted == "VARCHAR":
+        return f"nullif(CAST({column} AS VARCHAR), '') AS {ours}"
+    return f"{_number(ours, column, kind)} AS {ours}"
+
+
+def _number(ours: str, column: str, kind: str | None) -> str:
+    given = column if kind in _NUMBERS else f"nullif(trim(CAST({column} AS VARCHAR)), '')"
+    truth = f"CASE lower({given}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    value = column if kind in _NUMBERS else f"coalesce(TRY_CAST({given} AS DOUBLE), {truth})"
     if ours == "score":
-        return f"CASE WHEN {text} IS NOT NULL THEN coalesce({number}, 'nan') END AS score"
+        real = f"coalesce(CAST({value} AS DOUBLE), 'nan')"
+        return f"CASE WHEN {given} IS NOT NULL THEN {real} END"
     if ours == "k":
-        whole = f"CASE WHEN {number} = floor({number}) THEN TRY_CAST({number} AS INTEGER) END"
-        return f"CASE WHEN {text} IS NOT NULL THEN coalesce({whole}, -1) END AS k"
-    return f"CAST({text} AS {'DOUBLE' if wanted == 'double' else 'BIGINT'}) AS {ours}"
+        is_whole = "TRUE" if kind in _WHOLE else f"{value} = floor({value})"
+        count = f"coalesce(CASE WHEN {is_whole} THEN TRY_CAST({value} AS INTEGER) END, -1)"
+        return f"CASE WHEN {given} IS NOT NULL THEN {count} END"
+    return f"CAST({given} AS {_SQL_TYPES[str(BY_NAME[ours].type)]})"
 
 
-_NUMBERS = frozenset(
-    [
-        "TINYINT",
-        "SMALLINT",
-        "INTEGER",
-        "BIGINT",
-        "UTINYINT",
-        "USMALLINT",
-        "UINTEGER",
-        "UBIGINT",
-        "FLOAT",
-        "DOUBLE",
-        "BOOLEAN",
-    ]
-)
-
-
-def _parquet_kinds(file: TableFile) -> dict[str, str]:
+def _parquet_kinds(file: TableFile) -> list[str]:
     with readable(str(file.path)):
-        relation = connection().read_parquet(str(file.path))
-    return {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+        return [str(kind) for kind in connection().read_parquet(str(file.data)).types]
 
 
-def _unpacked(file: TableFile) -> TableFile:
-    """Parquet is read in place, so a gzipped one is unpacked first."""
-    if file.kind != "parquet" or not file.gzipped:
-        return file
-    folder = Path(connection().sql("SELECT current_setting('temp_directory')").fetchall()[0][0])
-    folder.mkdir(parents=True, exist_ok=True)
-    unpacked = folder / f"{fresh_name()}.parquet"
-    with unpacked.open("wb") as target, file.open() as stream:
-        shutil.copyfileobj(stream, target)
-    return TableFile(unpacked, "parquet")
-
-
-def _diagnosed(
-    files: Sequence[TableFile],
-    chosen: Sequence[Mapping[str, str]],
-    origin: str,
-    error: duckdb.Error,
-) -> UnreadableError:
+def _diagnosed(rows: Iterable[tuple[int, FileRow]], origin: str, error: Exception) -> InputError:
     """Read again slowly to say where the fault is; the engine's own words if nothing is found."""
-    for file, columns in zip(files, chosen, strict=True):
-        for _ in raw_rows(file, columns):
-            pass
-    return UnreadableError(
-        f"cannot be read: {str(error).strip().splitlines()[0]}",
-        file=origin,
-        hint="is the file whole and in one format?",
-    )
+    found = first_fault(rows, RunInfo(), origin)
+    if found is not None:
+        return found
+    return error if isinstance(error, FieldError) else unreadable(origin, error)

@@ -7,7 +7,7 @@ Spark; counts are what comes back, no item is ever collected to count it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
@@ -101,18 +101,17 @@ class Group:
 def count_cells(pairs: Pairs) -> list[Group]:
     """All counts by task, category and tags."""
     by = ["task", *(name for name in ("category", "tags") if _has(name, pairs.columns))]
-    labels = {name: either(name, pairs.columns) for name in by[1:]}
+    labels = {name: nw.when(_both()).then(either(name, pairs.columns)) for name in by[1:]}
     marks = _marks(pairs)
-    states = [f"state_{side}" for side in SIDES]
-    keys = [f"lone_{side}" for side in SIDES]
+    states = _states()
     counted = (
-        pairs.frame.with_columns(**labels, **marks, **_lone_keys(pairs))
+        pairs.frame.with_columns(**labels, **states, **marks, lone_key=_lone_key(pairs))
         .group_by(*by, *states, *marks)
-        .agg(nw.len().alias("n"), *(nw.col(name).n_unique() for name in keys))
+        .agg(nw.len().alias("n"), nw.col("lone_key").n_unique())
     )
     groups: dict[tuple[Any, ...], list[Cells]] = {}
     for row in counted.collect().rows(named=True):
-        groups.setdefault(tuple(row[name] for name in by), []).append(_cells(row))
+        groups.setdefault(_label(row, by), []).append(_cells(row))
     items = _count_items(pairs, by, labels) if pairs.repeats else None
     return [_group(dict(zip(by, key, strict=True)), parts, items) for key, parts in groups.items()]
 
@@ -123,6 +122,22 @@ def by_task(groups: Sequence[Group]) -> dict[str, Cells]:
     for group in groups:
         parts.setdefault(group.task, []).append(group.cells)
     return {task: Cells.total(parts[task]) for task in sorted(parts)}
+
+
+def _both() -> nw.Expr:
+    return is_in("before") & is_in("after")
+
+
+def _states() -> dict[str, nw.Expr]:
+    """The state on each side; the same for all results without counterpart.
+
+    These are only counted, and in one group per task, or doubled ones could hide in two groups.
+    """
+    lone = nw.lit(UNSCORED, dtype=nw.Int8)
+    return {
+        f"state_{side}": nw.when(is_in(other)).then(nw.col(f"state_{side}")).otherwise(lone)
+        for side, other in (SIDES, SIDES[::-1])
+    }
 
 
 def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
@@ -137,14 +152,13 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
     return marks
 
 
-def _lone_keys(pairs: Pairs) -> dict[str, nw.Expr]:
-    """The key of each result without counterpart, null for all others."""
+def _lone_key(pairs: Pairs) -> nw.Expr:
+    """The key of a result without counterpart, null for all others."""
     parts = [nw.col(name).cast(nw.String) for name in pairs.item_columns]
     if pairs.repeats:
         parts.append(nw.col("repeat").cast(nw.String))
     key = nw.concat_str(*parts, separator="\x1f") if len(parts) > 1 else parts[0]
-    lone = {"before": ~is_in("after"), "after": ~is_in("before")}
-    return {f"lone_{side}": nw.when(here).then(key) for side, here in lone.items()}
+    return nw.when(~_both()).then(key)
 
 
 def _cells(row: dict[str, Any]) -> Cells:
@@ -152,9 +166,9 @@ def _cells(row: dict[str, Any]) -> Cells:
     before, after, n = row["state_before"], row["state_after"], int(row["n"])
     before, after = (None if _is_none(state) else int(state) for state in (before, after))
     if after is None:
-        return Cells(only_before=n, lone_before_keys=int(row["lone_before"]), twins=_twins(row, n))
+        return Cells(only_before=n, lone_before_keys=int(row["lone_key"]), twins=_twins(row, n))
     if before is None:
-        return Cells(only_after=n, lone_after_keys=int(row["lone_after"]), twins=_twins(row, n))
+        return Cells(only_after=n, lone_after_keys=int(row["lone_key"]), twins=_twins(row, n))
     counts: dict[str, Any] = {"paired": n, "twins": _twins(row, n)}
     counts["prompts_differ"] = n if _is_true(row.get("prompts_differ")) else 0
     counts["ordered_twins"] = n if row.get("tie_kind") == "#" else 0
@@ -187,18 +201,18 @@ def _is_true(value: object) -> bool:
 
 
 def _count_items(
-    pairs: Pairs, by: Sequence[str], labels: dict[str, nw.Expr]
+    pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
 ) -> dict[tuple[Any, ...], int]:
     """Different items among the scored pairs, where repeats make them fewer than pairs."""
     scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
     per_item: Frame = (
-        pairs.frame.with_columns(**labels)
-        .filter(is_in("before") & is_in("after") & scored)
+        pairs.frame.filter(_both() & scored)
+        .select("task", *pairs.item_columns, **labels)
         .group_by(*by, *pairs.item_columns)
         .agg(nw.len().alias("n"))
     )
     found = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
-    return {tuple(row[name] for name in by): int(row["items"]) for row in found.rows(named=True)}
+    return {_label(row, by): int(row["items"]) for row in found.rows(named=True)}
 
 
 def _group(
@@ -207,11 +221,12 @@ def _group(
     cells = Cells.total(parts)
     if items is not None:
         cells = replace(cells, items=items.get(tuple(labels.values()), 0))
-    category, tags = (
-        None if _is_none(labels.get(name)) else str(labels[name]) for name in ("category", "tags")
-    )
-    split = tuple(tag.strip() for tag in (tags or "").split(";") if tag.strip())
-    return Group(labels["task"], category, split, cells)
+    tags = (tag.strip() for tag in (labels.get("tags") or "").split(";"))
+    return Group(labels["task"], labels.get("category"), tuple(sorted({*tags} - {""})), cells)
+
+
+def _label(row: dict[str, Any], by: Sequence[str]) -> tuple[str | None, ...]:
+    return tuple(None if _is_none(row[name]) else row[name] for name in by)
 
 
 def _has(name: str, columns: frozenset[str]) -> bool:

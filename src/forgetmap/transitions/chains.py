@@ -19,6 +19,7 @@ from forgetmap.transitions.cells import CELL_NAMES, Cells, reason_of
 from forgetmap.transitions.comparison import Comparison, compare_sides
 from forgetmap.transitions.frames import to_library
 from forgetmap.transitions.rates import group_result
+from forgetmap.transitions.render import as_html, as_text
 from forgetmap.transitions.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
 
 ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
@@ -59,12 +60,13 @@ class Chain:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """All numbers and words as JSON; the schema is in docs/schemas."""
-        return self.result.model_dump_json(indent=indent)
+        return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:
-        from forgetmap.transitions.render import chain_text  # noqa: PLC0415  # rich, only to show
+        return as_text(self.result)
 
-        return chain_text(self.result)
+    def _repr_html_(self) -> str:
+        return as_html(self.result)
 
 
 def build_chain(sides: Sequence[Side], rule: Rule) -> Chain:
@@ -80,8 +82,8 @@ def build_chain(sides: Sequence[Side], rule: Rule) -> Chain:
         many = _distinct_items(followed)
         tallies = [_tally(followed, stage) for stage in range(1, len(sides))]
     stages = [
-        _stage(side.run.name, place, tally, items=many)
-        for place, (side, tally) in enumerate(zip(sides[1:], tallies, strict=True), start=1)
+        _stage(comparison, place, tally, items=many)
+        for place, (comparison, tally) in enumerate(zip(comparisons, tallies, strict=True), start=1)
     ]
     counts = _by_path(tallies[-1])
     paths = [
@@ -108,28 +110,27 @@ def first_loss(path: str) -> int | None:
     return None if place < 0 else place + 1
 
 
-def order_by_lineage(runs: Sequence[Run]) -> list[Run] | None:
-    """The runs from ancestor to descendant, or None where the manifests do not say.
+def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
+    """Every run after its recorded parent; runs without one among these stay as they were given.
 
     Raises:
         LineageError: the recorded parents form a tree or a ring, not a line.
     """
-    by_id = {run.info.run_id: run for run in runs if run.info.run_id is not None}
-    parents = {run.info.run_id: run.info.parent for run in runs}
-    roots = [run for run in runs if run.info.parent not in by_id]
-    recorded = sum(parent in by_id for parent in parents.values())
-    if len(by_id) < len(runs) or not recorded:
-        return None
-    if len(roots) != 1 or recorded != len(runs) - 1 or len({*parents.values()}) < len(runs):
+    ids = [run.info.run_id for run in runs if run.info.run_id is not None]
+    if len(set(ids)) < len(ids):
+        return list(runs)
+    children = {run.info.parent: run for run in runs if run.info.parent in ids}
+    ordered: list[Run] = []
+    for root in (run for run in runs if run.info.parent not in ids):
+        ordered.append(root)
+        while ordered[-1].info.run_id in children:
+            ordered.append(children[ordered[-1].info.run_id])
+    if len(ordered) < len(runs):
+        parents = ", ".join(f"{run.name} from {run.info.parent}" for run in runs)
         raise LineageError(
-            "the recorded parents of these runs form no line: "
-            + ", ".join(f"{name} <- {parent}" for name, parent in parents.items()),
+            f"the recorded parents of these runs form no line: {parents}",
             hint="give runs of one branch, or compare without --chain.",
         )
-    children = {run.info.parent: run for run in runs}
-    ordered = roots
-    while ordered[-1].info.run_id in children:
-        ordered.append(children[ordered[-1].info.run_id])
     return ordered
 
 
@@ -144,9 +145,7 @@ def _follow(all_pairs: Sequence[Pairs]) -> Frame:
     names = followed.collect_schema().names()
     outcomes = [name for name in names if name.startswith("outcome_")]
     return followed.select(
-        "task",
-        "item",
-        "repeat",
+        *key,
         *outcomes,
         path=nw.concat_str(*(state.cast(nw.String) for state in states)),
         first_loss=_first_loss(states),
@@ -175,10 +174,13 @@ def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -
 
 
 def _first_loss(states: Sequence[nw.Expr]) -> nw.Expr:
-    found: nw.Expr = nw.lit(None, dtype=nw.Int32)
+    """The first stage that lost what the one before had; null where none did."""
+    found: nw.Expr | None = None
     for stage in reversed(range(1, len(states))):
         lost = (states[stage - 1] == RIGHT) & (states[stage] == WRONG)
-        found = nw.when(lost).then(nw.lit(stage, dtype=nw.Int32)).otherwise(found)
+        here = nw.when(lost).then(nw.lit(stage, dtype=nw.Int32))
+        found = here if found is None else here.otherwise(found)
+    assert found is not None  # noqa: S101  # a chain has stages
     return found
 
 
@@ -194,8 +196,10 @@ def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
     return nw.when(changes == 0).then(still).otherwise(moved)
 
 
-def _distinct_items(items: Frame) -> int:
-    per_item = items.group_by("task", "item").agg(nw.len().alias("n"))
+def _distinct_items(followed: Frame) -> int:
+    names = followed.collect_schema().names()
+    by = [name for name in ("task", "item", *CONTENT_HASHES) if name in names]
+    per_item = followed.group_by(*by).agg(nw.len().alias("n"))
     return int(per_item.select(nw.len()).collect().item())
 
 
@@ -217,10 +221,11 @@ def _by_path(tally: Tally) -> dict[str, int]:
     return counts
 
 
-def _stage(name: str, stage: int, tally: Tally, *, items: int) -> StageResult:
+def _stage(comparison: Comparison, stage: int, tally: Tally, *, items: int) -> StageResult:
     counts = _by_path(tally)
     return StageResult(
-        name=name,
+        name=comparison.after.name,
+        pairing=comparison.result.pairing,
         against_previous=group_result("previous", _cells(tally, stage - 1, stage, items)),
         against_first=group_result("first", _cells(tally, 0, stage, items)),
         first_lost=sum(n for path, n in counts.items() if first_loss(path) == stage),

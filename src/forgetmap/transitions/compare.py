@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from pydantic import ValidationError
@@ -17,6 +18,7 @@ from forgetmap.records.run import Run
 from forgetmap.sources.open import open_run
 from forgetmap.transitions.chains import Chain, build_chain, order_by_lineage
 from forgetmap.transitions.comparison import Comparison, compare_sides
+from forgetmap.transitions.render import as_html, as_text
 from forgetmap.transitions.result import FanOutResult, Rule
 
 
@@ -33,7 +35,7 @@ class FanOut:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """All numbers and words as JSON; the schema is in docs/schemas."""
-        return self.result.model_dump_json(indent=indent)
+        return self.result.to_json(indent=indent)
 
     def __len__(self) -> int:
         return len(self.comparisons)
@@ -45,7 +47,10 @@ class FanOut:
         return self.comparisons[place]
 
     def __repr__(self) -> str:
-        return "\n\n".join(repr(each) for each in self.comparisons)
+        return as_text(self.result)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.result)
 
 
 class Options(TypedDict, total=False):
@@ -98,7 +103,7 @@ def compare(
     sources = [before, after, *more]
     runs = open_all(sources, column_map=options.get("column_map"), task=options.get("task"))
     if chain:
-        runs = order_by_lineage(runs) or runs
+        runs = order_by_lineage(runs)
     sides = [prepare(run, rule.metric) for run in runs]
     if chain:
         return build_chain(sides, rule)
@@ -130,5 +135,16 @@ def open_all(
         is_path = isinstance(source, str | os.PathLike)
         given = None if is_path else name
         runs.append(open_run(source, name=given, column_map=column_map, task=task))
+    return _told_apart(runs)
+
+
+def _told_apart(runs: Sequence[Run]) -> list[Run]:
+    """Equal names give way to paths, without the folders that these have in common."""
     names = [run.name for run in runs]
-    return [replace(run, name=run.origin) if names.count(run.name) > 1 else run for run in runs]
+    paths = {run.origin: Path(run.origin).absolute() for run in runs if names.count(run.name) > 1}
+    if len(paths) > 1:
+        shared = os.path.commonpath([path.parent for path in paths.values()])
+        shown = {origin: str(path.relative_to(shared)) for origin, path in paths.items()}
+    else:
+        shown = {origin: origin for origin in paths}
+    return [replace(run, name=shown.get(run.origin, run.name)) for run in runs]

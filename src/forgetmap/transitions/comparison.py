@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetmap.errors import PairingError
-from forgetmap.pairing.checks import Notice, compare_conditions
+from forgetmap.pairing.checks import Notice, check_directions, compare_conditions
 from forgetmap.pairing.match import Side, match, match_twins
 from forgetmap.pairing.pair import Pairs
 from forgetmap.records.engine import readable
@@ -29,7 +29,7 @@ from forgetmap.transitions.result import (
     Rule,
     RunResult,
 )
-from forgetmap.transitions.words import headline
+from forgetmap.transitions.words import counted, headline
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,7 +85,7 @@ class Comparison:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """All numbers and words as JSON; the schema is in docs/schemas."""
-        return self.result.model_dump_json(indent=indent)
+        return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:
         return as_text(self.result)
@@ -96,6 +96,8 @@ class Comparison:
 
 def compare_sides(before: Side, after: Side, rule: Rule) -> Comparison:
     """Pair two prepared runs and count what happened."""
+    for side in (before, after):
+        check_directions(side.run, side.measured.measures)
     with readable(f"{before.run.origin} or {after.run.origin}"):
         pairs, groups = _pair_and_count(before, after, rule)
         cells = Cells.total(group.cells for group in groups)
@@ -178,7 +180,7 @@ def _repeat_warning(before: Side, after: Side) -> list[Notice]:
     return [
         Notice(
             "repeats",
-            f"{before.repeats} answers per item before and {after.repeats} after; those without "
-            "a counterpart are not compared.",
+            f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after: "
+            "those without a counterpart are not compared.",
         )
     ]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 
 import narwhals as nw
 
 from forgetmap.errors import TooFewPairedError
-from forgetmap.pairing.checks import Notice
+from forgetmap.pairing.checks import Notice, listed
 from forgetmap.pairing.match import Side
 from forgetmap.pairing.pair import Pairs, is_in
 from forgetmap.records.run import Frame
 from forgetmap.transitions.cells import Cells, Group, by_task
-
-MIN_PAIRED = 0.8
+from forgetmap.transitions.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,16 @@ def require_enough(
     """
     if coverage.paired and coverage.share >= min_paired:
         return
-    smaller = min(coverage.rows_before, coverage.rows_after)
     if coverage.paired:
-        share = f"{coverage.paired:,} of {smaller:,} results ({coverage.share:.1%})"
-        found = f"only {share} occur on both sides"
+        smaller = min(coverage.rows_before, coverage.rows_after)
+        found = (
+            f"only {coverage.paired:,} of {smaller:,} results of {names[0]} and {names[1]} pair, "
+            f"less than the share of {min_paired:g} that is required"
+        )
     else:
         found = f"no item of {names[0]} occurs in {names[1]}"
     raise TooFewPairedError(
-        f"{found}; {_difference(coverage, groups)}",
-        hint=_advice(coverage, min_paired),
+        f"{found}; {_difference(coverage, groups)}", hint=_advice(coverage, groups)
     )
 
 
@@ -120,49 +121,29 @@ def coverage_warnings(
     coverage: Coverage, cells: Cells, groups: Sequence[Group], min_paired: float
 ) -> list[Notice]:
     """What a reader must know about the items that are and are not in the numbers."""
-    warnings = []
     lone = coverage.only_before + coverage.only_after
-    if lone:
-        warnings.append(
-            Notice(
-                "one_sided",
-                f"{coverage.only_before:,} results occur only before and "
-                f"{coverage.only_after:,} only after; they are not compared.",
-            )
-        )
-    if coverage.conflicts:
-        warnings.append(
-            Notice(
-                "conflict",
-                f"{coverage.conflicts:,} results have the same id on both sides but other "
-                "content; they are not compared.",
-            )
-        )
-    if coverage.duplicates:
-        warnings.append(
-            Notice(
-                "duplicates",
-                f"{coverage.duplicates:,} results share question, options and gold with another "
-                f"item; {cells.ordered_twins:,} of them are told apart by their order alone.",
-            )
-        )
-    if coverage.unscored:
-        warnings.append(
-            Notice(
-                "unscored",
-                f"{coverage.unscored:,} pairs have no score on one side or both; they count "
-                "neither as right nor as wrong.",
-            )
-        )
-    if cells.prompts_differ:
-        warnings.append(
-            Notice(
-                "prompts",
-                f"{cells.prompts_differ:,} of {coverage.paired:,} pairs were asked with "
-                "different prompts.",
-            )
-        )
-    return warnings + _thin_tasks(groups, min_paired)  # fmt: skip
+    by_order = f"; {cells.ordered_twins:,} of them are told apart by their order alone"
+    messages = {
+        "one_sided": f"{counted(coverage.only_before, 'result')} only before and "
+        f"{coverage.only_after:,} only after: not compared.",
+        "conflict": f"{counted(coverage.conflicts, 'result')} with the same id on both sides but "
+        "other content: not compared.",
+        "duplicates": f"{counted(coverage.duplicates, 'result')} with the question, options and "
+        f"gold of another item{by_order if cells.ordered_twins else ''}.",
+        "unscored": f"{counted(coverage.unscored, 'pair')} without a score on one side or both: "
+        "neither right nor wrong.",
+        "prompts": f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} asked with "
+        "different prompts: format can change scores by itself.",
+    }
+    counts = {
+        "one_sided": lone,
+        "conflict": coverage.conflicts,
+        "duplicates": coverage.duplicates,
+        "unscored": coverage.unscored,
+        "prompts": cells.prompts_differ,
+    }
+    warnings = [Notice(code, messages[code]) for code, count in counts.items() if count]
+    return warnings + _thin_tasks(groups, min_paired)
 
 
 def _count_conflicts(pairs: Pairs) -> int:
@@ -172,45 +153,49 @@ def _count_conflicts(pairs: Pairs) -> int:
 def _thin_tasks(groups: Sequence[Group], min_paired: float) -> list[Notice]:
     thin = []
     for task, cells in by_task(groups).items():
-        smaller = min(cells.paired + cells.only_before, cells.paired + cells.only_after)
+        smaller = cells.paired + min(cells.only_before, cells.only_after)
         if smaller and cells.paired / smaller < min_paired:
-            thin.append(f"{task} ({cells.paired / smaller:.0%})")
+            thin.append(f"{task} ({cells.paired:,} of {smaller:,})")
     if not thin:
         return []
-    shown = ", ".join(thin[:3]) + (f" and {len(thin) - 3:,} more" if len(thin) > 3 else "")  # noqa: PLR2004
-    return [Notice("thin_task", f"less than {min_paired:.0%} paired in {shown}.")]
+    return [Notice("thin_task", f"fewer than {100 * min_paired:g}% paired in {listed(thin)}.")]
 
 
 def _difference(coverage: Coverage, groups: Sequence[Group]) -> str:
-    tasks = by_task(groups)
-    before = [t for t, c in tasks.items() if not c.paired and not c.only_after]
-    after = [t for t, c in tasks.items() if not c.paired and not c.only_before]
+    before, after = _lone_tasks(groups)
     facts = []
     if before:
-        facts.append(f"tasks only before: {_listed(before)}")
+        facts.append(f"tasks only before: {listed(before)}")
     if after:
-        facts.append(f"tasks only after: {_listed(after)}")
+        facts.append(f"tasks only after: {listed(after)}")
     if coverage.conflicts:
-        facts.append(f"{coverage.conflicts:,} have the same id but other content")
+        facts.append(f"{coverage.conflicts:,} with the same id but other content")
     facts.append(f"{coverage.only_before:,} only before, {coverage.only_after:,} only after")
     return "; ".join(facts)
 
 
-def _advice(coverage: Coverage, min_paired: float) -> str:
+def _lone_tasks(groups: Sequence[Group]) -> tuple[list[str], list[str]]:
+    """The tasks that occur only before, and those that occur only after."""
+    tasks = by_task(groups)
+    return (
+        [task for task, cells in tasks.items() if not cells.paired + cells.only_after],
+        [task for task, cells in tasks.items() if not cells.paired + cells.only_before],
+    )
+
+
+def _advice(coverage: Coverage, groups: Sequence[Group]) -> str:
     if coverage.conflicts:
         return (
             "if you know that equal ids are equal items, pair by them: --pair-by id. Else evaluate "
             "both models on the same data."
         )
     if coverage.paired:
+        # Rounded down, so that what is proposed is also accepted.
+        enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.share)
         return (
-            f"evaluate both models on the same items, or accept less with --min-paired "
-            f"{max(coverage.share - 0.005, 0):.2f} (now {min_paired:g})."
+            "evaluate both models on the same items, or accept what there is with --min-paired "
+            f"{enough:f}."
         )
+    if all(_lone_tasks(groups)):
+        return "name the tasks alike on both sides; --task NAME names that of a whole table."
     return "check that both come from the same benchmark and that --map names the same id column."
-
-
-def _listed(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (
-        f" and {len(names) - most:,} more" if len(names) > most else ""
-    )

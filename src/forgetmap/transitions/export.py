@@ -25,24 +25,41 @@ def write_result(
     """Write every table and number of a result into a folder, all or nothing.
 
     comparison.json, tasks, categories, tags and totals as CSV and Parquet; flips.parquet and
-    unpaired.parquet item by item; for a chain also histories.parquet; for several models after
-    one such folder each.
+    unpaired.parquet item by item, of a chain for its first checkpoint with its last. A chain also
+    has against_previous, against_first and paths, and histories.parquet item by item; several
+    models after have one such folder each.
     """
     with complete_folder(path, overwrite=overwrite) as partial:
-        (partial / "comparison.json").write_text(result.to_json() + "\n", encoding="utf-8")
+        _write_json(result, partial)
         if isinstance(result, FanOut):
             for place, each in enumerate(result, start=1):
                 inner = partial / f"{place:02d}-{_file_name(each.after.name)}"
                 inner.mkdir()
-                (inner / "comparison.json").write_text(each.to_json() + "\n", encoding="utf-8")
+                _write_json(each, inner)
                 _write_comparison(each, inner)
         elif isinstance(result, Chain):
-            histories = result.items.sort("task", "item", "repeat").collect().to_arrow()
-            pq.write_table(histories, partial / "histories.parquet")
+            _write_chain(result, partial)
             _write_comparison(result.comparisons[-1], partial)
         else:
             _write_comparison(result, partial)
     return path
+
+
+def _write_json(result: Comparison | FanOut | Chain, folder: Path) -> None:
+    (folder / "comparison.json").write_text(result.to_json() + "\n", encoding="utf-8")
+
+
+def _write_chain(chain: Chain, folder: Path) -> None:
+    for name in ("against_previous", "against_first"):
+        groups = [
+            getattr(stage, name).model_copy(update={"name": stage.name}) for stage in chain.stages
+        ]
+        _write_table(flat_table(groups), folder, name)
+    paths = [path.model_dump() for path in chain.paths]
+    schema = pa.schema([("path", pa.string()), ("n", pa.int64()), ("kind", pa.string())])
+    _write_table(pa.Table.from_pylist(paths, schema), folder, "paths")
+    histories = chain.items.sort("task", "item", "repeat").collect().to_arrow()
+    pq.write_table(histories, folder / "histories.parquet")
 
 
 def _write_comparison(comparison: Comparison, folder: Path) -> None:
@@ -54,9 +71,7 @@ def _write_comparison(comparison: Comparison, folder: Path) -> None:
         "tags": result.tags,
     }
     for name, groups in tables.items():
-        table = flat_table(groups)
-        pq.write_table(table, folder / f"{name}.parquet")
-        pa.csv.write_csv(_without_formulas(table), folder / f"{name}.csv")
+        _write_table(flat_table(groups), folder, name)
     flips = [
         comparison.flip_frame(kind).with_columns(transition=nw.lit(kind)).collect().to_arrow()
         for kind in ("forgotten", "gained")
@@ -67,10 +82,15 @@ def _write_comparison(comparison: Comparison, folder: Path) -> None:
     )
 
 
+def _write_table(table: pa.Table, folder: Path, name: str) -> None:
+    pq.write_table(table, folder / f"{name}.parquet")
+    pa.csv.write_csv(_without_formulas(table), folder / f"{name}.csv")
+
+
 def _without_formulas(table: pa.Table) -> pa.Table:
     """Names that a spreadsheet would run as formulas get a quote in front."""
-    names = [f"'{name}" if name[:1] in "=+-@\t\r" else name for name in table["name"].to_pylist()]
-    return table.set_column(0, "name", pa.array(names, pa.string()))
+    names = [f"'{name}" if name[:1] in "=+-@\t\r" else name for name in table[0].to_pylist()]
+    return table.set_column(0, table.column_names[0], pa.array(names, pa.string()))
 
 
 def _file_name(name: str) -> str:

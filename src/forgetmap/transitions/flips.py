@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[int, int]] = {
 }
 SHARED = ("category", "k", "gold")
 BOTH = ("score", "outcome", "answer", "choice")
+ASKED = ("question", "options")
 
 
 def select_flips(pairs: Pairs, kind: str) -> Frame:
@@ -40,45 +41,47 @@ def select_flips(pairs: Pairs, kind: str) -> Frame:
     rows = pairs.frame.filter(went(*KINDS[kind]))
     return rows.select(
         "task", nw.col("item_before").alias("item"), "item_after", "repeat", *shared, *both
-    ).sort("task", "item", "repeat")
+    ).sort("task", "item", "repeat", "item_after")
 
 
 def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
     """Add question and options once, and prompt and response of both sides."""
-    key = list(KEY)
-    asked = before if before.texts is not None else after
-    if asked.texts is not None:
-        own = "item" if asked is before else "item_after"
-        flips = _join_texts(flips, asked.texts, {"question": "question", "options": "options"}, own)
+    found = flips.collect_schema().names()
     for run, side, own in ((before, "before", "item"), (after, "after", "item_after")):
         if run.texts is not None:
             names = {name: f"{name}_{side}" for name in ("prompt", "response", "error")}
             flips = _join_texts(flips, run.texts, names, own)
-    return flips.sort(*key)
+    asked, own = (before, "item") if before.texts is not None else (after, "item_after")
+    if asked.texts is not None:
+        # Last, because Arrow joins no table that has lists in it already.
+        flips = _join_texts(flips, asked.texts, {name: name for name in ASKED}, own)
+    present = flips.collect_schema().names()
+    first = [*found, *(name for name in ASKED if name in present)]
+    rest = (name for name in present if name not in first)
+    return flips.select(*first, *rest).sort(*KEY, "item_after")
 
 
 def select_unpaired(pairs: Pairs) -> Frame:
-    """Every result that is not in the cells, and why."""
-    lone = [
-        pairs.frame.filter(is_in(side) & ~is_in(other)).select(
-            "task", nw.col(f"item_{side}").alias("item"), "repeat", why=nw.lit(f"only {side}")
-        )
-        for side, other in (SIDES, SIDES[::-1])
-    ]
-    unscored = pairs.frame.filter(
-        is_in("before")
-        & is_in("after")
-        & ((nw.col("state_before") == UNSCORED) | (nw.col("state_after") == UNSCORED))
-    ).select("task", nw.col("item_before").alias("item"), "repeat", why=nw.lit("unscored"))
-    rows = nw.concat([*lone, unscored])
+    """Every result that is not in the cells, and why; one row for both sides of a conflict."""
+    key = ["task", "item", "repeat"]
+    scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
+    unscored = _listed(pairs, "before", is_in("before") & is_in("after") & ~scored)
+    parts = {
+        "only before": _listed(pairs, "before", ~is_in("after")),
+        "only after": _listed(pairs, "after", ~is_in("before")),
+    }
     if pairs.keys.use_content:
-        key = ["task", "item", "repeat"]
-        clashes = conflicting(pairs).with_columns(clash=nw.lit(1))
-        rows = rows.join(clashes, on=key, how="left")
-        is_clash = ~nw.col("clash").is_null() & (nw.col("why") != "unscored")
-        why = nw.when(is_clash).then(nw.lit("same id, other content")).otherwise(nw.col("why"))
-        rows = rows.with_columns(why=why).select(*key, "why").unique()
-    return rows.sort("task", "item", "repeat", "why")
+        clashes = conflicting(pairs)
+        parts = {why: rows.join(clashes, on=key, how="anti") for why, rows in parts.items()}
+        parts["same id, other content"] = clashes
+    parts["unscored"] = unscored
+    rows = [rows.select(*key, why=nw.lit(why)) for why, rows in parts.items()]
+    return nw.concat(rows).sort(*key, "why")
+
+
+def _listed(pairs: Pairs, side: str, which: nw.Expr) -> Frame:
+    item = nw.col(f"item_{side}").alias("item")
+    return pairs.frame.filter(which).select("task", item, "repeat")
 
 
 def _join_texts(flips: Frame, texts: Frame, names: dict[str, str], own: str) -> Frame:
@@ -93,6 +96,22 @@ def _join_texts(flips: Frame, texts: Frame, names: dict[str, str], own: str) -> 
         *(nw.col(name).alias(f"text_{name}") for name in key),
         *(nw.col(name).alias(new) for name, new in wanted.items()),
     )
-    left = [own if name == "item" else name for name in key]
-    joined = flips.join(once, left_on=left, right_on=[f"text_{name}" for name in key], how="left")
-    return joined.select(*flips.collect_schema().names(), *wanted.values())
+    on = {own if name == "item" else name: f"text_{name}" for name in key}
+    join = _join_arrow if flips.implementation.is_pyarrow() else _join
+    return join(flips, once, on).select(*flips.collect_schema().names(), *wanted.values())
+
+
+def _join(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
+    return flips.join(once, left_on=list(on), right_on=list(on.values()), how="left")
+
+
+def _join_arrow(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
+    """Arrow joins no lists: carry the place of the row across, then look the lists up."""
+    table = nw.to_native(once)
+    lists = [name for name, dtype in once.collect_schema().items() if dtype == nw.List]
+    places = table.drop_columns(lists).append_column("place", [range(len(table))])
+    joined = nw.to_native(_join(flips, nw.from_native(places).lazy(), on))
+    for name in lists:
+        joined = joined.append_column(name, table[name].take(joined["place"]))
+    looked_up: Frame = nw.from_native(joined).lazy()
+    return looked_up

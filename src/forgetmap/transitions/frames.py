@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
+from forgetmap.records.engine import fresh_name
 from forgetmap.records.run import Frame, Run
 from forgetmap.transitions.cells import REASONS
 from forgetmap.transitions.result import GroupResult
@@ -34,22 +35,22 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
 
 def small_frame(groups: Sequence[GroupResult], like: Run) -> Any:
     """Groups as a frame of the library that `like` was handed in with."""
-    table = flat_table(groups)
+    groups_table = flat_table(groups)
     implementation = like.scores.implementation
     if implementation.is_pyspark():
         session = nw.to_native(like.scores).sparkSession
-        return session.createDataFrame(table)
+        return session.createDataFrame(groups_table)
     if implementation.is_duckdb() and like.handed_in != "path":
-        import duckdb  # noqa: PLC0415  # only where the caller uses it already
-
-        return duckdb.from_arrow(table)
+        # DuckDB finds the Arrow table under its name here; the caller's own connection answers.
+        return nw.to_native(like.scores).query(fresh_name(), "SELECT * FROM groups_table")
     if implementation.is_duckdb():
-        return table
-    return nw.from_arrow(table, backend=implementation).to_native()
+        return groups_table
+    return nw.from_arrow(groups_table, backend=implementation).to_native()
 
 
 def to_library(frame: Frame, like: Run) -> Any:
     """Lazy where the caller handed in something lazy, else collected; Arrow for paths."""
     if like.handed_in == "lazy":
         return nw.to_native(frame)
-    return frame.collect().to_native()
+    collected = frame.collect()
+    return nw.maybe_reset_index(collected).to_native()

@@ -10,7 +10,6 @@ from forgetmap.transitions.result import Estimate, GroupResult
 
 def group_result(name: str, cells: Cells) -> GroupResult:
     """Counts and raw rates of one group; a rate of nothing is null."""
-    before, after = _share(cells.n11 + cells.n10, cells.n), _share(cells.n11 + cells.n01, cells.n)
     return GroupResult(
         name=name,
         items=cells.items,
@@ -19,14 +18,12 @@ def group_result(name: str, cells: Cells) -> GroupResult:
         n01=cells.n01,
         n10=cells.n10,
         n11=cells.n11,
-        acc_before=before,
-        acc_after=after,
+        acc_before=_share(cells.n11 + cells.n10, cells.n),
+        acc_after=_share(cells.n11 + cells.n01, cells.n),
         forgetting=_raw(cells.n10, cells.n),
         backward_transfer=_raw(cells.n01, cells.n),
         conditional_forgetting=_raw(cells.n10, cells.n10 + cells.n11),
-        conventional_forgetting=None
-        if before is None or after is None
-        else max(before - after, 0.0),
+        conventional_forgetting=_share(max(cells.n10 - cells.n01, 0), cells.n),
         reasons=_reasons(cells),
     )
 

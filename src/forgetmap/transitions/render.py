@@ -1,191 +1,351 @@
-"""A comparison as text for the terminal and as HTML for notebooks."""
+"""A result as text for the terminal and as HTML for notebooks.
+
+What is said, and in which order, is decided once, as a list of lines and sheets; the terminal and
+the notebook only differ in how they show these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from forgetmap.transitions.result import ComparisonResult, GroupResult
-from forgetmap.transitions.words import percent
+from forgetmap.transitions.result import (
+    ComparisonResult,
+    FanOutResult,
+    GroupResult,
+    StageResult,
+)
+from forgetmap.transitions.words import SIMULATED, counted, percent, what_paired, why_lost
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
 
-HEADS = ("", "items", "forgotten", "gained", "of known", "before", "after", "net drop")
-CHAIN_HEADS = (
-    "accuracy", "lost since\nprevious", "gained", "lost since\nfirst", "gained", "first lost\nhere",
-    "regained\nhere",
-)  # fmt: skip
-LEGEND = """
-forgotten, gained: share of all items; of known: forgotten as a share of what was right before;
-before, after: accuracy; net drop: all that accuracy shows of the loss."""
 MOST_ROWS = 40
 MOST_PATHS = 16
-NARROW = 100
+MOST_WIDTH = 100
+LEAST_NAME, SHORT_NAME, LONG_NAME = 8, 16, 60
+"""Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
+
+COLUMNS: dict[str, Callable[[GroupResult], str]] = {
+    "items": lambda group: f"{group.items:,}",
+    "answers": lambda group: f"{group.n:,}",
+    "before": lambda group: percent(group.acc_before),
+    "after": lambda group: percent(group.acc_after),
+    "net drop": lambda group: percent(group.conventional_forgetting),
+    "forgotten": lambda group: percent(group.forgetting.value),
+    "of known": lambda group: percent(group.conditional_forgetting.value),
+    "gained": lambda group: percent(group.backward_transfer.value),
+}
+LEGEND = {
+    "net drop": "how far accuracy fell (a rise is 0): all that averages show",
+    "forgotten": "right before, wrong after, as a share of all {noun}",
+    "of known": "the same as a share of the {noun} that were right before",
+    "gained": "wrong before, right after, as a share of all {noun}",
+}
+CHAIN_HEADS = (
+    "stage", "accuracy", "lost", "gained", "since first:\nlost", "gained", "newly\nlost", "regained"
+)  # fmt: skip
+CHAIN_LEGEND = (
+    "lost, gained: since the stage before; newly lost: never lost at an earlier stage; regained: "
+    "lost at an earlier stage and right again."
+)
+NOISE = "Raw counts: lucky guesses and sampling noise are still in them."
+
+Look = Literal["plain", "strong", "faint", "warning", "simulated"]
 
 
-def as_text(result: ComparisonResult, *, by: str = "category", width: int = NARROW) -> str:
-    """The comparison as plain text."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence; `lead` stands before it, apart."""
+
+    text: str = ""
+    look: Look = "plain"
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table: names on the left, numbers on the right.
+
+    Attributes:
+        heads: of the columns.
+        rows: as many cells each as there are heads.
+        strong: how many rows on top are stressed.
+        spare: columns to leave out, one after the other, where there is no room.
+    """
+
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    strong: int = 0
+    spare: tuple[str, ...] = ()
+
+
+Blocks = list[Line | Sheet]
+AnyResult = ComparisonResult | FanOutResult
+
+
+def as_text(result: AnyResult, *, by: str = "category", width: int | None = None) -> str:
+    """A result as plain text, as wide as the terminal, but not endlessly."""
     from rich.console import Console  # noqa: PLC0415  # 50 ms, only when something is shown
 
     stream = StringIO()
-    console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
+    console = Console(file=stream, color_system=None, legacy_windows=False, width=width)
+    console.width = min(console.width, width or MOST_WIDTH)
     print_comparison(console, result, by=by)
-    return stream.getvalue().rstrip()
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip()
 
 
-def print_comparison(console: Console, result: ComparisonResult, *, by: str) -> None:
-    """Headline, table of groups, why items were lost, what did not pair, warnings."""
-    from rich.markup import escape as plain  # noqa: PLC0415
-
-    if result.before.simulated or result.after.simulated:
-        console.print("[bold yellow]SIMULATED[/] data, not a measured model.")
-    console.print(f"[bold]{plain(printable(result.headline))}[/]\n", highlight=False)
-    console.print(group_table(result, by))
-    for line in _notes(result):
-        console.print(plain(line), highlight=False)
-    for notice in result.pairing.warnings:
-        console.print(f"[yellow]![/] {plain(printable(notice.message))}", highlight=False)
+def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
+    """Print a comparison, a chain or a fan-out."""
+    for block in tell(result, by):
+        if isinstance(block, Sheet):
+            print_sheet(console, block)
+        else:
+            console.print(_rich_line(block))
 
 
-def group_table(result: ComparisonResult, by: str) -> RenderableType:
-    """One line per group, the totals on top."""
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("", no_wrap=True, overflow="ellipsis", min_width=16)
-    for head in HEADS[1:]:
-        table.add_column(head, justify="right", no_wrap=True)
-    _add(table, "all items", result.total, style="bold")
-    _add(table, "mean over tasks", result.total_macro)
-    groups = groups_by(result, by)
-    if groups:
-        table.add_section()
-    for group in groups[:MOST_ROWS]:
-        _add(table, printable(group.name), group)
-    if len(groups) > MOST_ROWS:
-        table.add_row(f"... {len(groups) - MOST_ROWS:,} more")
-    return table
+def print_sheet(console: Console, sheet: Sheet) -> None:
+    """Print a table so that it fits the terminal."""
+    console.print(_rich_table(fit(sheet, console.width)))
 
 
-def groups_by(result: ComparisonResult, by: str) -> Sequence[GroupResult]:
-    """The groups to show, worst first; tasks where nothing has a category."""
-    groups = {"task": result.tasks, "category": result.categories, "tag": result.tags}[by]
-    if by == "category" and not groups:
-        groups = result.tasks
-    return sorted(groups, key=lambda group: (-(group.forgetting.value or 0.0), group.name))
-
-
-def as_html(result: ComparisonResult) -> str:
-    """The comparison as a small HTML table."""
-    rows = [("all items", result.total), ("mean over tasks", result.total_macro)]
-    rows += [(group.name, group) for group in groups_by(result, "category")[:MOST_ROWS]]
-    head = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(name, group)) + "</tr>"
-        for name, group in rows
-    )
-    notes = "".join(f"<li>{escape(each.message)}</li>" for each in result.pairing.warnings)
-    return (
-        f"<p><b>{escape(result.headline)}</b></p><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table><ul>{notes}</ul>"
+def as_html(result: AnyResult) -> str:
+    """A result for a notebook."""
+    return "".join(
+        _html_table(block) if isinstance(block, Sheet) else _html_line(block)
+        for block in tell(result, "category")
     )
 
 
 def printable(text: str) -> str:
     """Text from outside without control characters, which could drive the terminal."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text
-    )
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def _add(table: Table, name: str, group: GroupResult, *, style: str | None = None) -> None:
-    from rich.text import Text  # noqa: PLC0415
-
-    table.add_row(*(Text(cell) for cell in _row(name, group)), style=style)
-
-
-def _row(name: str, group: GroupResult) -> tuple[str, ...]:
-    return (
-        name,
-        f"{group.items:,}",
-        percent(group.forgetting.value),
-        percent(group.backward_transfer.value),
-        percent(group.conditional_forgetting.value),
-        percent(group.acc_before),
-        percent(group.acc_after),
-        percent(group.conventional_forgetting),
-    )
-
-
-def _notes(result: ComparisonResult) -> list[str]:
-    pairing = result.pairing
-    rows = f"{pairing.rows_before:,} results before and {pairing.rows_after:,} after"
+def tell(result: AnyResult, by: str) -> Blocks:
+    """What is said about a result, in order."""
+    if isinstance(result, FanOutResult):
+        return _tell_fan_out(result, by)
+    if result.stages is not None:
+        return _tell_chain(result, result.stages, by)
     return [
-        LEGEND,
-        "Raw counts: lucky guesses and sampling noise are still in them.",
-        "",
-        _why_lost(result.total),
-        f"Paired {pairing.paired:,} of {rows}.",
+        *_simulated([result]),
+        Line(result.headline, "strong"),
+        Line(),
+        *_groups(result, by),
+        *_legend(result.total),
+        *_ending(result),
     ]
 
 
-def _why_lost(total: GroupResult) -> str:
-    if not total.n10:
-        return "Nothing was lost."
-    named = {
-        "wrong": "wrong answer",
-        "no_answer": "no answer found",
-        "refused": "refused",
-        "truncated": "cut at the token limit",
-        "degenerate": "endless repetition",
-        "unknown": "outcome not recorded",
-    }
-    parts = [f"{named[name]} {count:,}" for name, count in total.reasons.items() if count]
-    return f"Why {total.n10:,} were lost: {', '.join(parts)}."
+def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
+    """All models after side by side, then one by one."""
+    each = result.comparisons
+    blocks: Blocks = [
+        *_simulated(each),
+        Line(f"{len(each)} models against {each[0].before.name}", "strong"),
+        Line(),
+        _sheet("model", [(one.after.name, one.total) for one in each]),
+        *_legend(each[0].total),
+    ]
+    for one in each:
+        blocks += [Line(), Line(one.headline, "strong"), Line(), *_groups(one, by), *_ending(one)]
+    return blocks
 
 
-def chain_text(result: ComparisonResult, *, width: int = NARROW) -> str:
-    """A chain as plain text."""
-    from rich.console import Console  # noqa: PLC0415
+def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str) -> Blocks:
+    """The stages, how many items share each history, then the last against the first."""
+    names = [result.before.name, *(stage.name for stage in stages)]
+    followed = stages[0].against_first
+    return [
+        *_simulated([result]),
+        Line(f"Chain: {' -> '.join(names)}", "strong"),
+        Line(f"{counted(followed.items, 'item')} scored at every stage."),
+        Line(),
+        _stage_sheet(result.before.name, stages),
+        Line(),
+        Line(CHAIN_LEGEND, "faint"),
+        Line(),
+        *_histories(result),
+        Line(),
+        Line(result.headline, "strong"),
+        Line(),
+        *_groups(result, by),
+        *_legend(result.total),
+        Line(),
+        Line(why_lost(result.total)),
+        *_stage_warnings(stages),
+    ]
 
-    stream = StringIO()
-    print_chain(Console(file=stream, width=width, color_system=None, legacy_windows=False), result)
-    return stream.getvalue().rstrip()
+
+def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupResult]]:
+    """The groups to show, worst first, and what they are; tasks where nothing has a category."""
+    if by == "category" and not result.categories:
+        by = "task"
+    groups = {"task": result.tasks, "category": result.categories, "tag": result.tags}[by]
+    return by, sorted(groups, key=lambda group: (-(group.forgetting.value or 0.0), group.name))
 
 
-def print_chain(console: Console, result: ComparisonResult) -> None:
-    """The stages of a chain, then how many items share each history."""
+def fit(sheet: Sheet, width: int) -> Sheet:
+    """The sheet as it fits: first columns are left out, then names shortened."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    def wide(place: int) -> int:
+        cells = [*sheet.heads[place].split("\n"), *(printable(row[place]) for row in sheet.rows)]
+        return max(map(cell_len, cells))
+
+    left = list(range(len(sheet.heads)))
+    spare = [sheet.heads.index(head) for head in sheet.spare]
+
+    def room() -> int:
+        return width - sum(wide(place) + 2 for place in left[1:])
+
+    while spare and room() < min(SHORT_NAME, wide(0)):
+        left.remove(spare.pop(0))
+    longest = min(max(room(), LEAST_NAME), LONG_NAME)
+    rows = [
+        (shorten(printable(row[0]), longest), *(printable(row[place]) for place in left[1:]))
+        for row in sheet.rows
+    ]
+    return Sheet(tuple(sheet.heads[place] for place in left), rows, sheet.strong)
+
+
+def shorten(name: str, width: int) -> str:
+    """Both ends of a name that is too long: tasks of one family differ at the end."""
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+
+    if cell_len(name) <= width:
+        return name
+    tail = (width - 1) // 2
+    return f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
+
+
+def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
+    if any(result.before.simulated or result.after.simulated for result in results):
+        return [Line(SIMULATED, "simulated")]
+    return []
+
+
+def _groups(result: ComparisonResult, by: str) -> Blocks:
+    kind, groups = groups_by(result, by)
+    rows = [("all items", result.total)]
+    if len(result.tasks) > 1:
+        rows.append(("mean over tasks", result.total_macro))
+    strong = len(rows)
+    rows += [(group.name, group) for group in groups[:MOST_ROWS]]
+    blocks: Blocks = [_sheet(kind, rows, strong)]
+    if not groups:
+        blocks.append(Line(f"No item has a {kind}."))
+    if len(groups) > MOST_ROWS:
+        blocks.append(Line(f"... and {len(groups) - MOST_ROWS:,} more, none of them worse."))
+    return blocks
+
+
+def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) -> Sheet:
+    has_repeats = any(group.n != group.items for _, group in rows)
+    columns = {name: cell for name, cell in COLUMNS.items() if has_repeats or name != "answers"}
+    cells = [(name, *(cell(group) for cell in columns.values())) for name, group in rows]
+    spare = ("after", "before", *["answers"] * has_repeats, "net drop", "items")
+    return Sheet((kind, *columns), cells, strong, spare)
+
+
+def _legend(total: GroupResult) -> Blocks:
+    noun = "items" if total.n == total.items else "answers"
+    lines = [Line(text.format(noun=noun), "faint", f"{name:<10}") for name, text in LEGEND.items()]
+    return [Line(), *lines, Line(NOISE, "faint")]
+
+
+def _ending(result: ComparisonResult) -> Blocks:
+    warnings = [Line(notice.message, "warning", "!") for notice in result.pairing.warnings]
+    return [Line(), Line(why_lost(result.total)), Line(what_paired(result.pairing)), *warnings]
+
+
+def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
+    start = percent(stages[0].against_first.acc_before)
+    rows = [(first, start, *["-"] * (len(CHAIN_HEADS) - 2))]
+    for stage in stages:
+        rates = [
+            percent(estimate.value)
+            for against in (stage.against_previous, stage.against_first)
+            for estimate in (against.forgetting, against.backward_transfer)
+        ]
+        accuracy = percent(stage.against_first.acc_after)
+        rows.append((stage.name, accuracy, *rates, f"{stage.first_lost:,}", f"{stage.regained:,}"))
+    return Sheet(CHAIN_HEADS, rows, spare=("regained", "newly\nlost"))
+
+
+def _histories(result: ComparisonResult) -> Blocks:
+    paths = result.paths or []
+    rows = [(f"{path.path}  {path.kind}", f"{path.n:,}") for path in paths[:MOST_PATHS]]
+    noun = "items" if result.total.n == result.total.items else "answers"
+    blocks: Blocks = [Sheet(("history (1 right, 0 wrong)", noun), rows)]
+    rest = paths[MOST_PATHS:]
+    if rest:
+        n = sum(path.n for path in rest)
+        blocks.append(Line(f"... and {len(rest):,} rarer histories of {n:,} {noun}."))
+    return blocks
+
+
+def _stage_warnings(stages: Sequence[StageResult]) -> Blocks:
+    """Each warning once, with the stages it is about unless it is about all."""
+    about: dict[str, list[str]] = {}
+    for stage in stages:
+        for notice in stage.pairing.warnings:
+            about.setdefault(notice.message, []).append(stage.name)
+    return [
+        Line(text if len(names) == len(stages) else f"{', '.join(names)}: {text}", "warning", "!")
+        for text, names in about.items()
+    ]
+
+
+_STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
+_COLOURS = {"forgotten": "red", "of known": "red", "lost": "red", "gained": "green"}
+
+
+def _rich_line(line: Line) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    names = [result.before.name, *(stage.name for stage in result.stages or [])]
-    console.print(Text(printable(f"Chain: {' -> '.join(names)}"), style="bold"))
-    items = result.stages[0].against_first.items if result.stages else 0
-    console.print(f"{items:,} items are scored at every stage.\n", highlight=False)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stage", no_wrap=True, overflow="ellipsis", min_width=12)
-    for head in CHAIN_HEADS:
-        table.add_column(head, justify="right", vertical="bottom")
-    for stage in result.stages or []:
-        previous, first = stage.against_previous, stage.against_first
-        cells = (
-            printable(stage.name),
-            percent(first.acc_after),
-            percent(previous.forgetting.value),
-            percent(previous.backward_transfer.value),
-            percent(first.forgetting.value),
-            percent(first.backward_transfer.value),
-            f"{stage.first_lost:,}",
-            f"{stage.regained:,}",
+    text = Text(printable(line.text), style=_STYLES.get(line.look, ""))
+    if not line.lead:
+        return text
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_row(Text(line.lead, style="yellow" if line.look == "warning" else "dim"), text)
+    return grid
+
+
+def _rich_table(sheet: Sheet) -> RenderableType:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for place, head in enumerate(sheet.heads):
+        table.add_column(
+            Text(head, style="bold"),
+            justify="right" if place else "left",
+            vertical="bottom",
+            no_wrap=True,
+            style=_COLOURS.get(head.rpartition("\n")[2]),
         )
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
-    console.print("\nHistories (1 right, 0 wrong, one digit per checkpoint):")
-    for path in (result.paths or [])[:MOST_PATHS]:
-        console.print(f"  {path.path}  {path.n:>9,}  {path.kind}", highlight=False)
-    for notice in result.pairing.warnings:
-        console.print(Text(f"! {printable(notice.message)}"))
+    for place, row in enumerate(sheet.rows):
+        table.add_row(*map(Text, row), style="bold" if place < sheet.strong else None)
+    return table
+
+
+def _html_line(line: Line) -> str:
+    text = " ".join(escape(part) for part in (line.lead.strip(), line.text) if part)
+    tag = "b" if line.look in ("strong", "simulated") else "span"
+    return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
+
+
+def _html_table(sheet: Sheet) -> str:
+    def row(cells: Iterable[str], tag: str) -> str:
+        name, *numbers = map(escape, cells)
+        first = f'<{tag} style="text-align: left">{name}</{tag}>'
+        return f"<tr>{first}{''.join(f'<{tag}>{number}</{tag}>' for number in numbers)}</tr>"
+
+    body = "".join(row(cells, "td") for cells in sheet.rows)
+    return f"<table><thead>{row(sheet.heads, 'th')}</thead><tbody>{body}</tbody></table>"

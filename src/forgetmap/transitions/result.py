@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,10 +13,19 @@ from forgetmap.pairing.keys import PairBy
 
 RESULT_VERSION = 1
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
+_UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
 
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """As JSON that is safe to print: what drives a terminal is escaped, letters are not."""
+        return _UNUSUAL.sub(_escaped, self.model_dump_json(indent=indent))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 class Estimate(_Value):
@@ -45,7 +56,8 @@ class GroupResult(_Value):
         description="max(acc_before - acc_after, 0): what averages alone would show."
     )
     reasons: dict[str, int | None] = Field(
-        description="n10 by the way the answer ended after; null where outcomes were not recorded."
+        description="n10 by the way the answer ended after; all but `unknown` are null where no "
+        "outcome was recorded."
     )
 
 
@@ -88,12 +100,13 @@ class RunResult(_Value):
 
 
 class StageResult(_Value):
-    """One later checkpoint of a chain, over the items scored at every stage."""
+    """One later checkpoint of a chain; counts are over the items scored at every stage."""
 
     name: str
+    pairing: PairingResult = Field(description="Of the first checkpoint with this one.")
     against_previous: GroupResult
     against_first: GroupResult
-    first_lost: int = Field(description="Right in every stage before, wrong here.")
+    first_lost: int = Field(description="Right at the stage before, wrong here, never lost before.")
     regained: int = Field(description="Lost at some stage before, right again here.")
 
 

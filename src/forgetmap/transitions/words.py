@@ -2,36 +2,91 @@
 
 from __future__ import annotations
 
-from forgetmap.transitions.result import GroupResult
+from forgetmap.transitions.result import GroupResult, PairingResult
+
+SIMULATED = "SIMULATED data, not a measured model."
+_ENDINGS = {
+    "wrong": "wrong answer",
+    "no_answer": "no answer found",
+    "refused": "refused",
+    "truncated": "cut at the token limit",
+    "degenerate": "endless repetition",
+    "unknown": "not recorded",
+}
 
 
 def headline(before: str, after: str, total: GroupResult) -> str:
     """What happened, in one sentence a manager can repeat."""
     known = total.n11 + total.n10
     if not total.n:
-        return f"Nothing can be said: no pair of {before} and {after} is scored on both sides."
+        return f"Nothing can be said: no item is scored both in {before} and in {after}."
     if not known:
-        return f"{before} had nothing right that {after} could forget; it gained {total.n01:,}."
+        return (
+            f"{before} had none of the {counted(total.n, _noun(total))} right, so nothing could be "
+            f"forgotten; {after} gained {_number(total.n01)}."
+        )
+    share = f" ({percent(total.n10 / known)})" if total.n10 else ""
     return (
-        f"{after} lost {total.n10:,} of the {known:,} {_noun(total)} that {before} had right "
-        f"({percent(total.n10 / known)}) and gained {total.n01:,}; accuracy "
+        f"{after} lost {_number(total.n10)} of the {counted(known, _noun(total))} that {before} "
+        f"had right{share} and gained {_number(total.n01)}; accuracy "
         f"{percent(total.acc_before)} -> {percent(total.acc_after)} {_contrast(total)}."
     )
 
 
+def why_lost(total: GroupResult) -> str:
+    """How the lost answers ended, the most frequent way first."""
+    if not total.n10:
+        return "Nothing was lost."
+    lost = f"Why {total.n10:,} {'was' if total.n10 == 1 else 'were'} lost"
+    if total.reasons["unknown"] == total.n10:
+        return f"{lost} is not recorded."
+    found = [(count, name) for name, count in total.reasons.items() if count]
+    found.sort(key=lambda each: -each[0])
+    return f"{lost}: {', '.join(f'{_ENDINGS[name]} {count:,}' for count, name in found)}."
+
+
+def what_paired(pairing: PairingResult) -> str:
+    """How many results found their counterpart."""
+    if pairing.paired == pairing.rows_before == pairing.rows_after:
+        return f"All {counted(pairing.paired, 'result')} of both sides paired."
+    return (
+        f"Paired {pairing.paired:,} of {counted(pairing.rows_before, 'result')} before and "
+        f"{pairing.rows_after:,} after."
+    )
+
+
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share as people read it; a dash where there is none."""
-    return "-" if value is None else f"{100 * value:.{digits}f} %"
+    """A share as people read it; a dash where there is none, and never a false 0% or 100%."""
+    if value is None:
+        return "-"
+    shown, least = f"{100 * value:.{digits}f}", 10.0**-digits
+    if value > 0 and not float(shown):
+        return f"<{least:g}%"
+    if value < 1 and float(shown) == 100:  # noqa: PLR2004
+        return f">{100 - least:g}%"
+    return f"{shown}%"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 item`, `2,000 items`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count else "none"
 
 
 def _noun(total: GroupResult) -> str:
-    return "items" if total.items == total.n else "answers"
+    return "item" if total.items == total.n else "answer"
 
 
 def _contrast(total: GroupResult) -> str:
+    """How much of the loss the accuracy gives away: each item gained hides one that was lost."""
+    shown = max(total.n10 - total.n01, 0)
     if not total.n10:
         return "hides no loss"
-    net = (total.conventional_forgetting or 0.0) * total.n
-    if net < 1:
-        return "shows none of these losses"
-    return f"shows only {net:,.0f} of these losses" if net < total.n10 else "shows all of them"
+    if total.n10 == 1:
+        return "shows this loss" if shown else "does not show this loss"
+    if shown == total.n10:
+        return "shows all of these losses"
+    return f"shows {f'only {shown:,}' if shown else 'none'} of these losses"

@@ -1,0 +1,51 @@
+# Each target sets up what it needs on a fresh machine: a virtual environment in the checkout,
+# pinned by constraints.txt, and what must come from the system (tools/system.sh).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint bench docs clean
+help:  ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/core  ## set up, simulate two models, show what was forgotten
+	@rm -rf demo
+	$(BIN)/forgetmap simulate --out demo --seed 1
+	$(BIN)/forgetmap compare demo/before demo/after --out demo/result
+	$(BIN)/forgetmap compare demo/before demo/after --show forgotten --limit 3 | tail -n 22
+	@echo "Every table is in demo/result; all data above is simulated, no model was measured."
+
+test: $(VENV)/dev lint  ## everything that CI runs
+	tools/system.sh java
+	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: $(VENV)/dev  ## style, types, spelling
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/typos
+
+bench: $(VENV)/dev  ## speed against bare DuckDB SQL and pandas, in the same run
+	$(BIN)/python benchmarks/compare_speed.py
+
+docs: $(VENV)/dev  ## regenerate the generated pages and schemas
+	$(BIN)/python tools/generate_docs.py
+
+clean:  ## remove the environment and everything made
+	rm -rf $(VENV) demo benchmarks/data dist
+
+$(VENV)/pip:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetmap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/core: pyproject.toml constraints.txt | $(VENV)/pip
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
+	$(PIP) --editable . --group test --group lint --group bench --group build
+	@touch $@ $(VENV)/core

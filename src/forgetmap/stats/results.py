@@ -1,0 +1,26 @@
+"""What a statistic returns: a number, its interval, and how it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with the limits of its interval; arrays of the same shape."""
+
+    value: Reals
+    low: Reals
+    high: Reals
+
+    def contains(self, truth: ArrayLike) -> Flags:
+        """Where the interval contains a value."""
+        wanted = np.asarray(truth, float)
+        inside: Flags = (self.low <= wanted) & (wanted <= self.high)
+        return inside

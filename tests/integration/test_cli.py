@@ -1,0 +1,251 @@
+"""The command as a good citizen: help, completion, exit codes, pipes, silence."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from command_line import (
+    SCRIPT,
+    call,
+    four_items,
+    process,
+    simulated_runs,
+)
+
+from forgetmap.cli.main import COMMANDS, cli
+
+HEAVY = {"numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "pydantic", "rich"}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulated_runs(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return four_items(tmp_path)
+
+
+def commands(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group, the root included."""
+    yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from commands(inner, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_help_has_examples_that_parse_and_fits(path: tuple[str, ...]) -> None:
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(cli, [*path, "--help"]).output
+    examples = re.findall(r"^ +(forgetmap .*)$", shown, re.MULTILINE)
+    assert "Examples:" in shown
+    assert examples
+    assert max(map(len, shown.splitlines())) <= 100
+    for example in examples:
+        words = shlex.split(re.split(" >+ ", example)[0])[1:]
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            inner = command.get_command(click.Context(command), words.pop(0))
+            assert inner is not None
+            command = inner
+        command.make_context("forgetmap", words)
+
+
+@pytest.mark.parametrize("path", [path for path in commands() if path], ids=" ".join)
+def test_every_option_is_explained(path: tuple[str, ...]) -> None:
+    command: click.Command = cli
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), name) or command
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_the_list_of_commands_is_complete_and_in_short_sentences() -> None:
+    shown = CliRunner().invoke(cli, ["--help"]).output
+    assert all(f"  {name}" in shown and text in shown for name, text in COMMANDS.items())
+    assert "..." not in CliRunner().invoke(cli, ["records", "--help"]).output.split("Options")[1]
+
+
+@pytest.mark.parametrize("code", ["import forgetmap", "import forgetmap.errors"])
+def test_importing_is_light(code: str) -> None:
+    script = f"{code}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert HEAVY.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["completion", "bash"], []])
+def test_asking_for_help_is_light(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    imported = {line.split("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert "click" in imported
+    assert HEAVY.isdisjoint(imported)
+
+
+def complete_in_bash(line: str) -> list[str]:
+    """What bash proposes for a command line, in a real bash that sourced our script."""
+    script = f"""
+        source <(forgetmap completion bash)
+        COMP_WORDS=({line}) COMP_CWORD=$(( $(wc -w <<< '{line}') - 1 ))
+        $(complete -p forgetmap | sed 's/.*-F \\([^ ]*\\).*/\\1/') forgetmap
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": path},
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "proposed"),
+    [
+        ("forgetmap com", ["compare", "completion"]),
+        ("forgetmap records s", ["show", "schema"]),
+        ("forgetmap compare --ch", ["--chain"]),
+        ("forgetmap compare --by t", ["task", "tag"]),
+    ],
+)
+def test_bash_completes(line: str, proposed: list[str]) -> None:
+    assert sorted(complete_in_bash(line)) == sorted(proposed)
+
+
+def test_completing_a_command_name_is_light() -> None:
+    code = """
+import sys
+from forgetmap.cli.main import cli
+from click.shell_completion import ShellComplete
+found = ShellComplete(cli, {}, "forgetmap", "X").get_completions([], "com")
+print(*(item.value for item in found), *{name.split('.')[0] for name in sys.modules})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[:2] == ["compare", "completion"]
+    assert HEAVY.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("shell", "marks"),
+    [
+        ("zsh", ["#compdef forgetmap", "_FORGETMAP_COMPLETE=zsh_complete"]),
+        ("fish", ["complete --no-files --command forgetmap", "_FORGETMAP_COMPLETE=fish_complete"]),
+    ],
+)
+def test_completion_scripts_of_other_shells(shell: str, marks: list[str]) -> None:
+    script = call("completion", shell).out
+    assert all(mark in script for mark in marks)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["compare", "nowhere", "nowhere"],
+        ["compare", "{base}", "{base}", "--min-paired", "7"],
+        ["compare", "{base}", "{base}", "--correct-at", "nan"],
+        ["compare", "{base}", "{base}", "--metric", "other"],
+        ["compare", "{base}", "{base}", "--map", "itme=question"],
+        ["compare", "{base}", "{base}", "--map", "nonsense"],
+        ["compare", "{base}", "{base}", "--chain"],
+        ["compare", "{base}", "{base}", "--json", "--show", "kept"],
+        ["compare", "{base}", "{base}", "--pair-by", "content"],
+        ["compare", "{base}"],
+        ["compare", "{base}", "{base}", "--limit", "0"],
+        ["records", "check", "nowhere"],
+        ["records", "schema", "nothing"],
+        ["records", "convert", "{base}", "--out", "{base}"],
+        ["simulate", "--out", "{base}"],
+        ["simulate", "--out", "new", "--k", "1"],
+        ["simulate", "--out", "new", "--k", "four"],
+        ["simulate", "--out", "new", "--seed", "-1"],
+        ["simulate", "--out", "new", "--lost", "1.5"],
+        ["completion", "tcsh"],
+        ["nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_every_misuse_is_exit_code_2_and_words_not_a_traceback(
+    pair: tuple[Path, Path], args: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in pair}
+    done = call(*(arg.format(base=pair[0]) for arg in args))
+    assert (done.code, done.out) == (2, "")
+    assert "Error: " in done.err
+    assert re.search("Hint: |Try 'forgetmap", done.err)
+    assert "Traceback" not in done.err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_typed_error_is_two_lines() -> None:
+    assert re.fullmatch(
+        r"Error: nowhere: there is no such file or folder\nHint: .+\n",
+        call("compare", "nowhere", "nowhere").err,
+    )
+
+
+def test_exit_codes_of_the_real_command(demo: Path) -> None:
+    assert process("compare", demo / "before", demo / "after").code == 0
+    failed = process("compare", demo / "before", "nowhere")
+    assert (failed.code, failed.out) == (2, "")
+    assert failed.err.startswith("Error: nowhere")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["compare", "{demo}/before", "{demo}/after", "--by", "task", "--show", "forgotten"],
+        ["compare", "{demo}/before", "{demo}/after", "{demo}/before", "--chain"],
+        ["compare", "{demo}/before", "{demo}/after", "--json"],
+        ["records", "show", "{demo}/before"],
+        ["records", "check", "{demo}/after", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_but_the_result_is_printed(demo: Path, args: list[str]) -> None:
+    done = process(*(arg.format(demo=demo) for arg in args))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.strip()
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+@pytest.mark.parametrize(
+    "args",
+    [
+        "compare {demo}/before {demo}/after --show kept --limit 5000",
+        "compare {demo}/before {demo}/after --json",
+        "records show {demo}/before --limit 300",
+        "records schema comparison",
+        "--help",
+    ],
+)
+def test_a_reader_that_leaves_early_is_no_error(demo: Path, args: str, reader: str) -> None:
+    line = f"{SCRIPT} {args.format(demo=demo)} | {reader}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == (1 if reader == "head -1" else 0)
+
+
+def test_progress_is_for_terminals_only(demo: Path) -> None:
+    assert "Pairing" not in process("compare", demo / "before", demo / "after").err

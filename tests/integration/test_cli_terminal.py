@@ -1,0 +1,208 @@
+"""Names that would drive or flood a terminal, narrow and wide ones, the mark of simulation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import (
+    SCRIPT,
+    SIMULATED,
+    call,
+    first_column,
+    four_items,
+    json_of,
+    results,
+    simulated_runs,
+    write,
+)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulated_runs(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return four_items(tmp_path)
+
+
+HOSTILE = {
+    "escape": "a\x1b[31mred\x1b]0;title\x07",
+    "c1": "b\x9b31m",
+    "newline": "c\nError: forged",
+    "return": "d\rforged",
+    "override": "e\u202eforged",
+    "markup": "[bold red]f[/]",
+    "emoji code": ":warning:",
+    "backslash": "g\\",
+    "separator": "h\u2028i",
+}
+
+
+def is_harmless(text: str) -> bool:
+    return all(char == "\n" or unicodedata.category(char)[0] != "C" for char in text)
+
+
+def hostile_rows(score: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "task": name, "item": name, "score": score, "category": name, "tags": name,
+            "metric": "acc\x1b[0m", "question": name, "gold": name, "answer": name,
+            "response": f"{name} {name}", "outcome": "correct" if score else "refused",
+        }
+        for name in HOSTILE.values()
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> tuple[Path, Path]:
+    return (
+        write(tmp_path / "before\x1b[2J.jsonl", hostile_rows(1)),
+        write(tmp_path / "after[bold].jsonl", hostile_rows(0)),
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--by", "task"], ["--by", "tag"], ["--show", "forgotten"], ["--json"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("columns", [60, 200])
+def test_no_control_character_reaches_the_terminal(
+    hostile: tuple[Path, Path], options: list[str], columns: int
+) -> None:
+    done = call("compare", *hostile, *options, columns=columns)
+    assert done.code == 0
+    assert is_harmless(done.out)
+    assert "\nError: forged" not in done.out
+
+
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_no_control_character_of_a_record_reaches_the_terminal(
+    hostile: tuple[Path, Path], command: str
+) -> None:
+    for path in hostile:
+        assert is_harmless(call("records", command, path).out)
+        assert is_harmless(call("records", command, path, "--json").out)
+
+
+def test_no_control_character_reaches_the_terminal_in_a_chain_or_fan_out(
+    hostile: tuple[Path, Path],
+) -> None:
+    for options in ([], ["--chain"]):
+        done = call("compare", *hostile, hostile[0], *options)
+        assert done.code == 0
+        assert is_harmless(done.out)
+
+
+def test_no_control_character_reaches_the_terminal_in_an_error(
+    hostile: tuple[Path, Path], tmp_path: Path
+) -> None:
+    other = write(tmp_path / "other\x1b[2J.jsonl", results([1], "x\x1b[31m", metric="m\x07"))
+    for args in ([hostile[0], other], [other, other, "--metric", "\x1b"], [tmp_path / "\x1b"]):
+        done = call("compare", *args, other)
+        assert done.code == 2
+        assert is_harmless(done.err)
+        assert [line.split(": ")[0] for line in done.err.splitlines()] == ["Error", "Hint"]
+
+
+def test_markup_and_emoji_codes_are_shown_as_they_are(hostile: tuple[Path, Path]) -> None:
+    out = call("compare", *hostile, "--by", "task", "--show", "forgotten").out
+    shown = first_column(out, "task")
+    assert {"[bold red]f[/]", ":warning:", "g\\"} <= set(shown)
+    assert ":warning: / :warning:" in out
+    assert out.startswith("after[bold] lost")
+
+
+def test_a_terminal_that_knows_only_ascii_shows_substitutes(hostile: tuple[Path, Path]) -> None:
+    done = subprocess.run(
+        [SCRIPT, "compare", *hostile, "--show", "forgotten"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"a?[31mred" in done.stdout
+
+
+FAMILY = "leaderboard_mmlu_professional_" + "very_" * 40
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_long_names_never_push_numbers_out_of_the_table(tmp_path: Path, columns: int) -> None:
+    tasks = [f"{FAMILY}{end}" for end in ("law", "medicine", "語学")]
+    rows = [row for task in tasks for row in results([1, 0], task)]
+    path = write(tmp_path / "a.jsonl", rows)
+    lines = call("compare", path, path, columns=columns).out.splitlines()
+    shown = [line for line in lines if line.startswith("leader")]
+    assert all(re.search(r" 0\.0% +0\.0% +0\.0%$", line) for line in shown)
+    for task, line in zip(tasks, shown, strict=True):
+        name = re.split(r"\s{2,}", line)[0]
+        head, tail = name.split("…")
+        assert task.startswith(head)
+        assert task.endswith(tail)
+        assert tail.endswith(task.rpartition("_")[2])
+    assert max(map(len, lines)) <= columns
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_chain_fits_too(demo: Path, columns: int) -> None:
+    runs = [demo / side for side in ("before", "after", "before")]
+    lines = call("compare", *runs, "--chain", columns=columns).out.splitlines()
+    stage = next(line for line in lines if line.startswith("simulated-tuned"[:5]) and "%" in line)
+    assert len(re.findall(r"\d\.\d%", stage)) == 5
+    assert max(map(len, lines)) <= columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "heads"),
+    [
+        (60, ["items", "forgotten", "of known", "gained"]),
+        (80, ["items", "before", "after", "net drop", "forgotten", "of known", "gained"]),
+        (200, ["items", "before", "after", "net drop", "forgotten", "of known", "gained"]),
+    ],
+)
+def test_a_narrow_terminal_loses_columns_a_wide_one_gains_no_holes(
+    demo: Path, columns: int, heads: list[str]
+) -> None:
+    out = call("compare", demo / "before", demo / "after", columns=columns).out
+    lines = out.splitlines()
+    head = next(line for line in lines if line.startswith("category"))
+    assert re.split(r"\s{2,}", head)[1:] == heads
+    assert max(map(len, lines)) <= columns
+    assert len(head) <= 100
+    assert "…" not in out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["compare", "{demo}/before", "{demo}/after"],
+        ["compare", "{demo}/before", "{demo}/after", "{demo}/after"],
+        ["compare", "{demo}/before", "{demo}/after", "{demo}/after", "--chain"],
+        ["records", "show", "{demo}/before"],
+        ["records", "check", "{demo}/before"],
+    ],
+    ids=" ".join,
+)
+def test_simulated_data_is_marked(demo: Path, args: list[str]) -> None:
+    assert SIMULATED in call(*(arg.format(demo=demo) for arg in args)).out.splitlines()
+
+
+def test_simulated_data_is_marked_for_programs(demo: Path) -> None:
+    found = json_of(demo / "before", demo / "after")
+    assert found["before"]["simulated"] is found["after"]["simulated"] is True
+    assert json.loads(call("records", "check", demo / "before", "--json").out)["simulated"]
+
+
+def test_measured_data_is_not_marked(pair: tuple[Path, Path]) -> None:
+    assert "SIMULATED" not in call("compare", *pair).out
+    assert "SIMULATED" not in call("records", "show", pair[0]).out

@@ -1,0 +1,156 @@
+"""A lazy table is aggregated where it lives: nothing as long as its items is ever collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import polars as pl
+import pytest
+
+import forgetmap as fm
+from backends import as_frame, on_spark
+from oracle import Row
+
+ITEMS = 300
+GROUPS = 40
+"""Room for all counts of two tasks by category, tags, state and reason; far fewer than items."""
+LAZY = ("polars-lazy", "duckdb")
+
+
+def plain(seed: int) -> list[Row]:
+    return [
+        {
+            "task": f"task {item % 2}",
+            "item": str(item),
+            "score": float((item + seed) % 3 > 0),
+            "category": f"category {item % 3}",
+            "outcome": "correct" if (item + seed) % 3 else "refused",
+        }
+        for item in range(seed, ITEMS + seed)
+    ]
+
+
+def with_content(seed: int) -> list[Row]:
+    return [row | {"question": f"question {row['item']}", "gold": "yes"} for row in plain(seed)]
+
+
+def with_repeats(seed: int) -> list[Row]:
+    return [row | {"repeat": label} for row in with_content(seed) for label in (11, 42, 7)]
+
+
+def with_twins(seed: int) -> list[Row]:
+    return [row | {"question": f"twins {int(row['item']) // 2}"} for row in with_content(seed)]
+
+
+DATA = [plain, with_content, with_repeats, with_twins]
+
+
+class Spy:
+    """Calls through to every way of fetching rows, and notes how many came."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.heights: list[int] = []
+        self._patch = monkeypatch
+        self.watch(nw.LazyFrame, "collect")
+        self.watch(pl.LazyFrame, "collect")
+        for name in ("fetchall", "to_arrow_table", "arrow", "df", "pl", "fetchnumpy"):
+            self.watch(duckdb.DuckDBPyRelation, name)
+
+    def watch(self, owner: Any, name: str) -> None:
+        fetch: Callable[..., Any] = getattr(owner, name)
+
+        def noted(this: Any, *args: Any, **options: Any) -> Any:
+            fetched = fetch(this, *args, **options)
+            self.heights.append(_height(fetched))
+            return fetched
+
+        self._patch.setattr(owner, name, noted)
+
+    @property
+    def highest(self) -> int:
+        return max(self.heights)
+
+
+def _height(fetched: Any) -> int:
+    if isinstance(fetched, dict):
+        return max(map(len, fetched.values()), default=0)
+    return len(fetched) if isinstance(fetched, Sized) else fetched.num_rows
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    return Spy(monkeypatch)
+
+
+def watch_spark(spy: Spy) -> None:
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    for name in ("collect", "toArrow", "toPandas", "_collect_as_arrow"):
+        spy.watch(DataFrame, name)
+
+
+def lazy_sides(
+    rows: Callable[[int], list[Row]], library: str, spark: Any = None
+) -> tuple[Any, Any]:
+    return as_frame(rows(0), library, Path(), spark), as_frame(rows(1), library, Path(), spark)
+
+
+@pytest.mark.parametrize("rows", DATA)
+@pytest.mark.parametrize("library", LAZY)
+def test_only_counts_are_collected(
+    library: str, rows: Callable[[int], list[Row]], spy: Spy
+) -> None:
+    comparison = fm.compare(*lazy_sides(rows, library))
+    assert comparison.result.pairing.paired >= ITEMS - 1
+    assert 1 <= spy.highest <= GROUPS
+
+
+@on_spark
+def test_only_counts_are_collected_from_spark(spy: Spy, spark: Any) -> None:
+    sides = lazy_sides(with_content, "spark", spark)
+    watch_spark(spy)
+    comparison = fm.compare(*sides)
+    assert comparison.result.pairing.paired == ITEMS - 1
+    assert 1 <= spy.highest <= GROUPS
+    comparison.before.scores.collect()
+    assert spy.highest == ITEMS
+
+
+@pytest.mark.parametrize("library", LAZY)
+def test_chains_collect_counts_only(library: str, spy: Spy) -> None:
+    frames = [as_frame(with_content(seed), library, Path()) for seed in (0, 1, 2)]
+    assert len(fm.compare(*frames, chain=True).stages) == 2
+    assert 1 <= spy.highest <= GROUPS
+
+
+@pytest.mark.parametrize("library", LAZY)
+def test_flips_are_not_collected_either(library: str, spy: Spy) -> None:
+    comparison = fm.compare(*lazy_sides(with_content, library))
+    for frame in (comparison.flips("kept", texts=True), comparison.unpaired()):
+        assert isinstance(frame, pl.LazyFrame | duckdb.DuckDBPyRelation)
+    assert spy.highest <= GROUPS
+
+
+@pytest.mark.parametrize("library", LAZY)
+def test_the_spy_sees_an_early_collect(library: str, spy: Spy) -> None:
+    fm.open_run(lazy_sides(plain, library)[0]).scores.collect()
+    assert spy.highest == ITEMS
+
+
+EARLY: dict[str, Callable[[Any], object]] = {
+    "polars": lambda frames: frames["polars-lazy"].collect(),
+    "duckdb rows": lambda frames: frames["duckdb"].fetchall(),
+    "duckdb arrow": lambda frames: frames["duckdb"].to_arrow_table(),
+    "duckdb columns": lambda frames: frames["duckdb"].fetchnumpy(),
+    "duckdb pandas": lambda frames: frames["duckdb"].df(),
+}
+
+
+@pytest.mark.parametrize("way", EARLY)
+def test_the_spy_sees_every_other_way(way: str, spy: Spy) -> None:
+    EARLY[way]({library: lazy_sides(plain, library)[0] for library in LAZY})
+    assert spy.highest == ITEMS

@@ -1,0 +1,316 @@
+"""What must hold for any two runs: order, files, sides, sums, and the same numbers everywhere."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import forgetmap as fm
+from backends import as_arrow, as_frame, counted, foretold, on_spark, rows_of
+from forgetmap.transitions.comparison import Comparison
+from forgetmap.transitions.result import GroupResult
+from oracle import Counts, Row, expect
+
+Pair = tuple[list[Row], list[Row]]
+CELLS = ("n", "n00", "n01", "n10", "n11")
+IDS = ("9", "10", "x y", "é", "O'Neill", "nan", "1.0", "a,b", "007")
+KINDS = ("csv", "jsonl", "parquet")
+SOME, FEW = settings(max_examples=40), settings(max_examples=10)
+ITEMS: list[Row] = [
+    {"category": category, "tags": tags, "k": k}
+    for category in ("x", "y", None)
+    for tags in ("p;q", " q ", None)
+    for k in (2, 4, None)
+]
+ANSWERS: list[Row] = [
+    {"score": score, "outcome": outcome, "choice": choice}
+    for score, outcomes in {
+        0.0: ("incorrect", "no_answer", "refused", "truncated", "degenerate", None),
+        1.0: ("correct", None),
+        0.5: ("partial", None),
+        0.49: ("partial", None),
+        None: ("unscored", "error", None),
+    }.items()
+    for outcome in outcomes
+    for choice in ("else", None)
+]
+NO_ANSWER: list[Row | None] = [None] * (len(ANSWERS) // 3)
+
+
+@st.composite
+def pairs_of_runs(
+    draw: st.DrawFn, contents: Sequence[str] = ("none", "own", "shared", "changed")
+) -> Pair:
+    """Two small runs of the same items, of which each side may lack some.
+
+    Contents: `none`; its `own` for each item; `shared` by several; `changed` for some after.
+    """
+    content = draw(st.sampled_from(contents))
+    labels = draw(st.sampled_from([(None,), (5,), (11, 42, 7)]))
+    same_ids = content == "none" or draw(st.booleans())
+    runs: Pair = [], []
+    for task in draw(st.sampled_from([("a",), ("a", "b"), ("b", "c d")])):
+        for number, name in enumerate(IDS[: draw(st.integers(1, len(IDS)))]):
+            item = draw(st.sampled_from(ITEMS)) | _text(content, number)
+            for label in labels:
+                for side, rows in enumerate(runs):
+                    # The first item has all there is, so that both sides know every repeat.
+                    answer = draw(st.sampled_from(ANSWERS + NO_ANSWER if number else ANSWERS))
+                    own = {"task": task, "item": name if same_ids else f"{side}{name}"}
+                    if side and content == "changed" and number % 4 == 2:
+                        own["question"] = "Something else?"
+                    if answer is not None:
+                        rows.append(item | {"repeat": label} | answer | own)
+    unused = draw(st.sets(st.sampled_from(["category", "tags", "k", "outcome", "choice"])))
+    unused |= {"repeat"} if labels == (None,) else set()
+    kept = [name for name in runs[0][0] if name not in unused]
+    return [_only(row, kept) for row in runs[0]], [_only(row, kept) for row in runs[1]]
+
+
+def _text(content: str, number: int) -> Row:
+    if content == "none":
+        return {}
+    group = number // 3 if content == "shared" else number
+    options = [f"{group}", "else"] if group % 2 else None
+    return {"question": f"What is {group}?", "options": options, "gold": f"{group}"}
+
+
+def _only(row: Row, names: Iterable[str]) -> Row:
+    return {name: row[name] for name in names}
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    return fm.compare(before, after, min_paired=1e-9)
+
+
+def compare_rows(runs: Sequence[Sequence[Row]], library: str = "polars") -> Comparison:
+    before, after = (as_frame(rows, library, Path()) for rows in runs)
+    return compare(before, after)
+
+
+def numbers(comparison: Comparison) -> dict[str, Any]:
+    """All of a result that does not depend on names of runs."""
+    names = {"headline", "before", "after"}
+    return comparison.result.model_dump(exclude=names) | {
+        "unpaired": rows_of(comparison.unpaired())
+    }
+
+
+@contextmanager
+def written(runs: Pair, kind: str) -> Iterator[tuple[Path, list[Path]]]:
+    """A folder, and in it both runs as one file each."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{side}.{kind}" for side in ("before", "after")]
+        for path, rows in zip(paths, runs, strict=True):
+            write(rows, path)
+        yield Path(folder), paths
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(as_arrow(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    else:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows({name: _csv_cell(cell) for name, cell in row.items()} for row in rows)
+
+
+def _csv_cell(cell: Any) -> Any:
+    return json.dumps(cell) if isinstance(cell, list) else cell
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "duckdb"])
+@SOME
+@given(runs=pairs_of_runs())
+def test_every_library_counts_what_plain_python_counts(library: str, runs: Pair) -> None:
+    comparison = compare_rows(runs, library)
+    assert counted(comparison, ("forgotten",)) == foretold(expect(*runs), ("forgotten",))
+
+
+@on_spark
+@settings(max_examples=5)
+@given(runs=pairs_of_runs(("none", "own", "changed")))
+def test_spark_counts_what_plain_python_counts(spark: Any, runs: Pair) -> None:
+    result = compare(*(as_frame(rows, "spark", Path(), spark) for rows in runs)).result
+    expected = expect(*runs)
+    assert result.pairing.model_dump(exclude={"warnings", "share"}) == expected.pairing
+    for ours, theirs in ((result.total, expected.total), *by_name(result.tasks, expected.tasks)):
+        assert {name: getattr(ours, name) for name in (*CELLS, "items")} == {
+            name: getattr(theirs, name) for name in (*CELLS, "items")
+        }
+
+
+def by_name(groups: Iterable[GroupResult], expected: dict[str, Counts]) -> list[Any]:
+    found = {group.name: group for group in groups}
+    return [(found.get(name), expected.get(name)) for name in found | expected]
+
+
+@FEW
+@given(runs=pairs_of_runs(), kind=st.sampled_from(KINDS))
+def test_every_file_counts_what_plain_python_counts(runs: Pair, kind: str) -> None:
+    with written(runs, kind) as (_, paths):
+        assert counted(compare(*paths), ("forgotten",)) == foretold(expect(*runs), ("forgotten",))
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "duckdb"])
+@FEW
+@given(runs=pairs_of_runs(), seed=st.integers())
+def test_the_order_of_rows_never_matters(library: str, runs: Pair, seed: int) -> None:
+    dice = random.Random(seed)
+    shuffled = [dice.sample(rows, len(rows)) for rows in runs]
+    assert numbers(compare_rows(shuffled, library)) == numbers(compare_rows(runs, library))
+
+
+@SOME
+@given(runs=pairs_of_runs(("shared",)), seed=st.integers())
+def test_the_order_of_twins_never_matters(runs: Pair, seed: int) -> None:
+    dice = random.Random(seed)
+    shuffled = [dice.sample(rows, len(rows)) for rows in runs]
+    assert numbers(compare_rows(shuffled)) == numbers(compare_rows(runs))
+
+
+@FEW
+@given(
+    runs=pairs_of_runs(),
+    kind=st.sampled_from(KINDS),
+    names=st.permutations(["a.csv", "results (1)", "B'ase.txt", "ünder.data"]),
+)
+def test_the_names_of_files_never_matter(runs: Pair, kind: str, names: list[str]) -> None:
+    with written(runs, kind) as (folder, paths):
+        usual = numbers(compare(*paths))
+        renamed = [path.rename(folder / name) for path, name in zip(paths, names, strict=False)]
+        assert numbers(compare(*renamed)) == usual
+
+
+@FEW
+@given(runs=pairs_of_runs(), kind=st.sampled_from(KINDS), seed=st.integers())
+def test_splitting_into_files_never_matters(runs: Pair, kind: str, seed: int) -> None:
+    dice = random.Random(seed)
+    with written(runs, kind) as (folder, paths):
+        whole = numbers(compare(*paths))
+        for side, rows in zip(("before", "after"), runs, strict=True):
+            (folder / side).mkdir()
+            places = [dice.randrange(3) for _ in rows]
+            for place in set(places):
+                part = [row for row, own in zip(rows, places, strict=True) if own == place]
+                write(part, folder / side / f"part{place}.{kind}")
+        assert numbers(compare(folder / "before", folder / "after")) == whole
+
+
+@FEW
+@given(runs=pairs_of_runs(), kind=st.sampled_from(KINDS))
+def test_gzip_never_matters(runs: Pair, kind: str) -> None:
+    with written(runs, kind) as (folder, paths):
+        packed = [folder / f"{path.name}.gz" for path in paths]
+        for path, target in zip(paths, packed, strict=True):
+            target.write_bytes(gzip.compress(path.read_bytes()))
+        assert numbers(compare(*packed)) == numbers(compare(*paths))
+
+
+@SOME
+@given(runs=pairs_of_runs())
+def test_swapping_the_sides_swaps_forgetting_and_gain(runs: Pair) -> None:
+    there, back = compare_rows(runs).result, compare_rows(runs[::-1]).result
+    groups = [[each.total, *each.tasks, *each.categories, *each.tags] for each in (there, back)]
+    for ours, theirs in zip(*groups, strict=True):
+        assert ours.name == theirs.name
+        assert (ours.n00, ours.n11, ours.items) == (theirs.n00, theirs.n11, theirs.items)
+        assert (ours.n10, ours.n01) == (theirs.n01, theirs.n10)
+        assert ours.forgetting == theirs.backward_transfer
+        assert ours.acc_before == theirs.acc_after
+    assert there.pairing.only_before == back.pairing.only_after
+    assert there.pairing.only_after == back.pairing.only_before
+    for name in ("paired", "items", "conflicts", "duplicates", "unscored", "share"):
+        assert getattr(there.pairing, name) == getattr(back.pairing, name)
+
+
+@SOME
+@given(runs=pairs_of_runs())
+def test_everything_is_counted_once(runs: Pair) -> None:
+    result = compare_rows(runs).result
+    pairing, total = result.pairing, result.total
+    assert pairing.rows_before == pairing.paired + pairing.only_before + pairing.conflicts
+    assert pairing.rows_after == pairing.paired + pairing.only_after + pairing.conflicts
+    assert total.n == pairing.paired - pairing.unscored
+    for group in (total, *result.tasks, *result.categories, *result.tags):
+        assert group.n == group.n00 + group.n01 + group.n10 + group.n11
+        assert sum(count or 0 for count in group.reasons.values()) == group.n10
+        assert group.items <= group.n
+    for name in (*CELLS, "items"):
+        assert sum(getattr(task, name) for task in result.tasks) == getattr(total, name)
+
+
+@SOME
+@given(runs=pairs_of_runs())
+def test_categories_add_up_and_the_macro_average_is_the_mean_of_the_tasks(runs: Pair) -> None:
+    labelled = [[row | {"category": f"of {row['task']}"} for row in rows] for rows in runs]
+    result = compare_rows(labelled).result
+    for name in CELLS:
+        found = sum(getattr(each, name) for each in result.categories)
+        assert found == getattr(result.total, name)
+    for name in ("forgetting", "backward_transfer", "conditional_forgetting"):
+        rates = [getattr(task, name).value for task in result.tasks]
+        known = [rate for rate in rates if rate is not None]
+        mean = pytest.approx(sum(known) / len(known)) if known else None
+        assert getattr(result.total_macro, name).value == mean
+
+
+@SOME
+@given(runs=pairs_of_runs(("none", "own")))
+def test_dropping_an_unscored_item_changes_no_other_number(runs: Pair) -> None:
+    """Twins are left out: told apart by order, they move up when one of them goes."""
+    first = {rows[0]["item"] for rows in runs}
+    unscored = [
+        pair
+        for pair in expect(*runs).pairs
+        if pair.before and pair.after and not pair.is_scored and pair.before["item"] not in first
+    ]
+    assume(unscored)
+    gone = unscored[0]
+    left = [
+        [row for row in rows if not is_of(row, gone.task, own, gone.repeat)]
+        for rows, own in zip(runs, (gone.before, gone.after), strict=True)
+    ]
+    was, now = compare_rows(runs).result, compare_rows(left).result
+    assert now.pairing.unscored == was.pairing.unscored - 1
+    assert now.pairing.paired == was.pairing.paired - 1
+    assert (now.total, now.total_macro) == (was.total, was.total_macro)
+    for name in ("only_before", "only_after", "conflicts", "items"):
+        assert getattr(now.pairing, name) == getattr(was.pairing, name)
+
+
+def is_of(row: Row, task: str, other: Row | None, repeat: int) -> bool:
+    """Whether this is the row of another's item, in the repeat of this number."""
+    labels = (7, 11, 42)
+    same = other is not None and (row["task"], row["item"]) == (task, other["item"])
+    return same and row.get("repeat") in (None, 5, labels[repeat])
+
+
+@SOME
+@given(runs=pairs_of_runs())
+def test_a_copy_of_every_task_doubles_every_count(runs: Pair) -> None:
+    doubled = [
+        [*rows, *(row | {"task": f"copy of {row['task']}"} for row in rows)] for rows in runs
+    ]
+    once, twice = compare_rows(runs).result, compare_rows(doubled).result
+    for name in ("paired", "items", "only_before", "only_after", "duplicates", "conflicts"):
+        assert getattr(twice.pairing, name) == 2 * getattr(once.pairing, name)
+    for ours, theirs in ((once.total, twice.total), *zip(once.tags, twice.tags, strict=True)):
+        for name in (*CELLS, "items"):
+            assert getattr(theirs, name) == 2 * getattr(ours, name)
+    assert twice.total.forgetting == once.total.forgetting

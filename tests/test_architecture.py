@@ -1,0 +1,103 @@
+"""House rules that a machine can check: layers, cycles, weight of imports, sizes."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
+LAYERS = [
+    {"errors", "stats"},
+    {"records"},
+    {"scoring"},
+    {"sources", "runner", "simulator"},
+    {"pairing"},
+    {"transitions"},
+    {"capabilities", "overlap"},
+    {"report", "gate"},
+    {"map", "sweeps"},
+    {"cli"},
+]
+BESIDE = {"merge", "theory"}
+HEAVY = {"numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "torch", "pyspark"}
+LONGEST_FILE = 600
+LONGEST_FUNCTION = 60
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(package: str) -> int | None:
+    return next((place for place, names in enumerate(LAYERS) if package in names), None)
+
+
+def imported_packages(path: Path) -> Iterator[str]:
+    """First-level packages of ours that a module imports, hidden imports included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "forgetmap" and len(parts) > 1:
+                yield parts[1]
+
+
+def imports_upwards(path: Path, package: str) -> list[str]:
+    own = layer_of(package)
+    wrong = []
+    for other in imported_packages(path):
+        place = layer_of(other)
+        if other != package and (place is None or own is None or place >= own):
+            wrong.append(other)
+    return wrong
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_layers_import_only_from_below(path: Path) -> None:
+    if path.parent == PACKAGE:
+        return
+    package = path.relative_to(PACKAGE).parts[0]
+    assert package in BESIDE or layer_of(package) is not None, f"{package} has no layer"
+    assert imports_upwards(path, package) == []
+
+
+def test_the_layer_check_can_fail(tmp_path: Path) -> None:
+    guilty = tmp_path / "guilty.py"
+    guilty.write_text("def f():\n    from forgetmap.cli.main import cli\n    return cli\n")
+    assert imports_upwards(guilty, "records") == ["cli"]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_stay_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            assert (node.end_lineno or 0) - first.lineno < LONGEST_FUNCTION, node.name
+
+
+@pytest.mark.parametrize("code", ["import forgetmap", "import forgetmap.cli.main"])
+def test_starting_loads_nothing_heavy(code: str) -> None:
+    script = f"{code}; import sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert HEAVY.isdisjoint(done.stdout.split())
+
+
+def test_stats_uses_nothing_but_numpy_when_imported() -> None:
+    script = "import forgetmap.stats, sys; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert (HEAVY - {"numpy"}).isdisjoint(done.stdout.split())

@@ -1,0 +1,198 @@
+"""A run on disk: whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from run_folders import on_disk, results, run_of, write
+
+from forgetmap.errors import OutputError, UnreadableError
+from forgetmap.records.folder import complete_folder, read_run, write_run
+from forgetmap.records.run import Run
+from forgetmap.records.schema import scores_schema, texts_schema
+from forgetmap.records.tables import write_table
+from forgetmap.sources.open import open_run
+
+RUN = run_of(results([1, 0, 0.5, None], response="said"))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run whose scores can be read, but whose responses break off in the middle."""
+    path = tmp_path_factory.mktemp("damaged") / "table.parquet"
+    rows = [row | {"response": f"r{n**3}"} for n, row in enumerate(results([1] * 5000))]
+    write_table(run_of(rows), path)
+    content = bytearray(path.read_bytes())
+    group = pq.read_metadata(path).row_group(0)
+    chunks = {group.column(n).path_in_schema: group.column(n) for n in range(group.num_columns)}
+    place = chunks["response"].data_page_offset + 40
+    content[place : place + 40] = bytes(40)
+    path.write_bytes(content)
+    return open_run(path)
+
+
+def test_a_run_folder_has_three_files_of_the_schema(tmp_path: Path) -> None:
+    write_run(RUN, tmp_path / "run")
+    assert names(tmp_path / "run") == ["manifest.json", "scores.parquet", "texts.parquet"]
+    assert pq.read_schema(tmp_path / "run/scores.parquet").names == scores_schema().names
+    assert pq.read_schema(tmp_path / "run/texts.parquet").names == texts_schema().names
+    assert json.loads((tmp_path / "run/manifest.json").read_text())["schema_version"] == 1
+
+
+def test_without_texts_there_is_no_file_of_texts(tmp_path: Path) -> None:
+    write(tmp_path / "run", results([1, 0]))
+    assert names(tmp_path / "run") == ["manifest.json", "scores.parquet"]
+    assert read_run(tmp_path / "run").texts is None
+
+
+def test_what_nobody_recorded_gets_its_default(tmp_path: Path) -> None:
+    write(tmp_path / "run", results([1, 0, 0.5, None]))
+    rows = on_disk(tmp_path / "run", "scores")
+    assert {(row["repeat"], row["metric"], row["scorer"], row["k"]) for row in rows} == {
+        (0, "score", "default", None)
+    }
+    assert [row["outcome"] for row in rows] == ["correct", "incorrect", "partial", "unscored"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "outcomes"),
+    [
+        ({"low": 1, "high": 10}, ["incorrect", "partial", "correct", "unscored"]),
+        (
+            {"low": 1, "high": 10, "higher_is_better": False},
+            ["correct", "partial", "incorrect", "unscored"],
+        ),
+        ({"low": 0, "high": None}, ["partial", "partial", "partial", "unscored"]),
+    ],
+)
+def test_a_bare_score_is_judged_on_its_scale(
+    scale: dict[str, float], outcomes: list[str], tmp_path: Path
+) -> None:
+    rows = results([1, 3, 10, None], metric="judge")
+    write(tmp_path / "run", rows, metrics={"judge": scale})
+    assert [row["outcome"] for row in on_disk(tmp_path / "run", "scores")] == outcomes
+
+
+def test_a_recorded_outcome_is_kept(tmp_path: Path) -> None:
+    write(tmp_path / "run", results([0], outcome="refused") + results([1], "u", outcome=None))
+    assert [row["outcome"] for row in on_disk(tmp_path / "run", "scores")] == ["refused", "correct"]
+
+
+@pytest.mark.parametrize("target", ["run", "run.csv", "run.jsonl", "run.parquet"])
+def test_a_failure_while_writing_leaves_nothing(target: str, damaged: Run, tmp_path: Path) -> None:
+    write_to = write_run if target == "run" else write_table
+    with pytest.raises(UnreadableError):
+        write_to(damaged, tmp_path / target)
+    assert names(tmp_path) == []
+
+
+def test_a_failure_while_replacing_leaves_the_old_one(damaged: Run, tmp_path: Path) -> None:
+    write_run(RUN, tmp_path / "run")
+    before = {name: (tmp_path / "run" / name).read_bytes() for name in names(tmp_path / "run")}
+    with pytest.raises(UnreadableError):
+        write_run(damaged, tmp_path / "run", overwrite=True)
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in before} == before
+    assert names(tmp_path) == ["run"]
+
+
+def test_any_exception_leaves_nothing(tmp_path: Path) -> None:
+    def write_half() -> None:
+        with complete_folder(tmp_path / "out") as partial:
+            (partial / "half").touch()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert names(tmp_path) == []
+
+
+def test_a_run_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    write_run(RUN, tmp_path / "run")
+    write_run(replace(RUN, texts=None), tmp_path / "run", overwrite=True)
+    assert names(tmp_path / "run") == ["manifest.json", "scores.parquet"]
+    assert names(tmp_path) == ["run"]
+
+
+def test_the_old_one_comes_back_if_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(RUN, tmp_path / "run")
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if ".partial-" in path.name:
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OutputError, match="No space left"):
+        write_run(replace(RUN, texts=None), tmp_path / "run", overwrite=True)
+    assert names(tmp_path) == ["run"]
+    assert "texts.parquet" in names(tmp_path / "run")
+
+
+def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
+    for name, write_to in (("run", write_run), ("run.csv", write_table)):
+        write_to(RUN, tmp_path / name)
+        with pytest.raises(OutputError, match="exists already"):
+            write_to(RUN, tmp_path / name)
+
+
+def make_file(path: Path) -> None:
+    path.write_text("precious")
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+    (path / "precious").touch()
+
+
+def make_extension(path: Path) -> None:
+    make_folder(path)
+    (path / "manifest.json").write_text('{"manifest_version": 3, "name": "an extension"}')
+
+
+def make_broken(path: Path) -> None:
+    make_folder(path)
+    (path / "comparison.json").write_text("{")
+
+
+@pytest.mark.parametrize("make", [make_file, make_folder, make_extension, make_broken])
+def test_what_is_not_ours_is_never_replaced(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "mine")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OutputError, match="not written by forgetmap"):
+        write_run(RUN, tmp_path / "mine", overwrite=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    write_run(RUN, tmp_path / "run", overwrite=True)
+    assert "scores.parquet" in names(tmp_path / "run")
+
+
+@pytest.mark.parametrize("write_to", [write_run, write_table])
+@pytest.mark.parametrize("place", ["file/run.csv", f"{'a' * 300}.csv"])
+def test_a_place_that_cannot_be_written(
+    place: str, write_to: Callable[[Run, Path], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError):
+        write_to(RUN, tmp_path / place)
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_table_says_its_format_by_its_ending(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="which format"):
+        write_table(RUN, tmp_path / "run.xlsx")
+    assert names(tmp_path) == []

@@ -1,0 +1,257 @@
+"""Tests, multiplicity, clusters and power against other libraries and simulated truth."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from forgetmap.simulator.batch import Shares, draw_cells
+from forgetmap.stats.clusters import cluster_variance
+from forgetmap.stats.multiplicity import false_discovery, family_wise
+from forgetmap.stats.power import detectable, items_needed, repeats_detectable
+from forgetmap.stats.published import published
+from forgetmap.stats.repeats import (
+    consensus,
+    excess_scores,
+    lost_bounds,
+    permutation_variance,
+    self_churn,
+)
+from forgetmap.stats.tests import balance_p, change_p, luck_p, mcnemar_p, mixed_luck_p
+
+
+def test_worked_examples_of_the_luck_test() -> None:
+    assert float(luck_p(15, 48, 1 / 4)) == pytest.approx(0.161532, abs=1e-6)
+    assert float(luck_p(15, 35, 1 / 3)) == pytest.approx(0.120779, abs=1e-6)
+
+
+def test_luck_test_is_scipys_binomial_test_less_half_the_point() -> None:
+    for x, m, p in ((0, 10, 0.25), (7, 20, 0.5), (30, 60, 0.1)):
+        exact = scipy_stats.binomtest(x, m, p, alternative="greater").pvalue
+        assert float(luck_p(x, m, p)) == pytest.approx(exact - scipy_stats.binom.pmf(x, m, p) / 2)
+
+
+def test_mixed_luck_test_equals_the_single_one_and_a_simulation() -> None:
+    assert mixed_luck_p([15], [48], [0.25]) == pytest.approx(float(luck_p(15, 48, 0.25)))
+    rng = np.random.default_rng(0)
+    sums = rng.binomial(25, 0.5, 400_000) + rng.binomial(31, 0.25, 400_000)
+    seen = (sums > 22).mean() + (sums == 22).mean() / 2
+    assert mixed_luck_p([10, 12], [25, 31], [0.5, 0.25]) == pytest.approx(seen, abs=0.003)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 10])
+@pytest.mark.parametrize("items", [50, 300])
+def test_size_of_the_luck_test(k: int, items: int) -> None:
+    cells = draw_cells(np.random.default_rng(1), 20_000, items, k, Shares(0.5, 0.0, 0.02))
+    rejected = (luck_p(cells.n10_D, cells.n10_D + cells.n00_D, 1 / k) <= 0.05).mean()
+    assert rejected <= 0.052 + 3 * np.sqrt(0.05 * 0.95 / 20_000)
+
+
+@pytest.mark.parametrize(("n10", "n01"), [(5, 1), (12, 12), (0, 7), (0, 0)])
+def test_mcnemar_agrees_with_statsmodels(n10: int, n01: int) -> None:
+    theirs = mcnemar([[10, n10], [n01, 10]], exact=True).pvalue if n10 + n01 else 1.0
+    assert float(mcnemar_p(n10, n01)) == pytest.approx(theirs)
+
+
+def test_multiplicity_agrees_with_statsmodels() -> None:
+    p = np.random.default_rng(2).uniform(size=50) ** 2
+    assert false_discovery(p) == pytest.approx(multipletests(p, method="fdr_bh")[1])
+    assert family_wise(p) == pytest.approx(multipletests(p, method="holm")[1])
+
+
+def test_unknown_p_values_do_not_count_as_tests() -> None:
+    found = false_discovery([0.01, np.nan, 0.04])
+    assert found[[0, 2]] == pytest.approx(multipletests([0.01, 0.04], method="fdr_bh")[1])
+    assert np.isnan(found[1])
+    assert np.isnan(false_discovery([np.nan])).all()
+
+
+def test_false_discovery_rate_over_a_hundred_tasks() -> None:
+    rng = np.random.default_rng(3)
+    rates = []
+    for _ in range(300):
+        p = np.empty(100)
+        for task in range(100):
+            lost = 0.1 if task < 20 else 0.0
+            k = (2, 4, 4, 5, 10)[task % 5]
+            cells = draw_cells(rng, 1, 150, k, Shares(0.6, lost))
+            p[task] = luck_p(cells.n10_D, cells.n10_D + cells.n00_D, 1 / k)[0]
+        found = false_discovery(p) <= 0.05
+        rates.append(found[20:].sum() / max(found.sum(), 1))
+    assert np.mean(rates) <= 0.05
+
+
+def test_balance_test_sees_gold_that_is_always_first() -> None:
+    assert balance_p([100, 0, 0, 0]) < 1e-10
+    assert balance_p([26, 24, 25, 25]) > 0.9
+    assert balance_p([10]) == 1.0
+    assert balance_p([0, 0]) == 1.0
+    counts = [30, 20, 27, 23]
+    assert balance_p(counts) == pytest.approx(scipy_stats.chisquare(counts).pvalue)
+
+
+@pytest.mark.parametrize(("k", "items", "never"), [(4, 300, 0.3), (2, 300, 0.3), (10, 300, 0.6)])
+def test_detectable_loss_is_found_four_times_in_five(k: int, items: int, never: float) -> None:
+    c = k / (k - 1)
+    loss = float(detectable(items, c=c, h=c**2 / k, share_e=never / c**2))
+    shares = Shares(known=1 - never, lost=loss)
+    cells = draw_cells(np.random.default_rng(4), 10_000, items, k, shares)
+    power = (luck_p(cells.n10_D, cells.n10_D + cells.n00_D, 1 / k) <= 0.05).mean()
+    assert 0.74 <= power <= 0.86
+
+
+def test_worked_example_of_detectable_loss() -> None:
+    c = 4 / 3
+    assert float(detectable(300, c=c, h=c**2 / 4, share_e=0.3 / c**2)) == pytest.approx(
+        0.0603, abs=5e-5
+    )
+    assert float(detectable(164, c=1.0, h=0.0, share_e=0.0)) == pytest.approx(1 - 0.2 ** (1 / 164))
+
+
+def test_items_needed_is_the_inverse_of_detectable() -> None:
+    c = 4 / 3
+    kind = {"c": c, "h": c**2 / 4, "share_e": 0.3 / c**2}
+    needed = items_needed(0.05, **kind)
+    assert float(detectable(needed, **kind)) <= 0.05 < float(detectable(needed - 1, **kind))
+
+
+def churning(rng: np.random.Generator, items: int, repeats: int, p: float) -> np.ndarray:
+    return rng.binomial(repeats, p, size=items)
+
+
+def test_excess_is_zero_when_nothing_changed_and_the_share_that_switched() -> None:
+    rng = np.random.default_rng(5)
+    p = rng.beta(0.4, 0.2, size=200_000)
+    same = excess_scores(rng.binomial(3, p), 3, rng.binomial(4, p), 4)
+    assert same.lost.mean() == pytest.approx(0.0, abs=0.003)
+    switched = np.where(rng.random(p.size) < 0.05, 0.0, 1.0)
+    found = excess_scores(np.full(p.size, 2), 2, rng.binomial(2, switched), 2)
+    assert found.lost.mean() == pytest.approx(1 - switched.mean())
+    assert found.gained.mean() == pytest.approx(0.0)
+
+
+def test_excess_equals_flips_between_less_flips_within() -> None:
+    """Against the definition: all pairs of runs, between the models and within each."""
+    rng = np.random.default_rng(6)
+    before, after = rng.integers(2, size=(40, 3)), rng.integers(2, size=(40, 4))
+
+    def flips(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.mean(x & ~y & 1))
+
+    between = np.mean([flips(before[:, i], after[:, j]) for i in range(3) for j in range(4)])
+    within = [
+        np.mean(
+            [
+                (side[:, i] != side[:, j]).mean() / 2
+                for i, j in combinations(range(side.shape[1]), 2)
+            ]
+        )
+        for side in (before, after)
+    ]
+    found = excess_scores(before.sum(1), 3, after.sum(1), 4).lost.mean()
+    assert found == pytest.approx(between - np.mean(within))
+    assert self_churn(before.sum(1), 3).mean() == pytest.approx(within[0])
+
+
+def test_one_answer_has_no_excess() -> None:
+    assert np.isnan(excess_scores(1, 1, 0, 2).lost)
+    assert np.isnan(self_churn(1, 1))
+
+
+def test_bounds_contain_the_lost_probability() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        before, after = rng.random(500), rng.random(500)
+        d = before - after
+        low, high = lost_bounds(float(d.mean()), float((d**2).mean()))
+        assert low <= np.maximum(d, 0).mean() <= high + 1e-12
+
+
+def test_permutation_variance_is_the_tabulated_one() -> None:
+    expected = [0, 1 / 16, 5 / 24, 1 / 16, 0]
+    assert permutation_variance(np.arange(5), 2, 2) == pytest.approx(expected)
+
+
+def test_change_test_holds_its_size_and_has_power() -> None:
+    rng = np.random.default_rng(8)
+    p = np.where(rng.random(100) < 0.6, 1.0, 0.25)
+    rejected = {0.0: 0, 0.1: 0}
+    for lost in rejected:
+        for _ in range(1500):
+            after = np.where(rng.random(100) < lost, 0.0, p)
+            m_b, m_a = rng.binomial(2, p), rng.binomial(2, after)
+            score = excess_scores(m_b, 2, m_a, 2).lost.sum()
+            rejected[lost] += (
+                float(change_p(score, permutation_variance(m_b + m_a, 2, 2).sum())) <= 0.05
+            )
+    assert rejected[0.0] / 1500 <= 0.07
+    assert rejected[0.1] / 1500 >= 0.5
+    assert float(change_p(0.0, 0.0)) == 1.0
+
+
+def test_repeats_detectable_falls_with_items_and_repeats() -> None:
+    by_items = repeats_detectable(np.array([50, 200, 1000]), 2, churn=0.08)
+    assert (np.diff(by_items) < 0).all()
+    assert repeats_detectable(200, 5, churn=0.08) < repeats_detectable(200, 2, churn=0.08)
+
+
+def test_cluster_variance_against_the_formula_for_equal_sizes() -> None:
+    """For equal clusters CR2 is the variance of cluster means over G, with G - 1 freedoms."""
+    rng = np.random.default_rng(9)
+    scores = rng.normal(size=(12, 20))
+    found = cluster_variance(np.full(12, 20), scores.sum(1), squares=float((scores**2).sum()))
+    assert found.variance == pytest.approx(scores.mean(1).var(ddof=1) / 12)
+    assert found.freedom == pytest.approx(11)
+
+
+def test_clusters_of_one_item_are_independent_items() -> None:
+    scores = np.random.default_rng(10).normal(size=80)
+    found = cluster_variance(np.ones(80), scores, squares=float((scores**2).sum()))
+    assert found.variance == pytest.approx(scores.var(ddof=1) / 80)
+    assert found.inflation == pytest.approx(80 / 79)
+    assert np.isnan(cluster_variance([5], [1.0], squares=1.0).variance)
+
+
+def test_clustered_interval_covers() -> None:
+    rng = np.random.default_rng(11)
+    covered = 0
+    for _ in range(2000):
+        sizes = np.maximum(1, rng.lognormal(2.5, 0.6, size=20).astype(int))
+        rates = rng.beta(2, 8, size=20)
+        lost = rng.binomial(sizes, rates)
+        found = cluster_variance(sizes, lost, squares=float(lost.sum()))
+        half = scipy_stats.t.ppf(0.975, found.freedom) * np.sqrt(found.variance)
+        covered += abs(lost.sum() / sizes.sum() - 0.2) <= half
+    assert covered / 2000 >= 0.92
+
+
+def test_published_worked_example() -> None:
+    found = published(0.8, 0.7, 0.10, 0.0, 4)
+    assert float(found.forgetting) == pytest.approx(0.08)
+    assert float(found.forgetting_max) == pytest.approx((4 * 0.8 - 1) / 3)
+    assert float(published(0.4, 0.3, 0.01, 0.0, 4).forgetting) == 0.0
+
+
+def test_published_reports_a_loss_where_there_is_none() -> None:
+    cells = draw_cells(np.random.default_rng(12), 4000, 2000, 4, Shares(0.5, 0.0))
+    n = 2000
+    found = published(
+        (cells.n11_D + cells.n10_D) / n,
+        (cells.n11_D + cells.n01_D) / n,
+        cells.n10_D / n,
+        cells.n01_D / n,
+        4,
+    )
+    assert found.forgetting.mean() == pytest.approx(0.047, abs=0.002)
+
+
+def test_consensus_counts_by_hand() -> None:
+    table = np.array([["11", "11", "10"], ["10", "10", "10"], ["01", "00", "01"]])
+    counts, dropped = consensus(table, 2)
+    assert counts == {"00": 0.0, "01": 1 / 3, "10": 1.0, "11": 1 / 3}
+    assert dropped == pytest.approx(4 / 9)

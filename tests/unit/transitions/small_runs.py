@@ -1,0 +1,36 @@
+"""Small tables and runs for the tests beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+import forgetmap as fm
+
+
+def table(scores: Sequence[float | None], *, task: str = "t", **columns: Sequence[Any]) -> pa.Table:
+    """One task; items are numbered unless `item` is given."""
+    given = {"task": [task] * len(scores), "item": [str(n) for n in range(len(scores))]}
+    kinds = {"outcome": pa.string(), "category": pa.string(), "tags": pa.string()}
+    extra = {name: pa.array(cells, kinds.get(name)) for name, cells in columns.items()}
+    return pa.table({**given, "score": pa.array(scores, pa.float64()), **extra})
+
+
+def run(results: pa.Table, name: str = "run", **info: Any) -> fm.Run:
+    """The same with a manifest."""
+    opened = fm.open_run(results, name=name)
+    return replace(opened, info=fm.RunInfo(**info))
+
+
+def codes(comparison: fm.Comparison) -> list[str]:
+    """The codes of all warnings."""
+    return [notice.code for notice in comparison.result.pairing.warnings]
+
+
+def message(comparison: fm.Comparison, code: str) -> str:
+    """The text of the only warning with this code."""
+    (found,) = (each for each in comparison.result.pairing.warnings if each.code == code)
+    return found.message

@@ -1,0 +1,112 @@
+"""Too little paired: the error says how little, what differs, and what really helps."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+from small_runs import run, table
+
+import forgetmap as fm
+from forgetmap.errors import TaskVersionError, TooFewPairedError
+
+
+def ids(*names: str) -> pa.Table:
+    return table([1.0] * len(names), item=list(names))
+
+
+def questions(*texts: str) -> pa.Table:
+    return table([1.0] * len(texts), question=list(texts))
+
+
+def refusal(before: object, after: object) -> TooFewPairedError:
+    with pytest.raises(TooFewPairedError) as caught:
+        fm.compare(before, after)
+    return caught.value
+
+
+def test_no_overlap_at_all() -> None:
+    error = refusal(ids("a", "b", "c"), ids("x", "y"))
+    assert error.message == ("no item of before occurs in after; 3 only before, 2 only after")
+    assert "--map names the same id column" in error.hint
+
+
+def test_other_task_names_are_named() -> None:
+    error = refusal(table([1, 1], task="mmlu"), table([1], task="mmlu_pro"))
+    assert "tasks only before: mmlu; tasks only after: mmlu_pro;" in error.message
+    assert error.hint.startswith("name the tasks alike on both sides; --task NAME")
+
+
+def test_the_hint_on_task_names_works() -> None:
+    before, after = table([1, 1], task="mmlu"), table([1, 0], task="mmlu_v2")
+    refusal(before, after)
+    assert fm.compare(before, after, task="mmlu").result.total.n10 == 1
+
+
+def test_many_task_names_are_cut_short() -> None:
+    before = pa.concat_tables([table([1], task=f"t{n}") for n in range(1_005)])
+    error = refusal(before, table([1], task="other"))
+    assert "tasks only before: t0, t1, t10 and 1,002 more;" in error.message
+
+
+def test_a_task_on_both_sides_is_not_called_one_sided() -> None:
+    assert "tasks only" not in refusal(ids("a"), ids("b")).message
+
+
+def test_too_few_pairs() -> None:
+    error = refusal(ids("a", "b", "c", "d"), ids("c", "d", "e", "f", "g"))
+    assert error.message == (
+        "only 2 of 4 results of before and after pair, less than the share of 0.8 that is "
+        "required; 2 only before, 3 only after"
+    )
+
+
+@pytest.mark.parametrize(("paired", "of"), [(1, 3), (79, 100), (1, 300), (2, 2999), (795, 1000)])
+def test_the_least_share_in_the_hint_is_accepted_and_close(paired: int, of: int) -> None:
+    before = ids(*(f"b{n}" for n in range(of - paired)), *(f"both{n}" for n in range(paired)))
+    after = ids(*(f"a{n}" for n in range(of - paired)), *(f"both{n}" for n in range(paired)))
+    (proposed,) = re.findall(r"--min-paired ([0-9.]+)\.$", refusal(before, after).hint)
+    assert fm.compare(before, after, min_paired=float(proposed)).result.total.n == paired
+    assert float(proposed) == pytest.approx(paired / of, rel=0.1)
+
+
+def test_exactly_the_required_share_is_enough() -> None:
+    before, after = ids("a", "b", "c", "d", "e"), ids("a", "b", "c", "d", "x")
+    assert fm.compare(before, after, min_paired=0.8).result.pairing.share == 0.8
+    with pytest.raises(TooFewPairedError):
+        fm.compare(before, after, min_paired=0.81)
+
+
+def test_the_share_is_that_of_the_smaller_side() -> None:
+    result = fm.compare(ids("a"), ids(*"abcdefgh")).result
+    assert (result.pairing.share, result.pairing.only_after) == (1.0, 7)
+
+
+def test_conflicts_lead_to_pairing_by_id() -> None:
+    before, after = questions("1 + 1?", "2 + 2?"), questions("1 + 1 =", "2 + 2 =")
+    error = refusal(before, after)
+    assert "2 with the same id but other content; 0 only before, 0 only after" in error.message
+    assert "--pair-by id" in error.hint
+    assert fm.compare(before, after, pair_by="id").result.total.n11 == 2
+
+
+def test_two_versions_of_a_task_are_refused() -> None:
+    old, new = (run(table([1]), name, tasks={"t": {"version": version}})
+                for name, version in (("base", "1.0"), ("tuned", "2.0")))  # fmt: skip
+    with pytest.raises(TaskVersionError) as caught:
+        fm.compare(old, new)
+    assert caught.value.message == "task 't' is version 1.0 in base and version 2.0 in tuned"
+    assert "same version" in caught.value.hint
+
+
+@pytest.mark.parametrize("versions", [("1.0", "1.0"), ("1.0", None), (None, None)])
+def test_equal_or_unknown_versions_are_compared(versions: tuple[str | None, str | None]) -> None:
+    before, after = (run(table([1]), tasks={"t": {"version": version}}) for version in versions)
+    assert fm.compare(before, after).result.total.n11 == 1
+
+
+def test_another_version_of_a_task_that_only_one_side_has_does_not_matter() -> None:
+    before = run(table([1]), tasks={"t": {"version": "1"}, "other": {"version": "1"}})
+    after = run(table([1]), tasks={"t": {"version": "1"}})
+    assert fm.compare(before, after).result.total.n11 == 1

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Makes sure that something which pip cannot install is there: tools/system.sh java
+set -eu
+
+have_java() { command -v java >/dev/null && java -version 2>&1 | grep -qE 'version "(1[7-9]|2[0-9])'; }
+
+case "${1:-}" in
+  java)
+    have_java && exit 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+      apt-get update -qq && apt-get install -qq -y default-jre-headless >/dev/null
+      have_java && exit 0
+    fi
+    echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless), then run again." >&2
+    exit 1
+    ;;
+  *)
+    echo "usage: tools/system.sh java" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,37 @@
+"""Draws docs/images/compare.svg: what `forgetmap compare` prints on the demo's simulated runs."""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+from pathlib import Path
+
+from click.testing import CliRunner
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+
+import forgetmap as fm
+from forgetmap.cli.main import cli
+from forgetmap.transitions.render import print_comparison
+
+# The fonts of rich's template are fetched from the network; any monospace font will do.
+FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "compare.svg"
+
+
+def main() -> None:
+    """Simulate as `make demo` does and draw the comparison."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = f"{folder}/demo"
+        CliRunner().invoke(cli, ["simulate", "--out", out, "--seed", "1"], catch_exceptions=False)
+        comparison = fm.compare(f"{out}/before", f"{out}/after")
+        console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
+        print_comparison(console, comparison.result, by="category")
+    drawn = console.export_svg(title="forgetmap compare demo/before demo/after", code_format=FORMAT)
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(drawn, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
