@@ -19,9 +19,8 @@ def main() -> None:
     comparison = fm.compare(simulation.before, simulation.after)
     print(comparison)
     for row in comparison.flips("forgotten").slice(0, 2).to_pylist():
-        print(
-            f"{row['item']}: {row['answer_before']} -> {row['answer_after'] or row['outcome_after']}"
-        )
+        after = row["answer_after"] or row["outcome_after"]
+        print(f"{row['item']}: {row['answer_before']} -> {after}")
     lost = simulation.truth["class"].to_pylist().count("lost")
     print(f"The truth: {lost} items were really lost.")
 

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import duckdb
 import narwhals as nw
@@ -16,7 +16,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from forgetmap.transitions.comparison import Comparison
 from forgetmap.transitions.result import ComparisonResult, GroupResult
@@ -25,7 +24,6 @@ from oracle import KINDS, Counts, Expected, Row
 # Spark starts whatever `python3` is on the path, which may be another one without Arrow.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
-Test = TypeVar("Test", bound=Callable[..., None])
 LIBRARIES = ("pandas", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet")
 TYPES = {
     "score": pa.float64(),
@@ -33,12 +31,6 @@ TYPES = {
     "repeat": pa.int64(),
     "options": pa.list_(pa.string()),
 }
-
-
-def on_spark(test: Test) -> Test:
-    """One session for all of these, and none of Spark's complaints about pandas."""
-    warns = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
-    return cast("Test", pytest.mark.xdist_group("spark")(warns(test)))
 
 
 def as_arrow(rows: Sequence[Row]) -> pa.Table:

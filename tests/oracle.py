@@ -181,6 +181,13 @@ def expect(
     return Expected(pairs, len(before), len(after), correct_at)
 
 
+def paths_through(runs: Sequence[Sequence[Row]]) -> dict[tuple[str, str], str]:
+    """Task and id of what is scored in every run -> one digit per run, 1 where it was right."""
+    scores = [{(row["task"], row["item"]): row["score"] for row in rows} for rows in runs]
+    whole = [key for key in scores[0] if all(each.get(key) is not None for each in scores)]
+    return {key: "".join(str(int(each[key] >= 0.5)) for each in scores) for key in whole}
+
+
 def _numbered(rows: Sequence[Row]) -> list[Row]:
     """Rows whose repeats are 0, 1, ... in the order of their labels."""
     labels = sorted({row.get("repeat", 0) for row in rows})

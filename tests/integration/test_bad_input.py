@@ -364,12 +364,8 @@ FOLDERS = [
         UnreadableError,
         file="b",
     ),
-    Bad(
-        "a part that cannot be read",
-        folder_with_link("/proc/self/mem"),
-        UnreadableError,
-        file="b.csv",
-    ),
+    Bad("a part that is gone", folder_with_link("gone"), UnreadableError, file="b.csv"),
+    Bad("a part that links to itself", folder_with_link("b.csv"), UnreadableError, file="b.csv"),
     Bad(
         "a run without scores",
         folder_of(manifest__json=b'{"schema_version": 1}'),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import narwhals as nw
 import polars as pl
 import pytest
 
 import forgetmap as fm
-from backends import as_frame, on_spark
+from backends import as_frame
 from oracle import Row
+from spy import Spy
 
 ITEMS = 300
 GROUPS = 40
@@ -49,54 +49,13 @@ def with_twins(seed: int) -> list[Row]:
 DATA = [plain, with_content, with_repeats, with_twins]
 
 
-class Spy:
-    """Calls through to every way of fetching rows, and notes how many came."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.heights: list[int] = []
-        self._patch = monkeypatch
-        self.watch(nw.LazyFrame, "collect")
-        self.watch(pl.LazyFrame, "collect")
-        for name in ("fetchall", "to_arrow_table", "arrow", "df", "pl", "fetchnumpy"):
-            self.watch(duckdb.DuckDBPyRelation, name)
-
-    def watch(self, owner: Any, name: str) -> None:
-        fetch: Callable[..., Any] = getattr(owner, name)
-
-        def noted(this: Any, *args: Any, **options: Any) -> Any:
-            fetched = fetch(this, *args, **options)
-            self.heights.append(_height(fetched))
-            return fetched
-
-        self._patch.setattr(owner, name, noted)
-
-    @property
-    def highest(self) -> int:
-        return max(self.heights)
-
-
-def _height(fetched: Any) -> int:
-    if isinstance(fetched, dict):
-        return max(map(len, fetched.values()), default=0)
-    return len(fetched) if isinstance(fetched, Sized) else fetched.num_rows
-
-
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return Spy(monkeypatch)
 
 
-def watch_spark(spy: Spy) -> None:
-    from pyspark.sql.classic.dataframe import DataFrame
-
-    for name in ("collect", "toArrow", "toPandas", "_collect_as_arrow"):
-        spy.watch(DataFrame, name)
-
-
-def lazy_sides(
-    rows: Callable[[int], list[Row]], library: str, spark: Any = None
-) -> tuple[Any, Any]:
-    return as_frame(rows(0), library, Path(), spark), as_frame(rows(1), library, Path(), spark)
+def lazy_sides(rows: Callable[[int], list[Row]], library: str) -> tuple[Any, Any]:
+    return as_frame(rows(0), library, Path()), as_frame(rows(1), library, Path())
 
 
 @pytest.mark.parametrize("rows", DATA)
@@ -107,17 +66,6 @@ def test_only_counts_are_collected(
     comparison = fm.compare(*lazy_sides(rows, library))
     assert comparison.result.pairing.paired >= ITEMS - 1
     assert 1 <= spy.highest <= GROUPS
-
-
-@on_spark
-def test_only_counts_are_collected_from_spark(spy: Spy, spark: Any) -> None:
-    sides = lazy_sides(with_content, "spark", spark)
-    watch_spark(spy)
-    comparison = fm.compare(*sides)
-    assert comparison.result.pairing.paired == ITEMS - 1
-    assert 1 <= spy.highest <= GROUPS
-    comparison.before.scores.collect()
-    assert spy.highest == ITEMS
 
 
 @pytest.mark.parametrize("library", LAZY)

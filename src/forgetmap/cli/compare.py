@@ -13,6 +13,7 @@ from rich.text import Text
 from forgetmap.cli.options import json_option, overwrite_option, table_options
 from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
+from forgetmap.records.folder import refuse_to_replace
 from forgetmap.transitions.cells import CELL_NAMES
 from forgetmap.transitions.chains import Chain
 from forgetmap.transitions.compare import FanOut
@@ -85,7 +86,9 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         raise UsageError(
             "--json and --show do not go together", hint="--out writes the numbers and the items."
         )
-    _spare_inputs(out, (before, *after))
+    if out is not None:
+        refuse_to_replace(out, overwrite=overwrite)
+        _spare_inputs(out, (before, *after))
     with Console(stderr=True).status("Pairing and counting ..."):
         result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)
         if out is not None:
@@ -101,10 +104,8 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         click.echo(f"\n{printable(f'Written to {out}')}")
 
 
-def _spare_inputs(out: Path | None, inputs: Sequence[str]) -> None:
+def _spare_inputs(out: Path, inputs: Sequence[str]) -> None:
     """Refuse to write where the results come from: --overwrite would replace them."""
-    if out is None:
-        return
     for path in map(Path, inputs):
         if path.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")

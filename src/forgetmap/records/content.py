@@ -92,7 +92,7 @@ class ContentDeriver:
                 parsed.append(parse_options(cell))
             except ValueError:
                 raise FieldError(
-                    f"options are no list: {str(cell)[:60]!r}",
+                    f"options in row {row} are no list: {str(cell)[:60]!r}",
                     file=self._origin,
                     line=row,
                     field="options",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import glob
 import itertools
 import shutil
 import tempfile
@@ -65,6 +66,15 @@ def quote(name: str) -> str:
 def literal(text: str) -> str:
     """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def scan(reader: str, path: Path, options: str = "") -> str:
+    """A file as an SQL table: this very file, whatever its name or folder looks like.
+
+    The engine takes a name for a pattern and folders such as `task=arc` for columns.
+    """
+    name = literal(glob.escape(str(path)))
+    return f"{reader}({name}, hive_partitioning=false{', ' * bool(options)}{options})"
 
 
 def fresh_name() -> str:

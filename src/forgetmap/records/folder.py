@@ -23,11 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forgetmap.errors import ColumnError, ForgetmapError, OutputError, UnreadableError
-from forgetmap.records.engine import connection, readable
+from forgetmap.records.engine import connection, readable, scan
 from forgetmap.records.frames import cast_columns
 from forgetmap.records.identity import parse_options
-from forgetmap.records.manifest import MetricInfo, RunInfo, read_manifest
-from forgetmap.records.outcome import Outcome
+from forgetmap.records.manifest import read_manifest
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import (
     BY_NAME,
@@ -66,7 +65,7 @@ def read_run(path: Path) -> Run:
 def write_run(run: Run, path: Path, *, overwrite: bool = False) -> Path:
     """Write a run folder; it appears under its name only when it is complete."""
     with complete_folder(path, overwrite=overwrite) as partial:
-        scores = fill_scores(run.scores, run.info)
+        scores = fill_scores(run.scores)
         write_parquet(partial / SCORES, batches_of(scores, scores_schema(), run), scores_schema())
         if run.texts is not None:
             texts = batches_of(fill_texts(run.texts), texts_schema(), run)
@@ -83,7 +82,7 @@ def complete_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     With `overwrite` an older result goes only once the new one is whole.
     """
     with writable(path):
-        _refuse_to_replace(path, overwrite=overwrite)
+        refuse_to_replace(path, overwrite=overwrite)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
         try:
@@ -108,14 +107,13 @@ def writable(path: Path) -> Iterator[None]:
         ) from None
 
 
-def fill_scores(scores: Frame, info: RunInfo) -> Frame:
+def fill_scores(scores: Frame) -> Frame:
     """All columns of `scores.parquet`, what nobody recorded filled with null or its default."""
     present = scores.collect_schema().names()
     defaults = {
         "repeat": nw.lit(0, dtype=nw.Int32),
         "metric": nw.lit("score"),
         "scorer": nw.lit("default"),
-        "outcome": _implied_outcome(info, has_metric="metric" in present),
     }
     filled = []
     for name in SCORE_NAMES:
@@ -207,29 +205,6 @@ def _raw_rows(folder: Path, columns: Iterable[str]) -> Iterator[tuple[int, FileR
         require_sound(texts, parquet_columns(texts, origin=str(texts)), origin=str(texts))
 
 
-def _implied_outcome(info: RunInfo, *, has_metric: bool) -> nw.Expr:
-    """The outcome that a bare score implies on the scale of its metric."""
-    implied = _outcome_on(MetricInfo())
-    for name, metric in info.metrics.items() if has_metric else ():
-        implied = nw.when(nw.col("metric") == name).then(_outcome_on(metric)).otherwise(implied)
-    return implied
-
-
-def _outcome_on(metric: MetricInfo) -> nw.Expr:
-    score = nw.col("score")
-    best, worst = metric.high, metric.low
-    if not metric.higher_is_better:
-        best, worst = worst, best
-    implied = nw.lit(str(Outcome.PARTIAL))
-    if best is not None and worst is not None:
-        implied = (
-            nw.when(score == best).then(nw.lit(str(Outcome.CORRECT)))
-            .when(score == worst).then(nw.lit(str(Outcome.INCORRECT)))
-            .otherwise(implied)
-        )  # fmt: skip
-    return nw.when(score.is_null()).then(nw.lit(str(Outcome.UNSCORED))).otherwise(implied)
-
-
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Cast columns to their types, and lists of options that are written as text to lists."""
     columns = [
@@ -266,7 +241,7 @@ def fill_texts(texts: Frame) -> Frame:
 
 def _read_parquet(path: Path, *, needed: tuple[str, ...]) -> Frame:
     with readable(str(path)):
-        native = connection().read_parquet(str(path))
+        native = connection().sql(f"FROM {scan('read_parquet', path)}")
     present = native.columns
     for name in needed:
         if name not in present:
@@ -288,7 +263,8 @@ def _read_parquet(path: Path, *, needed: tuple[str, ...]) -> Frame:
     return frame
 
 
-def _refuse_to_replace(path: Path, *, overwrite: bool) -> None:
+def refuse_to_replace(path: Path, *, overwrite: bool) -> None:
+    """Raise unless `path` is free, or a result of ours that may be replaced."""
     if path.exists() and not overwrite:
         raise OutputError(
             f"{path} exists already", hint="choose another folder, or replace it with --overwrite."

@@ -114,10 +114,10 @@ def match_columns(
     present: list[str], column_map: ColumnMap, *, origin: str, task: str | None = None
 ) -> dict[str, str]:
     """Which column of the table serves which field; a typed error if a needed one is missing."""
-    column_map = _applicable(present, column_map, origin)
+    _check_map(present, column_map, origin)
     taken = set(column_map.values())
     chosen = {name: name for name in BY_NAME if name in present and name not in taken}
-    chosen |= column_map
+    chosen |= dict(column_map)
     if task is not None:
         chosen.pop("task", None)
     needed = {"score"} if task is not None else {"task", "score"}
@@ -371,9 +371,7 @@ def _texts(frame: Frame) -> Frame | None:
     return frame.select(*(name for name in KEY if name in columns), *present)
 
 
-def _applicable(present: list[str], column_map: ColumnMap, origin: str) -> dict[str, str]:
-    """The part of the map that this table needs: a table with canonical names needs none."""
-    applicable = {}
+def _check_map(present: list[str], column_map: ColumnMap, origin: str) -> None:
     for ours, theirs in column_map.items():
         if ours not in BY_NAME:
             raise ColumnError(
@@ -382,9 +380,7 @@ def _applicable(present: list[str], column_map: ColumnMap, origin: str) -> dict[
                 field=ours,
                 hint=_close(ours, list(BY_NAME)),
             )
-        if theirs in present:
-            applicable[ours] = theirs
-        elif ours not in present:
+        if theirs not in present:
             raise ColumnError(
                 f"--map {ours}={theirs}: there is no column {theirs!r}; "
                 f"the columns are {_listed(present)}",
@@ -392,7 +388,6 @@ def _applicable(present: list[str], column_map: ColumnMap, origin: str) -> dict[
                 field=ours,
                 hint=_close(theirs, present),
             )
-    return applicable
 
 
 def _missing_hint(missing: list[str], present: list[str]) -> str:

@@ -41,8 +41,7 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
     counts = [count_repeats(run) for run in runs]
     starts = [sum(counts[:place]) for place in range(len(runs))]
     scores = [
-        _shifted(fill_scores(run.scores, run.info), start)
-        for run, start in zip(runs, starts, strict=True)
+        _shifted(fill_scores(run.scores), start) for run, start in zip(runs, starts, strict=True)
     ]
     texts = [
         _shifted(fill_texts(run.texts), start)

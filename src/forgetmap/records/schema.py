@@ -61,7 +61,11 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("score", _real, "scores", "The value of the metric; null when it could not be had."),
     Field(
-        "outcome", _text, "scores", "How the answer ended.", required=True, allowed=tuple(Outcome)
+        "outcome",
+        _text,
+        "scores",
+        "How the answer ended; null where nobody recorded it.",
+        allowed=tuple(Outcome),
     ),
     Field("k", _int, "scores", "Number of options; null for an open-ended item."),
     Field("category", _text, "scores", "Group of tasks or items this one belongs to."),
@@ -165,7 +169,7 @@ def _json_property(field: Field) -> dict[str, Any]:
         name = "number"
     kind["type"] = name if field.required else [name, "null"]
     if field.allowed:
-        kind["enum"] = list(field.allowed)
+        kind["enum"] = [*field.allowed, *([] if field.required else [None])]
     return kind
 
 

@@ -25,7 +25,7 @@ from forgetmap.errors import (
 from forgetmap.records.engine import unreadable
 from forgetmap.records.identity import parse_options
 from forgetmap.records.manifest import MetricInfo, RunInfo
-from forgetmap.records.outcome import MISSING, Outcome
+from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import BY_NAME, CONTENT_HASHES, RESULT_KEY
 
@@ -234,6 +234,9 @@ def _outcome_fault(row: Mapping[str, Any], score: float | None) -> Fault | None:
     if outcome in MISSING and score is not None:
         hint = "an error or unscored item is missing, never right or wrong: leave its score empty."
         return "outcome", f"outcome is {outcome} but score is {score:g}", hint
+    if outcome in FAILED and score:
+        hint = f"{', '.join(FAILED)} score 0; an answer that is right all the same is correct."
+        return "outcome", f"outcome is {outcome} but score is {score:g}", hint
     return None
 
 
@@ -245,8 +248,10 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
     if "outcome" in columns:
         outcome = nw.col("outcome")
         known = outcome.is_in(list(Outcome)) | outcome.is_null()
-        scored = outcome.is_in(list(MISSING)) & ~nw.col("score").is_null()
-        faults["outcome"] = ~known | scored
+        score = nw.col("score")
+        scored = outcome.is_in(list(MISSING)) & ~score.is_null()
+        failed = outcome.is_in(list(FAILED)) & ~score.is_null() & (score != 0)
+        faults["outcome"] = ~known | scored | failed
     counts = {name: fault.cast(nw.Int64).sum() for name, fault in faults.items()}
     found = _only_row(scores.select(**counts, total=nw.col("score").sum()))
     # The minimum and maximum in a Parquet footer leave NaN out, and the engine answers

@@ -130,7 +130,9 @@ def _refuse_half_a_run(path: Path) -> None:
 
 
 def _is_visible_file(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith((".", "_"))
+    """A file, or a link to one that is gone, which is for the reader to complain about."""
+    is_dangling = path.is_symlink() and not path.exists()
+    return (path.is_file() or is_dangling) and not path.name.startswith((".", "_"))
 
 
 def _nearby(path: Path) -> str:

@@ -181,13 +181,18 @@ def _not_json(text: str, file: TableFile, line: int, error: Exception) -> Unread
             line=line,
             hint="finish the copy or the run, or delete this line if you can do without it.",
         )
-    deep = isinstance(error, RecursionError)
     return UnreadableError(
-        "nested too deeply to be read" if deep else f"not valid JSON: {error}",
+        _why_not_json(error),
         file=str(file.path),
         line=line,
         hint="each line must be one JSON object with task, item and score.",
     )
+
+
+def _why_not_json(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON: {error.msg} at column {error.colno}"
+    return "nested too deeply to be read"
 
 
 def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
@@ -209,7 +214,7 @@ def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
         rows = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UnreadableError(
-            f"not valid JSON: {error}",
+            _why_not_json(error),
             file=str(file.path),
             line=getattr(error, "lineno", None),
             hint="is the file whole? It must be a list of objects.",

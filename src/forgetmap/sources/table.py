@@ -23,6 +23,7 @@ from forgetmap.records.engine import (
     literal,
     quote,
     readable,
+    scan,
     spill_folder,
     unreadable,
 )
@@ -87,7 +88,8 @@ def _unpacked(file: TableFile, *, skip: int) -> TableFile:
 def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[str, str]:
     present = _column_names(file)
     require_few_columns(file.path, len(present))
-    for name, count in Counter(present).most_common(1):
+    # Spreadsheets write columns without name behind the last one.
+    for name, count in Counter(filter(None, present)).most_common(1):
         if count > 1:
             raise ColumnError(
                 f"column {name!r} stands {count} times in the header",
@@ -158,33 +160,38 @@ def _select(file: TableFile, chosen: Chosen) -> str:
     names = [f"c{place}" for place in range(len(present))]
     if file.kind == "csv":
         return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}"
-    scan = f"read_parquet({literal(str(file.data))}) AS scan({', '.join(names)})"
-    return f"SELECT {', '.join(cells)} FROM {scan}"
+    return f"SELECT {', '.join(cells)} FROM {_parquet_scan(file)} AS scan({', '.join(names)})"
+
+
+def _parquet_scan(file: TableFile) -> str:
+    return scan("read_parquet", file.data)
 
 
 def _csv_scan(file: TableFile, names: list[str]) -> str:
-    return (
-        f"read_csv({_packed(file)}, auto_detect=false, header=true, columns={_columns(names)}, "
+    options = (
+        f"{_compression(file)}, auto_detect=false, header=true, columns={_columns(names)}, "
         f"delim={literal(file.delimiter)}, quote='\"', escape='\"', nullstr='', "
-        f"max_line_size={LONGEST_LINE}, strict_mode=true)"
+        f"max_line_size={LONGEST_LINE}, strict_mode=true"
     )
+    return scan("read_csv", file.data, options)
 
 
 def _json_scan(file: TableFile, chosen: Chosen) -> str:
-    return f"read_json({_json_layout(file)}, columns={_columns(chosen.values())})"
+    options = f"{_json_layout(file)}, columns={_columns(chosen.values())}"
+    return scan("read_json", file.data, options)
 
 
 def _objects(file: TableFile) -> str:
-    return f"read_json_objects({_json_layout(file)})"
+    return scan("read_json_objects", file.data, _json_layout(file))
 
 
 def _json_layout(file: TableFile) -> str:
     layout = "newline_delimited" if file.kind == "jsonl" else "array"
-    return f"{_packed(file)}, format='{layout}', maximum_object_size={LONGEST_LINE}"
+    return f"{_compression(file)}, format='{layout}', maximum_object_size={LONGEST_LINE}"
 
 
-def _packed(file: TableFile) -> str:
-    return f"{literal(str(file.data))}, compression='{'gzip' if file.gzipped else 'none'}'"
+def _compression(file: TableFile) -> str:
+    return f"compression='{'gzip' if file.gzipped else 'none'}'"
 
 
 def _columns(names: Iterable[str]) -> str:
@@ -206,13 +213,13 @@ def _cell(ours: str, column: str, kind: str | None) -> str:
         column: where it is.
         kind: the type of that column, or None in a text format.
     """
-    wanted = _SQL_TYPES.get(str(BY_NAME[ours].type))
-    # Keys stay as they are, because the footer of a Parquet file then answers for them.
-    if kind == wanted and (wanted != "VARCHAR" or ours in KEY):
-        return f"{column} AS {ours}"
     if ours == "options":
         is_list = kind is not None and kind.endswith("[]")
         return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {ours}"
+    wanted = _SQL_TYPES[str(BY_NAME[ours].type)]
+    # Keys stay as they are, because the footer of a Parquet file then answers for them.
+    if kind == wanted and (wanted != "VARCHAR" or ours in KEY):
+        return f"{column} AS {ours}"
     if ours == "repeat" or wanted == "VARCHAR":
         return f"nullif(CAST({column} AS VARCHAR), '') AS {ours}"
     return f"{_number(ours, column, kind)} AS {ours}"
@@ -234,7 +241,7 @@ def _number(ours: str, column: str, kind: str | None) -> str:
 
 def _parquet_kinds(file: TableFile) -> list[str]:
     with readable(str(file.path)):
-        return [str(kind) for kind in connection().read_parquet(str(file.data)).types]
+        return [str(kind) for kind in connection().sql(f"FROM {_parquet_scan(file)}").types]
 
 
 def _diagnosed(rows: Iterable[tuple[int, FileRow]], origin: str, error: Exception) -> InputError:

@@ -10,11 +10,12 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 from pydantic import ValidationError
 
-from forgetmap.errors import UsageError
+from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing.keys import PairBy
 from forgetmap.pairing.match import prepare
 from forgetmap.records.frames import ColumnMap
 from forgetmap.records.run import Run
+from forgetmap.records.schema import BY_NAME
 from forgetmap.sources.open import open_run
 from forgetmap.transitions.chains import Chain, build_chain, order_by_lineage
 from forgetmap.transitions.comparison import Comparison, compare_sides
@@ -131,11 +132,36 @@ def open_all(
     only = len(sources) == len(("before", "after"))
     afters = ["after"] if only else [f"after {place}" for place in range(1, len(sources))]
     runs = []
+    unused: list[dict[str, ColumnError]] = []
     for source, name in zip(sources, ["before", *afters], strict=True):
-        is_path = isinstance(source, str | os.PathLike)
-        given = None if is_path else name
-        runs.append(open_run(source, name=given, column_map=column_map, task=task))
+        given = None if isinstance(source, str | os.PathLike) else name
+        run, without = _open_mapped(source, given, dict(column_map or {}), task)
+        runs.append(run)
+        unused.append(without)
+    for field, error in unused[0].items():
+        if all(field in without for without in unused):
+            raise error
     return _told_apart(runs)
+
+
+def _open_mapped(
+    source: Any, name: str | None, column_map: dict[str, str], task: str | None
+) -> tuple[Run, dict[str, ColumnError]]:
+    """Open a source, and say which entries of the map it had no use for.
+
+    A table that has the field under its own name needs no map, though the other one may.
+    """
+    try:
+        return open_run(source, name=name, column_map=column_map, task=task), {}
+    except ColumnError as error:
+        if error.field not in column_map or error.field not in BY_NAME:
+            raise
+        rest = {ours: theirs for ours, theirs in column_map.items() if ours != error.field}
+        try:
+            run, without = _open_mapped(source, name, rest, task)
+        except ColumnError:
+            raise error from None
+        return run, {**without, error.field: error}
 
 
 def _told_apart(runs: Sequence[Run]) -> list[Run]:

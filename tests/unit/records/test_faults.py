@@ -60,6 +60,7 @@ def is_faulty(cells: Cells) -> bool:
         or (options is not None and not (2 <= options < 2**31 and options == math.floor(options)))
         or (bool(outcome) and outcome not in list(Outcome))
         or (outcome in {"error", "unscored"} and value is not None)
+        or (outcome in {"no_answer", "refused", "truncated", "degenerate"} and bool(value))
     )
 
 

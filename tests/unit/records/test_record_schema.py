@@ -27,7 +27,6 @@ LEAST = {
     "repeat": 0,
     "metric": "acc",
     "scorer": "default",
-    "outcome": "correct",
 }
 
 
@@ -44,7 +43,7 @@ def test_every_field_stands_in_the_files_it_belongs_to() -> None:
 
 def test_the_arrow_schema_says_what_may_be_null() -> None:
     required = {field.name for field in scores_schema() if not field.nullable}
-    assert required == {*RESULT_KEY, "outcome"}
+    assert required == {*RESULT_KEY}
     assert scores_schema().field("score").nullable
 
 
@@ -56,7 +55,7 @@ def test_the_json_schema_names_every_field() -> None:
     assert all(entry["description"] for entry in schema["properties"].values())
 
 
-def test_a_record_needs_its_key_and_outcome_and_nothing_else() -> None:
+def test_a_record_needs_its_key_and_nothing_else() -> None:
     validator = Draft202012Validator(json_schema())
     validator.validate(LEAST)
     for name in LEAST:

@@ -48,6 +48,14 @@ def test_a_run_folder_has_three_files_of_the_schema(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run/manifest.json").read_text())["schema_version"] == 1
 
 
+@pytest.mark.parametrize("name", ["task=x", "*", "run[1]"])
+def test_the_name_of_a_folder_changes_nothing(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "run1", results([0, 0, 0]))
+    run = read_run(write(tmp_path / name, results([1, 0])))
+    found = run.scores.select("task", "item", "score").collect().rows()
+    assert sorted(found) == [("t", "i0", 1.0), ("t", "i1", 0.0)]
+
+
 def test_without_texts_there_is_no_file_of_texts(tmp_path: Path) -> None:
     write(tmp_path / "run", results([1, 0]))
     assert names(tmp_path / "run") == ["manifest.json", "scores.parquet"]
@@ -60,31 +68,12 @@ def test_what_nobody_recorded_gets_its_default(tmp_path: Path) -> None:
     assert {(row["repeat"], row["metric"], row["scorer"], row["k"]) for row in rows} == {
         (0, "score", "default", None)
     }
-    assert [row["outcome"] for row in rows] == ["correct", "incorrect", "partial", "unscored"]
+    assert {row["outcome"] for row in rows} == {None}
 
 
-@pytest.mark.parametrize(
-    ("scale", "outcomes"),
-    [
-        ({"low": 1, "high": 10}, ["incorrect", "partial", "correct", "unscored"]),
-        (
-            {"low": 1, "high": 10, "higher_is_better": False},
-            ["correct", "partial", "incorrect", "unscored"],
-        ),
-        ({"low": 0, "high": None}, ["partial", "partial", "partial", "unscored"]),
-    ],
-)
-def test_a_bare_score_is_judged_on_its_scale(
-    scale: dict[str, float], outcomes: list[str], tmp_path: Path
-) -> None:
-    rows = results([1, 3, 10, None], metric="judge")
-    write(tmp_path / "run", rows, metrics={"judge": scale})
-    assert [row["outcome"] for row in on_disk(tmp_path / "run", "scores")] == outcomes
-
-
-def test_a_recorded_outcome_is_kept(tmp_path: Path) -> None:
+def test_a_recorded_outcome_is_kept_and_none_is_made_up(tmp_path: Path) -> None:
     write(tmp_path / "run", results([0], outcome="refused") + results([1], "u", outcome=None))
-    assert [row["outcome"] for row in on_disk(tmp_path / "run", "scores")] == ["refused", "correct"]
+    assert [row["outcome"] for row in on_disk(tmp_path / "run", "scores")] == ["refused", None]
 
 
 @pytest.mark.parametrize("target", ["run", "run.csv", "run.jsonl", "run.parquet"])

@@ -35,6 +35,19 @@ def test_the_name_of_a_file_says_nothing(
 
 
 @every_format
+@pytest.mark.parametrize(
+    "name", ["a[1]", "*", "**", "q?", "{a,b}", "it's", "a b", "task=x", "item=7/score=0/f", "100%"]
+)
+def test_a_name_is_no_pattern_and_a_folder_no_column(name: str, kind: str, tmp_path: Path) -> None:
+    others = [row | {"item": "other"} for row in ROWS]
+    (tmp_path / "a1").write_bytes(WRITERS[kind](others))
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(WRITERS[kind](ROWS))
+    assert found(path) == wanted(ROWS)
+
+
+@every_format
 def test_one_row_is_enough(kind: str, tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(WRITERS[kind](ROWS[:1]))
     assert found(tmp_path / "one") == wanted(ROWS[:1])
@@ -99,6 +112,12 @@ def test_names_that_differ_in_case_are_different_columns(tmp_path: Path) -> None
         (tmp_path / kind).write_bytes(write(rows))
         assert found(tmp_path / kind) == [("t", "yes", 1.0)]
         assert found(tmp_path / kind, column_map={"score": "Score"}) == [("t", "yes", 0.5)]
+
+
+def test_columns_without_a_name_are_left_alone(tmp_path: Path) -> None:
+    """A data frame writes its index in front, a spreadsheet empty columns behind."""
+    (tmp_path / "table").write_bytes(b",task,item,score,,\n0,t,a,1,,\n1,t,b,0,x,y\n")
+    assert found(tmp_path / "table") == [("t", "a", 1.0), ("t", "b", 0.0)]
 
 
 def test_a_run_is_called_like_its_file(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""Pairs of runs with everything that can make a comparison go wrong, each under a name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cache
+
+from oracle import Row
+
+OUTCOMES = ("incorrect", "no_answer", "refused", "truncated", "degenerate", None)
+
+
+def bare_rows(seed: int) -> list[Row]:
+    """Two tasks; a few items are unscored, and each side lacks a few."""
+    dice = random.Random(seed)
+    return [
+        {"task": task, "item": f"{task}-{item}", "score": dice.choice([0.0, 1.0, 0.3, 0.7, None])}
+        for task in ("arc", "gsm8k")
+        for item in range(40)
+        if dice.random() > 0.05
+    ]
+
+
+def labelled(seed: int) -> list[Row]:
+    """The same with everything that describes an item, and with reasons."""
+    rows = []
+    for place, row in enumerate(bare_rows(seed)):
+        dice = random.Random(f"{row['task']} {row['item']}")
+        described: Row = {
+            "category": dice.choice(["science", "maths", None]),
+            "tags": dice.choice(["hard;long", "hard; easy ;hard", None]),
+            "k": dice.choice([2, 4, None]),
+            "choice": dice.choice(["Paris", "Rome", None]),
+        }
+        right = row["score"] is not None and row["score"] >= 0.5
+        outcome = None if row["score"] is None else OUTCOMES[place % len(OUTCOMES)]
+        rows.append(row | described | {"outcome": "correct" if right else outcome})
+    return rows
+
+
+def repeated(seed: int) -> list[Row]:
+    """Three seeds of each item, not in their order; some answers are missing."""
+    dice = random.Random(seed)
+    return [
+        row | {"repeat": label, "score": dice.choice([0.0, 1.0, 1.0, None])}
+        for row in labelled(seed)
+        for label in (11, 42, 7)
+        if dice.random() > 0.1
+    ]
+
+
+def asked(seed: int) -> list[Row]:
+    """With content; ids that say nothing, options in another order on each side."""
+    rows = []
+    for row in labelled(seed):
+        number = int(row["item"].rpartition("-")[2])
+        options = [f"city {number}", "Rome", "Oslo"]
+        random.Random(f"{seed} {number}").shuffle(options)
+        gold = "ABC"[options.index(f"city {number}")] if seed else f"city {number}"
+        text = {"question": f"Where  is {number}?", "options": options, "gold": gold}
+        rows.append(row | text | {"item": f"{seed}-{number}"})
+    return rows
+
+
+def twins(seed: int, *, same_ids: bool) -> list[Row]:
+    """Items that share their whole content, in pairs and threes."""
+    rows = []
+    for row in asked(0 if same_ids else seed):
+        number = int(row["item"].rpartition("-")[2])
+        score = random.Random(f"{seed} {number}").choice([0.0, 1.0, None])
+        text = {"question": f"group {number // 3}", "options": None, "gold": "yes"}
+        rows.append(row | text | {"score": score, "outcome": None})
+    return rows[:-2] if seed else rows
+
+
+def conflicted(seed: int) -> list[Row]:
+    """The same ids on both sides, but for some another question."""
+    rows = [row | {"item": row["item"][2:]} for row in asked(seed)]
+    for row in rows[:6]:
+        row["question"] += f" {seed}"
+    return rows
+
+
+DATA: dict[str, Callable[[int], list[Row]]] = {
+    "bare": bare_rows,
+    "labelled": labelled,
+    "repeats": repeated,
+    "repeats on one side": lambda seed: repeated(seed) if seed else labelled(seed),
+    "content": asked,
+    "content and repeats": lambda seed: [
+        row | {"repeat": label} for row in asked(seed) for label in (3, 1)
+    ],
+    "content on one side": lambda seed: [
+        row | ({"question": row["item"]} if seed else {}) for row in labelled(seed)
+    ],
+    "conflicts": conflicted,
+    "twins, same ids": lambda seed: twins(seed, same_ids=True),
+    "twins, other ids": lambda seed: twins(seed, same_ids=False),
+}
+
+
+@cache
+def rows_for(name: str) -> tuple[list[Row], list[Row]]:
+    return DATA[name](0), DATA[name](1)

@@ -1,0 +1,73 @@
+"""A strategy for pairs of small runs, for properties that hold for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hypothesis import strategies as st
+
+from oracle import Row
+
+Pair = tuple[list[Row], list[Row]]
+IDS = ("9", "10", "x y", "é", "O'Neill", "nan", "1.0", "a,b", "007")
+ITEMS: list[Row] = [
+    {"category": category, "tags": tags, "k": k}
+    for category in ("x", "y", None)
+    for tags in ("p;q", " q ", None)
+    for k in (2, 4, None)
+]
+ANSWERS: list[Row] = [
+    {"score": score, "outcome": outcome, "choice": choice}
+    for score, outcomes in {
+        0.0: ("incorrect", "no_answer", "refused", "truncated", "degenerate", None),
+        1.0: ("correct", None),
+        0.5: ("partial", None),
+        0.49: ("partial", None),
+        None: ("unscored", "error", None),
+    }.items()
+    for outcome in outcomes
+    for choice in ("else", None)
+]
+NO_ANSWER: list[Row | None] = [None] * (len(ANSWERS) // 3)
+
+
+@st.composite
+def pairs_of_runs(
+    draw: st.DrawFn, contents: Sequence[str] = ("none", "own", "shared", "changed")
+) -> Pair:
+    """Two small runs of the same items, of which each side may lack some.
+
+    Contents: `none`; its `own` for each item; `shared` by several; `changed` for some after.
+    """
+    content = draw(st.sampled_from(contents))
+    labels = draw(st.sampled_from([(None,), (5,), (11, 42, 7)]))
+    same_ids = content == "none" or draw(st.booleans())
+    runs: Pair = [], []
+    for task in draw(st.sampled_from([("a",), ("a", "b"), ("b", "c d")])):
+        for number, name in enumerate(IDS[: draw(st.integers(1, len(IDS)))]):
+            item = draw(st.sampled_from(ITEMS)) | _text(content, number)
+            for label in labels:
+                for side, rows in enumerate(runs):
+                    # The first item has all there is, so that both sides know every repeat.
+                    answer = draw(st.sampled_from(ANSWERS + NO_ANSWER if number else ANSWERS))
+                    own = {"task": task, "item": name if same_ids else f"{side}{name}"}
+                    if side and content == "changed" and number % 4 == 2:
+                        own["question"] = "Something else?"
+                    if answer is not None:
+                        rows.append(item | {"repeat": label} | answer | own)
+    unused = draw(st.sets(st.sampled_from(["category", "tags", "k", "outcome", "choice"])))
+    unused |= {"repeat"} if labels == (None,) else set()
+    kept = [name for name in runs[0][0] if name not in unused]
+    return [_only(row, kept) for row in runs[0]], [_only(row, kept) for row in runs[1]]
+
+
+def _text(content: str, number: int) -> Row:
+    if content == "none":
+        return {}
+    group = number // 3 if content == "shared" else number
+    options = [f"{group}", "else"] if group % 2 else None
+    return {"question": f"What is {group}?", "options": options, "gold": f"{group}"}
+
+
+def _only(row: Row, names: Iterable[str]) -> Row:
+    return {name: row[name] for name in names}
