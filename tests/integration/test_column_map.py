@@ -25,17 +25,20 @@ def tables(folder: Path, *texts: str) -> list[Path]:
 def test_a_table_with_the_field_under_its_own_name_needs_no_map(
     texts: tuple[str, str], tmp_path: Path
 ) -> None:
-    total = fm.compare(*tables(tmp_path, *texts), column_map={"score": "correct"}).result.total
+    before, after = tables(tmp_path, *texts)
+    total = fm.compare(before, after, column_map={"score": "correct"}).result.total
     assert (total.n10 + total.n01, total.n00) == (1, 1)
 
 
 def test_the_map_wins_over_the_field_of_the_same_name(tmp_path: Path) -> None:
-    total = fm.compare(*tables(tmp_path, PLAIN, BOTH), column_map={"score": "correct"}).result.total
+    before, after = tables(tmp_path, PLAIN, BOTH)
+    total = fm.compare(before, after, column_map={"score": "correct"}).result.total
     assert (total.n10, total.n00) == (1, 1)
 
 
 def test_a_map_that_fits_no_table_is_refused(tmp_path: Path) -> None:
+    before, after = tables(tmp_path, PLAIN, PLAIN)
     with pytest.raises(ColumnError) as caught:
-        fm.compare(*tables(tmp_path, PLAIN, PLAIN), column_map={"score": "correkt"})
+        fm.compare(before, after, column_map={"score": "correkt"})
     assert caught.value.field == "score"
     assert "correkt" in str(caught.value)

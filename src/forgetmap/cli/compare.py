@@ -14,6 +14,7 @@ from forgetmap.cli.options import json_option, overwrite_option, table_options
 from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
 from forgetmap.records.folder import refuse_to_replace
+from forgetmap.records.validate import reading
 from forgetmap.transitions.cells import CELL_NAMES
 from forgetmap.transitions.chains import Chain
 from forgetmap.transitions.compare import FanOut
@@ -119,7 +120,8 @@ def _shown(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:
 
 
 def _print_flips(console: Console, comparison: Comparison, kind: Kind, limit: int) -> None:
-    rows = comparison.flip_frame(kind, texts=True, limit=limit).collect().rows(named=True)
+    with reading(comparison.before, comparison.after):
+        rows = comparison.flip_frame(kind, texts=True, limit=limit).collect().rows(named=True)
     total = getattr(comparison.result.total, CELL_NAMES[KINDS[kind]])
     found = f"{kind} ({comparison.after.name}): {len(rows):,} of {total:,}"
     console.print(Text(f"\n{printable(found)}", style="bold"))

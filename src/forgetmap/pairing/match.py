@@ -14,7 +14,7 @@ from forgetmap.pairing.metric import Measured, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.twins import looks_doubled, tell_apart
 from forgetmap.records.run import Frame, Run
-from forgetmap.records.validate import check_run, refuse_duplicates
+from forgetmap.records.validate import check_run, reading, refuse_duplicates
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,12 @@ class Side:
 
 def prepare(run: Run, metric: str | None = None) -> Side:
     """Check a run and choose what is compared."""
-    check_run(run)
-    measured = select_metric(run, metric)
-    repeats = 1
-    if "repeat" in run.columns:
-        repeats = int(measured.scores.select(nw.col("repeat").max()).collect().item()) + 1
+    with reading(run):
+        check_run(run)
+        measured = select_metric(run, metric)
+        repeats = 1
+        if "repeat" in run.columns:
+            repeats = int(measured.scores.select(nw.col("repeat").max()).collect().item()) + 1
     return Side(run, measured, repeats)
 
 

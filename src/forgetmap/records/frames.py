@@ -6,7 +6,7 @@ Columns are renamed and cast, never read: the result is a lazy frame of the same
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from forgetmap.errors import ColumnError, FieldError, UnknownFormatError
 from forgetmap.records.content import ContentDeriver
-from forgetmap.records.engine import connection, fresh_name, literal
+from forgetmap.records.engine import fresh_name, scan, spill_folder
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Frame, Rows, Run
 from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
@@ -157,7 +157,7 @@ def canonical_run(
     frame = cast_columns(frame, origin)
     has_ids = "item" in frame.collect_schema().names()
     texts = frame if texts is None else cast_columns(texts, origin)
-    if _needs_content(frame):
+    if needs_content(frame.collect_schema().names()):
         frame = derive_content(frame if not has_ids else _without(frame, LONG), origin=origin)
         texts = texts if has_ids else frame
     columns = frame.collect_schema().names()
@@ -276,7 +276,7 @@ def _derive_duckdb(native: Any, deriver: ContentDeriver) -> Any:
         with pq.ParquetWriter(path, kept) as writer:
             for batch in reader:
                 writer.write_batch(deriver(batch).select(kept.names))
-    return native.query(fresh_name(), f"SELECT * FROM read_parquet({literal(str(path))})")
+    return native.query(fresh_name(), f"FROM {scan('read_parquet', path)}")
 
 
 def _derive_polars(native: Any, columns: tuple[str, ...], origin: str) -> Any:
@@ -317,9 +317,7 @@ def _kept(names: list[str], deriver: ContentDeriver) -> list[str]:
 
 
 def _spill_file() -> Path:
-    folder = Path(connection().sql("SELECT current_setting('temp_directory')").fetchall()[0][0])
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{fresh_name()}.parquet"
+    return spill_folder() / f"{fresh_name()}.parquet"
 
 
 def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
@@ -354,9 +352,11 @@ def _travelling_code() -> Iterator[None]:
         cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
-def _needs_content(frame: Frame) -> bool:
-    columns = frame.collect_schema().names()
-    return "question" in columns and "question_hash" not in columns
+def needs_content(columns: Collection[str]) -> bool:
+    """Whether there are texts of which nobody has derived the content yet."""
+    return any(
+        text in columns and f"{text}_hash" not in columns for text in ("question", "options")
+    )
 
 
 def _without(frame: Frame, names: tuple[str, ...]) -> Frame:

@@ -147,7 +147,7 @@ def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
     return (
         _key_fault(row)
         or _k_fault(row)
-        or _outcome_fault(row, score)
+        or _outcome_fault(row, score, info)
         or _options_fault(row)
         or _number_fault(row)
     )
@@ -225,7 +225,7 @@ _OTHER_NUMBERS = tuple(
 _LARGEST_INT, _LARGEST_HASH = 2**31 - 1, 2.0**63
 
 
-def _outcome_fault(row: Mapping[str, Any], score: float | None) -> Fault | None:
+def _outcome_fault(row: Mapping[str, Any], score: float | None, info: RunInfo) -> Fault | None:
     outcome = row.get("outcome")
     if outcome is None:
         return None
@@ -234,7 +234,7 @@ def _outcome_fault(row: Mapping[str, Any], score: float | None) -> Fault | None:
     if outcome in MISSING and score is not None:
         hint = "an error or unscored item is missing, never right or wrong: leave its score empty."
         return "outcome", f"outcome is {outcome} but score is {score:g}", hint
-    if outcome in FAILED and score:
+    if outcome in FAILED and score and str(row.get("metric")) not in info.metrics:
         hint = f"{', '.join(FAILED)} score 0; an answer that is right all the same is correct."
         return "outcome", f"outcome is {outcome} but score is {score:g}", hint
     return None
@@ -251,6 +251,8 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
         score = nw.col("score")
         scored = outcome.is_in(list(MISSING)) & ~score.is_null()
         failed = outcome.is_in(list(FAILED)) & ~score.is_null() & (score != 0)
+        if "metric" in columns and info.metrics:
+            failed = failed & ~nw.col("metric").is_in(list(info.metrics))
         faults["outcome"] = ~known | scored | failed
     counts = {name: fault.cast(nw.Int64).sum() for name, fault in faults.items()}
     found = _only_row(scores.select(**counts, total=nw.col("score").sum()))

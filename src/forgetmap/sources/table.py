@@ -28,7 +28,7 @@ from forgetmap.records.engine import (
     unreadable,
 )
 from forgetmap.records.folder import parquet_columns
-from forgetmap.records.frames import ColumnMap, canonical_run, match_columns
+from forgetmap.records.frames import ColumnMap, canonical_run, match_columns, needs_content
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import BY_NAME, KEY, TEXT_NAMES
@@ -52,7 +52,8 @@ def read_table(
 
     try:
         texts = relation = _union(map(_select, files, chosen), task)
-        if "question" not in relation.columns and any(file.kind != "parquet" for file in files):
+        is_text = any(file.kind != "parquet" for file in files)
+        if is_text and not needs_content(relation.columns):
             relation = _materialised(relation)
         return canonical_run(
             nw.from_native(relation),
@@ -220,6 +221,10 @@ def _cell(ours: str, column: str, kind: str | None) -> str:
     # Keys stay as they are, because the footer of a Parquet file then answers for them.
     if kind == wanted and (wanted != "VARCHAR" or ours in KEY):
         return f"{column} AS {ours}"
+    if ours == "item" and kind in {"FLOAT", "DOUBLE"}:
+        # 7.0 is the id 7 beside a missing value.
+        whole = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS BIGINT) END"
+        return f"coalesce(CAST({whole} AS VARCHAR), CAST({column} AS VARCHAR)) AS item"
     if ours == "repeat" or wanted == "VARCHAR":
         return f"nullif(CAST({column} AS VARCHAR), '') AS {ours}"
     return f"{_number(ours, column, kind)} AS {ours}"

@@ -12,9 +12,9 @@ import narwhals as nw
 from forgetmap.errors import LineageError
 from forgetmap.pairing.match import Side
 from forgetmap.pairing.pair import RIGHT, UNSCORED, WRONG, Pairs, is_in
-from forgetmap.records.engine import readable
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import CONTENT_HASHES
+from forgetmap.records.validate import reading
 from forgetmap.transitions.cells import CELL_NAMES, Cells, reason_of
 from forgetmap.transitions.comparison import Comparison, compare_sides
 from forgetmap.transitions.frames import to_library
@@ -78,7 +78,7 @@ def build_chain(sides: Sequence[Side], rule: Rule) -> Chain:
         )
     comparisons = tuple(compare_sides(sides[0], later, rule) for later in sides[1:])
     followed = _follow([each.pairs for each in comparisons])
-    with readable("the chain"):
+    with reading(*(side.run for side in sides)):
         many = _distinct_items(followed)
         tallies = [_tally(followed, stage) for stage in range(1, len(sides))]
     stages = [

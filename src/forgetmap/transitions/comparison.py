@@ -9,8 +9,8 @@ from forgetmap.errors import PairingError
 from forgetmap.pairing.checks import Notice, check_directions, compare_conditions
 from forgetmap.pairing.match import Side, match, match_twins
 from forgetmap.pairing.pair import Pairs
-from forgetmap.records.engine import readable
 from forgetmap.records.run import Frame, Run
+from forgetmap.records.validate import reading
 from forgetmap.transitions.cells import Cells, Group, count_cells
 from forgetmap.transitions.coverage import (
     Coverage,
@@ -71,7 +71,8 @@ class Comparison:
             kind: forgotten (1->0), gained (0->1), kept (1->1) or never (0->0).
             texts: bring questions, prompts and responses along.
         """
-        return to_library(self.flip_frame(kind, texts=texts), self.before)
+        with reading(self.before, self.after):
+            return to_library(self.flip_frame(kind, texts=texts), self.before)
 
     def flip_frame(self, kind: Kind, *, texts: bool = False, limit: int | None = None) -> Frame:
         """The same, lazy; texts are looked up only for the first `limit` items."""
@@ -81,7 +82,8 @@ class Comparison:
 
     def unpaired(self) -> Any:
         """Every result that is not in the cells, and why."""
-        return to_library(select_unpaired(self.pairs), self.before)
+        with reading(self.before, self.after):
+            return to_library(select_unpaired(self.pairs), self.before)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """All numbers and words as JSON; the schema is in docs/schemas."""
@@ -98,7 +100,7 @@ def compare_sides(before: Side, after: Side, rule: Rule) -> Comparison:
     """Pair two prepared runs and count what happened."""
     for side in (before, after):
         check_directions(side.run, side.measured.measures)
-    with readable(f"{before.run.origin} or {after.run.origin}"):
+    with reading(before.run, after.run):
         pairs, groups = _pair_and_count(before, after, rule)
         cells = Cells.total(group.cells for group in groups)
         coverage = measure_coverage(pairs, cells, before, after)

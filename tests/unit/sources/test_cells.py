@@ -70,7 +70,7 @@ def test_every_spelling_of_k(cell: object, tmp_path: Path) -> None:
         assert found(tmp_path / kind, "k") == [(4,)]
 
 
-@pytest.mark.parametrize(("ids", "texts"), [([7, 10], ["10", "7"]), ([0.5, 1.0], ["0.5", "1.0"])])
+@pytest.mark.parametrize(("ids", "texts"), [([7, 10], ["10", "7"]), ([0.5, 1.5], ["0.5", "1.5"])])
 def test_ids_are_texts(ids: list[float], texts: list[str], tmp_path: Path) -> None:
     rows = [{"task": "t", "item": each, "score": 1} for each in ids]
     for kind, write in WRITERS.items():
@@ -127,3 +127,17 @@ def test_labels_of_repeats_become_numbers_in_their_order(tmp_path: Path) -> None
     for write in (as_csv, as_jsonl, as_parquet):
         (tmp_path / "table").write_bytes(write(rows))
         assert found(tmp_path / "table", "repeat") == [(0,), (1,), (2,)]
+
+
+def test_options_without_a_question_still_tell_k_and_name_the_choice(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('task,item,score,options,gold,choice\nt,1,0,"[""red"", ""blue""]",A,b\n')
+    (row,) = open_run(path).scores.collect().rows(named=True)
+    assert (row["k"], row["gold"], row["choice"]) == (2, "red", "blue")
+
+
+def test_whole_numbers_that_a_missing_id_made_real_are_the_same_ids(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = {"task": ["t"] * 3, "item": [7.0, 0.5, 1e300], "score": [1.0, 0.0, 1.0]}
+    pq.write_table(pa.table(table), path)
+    assert open_run(path).scores.collect()["item"].to_list() == ["7", "0.5", "1e+300"]
