@@ -33,19 +33,27 @@ def labelled(seed: int) -> list[Row]:
             "k": dice.choice([2, 4, None]),
             "choice": dice.choice(["Paris", "Rome", None]),
         }
-        right = row["score"] is not None and row["score"] >= 0.5
-        outcome = None if row["score"] is None else OUTCOMES[place % len(OUTCOMES)]
-        rows.append(row | described | {"outcome": "correct" if right else outcome})
+        rows.append(row | described | {"outcome": ended(row["score"], place)})
     return rows
+
+
+def ended(score: float | None, place: int) -> str | None:
+    """How an answer with this score may have ended; those that failed score nothing."""
+    if score is None:
+        return None
+    if score:
+        return "correct" if score >= 0.5 else "partial"
+    return OUTCOMES[place % len(OUTCOMES)]
 
 
 def repeated(seed: int) -> list[Row]:
     """Three seeds of each item, not in their order; some answers are missing."""
     dice = random.Random(seed)
     return [
-        row | {"repeat": label, "score": dice.choice([0.0, 1.0, 1.0, None])}
-        for row in labelled(seed)
+        row | {"repeat": label, "score": score, "outcome": ended(score, place)}
+        for place, row in enumerate(labelled(seed))
         for label in (11, 42, 7)
+        for score in dice.choices([0.0, 1.0, 1.0, None])
         if dice.random() > 0.1
     ]
 

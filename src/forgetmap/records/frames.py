@@ -5,6 +5,7 @@ Columns are renamed and cast, never read: the result is a lazy frame of the same
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -173,21 +174,24 @@ def canonical_run(
 def cast_columns(frame: Frame, origin: str) -> Frame:
     """Cast what is recorded to the types of the schema."""
     # Arrow has several types of text, which it refuses to join with each other.
-    alike = () if frame.implementation.is_pyarrow() else (nw.String,)
-    casts = []
-    for name, dtype in frame.collect_schema().items():
-        wanted = DTYPES.get(str(BY_NAME[name].type))
-        if name == "repeat" or wanted is None:
-            continue
-        if dtype != wanted or wanted not in (*alike, nw.Float64, nw.Int32, nw.Int64):
-            casts.append(_cast(name, dtype, wanted, origin))
+    always = {nw.String} if frame.implementation.is_pyarrow() else set()
+    wanted = {
+        name: DTYPES[str(BY_NAME[name].type)]
+        for name in frame.collect_schema().names()
+        if name not in ("repeat", "options")
+    }
+    casts = [
+        _cast(name, dtype, wanted[name], origin)
+        for name, dtype in frame.collect_schema().items()
+        if name in wanted and (dtype != wanted[name] or wanted[name] in always)
+    ]
     return frame.with_columns(*casts) if casts else frame
 
 
 def _cast(name: str, dtype: nw.dtypes.DType, wanted: Any, origin: str) -> nw.Expr:
     column = nw.col(name)
     if wanted is nw.String:
-        return _as_text(column) if dtype.is_float() else column.cast(nw.String)
+        return _as_text(column, dtype) if dtype.is_float() else column.cast(nw.String)
     if not (dtype.is_numeric() or dtype in {nw.Boolean, nw.Unknown}):
         raise ColumnError(
             f"column {name!r} holds {dtype}, expected numbers",
@@ -196,26 +200,27 @@ def _cast(name: str, dtype: nw.dtypes.DType, wanted: Any, origin: str) -> nw.Exp
             hint=f"convert {name!r} to numbers before, or map another column to it.",
         )
     if wanted is nw.Int32 and dtype.is_numeric():
-        return _as_int32(column, refuse=name == "k")
+        return _as_int32(column, dtype, refuse=name == "k")
     return column.cast(wanted)
 
 
-def _as_text(column: nw.Expr) -> nw.Expr:
+def _as_text(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
     """Numbers as text, whole ones without a point: 7.0 is the id 7 beside a missing value."""
-    whole = _is_whole(column, 2**53)
+    whole = _is_whole(column, dtype, 2**53)
     digits = nw.when(whole).then(column).otherwise(nw.lit(0.0)).cast(nw.Int64).cast(nw.String)
     return nw.when(whole).then(digits).otherwise(column.cast(nw.String))
 
 
-def _as_int32(column: nw.Expr, *, refuse: bool) -> nw.Expr:
+def _as_int32(column: nw.Expr, dtype: nw.dtypes.DType, *, refuse: bool) -> nw.Expr:
     """Whole numbers; any other is null, or -1 for validation to refuse."""
-    whole = _is_whole(column, 2**31 - 1)
+    whole = _is_whole(column, dtype, 2**31 - 1)
     number = nw.when(whole).then(column).otherwise(nw.lit(-1)).cast(nw.Int32)
     return nw.when((~column.is_null()) if refuse else whole).then(number)
 
 
-def _is_whole(column: nw.Expr, largest: int) -> nw.Expr:
-    return (column == column.floor()) & (column.abs() <= largest)
+def _is_whole(column: nw.Expr, dtype: nw.dtypes.DType, largest: int) -> nw.Expr:
+    small = column.abs() <= largest
+    return small if dtype.is_integer() else small & (column == column.floor())
 
 
 def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
@@ -420,9 +425,10 @@ def _listed(names: list[str], most: int = 12) -> str:
 
 def _natural(label: str) -> tuple[int, float, str]:
     try:
-        return 0, float(label), label
+        number = float(label)
     except ValueError:
-        return 1, 0.0, label
+        number = math.nan
+    return (0, number, label) if math.isfinite(number) else (1, 0.0, label)
 
 
 def _eager_rows(frame: Frame) -> Rows:
