@@ -300,7 +300,7 @@ of items.
 ![Where assumptions fail](images/broken.png)
 
 Elimination and partial mastery cannot be seen in any table of cells. Against partial mastery
-repeats help (`excess`, `net`); against elimination only open-ended questions do.
+repeats help (`excess`); against elimination only open-ended questions do.
 
 ## The same model sampled twice
 

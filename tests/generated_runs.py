@@ -43,9 +43,14 @@ def pairs_of_runs(
     labels = draw(st.sampled_from([(None,), (5,), (11, 42, 7)]))
     same_ids = content == "none" or draw(st.booleans())
     runs: Pair = [], []
+    described: dict[tuple[str, str], Row] = {}
     for task in draw(st.sampled_from([("a",), ("a", "b"), ("b", "c d")])):
         for number, name in enumerate(IDS[: draw(st.integers(1, len(IDS)))]):
-            item = draw(st.sampled_from(ITEMS)) | _text(content, number)
+            text = _text(content, number)
+            # What describes an item goes with its content: it is the same in every repeat.
+            item = described.setdefault(
+                (task, text.get("gold", name)), draw(st.sampled_from(ITEMS))
+            )
             for label in labels:
                 for side, rows in enumerate(runs):
                     # The first item has all there is, so that both sides know every repeat.
@@ -54,7 +59,7 @@ def pairs_of_runs(
                     if side and content == "changed" and number % 4 == 2:
                         own["question"] = "Something else?"
                     if answer is not None:
-                        rows.append(item | {"repeat": label} | answer | own)
+                        rows.append(item | text | {"repeat": label} | answer | own)
     unused = draw(st.sets(st.sampled_from(["category", "tags", "k", "outcome", "choice"])))
     unused |= {"repeat"} if labels == (None,) else set()
     kept = [name for name in runs[0][0] if name not in unused]

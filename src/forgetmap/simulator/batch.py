@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.simulator.answers import GAINED, KEPT, LOST, Habits
+from forgetmap.simulator.answers import GAINED, KEPT, LOST, Habits, letter_weights
 
 Ints = NDArray[np.int64]
 
@@ -131,8 +131,7 @@ def _guesses(
     eliminated: int,
     attractive: float,
 ) -> Ints:
-    weights = np.resize(np.asarray(bias, float), k) if np.size(bias) else np.ones(k)
-    guess = rng.choice(k, size=gold.shape, p=weights / weights.sum())
+    guess = rng.choice(k, size=gold.shape, p=letter_weights(bias, k))
     if eliminated:
         # The options left are the right one and the k - 1 - eliminated after it.
         guess = (gold + rng.integers(k - eliminated, size=gold.shape)) % k
