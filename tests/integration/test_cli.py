@@ -16,24 +16,12 @@ from click.testing import CliRunner
 from command_line import (
     SCRIPT,
     call,
-    four_items,
     process,
-    simulated_runs,
 )
 
 from forgetmap.cli.main import COMMANDS, cli
 
 HEAVY = {"numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "pydantic", "rich"}
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return simulated_runs(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return four_items(tmp_path)
 
 
 def commands(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

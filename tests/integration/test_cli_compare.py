@@ -14,25 +14,13 @@ import pytest
 from command_line import (
     call,
     first_column,
-    four_items,
     json_of,
     results,
-    simulated_runs,
     write,
 )
 
 from forgetmap.records.schema import json_schema
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return simulated_runs(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return four_items(tmp_path)
 
 
 def test_compare_prints_headline_table_reasons_and_pairing(pair: tuple[Path, Path]) -> None:

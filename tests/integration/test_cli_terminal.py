@@ -16,23 +16,10 @@ from command_line import (
     SIMULATED,
     call,
     first_column,
-    four_items,
     json_of,
     results,
-    simulated_runs,
     write,
 )
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return simulated_runs(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return four_items(tmp_path)
-
 
 HOSTILE = {
     "escape": "a\x1b[31mred\x1b]0;title\x07",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from forgetmap.errors import PairingError
@@ -150,19 +150,7 @@ def _result(
 
 
 def _pairing(coverage: Coverage, warnings: list[Notice]) -> PairingResult:
-    return PairingResult(
-        rows_before=coverage.rows_before,
-        rows_after=coverage.rows_after,
-        paired=coverage.paired,
-        items=coverage.items,
-        only_before=coverage.only_before,
-        only_after=coverage.only_after,
-        duplicates=coverage.duplicates,
-        conflicts=coverage.conflicts,
-        unscored=coverage.unscored,
-        share=coverage.share,
-        warnings=warnings,
-    )
+    return PairingResult(**asdict(coverage), share=coverage.share, warnings=warnings)
 
 
 def _run(run: Run) -> RunResult:
