@@ -24,7 +24,7 @@ from forgetmap.records.content import ContentDeriver
 from forgetmap.records.engine import fresh_name, scan, spill_folder
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Frame, Rows, Run
-from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
+from forgetmap.records.schema import BY_NAME, HASHES, KEY, SCORE_NAMES, TEXT_NAMES
 
 ColumnMap = Mapping[str, str]
 """Canonical name -> name in the table."""
@@ -103,7 +103,10 @@ def _with_nulls(frame: Frame) -> Frame:
 
 def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: str | None) -> Frame:
     """Give columns their canonical names and leave out what is not ours."""
-    present = frame.collect_schema().names()
+    schema = frame.collect_schema()
+    # Other tools have columns of these names too, with digests in them.
+    foreign = [name for name in HASHES if name in schema and not schema[name].is_integer()]
+    present = [name for name in schema.names() if name not in foreign]
     chosen = match_columns(present, column_map, origin=origin, task=task)
     picked: list[nw.Expr] = [nw.col(theirs).alias(ours) for ours, theirs in chosen.items()]
     if task is not None:

@@ -119,6 +119,7 @@ RESULT_KEY = (*KEY, "metric", "scorer")
 """One row of scores per combination of these; a second one is an error."""
 
 CONTENT_HASHES = ("question_hash", "gold_hash", "options_hash")
+HASHES = (*CONTENT_HASHES, "prompt_hash")
 SCORE_NAMES = tuple(field.name for field in FIELDS if field.part != "texts")
 TEXT_NAMES = tuple(field.name for field in FIELDS if field.part == "texts")
 

@@ -31,7 +31,7 @@ from forgetmap.records.folder import parquet_columns
 from forgetmap.records.frames import ColumnMap, canonical_run, match_columns, needs_content
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
-from forgetmap.records.schema import BY_NAME, KEY, TEXT_NAMES
+from forgetmap.records.schema import BY_NAME, HASHES, KEY, TEXT_NAMES
 from forgetmap.records.validate import FileRow, first_fault
 from forgetmap.sources.rows import LONGEST_LINE, csv_header, raw_rows, require_text
 from forgetmap.sources.sniff import MOST_COLUMNS, UTF8_MARK, TableFile, require_few_columns, whole
@@ -99,7 +99,23 @@ def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[st
                 field=name,
                 hint="give each column its own name.",
             )
-    return match_columns(present, column_map, origin=str(file.path), task=task)
+    chosen = match_columns(present, column_map, origin=str(file.path), task=task)
+    foreign = [name for name in HASHES if name in chosen and name not in column_map]
+    return {
+        ours: theirs
+        for ours, theirs in chosen.items()
+        if ours not in foreign or _holds_our_hashes(file, theirs)
+    }
+
+
+def _holds_our_hashes(file: TableFile, column: str) -> bool:
+    """Whether a column named like a hash of ours holds whole numbers; others hold digests."""
+    if file.kind == "parquet":
+        kinds = dict(zip(_column_names(file), _parquet_kinds(file), strict=True))
+        return kinds[column] in _WHOLE
+    values = (row.get("hash") for _, row in raw_rows(file, {"hash": column}))
+    first = next((value for value in values if value not in (None, "")), 0)
+    return str(first).lstrip("-").isdecimal()
 
 
 def _column_names(file: TableFile) -> list[str]:

@@ -124,3 +124,12 @@ def test_a_run_is_called_like_its_file(tmp_path: Path) -> None:
     (tmp_path / "base.model.csv").write_bytes(as_csv(ROWS))
     assert open_run(tmp_path / "base.model.csv").name == "base"
     assert open_run(tmp_path / "base.model.csv", name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_digests_of_other_tools_are_not_taken_for_our_hashes(kind: str, tmp_path: Path) -> None:
+    rows = [{"task": "t", "item": "a", "score": 1, "prompt_hash": "e1bf2091a42d"}]
+    (tmp_path / "table").write_bytes(WRITERS[kind](rows))
+    assert "prompt_hash" not in open_run(tmp_path / "table").columns
+    (tmp_path / "ours").write_bytes(WRITERS[kind]([rows[0] | {"prompt_hash": -42}]))
+    assert open_run(tmp_path / "ours").scores.collect()["prompt_hash"].to_list() == [-42]
