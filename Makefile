@@ -19,7 +19,7 @@ demo: $(VENV)/core  ## set up, simulate two models, show what was forgotten
 test: $(VENV)/dev lint  ## everything that CI runs
 	tools/system.sh java
 	$(BIN)/python tools/generate_docs.py --check
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(VENV)/dev  ## style, types, spelling
 	$(BIN)/ruff format --check --quiet .
