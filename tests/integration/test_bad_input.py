@@ -30,9 +30,9 @@ from bad_tables import (
     refuse,
     tree,
 )
-from command_line import call, process
 
 import forgetmap as fm
+from command_line import call, process
 from forgetmap.errors import (
     ColumnError,
     DuplicateKeyError,
