@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forgetmap.simulator.simulate import SimulatedTask, Simulation, simulate
     from forgetmap.sources.open import open_run
     from forgetmap.transitions.chains import Chain
-    from forgetmap.transitions.compare import FanOut, compare
+    from forgetmap.transitions.compare import FanOut, chain, compare
     from forgetmap.transitions.comparison import Comparison
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "RunInfo",
     "SimulatedTask",
     "Simulation",
+    "chain",
     "compare",
     "open_run",
     "simulate",
@@ -54,6 +55,7 @@ _HOMES = {
     "RunInfo": "records.manifest",
     "SimulatedTask": "simulator.simulate",
     "Simulation": "simulator.simulate",
+    "chain": "transitions.compare",
     "compare": "transitions.compare",
     "open_run": "sources.open",
     "simulate": "simulator.simulate",

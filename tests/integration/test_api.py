@@ -331,3 +331,13 @@ def test_simulated_data_is_marked_in_every_form(form: str) -> None:
 
 def test_measured_data_is_not_marked(comparison: fm.Comparison) -> None:
     assert "SIMULATED" not in repr(comparison) + comparison._repr_html_()
+
+
+def test_chain_is_compare_over_checkpoints() -> None:
+    runs = [
+        {"task": ["t"] * 2, "item": ["a", "b"], "score": scores}
+        for scores in ([1, 1], [0, 1], [1, 0])
+    ]
+    tables = [pa.table(run) for run in runs]
+    assert fm.chain(*tables).result == fm.compare(*tables, chain=True).result
+    assert {path.path for path in fm.chain(*tables).paths} == {"101", "110"}

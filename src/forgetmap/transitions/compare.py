@@ -112,6 +112,11 @@ def compare(
     return comparisons[0] if len(comparisons) == 1 else FanOut(comparisons)
 
 
+def chain(first: Any, second: Any, /, *more: Any, **options: Unpack[Options]) -> Chain:
+    """What happened to each item over ordered checkpoints? `compare` with `chain=True`."""
+    return compare(first, second, *more, chain=True, **options)
+
+
 def make_rule(options: Options) -> Rule:
     """The rule of a comparison, checked."""
     try:
