@@ -14,9 +14,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import call
 
 import forgetmap as fm
+from command_line import call
 from forgetmap.errors import ForgetmapError, InputError
 
 Row = dict[str, Any]

@@ -13,12 +13,12 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+
 from command_line import (
     SCRIPT,
     call,
     process,
 )
-
 from forgetmap.cli.main import COMMANDS, cli
 
 HEAVY = {"numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "pydantic", "rich"}

@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pyarrow.parquet as pq
 import pytest
+
 from command_line import (
     call,
     first_column,
@@ -18,7 +19,6 @@ from command_line import (
     results,
     write,
 )
-
 from forgetmap.records.schema import json_schema
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+
 from command_line import (
     SIMULATED,
     call,
