@@ -134,7 +134,7 @@ def grid(rng: np.random.Generator, data_sets: int) -> list[Setting]:
     return found
 
 
-SCENARIOS: dict[str, dict[str, object]] = {
+SCENARIOS: dict[str, dict[str, Any]] = {
     "uniform, redrawn": {},
     "same letter habit": {"habits": Habits(letter_bias=(0.55, 0.2, 0.15, 0.1))},
     "habit moves A to D": {
@@ -156,7 +156,7 @@ def broken(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, d
     rows = []
     for lost, (name, wrong) in product((0.0, 0.05), SCENARIOS.items()):
         options = {"habits": Habits(), **wrong}
-        cells = draw_choices(rng, data_sets, 1000, 4, Shares(0.6, lost, GAINED), **options)  # type: ignore[arg-type]
+        cells = draw_choices(rng, data_sets, 1000, 4, Shares(0.6, lost, GAINED), **options)
         means = {
             "raw": raw_sums(1000, cells.n10_D).mean.mean(),
             "latent": latent_sums(1000, cells.n10_D, cells.n00_D, 4).mean.mean(),

@@ -68,15 +68,6 @@ def test_the_list_of_commands_is_complete_and_in_short_sentences() -> None:
     assert "..." not in CliRunner().invoke(cli, ["records", "--help"]).output.split("Options")[1]
 
 
-@pytest.mark.parametrize("code", ["import forgetmap", "import forgetmap.errors"])
-def test_importing_is_light(code: str) -> None:
-    script = f"{code}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert HEAVY.isdisjoint(done.stdout.split())
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["completion", "bash"], []])
 def test_asking_for_help_is_light(arguments: list[str]) -> None:
     done = subprocess.run(

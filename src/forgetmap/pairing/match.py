@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import narwhals as nw
@@ -14,6 +14,7 @@ from forgetmap.pairing.metric import Measured, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.twins import looks_doubled, tell_apart
 from forgetmap.records.run import Frame, Run
+from forgetmap.records.survey import count_repeats
 from forgetmap.records.validate import check_run, reading, refuse_duplicates
 
 
@@ -36,10 +37,7 @@ def prepare(run: Run, metric: str | None = None) -> Side:
     with reading(run):
         check_run(run)
         measured = select_metric(run, metric)
-        repeats = 1
-        if "repeat" in run.columns:
-            repeats = int(measured.scores.select(nw.col("repeat").max()).collect().item()) + 1
-    return Side(run, measured, repeats)
+    return Side(run, measured, count_repeats(replace(run, scores=measured.scores)))
 
 
 def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "auto") -> Pairs:

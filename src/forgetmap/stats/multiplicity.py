@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,12 +23,12 @@ def family_wise(p: ArrayLike) -> Reals:
     return _adjusted(p, _holm)
 
 
-def _adjusted(p: ArrayLike, adjust: object) -> Reals:
+def _adjusted(p: ArrayLike, adjust: Callable[[Reals], Reals]) -> Reals:
     p = np.asarray(p, float)
     known = ~np.isnan(p)
     adjusted = np.full_like(p, np.nan)
     if known.any():
-        adjusted[known] = adjust(p[known])  # type: ignore[operator]
+        adjusted[known] = adjust(p[known])
     return adjusted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forgetmap.stats.repeats import excess_scores
 from forgetmap.stats.results import Reals
 
 POWER = 0.8
@@ -77,11 +78,9 @@ def repeats_detectable(
     """
     from scipy.special import ndtri  # noqa: PLC0415
 
-    from forgetmap.stats.repeats import excess_scores  # noqa: PLC0415  # neighbours, no cycle
-
     n, churn = np.asarray(n, float), np.asarray(churn, float)
     z_a, z_b = float(ndtri(1 - size)), float(ndtri(power))
-    item_variance = _coin_variance(repeats, excess_scores)
+    item_variance = _coin_variance(repeats)
     v0 = np.minimum(churn / 0.25, 1.0) * item_variance
     theta = (z_a + z_b) * np.sqrt(v0 / n)
     for _ in range(ROUNDS):
@@ -90,12 +89,12 @@ def repeats_detectable(
     return np.asarray(np.maximum(theta, one_flip))
 
 
-def _coin_variance(repeats: int, excess_scores: object) -> float:
+def _coin_variance(repeats: int) -> float:
     """Variance of an item score of `excess` where both models are right half of the time."""
     from scipy.stats import binom  # noqa: PLC0415
 
     counts = np.arange(repeats + 1)
     weight = binom.pmf(counts, repeats, 0.5)
-    score = excess_scores(counts[:, None], repeats, counts[None, :], repeats).lost  # type: ignore[operator]
+    score = excess_scores(counts[:, None], repeats, counts[None, :], repeats).lost
     joint = weight[:, None] * weight[None, :]
     return float((joint * score**2).sum() - (joint * score).sum() ** 2)
