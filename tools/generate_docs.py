@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from side_by_side import side_by_side_page
 
 from forgetmap.cli.main import cli
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
+from forgetmap.transitions.plan import AdviceResult, PlanResult
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -41,12 +43,18 @@ def pages() -> dict[Path, str]:
         "manifest": RunInfo.model_json_schema(),
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
+        "plan": PlanResult.model_json_schema(),
+        "advice": AdviceResult.model_json_schema(),
     }
     written = {
         DOCS / "schemas" / f"{name}.schema.json": json.dumps(schema, indent=2) + "\n"
         for name, schema in schemas.items()
     }
-    return written | {DOCS / "records.md": records_page(), DOCS / "cli.md": cli_page()}
+    return written | {
+        DOCS / "records.md": records_page(),
+        DOCS / "cli.md": cli_page(),
+        DOCS / "estimators.md": NOTE + side_by_side_page(),
+    }
 
 
 def records_page() -> str:

@@ -18,6 +18,8 @@ from hypothesis import given, settings
 
 import forgetmap as fm
 from backends import as_frame, counted, dumped, foretold, rows_of
+from estimator_runs import compare_in
+from estimator_runs import said_by_polars as estimates_by_polars
 from example_runs import DATA, rows_for
 from forgetmap.records.content import ContentDeriver
 from forgetmap.records.frames import _travelling_code
@@ -112,3 +114,8 @@ def test_spark_workers_need_not_have_forgetmap(tmp_path: Path) -> None:
     )
     here = deriver.table(pa.table(columns))
     assert int(done.stdout) == here["question_hash"][0].as_py()
+
+
+def test_every_estimator_says_the_same(tmp_path: Path, spark: Any) -> None:
+    name = "repeats and noise"
+    assert compare_in(name, "spark", tmp_path, spark) == estimates_by_polars(name)

@@ -23,7 +23,8 @@ from forgetmap.transitions.comparison import Comparison
 from forgetmap.transitions.export import write_result
 from forgetmap.transitions.flips import KINDS, Kind
 from forgetmap.transitions.render import print_comparison, printable
-from forgetmap.transitions.result import Rule
+from forgetmap.transitions.result import Estimator, Rollup, Rule
+from forgetmap.transitions.task_tables import NAMES as TASK_TABLES
 
 EXAMPLES = """\b
 Examples:
@@ -32,6 +33,8 @@ Examples:
   forgetmap compare runs/base runs/sft runs/dpo --json > result.json
   forgetmap compare runs/base runs/sft runs/rl --chain --out result
   forgetmap compare runs/base runs/tuned --show forgotten --limit 50
+  forgetmap compare runs/base runs/tuned --noise runs/base-again
+  forgetmap compare runs/base runs/tuned --rollup post-forget --task-table corrected
 """
 
 
@@ -69,6 +72,31 @@ Examples:
     show_default=True,
     help="What makes two items the same: content where both sides have it, else id.",
 )
+@click.option(
+    "--estimator",
+    type=click.Choice(get_args(Estimator)),
+    default="auto",
+    show_default=True,
+    help="What the headline is made of; auto follows from what the data allow.",
+)
+@click.option(
+    "--noise",
+    type=click.Path(),
+    metavar="RUN",
+    help="A repeat of BEFORE: its disagreement with itself is taken out.",
+)
+@click.option(
+    "--rollup",
+    type=click.Choice(get_args(Rollup)),
+    default="default",
+    show_default=True,
+    help="post-forget adds the averages of Harmon et al. (2026), for comparison.",
+)
+@click.option(
+    "--task-table",
+    type=click.Choice(TASK_TABLES),
+    help="Options and categories of the tasks of that study, where the data name none.",
+)
 @json_option
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for all tables and items.")
 @overwrite_option
@@ -89,7 +117,7 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         )
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
-        _spare_inputs(out, (before, *after))
+        _spare_inputs(out, (before, *after, *filter(None, [options["noise"]])))
     with Console(stderr=True).status("Pairing and counting ..."):
         result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)
         if out is not None:

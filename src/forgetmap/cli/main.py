@@ -15,6 +15,7 @@ from forgetmap.errors import ForgetmapError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
+    "plan": "How many items and repeats detect a loss?",
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
     "completion": "Print the shell completion script.",

@@ -15,7 +15,8 @@ WRONG, RIGHT, UNSCORED = 0, 1, 2
 """The state of a result; null in a joined row means there is no result on that side."""
 
 CARRIED = (
-    "item", "score", "outcome", "k", "category", "tags", "cluster", "gold", "answer", "choice",
+    "item", "score", "outcome", "k", "category", "tags", "cluster", "gold", "gold_index", "answer",
+    "choice",
     "prompt_hash", "question_hash", "options_hash", "gold_hash",
 )  # fmt: skip
 """What each side brings along, under its name with the side's name behind."""

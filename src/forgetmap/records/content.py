@@ -19,6 +19,7 @@ DERIVED_FROM = {
     "gold": "gold",
     "choice": "choice",
     "k": "options",
+    "gold_index": "options",
 }
 
 Column = list[Any]
@@ -79,9 +80,23 @@ class ContentDeriver:
             given = _cells(batch, "k") if "k" in self._columns else [None] * batch.num_rows
             counted = [len(each) if each else None for each in options]
             derived["k"] = [k if k is not None else n for k, n in zip(given, counted, strict=True)]
+            derived["gold_index"] = self._places(batch, derived.get("gold"), options)
         if self.needs_item:
             derived["item"] = self._items(batch, derived)
         return derived
+
+    def _places(
+        self, batch: pa.RecordBatch, gold: Column | None, options: list[list[str] | None]
+    ) -> Column:
+        """Where the right answer stands among the options; as given where it is given."""
+        given = [None] * batch.num_rows
+        if "gold_index" in self._columns:
+            given = _cells(batch, "gold_index")
+        gold = gold or [None] * batch.num_rows
+        return [
+            place if place is not None else _place(answer, choices)
+            for place, answer, choices in zip(given, gold, options, strict=True)
+        ]
 
     def _options(self, batch: pa.RecordBatch) -> list[list[str] | None]:
         if "options" not in self._columns:
@@ -143,6 +158,10 @@ def _cells(batch: pa.RecordBatch, name: str) -> Column:
 def _hashed(cells: Column) -> Column:
     """Nothing but white space is no content."""
     return [text_hash(cell) if cell is not None and cell.strip() else None for cell in cells]
+
+
+def _place(answer: str | None, choices: list[str] | None) -> int | None:
+    return choices.index(answer) if choices and answer in choices else None
 
 
 def _resolved(cells: Column, options: list[list[str] | None]) -> Column:

@@ -82,6 +82,12 @@ FIELDS: tuple[Field, ...] = (
         "scores",
         "The right answer as text (never a letter where options are known).",
     ),
+    Field(
+        "gold_index",
+        _int,
+        "scores",
+        "Place of the right answer among the options as shown, from 0.",
+    ),
     Field("answer", _text, "scores", "What was extracted from the response."),
     Field(
         "choice",

@@ -44,22 +44,33 @@ def score_interval(
 
 
 def weighted_interval(
-    parts: Sequence[ScoreSums], weights: Sequence[float], *, z: float | None = None
+    parts: Sequence[ScoreSums],
+    weights: Sequence[float],
+    *,
+    z: float | None = None,
+    inflate: Sequence[float] | None = None,
 ) -> Interval:
     """Interval for a weighted mean of groups, such as the mean over tasks; variances are carried.
 
     This answers "these tasks"; for "tasks like these" use `between_interval`.
+
+    Args:
+        parts: sums of each group.
+        weights: of the groups; they sum to 1.
+        z: quantile; 1.96 by default.
+        inflate: design effect of each group, 1 for independent items.
     """
     z2 = (normal_quantile() if z is None else z) ** 2
     theta = a1 = a2 = spread = floor = q0 = np.asarray(0.0)
-    for part, weight in zip(parts, weights, strict=True):
+    for part, weight, effect in zip(parts, weights, inflate or [1.0] * len(parts), strict=True):
         cbar = part.c / part.n
+        carried = weight**2 * effect
         theta = theta + weight * part.mean
-        a1 = a1 + weight**2 * cbar / part.n
-        a2 = a2 + weight**2 / part.n
-        floor = floor + weight**2 * part.a / part.n**2
-        spread = spread + weight**2 * part.s2 / part.n**2
-        q0 = np.maximum(q0, weight**2 * (part.b / part.n + cbar**2 / 4) / part.n**2)
+        a1 = a1 + carried * cbar / part.n
+        a2 = a2 + carried / part.n
+        floor = floor + carried * part.a / part.n**2
+        spread = spread + carried * part.s2 / part.n**2
+        q0 = np.maximum(q0, carried * (part.b / part.n + cbar**2 / 4) / part.n**2)
     q = np.maximum(floor, spread - a1 * theta)
     return _solve(theta, a1, a2, q + q0, np.asarray(z2))
 
@@ -75,6 +86,30 @@ def between_interval(values: ArrayLike, *, level: float = LEVEL) -> Interval:
         return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
     half = stdtrit(count - 1, 0.5 + level / 2) * values.std(-1, ddof=1) / np.sqrt(count)
     return Interval(mean, mean - half, mean + half)
+
+
+def combined_interval(
+    parts: Sequence[Interval], items: Sequence[int], *, level: float = LEVEL
+) -> Interval:
+    """Interval for the plain mean of independent Student intervals, such as excess over tasks.
+
+    Variances add; the degrees of freedom are Satterthwaite's.
+
+    Args:
+        parts: from `mean_interval`.
+        items: behind each of them.
+        level: of the intervals.
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    freedom = np.asarray(items, float) - 1
+    half = np.array([(part.high - part.low) / 2 for part in parts], float)
+    variance = (half / stdtrit(freedom, 0.5 + level / 2)) ** 2 / len(parts) ** 2
+    mean = np.mean([part.value for part in parts])
+    total = variance.sum()
+    combined = total**2 / (variance**2 / freedom).sum()
+    width = stdtrit(combined, 0.5 + level / 2) * np.sqrt(total)
+    return Interval(np.asarray(mean), np.asarray(mean - width), np.asarray(mean + width))
 
 
 def mean_interval(

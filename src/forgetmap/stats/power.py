@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forgetmap.stats.intervals import normal_quantile
 from forgetmap.stats.repeats import excess_scores
-from forgetmap.stats.results import Reals
+from forgetmap.stats.results import Interval, Reals
 
 POWER = 0.8
 SIZE = 0.05
@@ -87,6 +88,14 @@ def repeats_detectable(
         theta = (z_a * np.sqrt(v0) + z_b * np.sqrt(v0 + theta)) / np.sqrt(n)
     one_flip = 1 - (1 - power) ** (1 / n)
     return np.asarray(np.maximum(theta, one_flip))
+
+
+def repeats_found(interval: Interval, *, size: float = SIZE, power: float = POWER) -> Reals:
+    """Smallest `excess` that would be found with this power, from the width of its interval."""
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    error = (interval.high - interval.low) / (2 * normal_quantile())
+    return np.asarray((ndtri(1 - size) + ndtri(power)) * error)
 
 
 def _coin_variance(repeats: int) -> float:

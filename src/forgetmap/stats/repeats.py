@@ -21,6 +21,30 @@ class Excess:
     gained: Reals
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """Answers of one model to items, by kind.
+
+    Attributes:
+        right: right answers.
+        option: wrong options.
+        none: no answer.
+        unknown: wrong, and it is not recorded which.
+        same: ordered pairs of the same wrong option, each answer with itself included.
+    """
+
+    right: Reals
+    option: Reals
+    none: Reals
+    unknown: Reals
+    same: Reals
+
+    @property
+    def answers(self) -> Reals:
+        """All of them."""
+        return np.asarray(self.right + self.option + self.none + self.unknown)
+
+
 def excess_scores(
     right_before: ArrayLike,
     repeats_before: ArrayLike,
@@ -46,6 +70,63 @@ def excess_scores(
     return Excess(lost=(squared + p_b - p_a) / 2, gained=(squared - p_b + p_a) / 2)
 
 
+def excess_before_scores(
+    right_before: ArrayLike,
+    repeats_before: ArrayLike,
+    right_after: ArrayLike,
+    repeats_after: ArrayLike,
+) -> Reals:
+    """Per item: forgetting between the models less the self-churn of the model before alone.
+
+    p_b (1 - p_a) - m_b (r_b - m_b) / (r_b (r_b - 1)), unbiased for p_b (p_b - p_a). For runs of
+    which only the model before was repeated: x when a share x goes from always right to never, 0
+    when nothing changed, but below 0 when a model only gets surer of what it half knew. nan where
+    the model before has one answer only.
+    """
+    m_b, r_b, m_a, r_a = (
+        np.asarray(x, float) for x in (right_before, repeats_before, right_after, repeats_after)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = m_b / r_b * (1 - m_a / r_a)
+        return np.asarray(between - self_churn(m_b, r_b))
+
+
+def net_scores(k: ArrayLike, before: AnswerCounts, after: AnswerCounts, *, same: Reals) -> Reals:
+    """Per item: matched between the models, less half of matched within each of them.
+
+    mean[s(b, a)] - mean[s(b, b')]/2 - mean[s(a, a')]/2 over all pairs of answers, s the score of
+    `matched` (of `latent` for two options, of the raw rate if open-ended). On the scale of
+    knowledge; unbiased for redrawn and for frozen guesses and for partial mastery.
+
+    Args:
+        k: options of each item; `inf` if open-ended.
+        before: answers before, of at least two per item.
+        after: answers after.
+        same: pairs of the same wrong option, one before and one after.
+    """
+    k = np.asarray(k, float)
+    within = [_mean_matched(k, side, side, side.same, within=True) for side in (before, after)]
+    return np.asarray(_mean_matched(k, before, after, same, within=False) - sum(within) / 2)
+
+
+def _mean_matched(
+    k: Reals, first: AnswerCounts, second: AnswerCounts, same: Reals, *, within: bool
+) -> Reals:
+    """Mean matched score over all pairs of an answer of each; within one model of two answers."""
+    wrong_first = first.answers - first.right
+    wrong_second = second.answers - second.right
+    both_wrong = wrong_first * (wrong_second - within)
+    raw = first.right * wrong_second
+    with np.errstate(invalid="ignore", divide="ignore"):
+        c = k / (k - 1)
+        latent = c * raw - c**2 / k * both_wrong
+        matched = c * first.right * second.option + first.right * second.none
+        matched = matched - c / (k - 2) * (first.option * second.option - same)
+        matched = matched - first.option * second.none / (k - 1)
+        total = np.where(np.isinf(k), raw, np.where(k == 2, latent, matched))  # noqa: PLR2004
+        return np.asarray(total / (first.answers * (second.answers - within)))
+
+
 def self_churn(right: ArrayLike, repeats: ArrayLike) -> Reals:
     """The noise floor of an item: m (r - m) / (r (r - 1)), how often two runs flip one way."""
     m, r = np.asarray(right, float), np.asarray(repeats, float)
@@ -62,22 +143,26 @@ def lost_bounds(change: float, squared: float) -> tuple[float, float]:
     return low, max(low, (change + max(squared, 0.0) ** 0.5) / 2)
 
 
-def permutation_variance(total: ArrayLike, repeats_before: int, repeats_after: int) -> Reals:
-    """Variance of the item score of `excess` given how many of all its answers are right.
+def permutation_moments(
+    total: ArrayLike, repeats_before: int, repeats_after: int
+) -> tuple[Reals, Reals]:
+    """Variance and third moment of the item score of `excess`, given how many answers are right.
 
     If nothing changed, every way of dealing `total` right answers to the two sides is equally
-    likely: hypergeometric. The score then has mean 0 and this variance.
+    likely: hypergeometric. The score then has mean 0 and these moments.
     """
     from scipy.stats import hypergeom  # noqa: PLC0415  # heavy, only here
 
-    total = np.asarray(total)
-    table = np.zeros(repeats_before + repeats_after + 1)
-    for right in range(table.size):
+    answers = repeats_before + repeats_after
+    moments = np.zeros((2, answers + 1))
+    for right in range(answers + 1):
         before = np.arange(max(0, right - repeats_after), min(right, repeats_before) + 1)
-        weight = hypergeom.pmf(before, table.size - 1, right, repeats_before)
+        weight = hypergeom.pmf(before, answers, right, repeats_before)
         score = excess_scores(before, repeats_before, right - before, repeats_after).lost
-        table[right] = (weight * score**2).sum() - (weight * score).sum() ** 2
-    return np.asarray(table[total])
+        deviation = score - (weight * score).sum()
+        moments[:, right] = (weight * deviation**2).sum(), (weight * deviation**3).sum()
+    variance, third = moments[:, np.asarray(total)]
+    return np.asarray(variance), np.asarray(third)
 
 
 def consensus(transitions: ArrayLike, size: int) -> tuple[dict[str, float], float]:

@@ -7,15 +7,27 @@ Spark; counts are what comes back, no item is ever collected to count it.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from string import ascii_uppercase
+from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 
 from forgetmap.pairing.pair import RIGHT, SIDES, UNSCORED, WRONG, Pairs, either, is_in, went
 from forgetmap.records.outcome import FAILED
 from forgetmap.records.run import Frame
+from forgetmap.transitions.options import (
+    CHOICES,
+    OptionCounts,
+    add_options,
+    count_options,
+    options_from,
+    options_of,
+    relation,
+)
 
 REASONS = ("wrong", *map(str, FAILED), "unknown")
 """Why an item went from right to wrong; `unknown` where no outcome was recorded."""
@@ -48,6 +60,8 @@ class Cells:
         twins: results that share their content with another item.
         ordered_twins: pairs of them told apart by nothing but their order.
         reasons: n10 by the way the answer ended after.
+        options: scored pairs by number of options, and by how the choices relate.
+        positions: scored pairs by number of options and place of the right one, where known.
     """
 
     paired: int = 0
@@ -65,6 +79,8 @@ class Cells:
     twins: int = 0
     ordered_twins: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
+    options: dict[float, OptionCounts] = field(default_factory=dict)
+    positions: dict[tuple[float, int], int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -82,26 +98,47 @@ class Cells:
             for name in REASONS
             if name in names
         }
-        return cls(**counts, reasons=reasons)
+        positions: Counter[tuple[float, int]] = Counter()
+        for part in parts:
+            positions.update(part.positions)
+        options = add_options(part.options for part in parts)
+        return cls(**counts, reasons=reasons, options=options, positions=dict(positions))
 
 
-_COUNTS = tuple(each.name for each in fields(Cells) if each.name != "reasons")
+_COUNTS = tuple(
+    each.name for each in fields(Cells) if each.name not in ("reasons", "options", "positions")
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The counts of the items of one task that share category and tags."""
+class Label(NamedTuple):
+    """What the items of a group share: their task, and category and tags as recorded."""
 
     task: str
-    category: str | None
-    tags: tuple[str, ...]
-    cells: Cells
+    category: str | None = None
+    tags: str | None = None
 
 
-def count_cells(pairs: Pairs) -> list[Group]:
+def label_columns(pairs: Pairs) -> dict[str, nw.Expr]:
+    """Category and tags of a joined row, where they are recorded."""
+    return {
+        name: nw.when(both_sides()).then(either(name, pairs.columns))
+        for name in ("category", "tags")
+        if any(f"{name}_{side}" in pairs.columns for side in SIDES)
+    }
+
+
+def label_of(row: Mapping[str, Any]) -> Label:
+    """The label of a counted row; pandas writes null as NaN."""
+    return Label(
+        row["task"],
+        *(None if is_none(row.get(name)) else row[name] for name in ("category", "tags")),
+    )
+
+
+def count_cells(pairs: Pairs) -> dict[Label, Cells]:
     """All counts by task, category and tags."""
-    by = ["task", *(name for name in ("category", "tags") if _has(name, pairs.columns))]
-    labels = {name: nw.when(_both()).then(either(name, pairs.columns)) for name in by[1:]}
+    labels = label_columns(pairs)
+    by = ["task", *labels]
     marks = _marks(pairs)
     states = _states()
     counted = (
@@ -109,22 +146,26 @@ def count_cells(pairs: Pairs) -> list[Group]:
         .group_by(*by, *states, *marks)
         .agg(nw.len().alias("n"), nw.col("lone_key").n_unique())
     )
-    groups: dict[tuple[Any, ...], list[Cells]] = {}
+    parts: dict[Label, list[Cells]] = {}
     for row in counted.collect().rows(named=True):
-        groups.setdefault(_label(row, by), []).append(_cells(row))
-    items = _count_items(pairs, by, labels) if pairs.repeats else None
-    return [_group(dict(zip(by, key, strict=True)), parts, items) for key, parts in groups.items()]
+        parts.setdefault(label_of(row), []).append(_cells(row))
+    totals = {label: Cells.total(cells) for label, cells in parts.items()}
+    if not pairs.repeats:
+        return totals
+    items = _count_items(pairs, by, labels)
+    return {label: replace(each, items=items.get(label, 0)) for label, each in totals.items()}
 
 
-def by_task(groups: Sequence[Group]) -> dict[str, Cells]:
+def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:
     """The sums of each task, in the order of names."""
     parts: dict[str, list[Cells]] = {}
-    for group in groups:
-        parts.setdefault(group.task, []).append(group.cells)
+    for label, cells in groups.items():
+        parts.setdefault(label.task, []).append(cells)
     return {task: Cells.total(parts[task]) for task in sorted(parts)}
 
 
-def _both() -> nw.Expr:
+def both_sides() -> nw.Expr:
+    """Whether a joined row has a result on both sides."""
     return is_in("before") & is_in("after")
 
 
@@ -149,7 +190,22 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
         marks["prompts_differ"] = nw.col("prompt_hash_before") != nw.col("prompt_hash_after")
     if "tie" in pairs.columns:
         marks["tie_kind"] = nw.col("tie").str.slice(0, 1)
+    if pairs.columns & {"k_before", "k_after"}:
+        marks["k"] = nw.when(both_sides()).then(options_of(pairs.columns))
+    if pairs.columns >= CHOICES:
+        marks["relation"] = relation(pairs.columns)
+        marks["position"] = nw.when(both_sides()).then(_position(pairs.columns))
     return marks
+
+
+def _position(columns: frozenset[str]) -> nw.Expr:
+    """Where the right answer stood: its place among the options, or its letter."""
+    if columns & {"gold_index_before", "gold_index_after"}:
+        return either("gold_index", columns)
+    if not columns & {"gold_before", "gold_after"}:
+        return nw.lit(None, dtype=nw.String)
+    gold = either("gold", columns)
+    return nw.when(gold.is_in([*ascii_uppercase])).then(gold)
 
 
 def _lone_key(pairs: Pairs) -> nw.Expr:
@@ -158,13 +214,13 @@ def _lone_key(pairs: Pairs) -> nw.Expr:
     if pairs.repeats:
         parts.append(nw.col("repeat").cast(nw.String))
     key = nw.concat_str(*parts, separator="\x1f") if len(parts) > 1 else parts[0]
-    return nw.when(~_both()).then(key)
+    return nw.when(~both_sides()).then(key)
 
 
 def _cells(row: dict[str, Any]) -> Cells:
     """The counts of rows that are all in the same state."""
     before, after, n = row["state_before"], row["state_after"], int(row["n"])
-    before, after = (None if _is_none(state) else int(state) for state in (before, after))
+    before, after = (None if is_none(state) else int(state) for state in (before, after))
     if after is None:
         return Cells(only_before=n, lone_before_keys=int(row["lone_key"]), twins=_twins(row, n))
     if before is None:
@@ -177,12 +233,23 @@ def _cells(row: dict[str, Any]) -> Cells:
     cell = CELL_NAMES[before, after]
     reasons = {reason_of(row.get("reason")): n} if cell == "n10" else {}
     counts |= {cell: n, "items": n}
-    return Cells(**counts, reasons=reasons)
+    k = options_from(row.get("k"))
+    how: Any = row.get("relation")
+    options = {k: count_options(cell, None if is_none(how) else int(how), n)}
+    place = row.get("position")
+    known = not is_none(place) and not math.isinf(k)
+    positions = {(k, _place(place)): n} if known and _place(place) < k else {}
+    return Cells(**counts, reasons=reasons, options=options, positions=positions)
+
+
+def _place(value: Any) -> int:
+    """Place of the right answer, from 0; letters count from A."""
+    return ascii_uppercase.index(value) if isinstance(value, str) else int(value)
 
 
 def reason_of(outcome: Any) -> str:
     """Why an item was lost, from the outcome after."""
-    if _is_none(outcome):
+    if is_none(outcome):
         return "unknown"
     return str(outcome) if outcome in REASONS else "wrong"
 
@@ -191,43 +258,25 @@ def _twins(row: dict[str, Any], n: int) -> int:
     return n if row.get("tie_kind") else 0
 
 
-def _is_none(value: object) -> bool:
+def is_none(value: object) -> bool:
     """Null, which pandas writes as NaN."""
     return value is None or value != value  # noqa: PLR0124
 
 
 def _is_true(value: object) -> bool:
-    return not _is_none(value) and bool(value)
+    return not is_none(value) and bool(value)
 
 
 def _count_items(
     pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
-) -> dict[tuple[Any, ...], int]:
+) -> dict[Label, int]:
     """Different items among the scored pairs, where repeats make them fewer than pairs."""
     scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
     per_item: Frame = (
-        pairs.frame.filter(_both() & scored)
+        pairs.frame.filter(both_sides() & scored)
         .select("task", *pairs.item_columns, **labels)
         .group_by(*by, *pairs.item_columns)
         .agg(nw.len().alias("n"))
     )
     found = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
-    return {_label(row, by): int(row["items"]) for row in found.rows(named=True)}
-
-
-def _group(
-    labels: dict[str, Any], parts: list[Cells], items: dict[tuple[Any, ...], int] | None
-) -> Group:
-    cells = Cells.total(parts)
-    if items is not None:
-        cells = replace(cells, items=items.get(tuple(labels.values()), 0))
-    tags = (tag.strip() for tag in (labels.get("tags") or "").split(";"))
-    return Group(labels["task"], labels.get("category"), tuple(sorted({*tags} - {""})), cells)
-
-
-def _label(row: dict[str, Any], by: Sequence[str]) -> tuple[str | None, ...]:
-    return tuple(None if _is_none(row[name]) else row[name] for name in by)
-
-
-def _has(name: str, columns: frozenset[str]) -> bool:
-    return any(f"{name}_{side}" in columns for side in SIDES)
+    return {label_of(row): int(row["items"]) for row in found.rows(named=True)}

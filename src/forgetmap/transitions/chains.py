@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,14 +11,15 @@ import narwhals as nw
 
 from forgetmap.errors import LineageError
 from forgetmap.pairing.match import Side
-from forgetmap.pairing.pair import RIGHT, UNSCORED, WRONG, Pairs, is_in
+from forgetmap.pairing.pair import RIGHT, UNSCORED, WRONG, Pairs, either, is_in
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import CONTENT_HASHES
 from forgetmap.records.validate import reading
-from forgetmap.transitions.cells import CELL_NAMES, Cells, reason_of
-from forgetmap.transitions.comparison import Comparison, compare_sides
+from forgetmap.transitions.cells import count_cells
+from forgetmap.transitions.comparison import Comparison, compare_sides, make_judge, pair_noise
+from forgetmap.transitions.estimates import group_result
+from forgetmap.transitions.evidence import gather
 from forgetmap.transitions.frames import to_library
-from forgetmap.transitions.rates import group_result
 from forgetmap.transitions.render import as_html, as_text
 from forgetmap.transitions.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
 
@@ -26,8 +27,9 @@ ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
 SHORTEST = 3
 """Checkpoints in a chain; two are a comparison."""
 
-Tally = dict[tuple[str, str | None], int]
-"""Path and way of ending -> number of pairs."""
+OF_THE_ANSWER = ("outcome", "choice")
+OF_THE_ITEM = ("k", "cluster", "gold", "gold_index")
+"""What the estimators need of each stage, and once."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,23 +71,24 @@ class Chain:
         return as_html(self.result)
 
 
-def build_chain(sides: Sequence[Side], rule: Rule) -> Chain:
+def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None) -> Chain:
     """Compare the first checkpoint with each later one and follow every item through all."""
     if len(sides) < SHORTEST:
         raise LineageError(
             f"a chain needs at least {SHORTEST} checkpoints, there are {len(sides)}",
             hint="leave out --chain to compare two runs.",
         )
-    comparisons = tuple(compare_sides(sides[0], later, rule) for later in sides[1:])
+    comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
     followed = _follow([each.pairs for each in comparisons])
+    again = None
+    if noise is not None:
+        again = _keyed_noise(pair_noise(sides[0], noise, comparisons[0].pairs, rule))
     with reading(*(side.run for side in sides)):
-        many = _distinct_items(followed)
-        tallies = [_tally(followed, stage) for stage in range(1, len(sides))]
-    stages = [
-        _stage(comparison, place, tally, items=many)
-        for place, (comparison, tally) in enumerate(zip(comparisons, tallies, strict=True), start=1)
-    ]
-    counts = _by_path(tallies[-1])
+        counts = _count_paths(followed)
+        stages = [
+            _stage(sides, comparisons, followed, counts, place, again)
+            for place in range(1, len(sides))
+        ]
     paths = [
         PathResult(path=path, n=counts[path], kind=kind_of(path))
         for path in sorted(counts, key=lambda path: (-counts[path], path))
@@ -135,18 +138,14 @@ def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
 
 
 def _follow(all_pairs: Sequence[Pairs]) -> Frame:
-    """One row per item scored at every stage, with its states and path."""
+    """One row per item scored at every stage, with its states, choices and path."""
     key = _first_key(all_pairs[0])
     followed = _states(all_pairs[0], key, 1, first=True)
     for stage, pairs in enumerate(all_pairs[1:], start=2):
         later = _states(pairs, key, stage, first=False)
         followed = followed.join(later, on=list(key), how="inner")
     states = [nw.col(f"state_{stage}") for stage in range(len(all_pairs) + 1)]
-    names = followed.collect_schema().names()
-    outcomes = [name for name in names if name.startswith("outcome_")]
-    return followed.select(
-        *key,
-        *outcomes,
+    return followed.with_columns(
         path=nw.concat_str(*(state.cast(nw.String) for state in states)),
         first_loss=_first_loss(states),
         kind=_kind(states),
@@ -165,12 +164,53 @@ def _first_key(pairs: Pairs) -> dict[str, nw.Expr]:
 def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -> Frame:
     both = is_in("before") & is_in("after")
     scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
-    states = {f"state_{stage}": nw.col("state_after").cast(nw.Int8)}
+    columns = _named(pairs, "after", stage)
     if first:
-        states["state_0"] = nw.col("state_before").cast(nw.Int8)
-    if "outcome_after" in pairs.columns:
-        states[f"outcome_{stage}"] = nw.col("outcome_after")
-    return pairs.frame.filter(both & scored).select(**key, **states)
+        columns |= _named(pairs, "before", 0)
+        for name in OF_THE_ITEM:
+            if pairs.columns & {f"{name}_before", f"{name}_after"}:
+                columns[f"{name}_before"] = either(name, pairs.columns)
+    return pairs.frame.filter(both & scored).select(**key, **columns)
+
+
+def _named(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
+    """What a side says, under the number of its stage."""
+    named = {
+        f"{name}_{stage}": nw.col(f"{name}_{side}")
+        for name in OF_THE_ANSWER
+        if f"{name}_{side}" in pairs.columns
+    }
+    return named | {f"state_{stage}": nw.col(f"state_{side}").cast(nw.Int8)}
+
+
+def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
+    """Two stages of the items that are followed, as if they had been compared alone."""
+    names = followed.collect_schema().names()
+    columns = {}
+    for side, stage in (("before", earlier), ("after", later)):
+        for name in ("state", *OF_THE_ANSWER):
+            if f"{name}_{stage}" in names:
+                columns[f"{name}_{side}"] = nw.col(f"{name}_{stage}")
+    kept = [name for name in names if name.removesuffix("_before") in OF_THE_ITEM]
+    key = [name for name in ("item", *CONTENT_HASHES) if name in names]
+    frame = followed.select("task", "repeat", *key, *kept, **columns)
+    return Pairs(
+        frame, first.keys, frozenset(("task", "repeat", *key, *kept, *columns)), tuple(key),
+        first.repeats,
+    )  # fmt: skip
+
+
+def _keyed_noise(noise: Pairs) -> Pairs:
+    """A repeat of the first checkpoint, by what tells its results apart in a chain."""
+    key = {name: value for name, value in _first_key(noise).items() if name != "repeat"}
+    answer = {
+        name: nw.col(name)
+        for name in ("state_after", "choice_after", "outcome_after", "k_before", "k_after")
+        if name in noise.columns
+    }
+    frame = noise.frame.filter(is_in("before") & is_in("after")).select(**key, **answer)
+    item_columns = tuple(name for name in key if name != "task")
+    return Pairs(frame, noise.keys, frozenset((*key, *answer)), item_columns, repeats=True)
 
 
 def _first_loss(states: Sequence[nw.Expr]) -> nw.Expr:
@@ -196,38 +236,31 @@ def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
     return nw.when(changes == 0).then(still).otherwise(moved)
 
 
-def _distinct_items(followed: Frame) -> int:
-    names = followed.collect_schema().names()
-    by = [name for name in ("task", "item", *CONTENT_HASHES) if name in names]
-    per_item = followed.group_by(*by).agg(nw.len().alias("n"))
-    return int(per_item.select(nw.len()).collect().item())
+def _count_paths(followed: Frame) -> dict[str, int]:
+    found = followed.group_by("path").agg(nw.len().alias("n")).collect()
+    return {str(row["path"]): int(row["n"]) for row in found.rows(named=True)}
 
 
-def _tally(followed: Frame, stage: int) -> Tally:
-    """How many items share a path and the way they ended at this stage."""
-    outcome = f"outcome_{stage}"
-    by = ["path", *(name for name in followed.collect_schema().names() if name == outcome)]
-    found = followed.group_by(*by).agg(nw.len().alias("n")).collect()
-    tally: Tally = {}
-    for row in found.rows(named=True):
-        tally[str(row["path"]), row.get(outcome)] = int(row["n"])
-    return tally
-
-
-def _by_path(tally: Tally) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for (path, _), n in tally.items():
-        counts[path] = counts.get(path, 0) + n
-    return counts
-
-
-def _stage(comparison: Comparison, stage: int, tally: Tally, *, items: int) -> StageResult:
-    counts = _by_path(tally)
+def _stage(
+    sides: Sequence[Side],
+    comparisons: Sequence[Comparison],
+    followed: Frame,
+    counts: dict[str, int],
+    stage: int,
+    noise: Pairs | None,
+) -> StageResult:
+    comparison = comparisons[stage - 1]
+    against = {}
+    for name, earlier in (("previous", stage - 1), ("first", 0)):
+        pairs = _between(followed, comparisons[0].pairs, earlier, stage)
+        found = gather(pairs, count_cells(pairs), None if earlier else noise).total()
+        judge = make_judge(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
+        against[name] = group_result(name, found, judge)
     return StageResult(
         name=comparison.after.name,
         pairing=comparison.result.pairing,
-        against_previous=group_result("previous", _cells(tally, stage - 1, stage, items)),
-        against_first=group_result("first", _cells(tally, 0, stage, items)),
+        against_previous=against["previous"],
+        against_first=against["first"],
         first_lost=sum(n for path, n in counts.items() if first_loss(path) == stage),
         regained=sum(
             n
@@ -235,12 +268,3 @@ def _stage(comparison: Comparison, stage: int, tally: Tally, *, items: int) -> S
             if path[stage - 1 : stage + 1] == "01" and "1" in path[: stage - 1]
         ),
     )
-
-
-def _cells(tally: Tally, earlier: int, later: int, items: int) -> Cells:
-    parts = []
-    for (path, outcome), n in tally.items():
-        cell = CELL_NAMES[int(path[earlier]), int(path[later])]
-        reasons = {reason_of(outcome): n} if cell == "n10" else {}
-        parts.append(Cells(**{cell: n}, paired=n, reasons=reasons))
-    return replace(Cells.total(parts), items=items)

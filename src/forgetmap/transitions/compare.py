@@ -20,7 +20,8 @@ from forgetmap.sources.open import open_run
 from forgetmap.transitions.chains import Chain, build_chain, order_by_lineage
 from forgetmap.transitions.comparison import Comparison, compare_sides
 from forgetmap.transitions.render import as_html, as_text
-from forgetmap.transitions.result import FanOutResult, Rule
+from forgetmap.transitions.result import Estimator, FanOutResult, Rollup, Rule
+from forgetmap.transitions.task_tables import load_table
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,6 +64,10 @@ class Options(TypedDict, total=False):
     pair_by: PairBy
     column_map: ColumnMap | None
     task: str | None
+    estimator: Estimator
+    noise: Any
+    rollup: Rollup
+    task_table: str | None
 
 
 @overload
@@ -92,6 +97,12 @@ def compare(
         pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
         column_map: canonical field -> column, for tables that name them otherwise.
         task: name of the task, for tables without such a column.
+        estimator: what the headline is made of; `auto` follows from what the data allow.
+        noise: path, dataframe or run of a repeat of the model before: then its disagreement with
+            itself is taken out.
+        rollup: `default`, or `post-forget` for the published averages beside ours.
+        task_table: `corrected` or `as-published`; names k and category of the tasks of the
+            published study, where the data do not.
 
     Returns:
         A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
@@ -102,13 +113,18 @@ def compare(
     """
     rule = make_rule(options)
     sources = [before, after, *more]
-    runs = open_all(sources, column_map=options.get("column_map"), task=options.get("task"))
+    column_map, task = options.get("column_map"), options.get("task")
+    runs = open_all(sources, column_map=column_map, task=task)
     if chain:
         runs = order_by_lineage(runs)
     sides = [prepare(run, rule.metric) for run in runs]
+    noise = None
+    if options.get("noise") is not None:
+        run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task)
+        noise = prepare(run, rule.metric)
     if chain:
-        return build_chain(sides, rule)
-    comparisons = tuple(compare_sides(sides[0], later, rule) for later in sides[1:])
+        return build_chain(sides, rule, noise=noise)
+    comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
     return comparisons[0] if len(comparisons) == 1 else FanOut(comparisons)
 
 
@@ -120,14 +136,19 @@ def chain(first: Any, second: Any, /, *more: Any, **options: Unpack[Options]) ->
 def make_rule(options: Options) -> Rule:
     """The rule of a comparison, checked."""
     try:
-        return Rule(**{name: options[name] for name in Rule.model_fields if name in options})  # type: ignore[literal-required]
+        rule = Rule(**{name: options[name] for name in Rule.model_fields if name in options})  # type: ignore[literal-required]
     except ValidationError as error:
         first = error.errors()[0]
         name = "--" + str(first["loc"][0]).replace("_", "-")
         raise UsageError(
             f"{name} is {first['input']!r}: {first['msg']}",
-            hint="such as --correct-at 0.5, --min-paired 0.8, --pair-by id.",
+            hint="such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched.",
         ) from None
+    if rule.rollup == "post-forget" and rule.task_table is None:
+        rule = rule.model_copy(update={"task_table": "as-published"})
+    if rule.task_table is not None:
+        load_table(rule.task_table)
+    return rule
 
 
 def open_all(

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from forgetmap.errors import PairingError
-from forgetmap.pairing.checks import Notice, check_directions, compare_conditions
+from forgetmap.pairing.checks import Notice, check_directions, compare_conditions, listed
 from forgetmap.pairing.match import Side, match, match_twins
 from forgetmap.pairing.pair import Pairs
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.validate import reading
-from forgetmap.transitions.cells import Cells, Group, count_cells
+from forgetmap.transitions.cells import Cells, Label, count_cells
 from forgetmap.transitions.coverage import (
     Coverage,
     coverage_warnings,
+    evidence_warnings,
     is_one_to_one,
     measure_coverage,
     require_enough,
 )
+from forgetmap.transitions.estimates import group_result, group_results, macro_result
+from forgetmap.transitions.evidence import Evidence, Gathered, gather
 from forgetmap.transitions.flips import Kind, select_flips, select_unpaired, with_texts
 from forgetmap.transitions.frames import small_frame, to_library
-from forgetmap.transitions.rates import group_result, macro_result, results_by, results_by_task
 from forgetmap.transitions.render import as_html, as_text
 from forgetmap.transitions.result import (
     ComparisonResult,
+    GroupResult,
     PairingResult,
+    RolledUpResult,
     Rule,
     RunResult,
 )
-from forgetmap.transitions.words import counted, headline
+from forgetmap.transitions.rollups import count_seeds, roll_up
+from forgetmap.transitions.task_tables import load_table, with_task_table
+from forgetmap.transitions.verdict import Judge
+from forgetmap.transitions.words import counted, seen
+
+FDR = 0.05
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -96,57 +107,149 @@ class Comparison:
         return as_html(self.result)
 
 
-def compare_sides(before: Side, after: Side, rule: Rule) -> Comparison:
-    """Pair two prepared runs and count what happened."""
-    for side in (before, after):
+def compare_sides(
+    before: Side, after: Side, rule: Rule, *, noise: Side | None = None
+) -> Comparison:
+    """Pair two prepared runs, count what happened, and say how sure that is.
+
+    Args:
+        before: the model before.
+        after: the model after.
+        rule: how they are compared.
+        noise: a repeat of the model before.
+    """
+    for side in (before, after, *([noise] if noise else [])):
         check_directions(side.run, side.measured.measures)
     with reading(before.run, after.run):
-        pairs, groups = _pair_and_count(before, after, rule)
-        cells = Cells.total(group.cells for group in groups)
-        coverage = measure_coverage(pairs, cells, before, after)
-    names = (before.run.name, after.run.name)
-    require_enough(coverage, groups, rule.min_paired, names)
+        pairs, cells = _pair_and_count(before, after, rule)
+        total = Cells.total(cells.values())
+        coverage = measure_coverage(pairs, total, before, after)
+        names = (before.run.name, after.run.name)
+        require_enough(coverage, cells, rule.min_paired, names)
+        again = None if noise is None else pair_noise(before, noise, pairs, rule)
+        evidence = gather(pairs, cells, again)
+        rolled_up = _rolled_up(pairs, rule)
     measures = (before.measured.measures, after.measured.measures)
     warnings = [
         *compare_conditions(before.run.info, after.run.info, measures),
         *_repeat_warning(before, after),
-        *coverage_warnings(coverage, cells, groups, rule.min_paired),
+        *coverage_warnings(coverage, total, cells, rule.min_paired),
+        *evidence_warnings(evidence.total()),
+        *table_warnings(evidence.tasks(), rule.task_table),
     ]
-    result = _result(before.run, after.run, rule, groups, _pairing(coverage, warnings))
+    judge = make_judge(rule, before.run, after.run, pairs)
+    paired = _pairing(coverage, warnings)
+    result = _result(before.run, after.run, rule, evidence, paired, judge)
+    result = result.model_copy(update={"rolled_up": rolled_up})
     return Comparison(result, before.run, after.run, pairs)
 
 
-def _pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, list[Group]]:
+def _pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
     pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
-    groups = count_cells(pairs)
-    if not is_one_to_one(Cells.total(group.cells for group in groups), before, after):
+    pairs = with_task_table(pairs, rule.task_table)
+    cells = count_cells(pairs)
+    if not is_one_to_one(Cells.total(cells.values()), before, after):
         pairs = match_twins(before, after, pairs.keys, correct_at=rule.correct_at)
-        groups = count_cells(pairs)
-        if not is_one_to_one(Cells.total(group.cells for group in groups), before, after):
+        pairs = with_task_table(pairs, rule.task_table)
+        cells = count_cells(pairs)
+        if not is_one_to_one(Cells.total(cells.values()), before, after):
             raise PairingError(
                 f"some items of {before.run.name} and {after.run.name} cannot be told apart",
                 hint="give every item of a task its own id.",
             )
-    return pairs, groups
+    return pairs, cells
+
+
+def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
+    """The model before with a repeat of it, by the keys that pair the two models.
+
+    Raises:
+        PairingError: it is no repeat of the model before.
+    """
+    with reading(before.run, noise.run):
+        if "tie" in pairs.columns:
+            found = match_twins(before, noise, pairs.keys, correct_at=rule.correct_at)
+        else:
+            found = match(before, noise, correct_at=rule.correct_at, pair_by=rule.pair_by)
+        cells = Cells.total(count_cells(found).values())
+    alike = found.item_columns == pairs.item_columns and is_one_to_one(cells, before, noise)
+    enough = cells.paired >= rule.min_paired * min(before.rows, noise.rows)
+    if not alike or not enough:
+        raise PairingError(
+            f"{noise.run.name} is no repeat of {before.run.name}: {cells.paired:,} of "
+            f"{min(before.rows, noise.rows):,} results pair",
+            hint="--noise takes a second run of the model before, on the same items and written "
+            "the same way.",
+        )
+    return found
 
 
 def _result(
-    before: Run, after: Run, rule: Rule, groups: list[Group], pairing: PairingResult
+    before: Run,
+    after: Run,
+    rule: Rule,
+    evidence: Gathered,
+    pairing: PairingResult,
+    judge: Judge,
 ) -> ComparisonResult:
-    total = group_result("total", Cells.total(group.cells for group in groups))
-    tasks = results_by_task(groups)
+    by_task = evidence.tasks()
+    tasks = group_results(by_task, judge)
+    overall = replace(judge, tasks=lost_tasks(tasks))
+    total = group_result("total", evidence.total(), overall)
     return ComparisonResult(
-        headline=headline(before.name, after.name, total),
+        headline=f"{after.name}: {total.headline.words}.",
+        seen=seen(before.name, after.name, total),
         before=_run(before),
         after=_run(after),
         rule=rule,
         pairing=pairing,
         total=total,
-        total_macro=macro_result(tasks, total),
-        categories=results_by(groups, lambda group: [group.category] if group.category else []),
-        tags=results_by(groups, lambda group: group.tags),
+        total_macro=macro_result(by_task, tasks, total, overall),
+        categories=group_results(evidence.categories(), judge),
+        tags=group_results(evidence.tags(), judge),
         tasks=tasks,
     )
+
+
+def make_judge(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Judge:
+    """How headlines are chosen in a comparison."""
+    return Judge(
+        asked=rule.estimator,
+        sampled=bool(before.info.is_sampled or after.info.is_sampled),
+        knows_options=bool(pairs.columns & {"k_before", "k_after"}),
+    )
+
+
+def lost_tasks(tasks: Sequence[GroupResult]) -> tuple[int, int]:
+    """How many tasks lost something at a false discovery rate of 5 %, of how many tested."""
+    tested = [task.q_lost for task in tasks if task.q_lost is not None]
+    return sum(q <= FDR for q in tested), len(tested)
+
+
+def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Notice]:
+    """Tasks of which the table says that options vary, and the data do not say how."""
+    table = None if name is None else load_table(name)
+    vary = [
+        task
+        for task, found in tasks.items()
+        if table is not None
+        and (entry := table.find(task)) is not None
+        and entry.k is None
+        and all(math.isinf(k) for k in found.options)
+    ]
+    if not vary:
+        return []
+    message = f"the number of options varies in {listed(vary)} and is not recorded: taken as open."
+    return [Notice("options_vary", message)]
+
+
+def _rolled_up(pairs: Pairs, rule: Rule) -> list[RolledUpResult] | None:
+    if rule.rollup == "default":
+        return None
+    return [
+        RolledUpResult(name=each.name, mean=each.mean, deviation=each.deviation)
+        for each in roll_up(count_seeds(pairs))
+    ]
 
 
 def _pairing(coverage: Coverage, warnings: list[Notice]) -> PairingResult:
@@ -171,6 +274,6 @@ def _repeat_warning(before: Side, after: Side) -> list[Notice]:
         Notice(
             "repeats",
             f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after: "
-            "those without a counterpart are not compared.",
+            "those without a counterpart are in no cell; they only tell of self-churn.",
         )
     ]

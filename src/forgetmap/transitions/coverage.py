@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 
@@ -13,7 +13,8 @@ from forgetmap.pairing.checks import Notice, listed
 from forgetmap.pairing.match import Side
 from forgetmap.pairing.pair import Pairs, is_in
 from forgetmap.records.run import Frame
-from forgetmap.transitions.cells import Cells, Group, by_task
+from forgetmap.transitions.cells import Cells, Label, by_task
+from forgetmap.transitions.evidence import Evidence
 from forgetmap.transitions.words import counted
 
 
@@ -95,7 +96,7 @@ def conflicting(pairs: Pairs) -> Frame:
 
 
 def require_enough(
-    coverage: Coverage, groups: Sequence[Group], min_paired: float, names: tuple[str, str]
+    coverage: Coverage, groups: Mapping[Label, Cells], min_paired: float, names: tuple[str, str]
 ) -> None:
     """Refuse a comparison of which too little paired.
 
@@ -118,7 +119,7 @@ def require_enough(
 
 
 def coverage_warnings(
-    coverage: Coverage, cells: Cells, groups: Sequence[Group], min_paired: float
+    coverage: Coverage, cells: Cells, groups: Mapping[Label, Cells], min_paired: float
 ) -> list[Notice]:
     """What a reader must know about the items that are and are not in the numbers."""
     lone = coverage.only_before + coverage.only_after
@@ -146,11 +147,22 @@ def coverage_warnings(
     return warnings + _thin_tasks(groups, min_paired)
 
 
+def evidence_warnings(total: Evidence) -> list[Notice]:
+    """What a reader must know about the luck that is taken out."""
+    if total.lopsided:
+        message = (
+            "right answers sit on some places far more often than on others: guessing habits can "
+            "look like knowledge."
+        )
+        return [Notice("lopsided", message)]
+    return []
+
+
 def _count_conflicts(pairs: Pairs) -> int:
     return int(conflicting(pairs).select(nw.len()).collect().item())
 
 
-def _thin_tasks(groups: Sequence[Group], min_paired: float) -> list[Notice]:
+def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice]:
     thin = []
     for task, cells in by_task(groups).items():
         smaller = cells.paired + min(cells.only_before, cells.only_after)
@@ -161,7 +173,7 @@ def _thin_tasks(groups: Sequence[Group], min_paired: float) -> list[Notice]:
     return [Notice("thin_task", f"fewer than {100 * min_paired:g}% paired in {listed(thin)}.")]
 
 
-def _difference(coverage: Coverage, groups: Sequence[Group]) -> str:
+def _difference(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
     before, after = _lone_tasks(groups)
     facts = []
     if before:
@@ -174,7 +186,7 @@ def _difference(coverage: Coverage, groups: Sequence[Group]) -> str:
     return "; ".join(facts)
 
 
-def _lone_tasks(groups: Sequence[Group]) -> tuple[list[str], list[str]]:
+def _lone_tasks(groups: Mapping[Label, Cells]) -> tuple[list[str], list[str]]:
     """The tasks that occur only before, and those that occur only after."""
     tasks = by_task(groups)
     return (
@@ -183,7 +195,7 @@ def _lone_tasks(groups: Sequence[Group]) -> tuple[list[str], list[str]]:
     )
 
 
-def _advice(coverage: Coverage, groups: Sequence[Group]) -> str:
+def _advice(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
     if coverage.conflicts:
         return (
             "if you know that equal ids are equal items, pair by them: --pair-by id. Else evaluate "

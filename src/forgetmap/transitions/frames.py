@@ -11,15 +11,17 @@ import pyarrow as pa
 from forgetmap.records.engine import fresh_name
 from forgetmap.records.run import Frame, Run
 from forgetmap.transitions.cells import REASONS
-from forgetmap.transitions.result import GroupResult
+from forgetmap.transitions.result import Estimate, GroupResult
 
 COUNTS = ("items", "n", "n00", "n01", "n10", "n11")
 RATES = ("acc_before", "acc_after")
 ESTIMATES = ("forgetting", "backward_transfer", "conditional_forgetting")
+WITH_LIMITS = ("latent", "matched", "upper", "excess", "net")
+TESTS = ("known_before", "p_lost", "q_lost", "mcnemar_p", "detectable")
 
 
 def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
-    """One row per group: estimates by their value, reasons as columns of their own."""
+    """One row per group: estimates by value and limits, reasons as columns of their own."""
     columns: dict[str, pa.Array] = {"name": pa.array([group.name for group in groups], pa.string())}
     for name in COUNTS:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.int64())
@@ -27,10 +29,25 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
     for name in ESTIMATES:
         columns[name] = pa.array([getattr(group, name).value for group in groups], pa.float64())
+    for name in WITH_LIMITS:
+        _add_limits(columns, name, [getattr(group, name).forgetting for group in groups])
+    _add_limits(columns, "really_lost", [group.headline.forgetting for group in groups])
+    for name in TESTS:
+        columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
+    for name in ("verdict", "estimator", "words"):
+        said = [getattr(group.headline, name) for group in groups]
+        columns[name] = pa.array(said, pa.string())
     for reason in REASONS:
         counts = [group.reasons[reason] for group in groups]
         columns[f"lost_{reason}"] = pa.array(counts, pa.int64())
     return pa.table(columns)
+
+
+def _add_limits(columns: dict[str, pa.Array], name: str, estimates: Sequence[Estimate]) -> None:
+    for suffix in ("value", "low", "high"):
+        column = name if suffix == "value" else f"{name}_{suffix}"
+        values = [getattr(estimate, suffix) for estimate in estimates]
+        columns[column] = pa.array(values, pa.float64())
 
 
 def small_frame(groups: Sequence[GroupResult], like: Run) -> Any:

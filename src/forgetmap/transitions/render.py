@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Literal
 
 from forgetmap.transitions.result import (
     ComparisonResult,
+    Estimate,
     FanOutResult,
     GroupResult,
     StageResult,
 )
+from forgetmap.transitions.rollups import MEASURES
 from forgetmap.transitions.words import SIMULATED, counted, percent, what_paired, why_lost
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+FDR = 0.05
 MOST_ROWS = 40
 MOST_PATHS = 16
 MOST_WIDTH = 100
@@ -36,15 +39,29 @@ COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "after": lambda group: percent(group.acc_after),
     "net drop": lambda group: percent(group.conventional_forgetting),
     "forgotten": lambda group: percent(group.forgetting.value),
-    "of known": lambda group: percent(group.conditional_forgetting.value),
     "gained": lambda group: percent(group.backward_transfer.value),
+    "really lost": lambda group: _really_lost(group),  # noqa: PLW0108  # defined below
 }
 LEGEND = {
     "net drop": "how far accuracy fell (a rise is 0): all that averages show",
     "forgotten": "right before, wrong after, as a share of all {noun}",
-    "of known": "the same as a share of the {noun} that were right before",
     "gained": "wrong before, right after, as a share of all {noun}",
+    "really lost": "forgotten without {without}; 95% limits; * at FDR 5%",
 }
+WITHOUT = {
+    "excess": "self-churn, seen in repeats",
+    "excess_before": "the self-churn of the model before",
+    "net": "lucky guesses and self-churn",
+    "matched": "lucky guesses, seen in the wrong options",
+    "bracket": "lucky guesses, from all redrawn to all repeated",
+    "raw": "anything taken off: open-ended items know no lucky guess",
+    "published": "luck as published in 2026, for comparison",
+    "latent": "lucky guesses, if all are redrawn",
+    "upper": "lucky guesses, if all are repeated",
+}
+SIDE_BY_SIDE = (
+    "raw", "published", "latent", "matched", "upper", "excess_before", "excess", "net"
+)  # fmt: skip
 CHAIN_HEADS = (
     "stage", "accuracy", "lost", "gained", "since first:\nlost", "gained", "newly\nlost", "regained"
 )  # fmt: skip
@@ -52,7 +69,8 @@ CHAIN_LEGEND = (
     "lost, gained: since the stage before; newly lost: never lost at an earlier stage; regained: "
     "lost at an earlier stage and right again."
 )
-NOISE = "Raw counts: lucky guesses and sampling noise are still in them."
+
+ROLLED_UP_HEADS = ("forgotten", "gained", "most to\nlose", "most to\ngain", "before", "after")
 
 Look = Literal["plain", "strong", "faint", "warning", "simulated"]
 
@@ -120,6 +138,16 @@ def as_html(result: AnyResult) -> str:
     )
 
 
+def _really_lost(group: GroupResult) -> str:
+    """The number to believe, its limits, and a star where it survives many tasks."""
+    found = group.headline.forgetting
+    if found.low is None or found.high is None:
+        return percent(found.value)
+    limits = f"{percent(found.low)} to {percent(found.high)}"
+    star = "*" if group.q_lost is not None and group.q_lost <= FDR else " "
+    return (f"{percent(found.value)} ({limits})" if found.value is not None else limits) + star
+
+
 def printable(text: str) -> str:
     """Text from outside without control characters, which could drive the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
@@ -134,9 +162,11 @@ def tell(result: AnyResult, by: str) -> Blocks:
     return [
         *_simulated([result]),
         Line(result.headline, "strong"),
+        Line(result.seen),
         Line(),
         *_groups(result, by),
         *_legend(result.total),
+        *_rolled_up(result),
         *_ending(result),
     ]
 
@@ -152,7 +182,8 @@ def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
         *_legend(each[0].total),
     ]
     for one in each:
-        blocks += [Line(), Line(one.headline, "strong"), Line(), *_groups(one, by), *_ending(one)]
+        blocks += [Line(), Line(one.headline, "strong"), Line(one.seen), Line()]
+        blocks += [*_groups(one, by), *_rolled_up(one), *_ending(one)]
     return blocks
 
 
@@ -172,6 +203,7 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
         *_histories(result),
         Line(),
         Line(result.headline, "strong"),
+        Line(result.seen),
         Line(),
         *_groups(result, by),
         *_legend(result.total),
@@ -186,7 +218,13 @@ def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupRes
     if by == "category" and not result.categories:
         by = "task"
     groups = {"task": result.tasks, "category": result.categories, "tag": result.tags}[by]
-    return by, sorted(groups, key=lambda group: (-(group.forgetting.value or 0.0), group.name))
+    return by, sorted(groups, key=lambda group: (-_worst(group), group.name))
+
+
+def _worst(group: GroupResult) -> float:
+    """What groups are sorted by: the number to believe, or the upper end of a bracket."""
+    found = group.headline.forgetting
+    return found.value if found.value is not None else found.high or 0.0
 
 
 def fit(sheet: Sheet, width: int) -> Sheet:
@@ -248,14 +286,51 @@ def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) 
     has_repeats = any(group.n != group.items for _, group in rows)
     columns = {name: cell for name, cell in COLUMNS.items() if has_repeats or name != "answers"}
     cells = [(name, *(cell(group) for cell in columns.values())) for name, group in rows]
-    spare = ("after", "before", *["answers"] * has_repeats, "net drop", "items")
+    spare = ("after", "before", *["answers"] * has_repeats, "net drop", "gained", "items")
     return Sheet((kind, *columns), cells, strong, spare)
 
 
 def _legend(total: GroupResult) -> Blocks:
     noun = "items" if total.n == total.items else "answers"
-    lines = [Line(text.format(noun=noun), "faint", f"{name:<10}") for name, text in LEGEND.items()]
-    return [Line(), *lines, Line(NOISE, "faint")]
+    without = WITHOUT[total.headline.estimator]
+    lines = [
+        Line(text.format(noun=noun, without=without), "faint", f"{name:<11}")
+        for name, text in LEGEND.items()
+    ]
+    return [Line(), *lines, *_side_by_side(total)]
+
+
+def _side_by_side(total: GroupResult) -> Blocks:
+    """Every estimate of forgetting over all items, so that none can be picked in silence."""
+    found = {
+        name: total.forgetting if name == "raw" else getattr(total, name) for name in SIDE_BY_SIDE
+    }
+    values = {
+        name: each.value if isinstance(each, Estimate) else each.forgetting.value
+        for name, each in found.items()
+    }
+    shown = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
+    floor = total.noise_floor.value
+    if floor is not None:
+        shown.append(f"noise floor {percent(floor)}")
+    return [Line(", ".join(shown), "faint", f"{'all ways':<11}")] if shown else []
+
+
+def _rolled_up(result: ComparisonResult) -> Blocks:
+    """The published averages, where they were asked for."""
+    if result.rolled_up is None:
+        return []
+    heads = ("published roll-up", *ROLLED_UP_HEADS)
+    rows = []
+    for each in result.rolled_up:
+        cells = [percent(each.mean[name]) for name in MEASURES]
+        spreads = [each.deviation[name] for name in MEASURES]
+        shown = [
+            cell if spread is None else f"{cell} ±{100 * spread:.1f}"
+            for cell, spread in zip(cells, spreads, strict=True)
+        ]
+        rows.append((each.name, *shown))
+    return [Line(), Sheet(tuple(heads), rows, spare=("after", "before"))]
 
 
 def _ending(result: ComparisonResult) -> Blocks:
@@ -302,7 +377,7 @@ def _stage_warnings(stages: Sequence[StageResult]) -> Blocks:
 
 
 _STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
-_COLOURS = {"forgotten": "red", "of known": "red", "lost": "red", "gained": "green"}
+_COLOURS = {"forgotten": "red", "really lost": "bold red", "lost": "red", "gained": "green"}
 
 
 def _rich_line(line: Line) -> RenderableType:

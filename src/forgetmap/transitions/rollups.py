@@ -11,9 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+import narwhals as nw
+
+from forgetmap.pairing.pair import SIDES, UNSCORED, Pairs
 from forgetmap.stats.published import published
-from forgetmap.transitions.cells import Cells
-from forgetmap.transitions.task_tables import IGNORED
+from forgetmap.transitions.cells import CELL_NAMES, Cells, both_sides, is_none, label_columns
+from forgetmap.transitions.estimators import average_options
+from forgetmap.transitions.options import count_options, options_from, options_of
+from forgetmap.transitions.task_tables import IGNORED, MISSING
 
 MEASURES = (
     "forgetting",
@@ -44,6 +49,32 @@ class RolledUp:
     name: str
     mean: dict[str, float]
     deviation: dict[str, float | None]
+
+
+def count_seeds(pairs: Pairs) -> list[SeedRow]:
+    """The counts of every task and repeat; k and category as the data or a table say."""
+    labels = label_columns(pairs)
+    scored = both_sides()
+    for side in SIDES:
+        scored = scored & (nw.col(f"state_{side}") != UNSCORED)
+    category = labels.get("category", nw.lit(None, dtype=nw.String))
+    k = options_of(pairs.columns)
+    rows = pairs.frame.filter(scored).select(
+        "task", "repeat", *(nw.col(f"state_{side}") for side in SIDES), category=category, k=k
+    )
+    by = ("task", "category", "repeat", "state_before", "state_after", "k")
+    found = rows.group_by(*by).agg(nw.len().alias("n")).collect()
+    parts: dict[tuple[str, str, int], list[Cells]] = {}
+    for row in found.rows(named=True):
+        name = MISSING if is_none(row["category"]) else row["category"]
+        cell = CELL_NAMES[int(row["state_before"]), int(row["state_after"])]
+        options = {options_from(row["k"]): count_options(cell, None, int(row["n"]))}
+        counted = Cells(**{cell: int(row["n"])}, options=options)  # type: ignore[arg-type]
+        parts.setdefault((row["task"], name, int(row["repeat"])), []).append(counted)
+    return [
+        SeedRow(task, seed, cells, average_options(cells.options), category)
+        for (task, category, seed), cells in ((key, Cells.total(p)) for key, p in parts.items())
+    ]
 
 
 def row_values(row: SeedRow) -> dict[str, float]:

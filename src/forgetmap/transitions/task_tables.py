@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from typing import Any
+
+import narwhals as nw
 
 from forgetmap.errors import UsageError
+from forgetmap.pairing.pair import Pairs, either
 
 NAMES = ("as-published", "corrected")
 IGNORED = "ignored"
@@ -53,6 +57,40 @@ def load_table(name: str) -> TaskTable:
         row["task"]: TaskEntry(_options(row["k"]), row["category"]) for row in csv.DictReader(lines)
     }
     return TaskTable(name, entries)
+
+
+def with_task_table(pairs: Pairs, name: str | None) -> Pairs:
+    """Pairs with k and category of a table, where the data have none."""
+    if name is None:
+        return pairs
+    table = load_table(name)
+    tasks = pairs.frame.select("task").unique().collect()["task"].to_list()
+    entries = {task: entry for task in tasks if (entry := table.find(task)) is not None}
+    k = {task: e.k for task, e in entries.items() if e.k is not None and math.isfinite(e.k)}
+    category = {task: entry.category for task, entry in entries.items()}
+    missing = {task: MISSING for task in tasks if task not in entries}
+    columns = {
+        "k_before": _filled("k", pairs.columns, k, nw.Float64()),
+        "category_before": _filled("category", pairs.columns, category | missing, nw.String()),
+    }
+    # A result without a counterpart before stays without one.
+    frame = pairs.frame.with_columns(**columns)
+    return replace(pairs, frame=frame, columns=pairs.columns | frozenset(columns))
+
+
+def _filled(
+    name: str, columns: frozenset[str], by_task: dict[str, Any], dtype: nw.dtypes.DType
+) -> nw.Expr:
+    found: nw.Expr = nw.lit(None, dtype=dtype)
+    by_value: dict[Any, list[str]] = {}
+    for task, value in by_task.items():
+        by_value.setdefault(value, []).append(task)
+    for value, tasks in by_value.items():
+        here = nw.col("task").is_in(tasks)
+        found = nw.when(here).then(nw.lit(value, dtype=dtype)).otherwise(found)
+    if columns & {f"{name}_before", f"{name}_after"}:
+        return nw.coalesce(either(name, columns).cast(dtype), found)
+    return found
 
 
 def plain_name(task: str) -> str:

@@ -15,8 +15,8 @@ _ENDINGS = {
 }
 
 
-def headline(before: str, after: str, total: GroupResult) -> str:
-    """What happened, in one sentence a manager can repeat."""
+def seen(before: str, after: str, total: GroupResult) -> str:
+    """What was counted, in one sentence a manager can repeat."""
     known = total.n11 + total.n10
     if not total.n:
         return f"Nothing can be said: no item is scored both in {before} and in {after}."
@@ -59,6 +59,9 @@ def percent(value: float | None, digits: int = 1) -> str:
     """A share as people read it; a dash where there is none, and never a false 0% or 100%."""
     if value is None:
         return "-"
+    if value < 0:
+        shown = percent(-value, digits)
+        return f">-{shown[1:]}" if shown.startswith("<") else f"-{shown}"
     shown, least = f"{100 * value:.{digits}f}", 10.0**-digits
     if value > 0 and not float(shown):
         return f"<{least:g}%"

@@ -7,14 +7,16 @@ from small_runs import table
 
 import forgetmap as fm
 from forgetmap.transitions.cells import Cells
-from forgetmap.transitions.rates import group_result
-from forgetmap.transitions.words import headline, percent, what_paired, why_lost
+from forgetmap.transitions.estimates import group_result
+from forgetmap.transitions.evidence import Evidence
+from forgetmap.transitions.verdict import Judge
+from forgetmap.transitions.words import percent, seen, what_paired, why_lost
 
 
 def sentence(n11: int, n10: int, n01: int, n00: int, items: int | None = None) -> str:
     n = n11 + n10 + n01 + n00
     cells = Cells(paired=n, items=n if items is None else items, n11=n11, n10=n10, n01=n01, n00=n00)
-    return headline("base", "tuned", group_result("total", cells))
+    return seen("base", "tuned", group_result("total", Evidence(cells), Judge()))
 
 
 def test_nothing_scored() -> None:
@@ -98,7 +100,9 @@ def test_percent_never_rounds_something_to_nothing(share: float | None, shown: s
 
 def test_why_lost_names_the_most_frequent_way_first() -> None:
     reasons = {"wrong": 2, "truncated": 5, "unknown": 1}
-    total = group_result("total", Cells(n10=8, items=8, paired=8, reasons=reasons))
+    total = group_result(
+        "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), Judge()
+    )
     assert why_lost(total) == (
         "Why 8 were lost: cut at the token limit 5, wrong answer 2, not recorded 1."
     )
@@ -114,7 +118,9 @@ def test_why_lost_names_the_most_frequent_way_first() -> None:
 )
 def test_why_lost_when_there_is_little_to_say(reasons: dict[str, int], said: str) -> None:
     n = sum(reasons.values())
-    total = group_result("total", Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons))
+    total = group_result(
+        "total", Evidence(Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons)), Judge()
+    )
     assert why_lost(total) == said
 
 
@@ -127,7 +133,7 @@ def test_what_paired() -> None:
 
 def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:
     comparison = fm.compare(table([1, 1, 0, 0, 1]), table([0, 0, 1, 0, 1]))
-    assert comparison.headline == (
+    assert comparison.result.seen == (
         "after lost 2 of the 3 items that before had right (66.7%) and gained 1; accuracy "
         "60.0% -> 40.0% shows only 1 of these losses."
     )
@@ -135,5 +141,5 @@ def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:
 
 def test_the_headline_when_no_pair_is_scored() -> None:
     comparison = fm.compare(table([None, 1]), table([1, None]))
-    assert comparison.headline.startswith("Nothing can be said")
+    assert comparison.result.seen.startswith("Nothing can be said")
     assert comparison.result.total.acc_before is None

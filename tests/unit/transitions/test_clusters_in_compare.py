@@ -1,0 +1,141 @@
+"""Items that stand or fall together: against CR2 from whole matrices, and statsmodels."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import statsmodels.api as sm
+
+import estimator_oracle as oracle
+import forgetmap as fm
+from backends import as_arrow
+from estimator_oracle import Item, Shape
+from forgetmap.stats.clusters import cluster_variance
+from forgetmap.transitions.result import ComparisonResult, GroupResult
+
+SHAPES = {
+    "passages": Shape(clusters=True),
+    "passages, four options": Shape(clusters=True, ks=(4,)),
+    "repeats": Shape(repeats=3, items=20, missing=0.1),
+    "passages with repeats": Shape(repeats=2, items=32, clusters=True),
+}
+
+
+@cache
+def compared(name: str) -> tuple[ComparisonResult, list[Item]]:
+    before, after = (oracle.random_run(6, SHAPES[name], side) for side in ("before", "after"))
+    found = fm.compare(as_arrow(before), as_arrow(after)).result
+    return found, oracle.items_of(before, after)
+
+
+def every_group(name: str) -> list[tuple[GroupResult, list[Item]]]:
+    result, items = compared(name)
+    found = [(result.total, items)]
+    for level, names in oracle.groups_of(items).items():
+        groups = {group.name: group for group in getattr(result, level)}
+        found += [(groups[name], own) for name, own in names.items()]
+    return found
+
+
+@pytest.mark.parametrize("score", ["raw", "latent", "upper", "matched"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_intervals_widen_by_cr2_with_bell_mccaffrey_freedoms(name: str, score: str) -> None:
+    for group, items in every_group(name):
+        found = group if score == "raw" else getattr(group, score)
+        for own, side in ((items, "forgetting"), (oracle.swapped(items), "backward_transfer")):
+            (value, low, high), affected = oracle.clustered_limits(score, own)
+            if score in {"latent", "matched"}:
+                value, low, high = oracle.agreeing((value, low, high), oracle.luck(score, own))
+            else:
+                low = max(low, 0.0)
+            estimate = getattr(found, side)
+            got = (estimate.value, estimate.low, estimate.high)
+            assert got == pytest.approx((value, low, high), abs=1e-7), (group.name, side)
+            assert "clustered" in estimate.method
+            few = 0 < affected < 5
+            assert ("fewer than 5 affected clusters" in estimate.method) == few
+
+
+def test_equal_clusters_agree_with_statsmodels() -> None:
+    """With clusters of one size CR2 is CR1 up to the factor that statsmodels puts on."""
+    rng = np.random.default_rng(1)
+    scores = rng.binomial(1, rng.beta(1, 4, size=15)[:, None], size=(15, 8)).astype(float)
+    model = sm.OLS(scores.ravel(), np.ones(120)).fit(
+        cov_type="cluster", cov_kwds={"groups": np.repeat(np.arange(15), 8)}
+    )
+    found = cluster_variance(np.full(15, 8), scores.sum(1), squares=float((scores**2).sum()))
+    assert found.variance == pytest.approx(float(model.cov_params()[0, 0]))
+
+
+def passages(lost: set[int], *, size: int = 6, count: int = 12) -> tuple[pa.Table, pa.Table]:
+    """Passages of which some are lost as a whole; each also loses nothing else."""
+    tables = []
+    for side in (0, 1):
+        rows = [
+            {
+                "task": "t",
+                "item": f"{passage}-{place}",
+                "cluster": f"p{passage}",
+                "score": float(not (side and passage in lost)),
+            }
+            for passage in range(count)
+            for place in range(size)
+        ]
+        tables.append(as_arrow(rows))
+    return tables[0], tables[1]
+
+
+@pytest.mark.parametrize("lost", range(8))
+def test_few_affected_clusters_are_said(lost: int) -> None:
+    method = fm.compare(*passages(set(range(lost)))).result.total.forgetting.method
+    assert ("fewer than 5 affected clusters" in method) == (0 < lost < 5)
+
+
+def test_whole_passages_lost_make_the_interval_wider() -> None:
+    before, after = passages({0, 1, 2, 3, 4, 5})
+    clustered = fm.compare(before, after).result.total.forgetting
+    alone = fm.compare(
+        before.drop_columns("cluster"), after.drop_columns("cluster")
+    ).result.total.forgetting
+    assert clustered.value == alone.value == 0.5
+    assert clustered.low is not None
+    assert alone.low is not None
+    assert (0.5 - clustered.low) / (0.5 - alone.low) > math.sqrt(6) * 0.8
+
+
+def test_clusters_of_one_item_change_nothing() -> None:
+    before, after = passages({1, 4}, size=1, count=60)
+    bare = [table.drop_columns("cluster") for table in (before, after)]
+    assert fm.compare(before, after).result.total == fm.compare(bare[0], bare[1]).result.total
+
+
+def test_the_same_name_in_two_tasks_is_two_clusters() -> None:
+    before, after = (oracle.random_run(8, Shape(clusters=True), s) for s in ("before", "after"))
+    renamed = [
+        [row | {"cluster": row["cluster"] and f"{row['task']} {row['cluster']}"} for row in rows]
+        for rows in (before, after)
+    ]
+    one = fm.compare(as_arrow(before), as_arrow(after)).result
+    other = fm.compare(as_arrow(renamed[0]), as_arrow(renamed[1])).result
+    assert one.total == other.total
+
+
+def test_clustered_intervals_cover_the_rate_that_all_passages_share() -> None:
+    dice = random.Random(3)
+    covered = {"clustered": 0, "alone": 0}
+    for _ in range(40):
+        lost = {passage for passage in range(30) if dice.random() < 0.3}
+        before, after = passages(lost, size=4, count=30)
+        bare = [table.drop_columns("cluster") for table in (before, after)]
+        for name, tables in (("clustered", (before, after)), ("alone", bare)):
+            found = fm.compare(tables[0], tables[1]).result.total.forgetting
+            assert found.low is not None
+            assert found.high is not None
+            covered[name] += found.low <= 0.3 <= found.high
+    assert covered["clustered"] >= 35
+    assert covered["alone"] < 35

@@ -1,0 +1,92 @@
+"""Every estimator on the same simulated data, whose truth is known: docs/estimators.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import forgetmap as fm
+from forgetmap.simulator.answers import Habits
+from forgetmap.transitions.result import Estimate, GroupResult
+from forgetmap.transitions.words import percent
+
+ITEMS = 3000
+SEED = 11
+ESTIMATORS = ("raw", "published", "latent", "matched", "upper", "excess", "net")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What happens, and how the models answer."""
+
+    title: str
+    task: fm.SimulatedTask
+    habits: Habits
+    repeats: int = 1
+
+
+TASK = fm.SimulatedTask("t", items=ITEMS, k=4, known=0.6, lost=0.08, gained=0.05)
+UNCHANGED = replace(TASK, lost=0.0, gained=0.0)
+FIRST = (0.55, 0.2, 0.15, 0.1)
+HALF_KNOWN = Habits(persistence=0.0, mastery=0.8)
+SCENES = (
+    Scene("one run, guesses redrawn", TASK, Habits(persistence=0.0)),
+    Scene("one run, half of the guesses repeated", TASK, Habits(persistence=0.5)),
+    Scene("one greedy run, all guesses repeated", TASK, Habits(persistence=1.0)),
+    Scene("the same model, greedy", UNCHANGED, Habits(persistence=1.0)),
+    Scene(
+        "nothing lost, letter habit moves",
+        UNCHANGED,
+        Habits(persistence=0.0, letter_bias=FIRST, moved_bias=FIRST[::-1]),
+    ),
+    Scene("two options", replace(TASK, k=2), Habits(persistence=0.5)),
+    Scene("open-ended", replace(TASK, k=None), Habits()),
+    Scene("sampled, asked 4 times", TASK, HALF_KNOWN, 4),
+    Scene("the same model, sampled, asked 4 times", UNCHANGED, HALF_KNOWN, 4),
+    Scene("the same model, sampled, asked once", UNCHANGED, HALF_KNOWN),
+)  # fmt: skip
+
+
+def side_by_side_page() -> str:
+    """The page."""
+    rows = [_row(scene) for scene in SCENES]
+    heads = ("what happened", "really lost", *ESTIMATORS, "noise floor")
+    table = [
+        "| " + " | ".join(heads) + " |",
+        "|---" * len(heads) + "|",
+        *("| " + " | ".join(cells) + " |" for cells, _ in rows),
+    ]
+    words = [f"- **{scene.title}**: {said}." for scene, (_, said) in zip(SCENES, rows, strict=True)]
+    return "\n".join([_HEAD, *table, _BELOW, *words, ""])
+
+
+def _row(scene: Scene) -> tuple[list[str], str]:
+    simulation = fm.simulate([scene.task], seed=SEED, repeats=scene.repeats, habits=scene.habits)
+    total = fm.compare(simulation.before, simulation.after).result.total
+    classes = simulation.truth["class"].to_pylist()
+    lost = classes.count("lost") / len(classes)
+    shown = [_shown(total, name) for name in ESTIMATORS]
+    floor = percent(total.noise_floor.value)
+    return [scene.title, percent(lost), *shown, floor], total.headline.words
+
+
+def _shown(group: GroupResult, name: str) -> str:
+    estimate: Estimate = group.forgetting if name == "raw" else getattr(group, name).forgetting
+    if estimate.value is None:
+        return "-"
+    if estimate.low is None:
+        return percent(estimate.value)
+    return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"
+
+
+_HEAD = f"""# All estimators side by side
+
+The same {ITEMS:,} simulated items in every row, except that the models behave differently. `really
+lost` is the truth: the share of all items known before and not after. Every other number is what an
+estimator makes of the answers alone, as a share of all items, with its 95 % interval. 60 % of the
+items are known before. What each one means and when it misleads: [Statistics](statistics.md). How
+often intervals contain the truth over many thousand data sets: [Is the truth recovered?](truth.md).
+"""
+_BELOW = """
+`excess` is a lower bound where mastery is partial; `net` is on the scale of knowledge. What
+`compare` says of each:
+"""
