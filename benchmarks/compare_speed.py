@@ -3,6 +3,7 @@
     make bench                                        10 million rows a side, median of 5
     .venv/bin/python benchmarks/compare_speed.py --rows 1000000 --rounds 3
     .venv/bin/python benchmarks/compare_speed.py --growth --huge    also 100 thousand to 100 million
+    .venv/bin/python benchmarks/compare_speed.py --estimators       what all estimators cost
 
 Every contender runs in a process of its own, in turn, from the same two Parquet files with string
 ids and 100 tasks. Seconds are from the call to the result, imports excluded on all sides; whole
@@ -85,6 +86,8 @@ def run_pandas(before: Path, after: Path) -> Callable[[], Cells]:
 
 
 CONTENDERS = {"bare SQL": run_bare_sql, "forgetmap": run_forgetmap, "pandas": run_pandas}
+COUNTS, ALL = "counts", "estimators"
+"""The same results without and with what `matched` needs: k, the options chosen, right places."""
 
 
 def make_data(rows: int) -> tuple[Path, Path]:
@@ -106,6 +109,57 @@ def make_data(rows: int) -> tuple[Path, Path]:
             )
             partial.rename(path)
     return paths
+
+
+def make_answers(rows: int) -> dict[str, tuple[Path, Path]]:
+    """Two shuffled tables of four-option items with the options chosen, and the same without."""
+    import duckdb
+
+    DATA.mkdir(exist_ok=True)
+    paths = {
+        kind: (DATA / f"{rows}-{kind}-before.parquet", DATA / f"{rows}-{kind}-after.parquet")
+        for kind in (COUNTS, ALL)
+    }
+    for place, known in enumerate((55, 50)):
+        full, plain = paths[ALL][place], paths[COUNTS][place]
+        if full.exists() and plain.exists():
+            continue
+        print(f"making {full.name} ...", flush=True)
+        duckdb.connect().execute(
+            "COPY (WITH answers AS (SELECT i, hash(i) % 4 AS gold, "
+            f"CASE WHEN hash(i * 3 + 5) % 100 < {known} THEN hash(i) % 4 "
+            f"ELSE hash(i * 7 + {place}) % 4 END AS choice FROM range({rows}) t(i)) "
+            f"SELECT 'task_' || lpad((i % {TASKS})::VARCHAR, 3, '0') AS task, "
+            "'item-' || (hash(i) % 1000000000000)::VARCHAR || '-' || i AS item, "
+            "(choice = gold)::INT::DOUBLE AS score, 4::INT AS k, "
+            "'option ' || choice || ' of question ' || i % 1000 AS choice, "
+            f"gold::INT AS gold_index FROM answers ORDER BY hash(i + {place})) "
+            f"TO '{full}' (FORMAT parquet)"
+        )
+        duckdb.connect().execute(
+            f"COPY (SELECT task, item, score FROM '{full}') TO '{plain}' (FORMAT parquet)"
+        )
+    return paths
+
+
+def compare_estimators(rows: int, rounds: int) -> None:
+    """What k, choices and all that is made of them add to the counts alone."""
+    paths = make_answers(rows)
+    measured: dict[str, list[dict[str, Any]]] = {kind: [] for kind in paths}
+    for place in range(rounds):
+        for kind, (before, after) in paths.items():
+            measured[kind].append(measure("forgetmap", before, after))
+            print(
+                f"  round {place + 1} {kind:<10} {measured[kind][-1]['seconds']:.2f} s", flush=True
+            )
+    keys = ("seconds", "process_seconds", "peak_gib")
+    medians = {
+        kind: {key: statistics.median(each[key] for each in runs) for key in keys}
+        for kind, runs in measured.items()
+    }
+    report(rows, medians, base=COUNTS)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "estimators.json").write_text(json.dumps(medians, indent=2) + "\n")
 
 
 def measure_child(name: str, before: Path, after: Path) -> None:
@@ -149,16 +203,16 @@ def compare_all(rows: int, rounds: int, names: list[str]) -> dict[str, dict[str,
     }
 
 
-def report(rows: int, medians: dict[str, dict[str, float]]) -> None:
-    """A table of medians and ratios to the bare SQL."""
-    base = medians["bare SQL"]
+def report(rows: int, medians: dict[str, dict[str, float]], base: str = "bare SQL") -> None:
+    """A table of medians and ratios to the first of them."""
+    least = medians[base]
     heads = ("seconds", "ratio", "peak GiB", "ratio", "process s", "ratio")
     print(f"\n{rows:,} rows a side, {TASKS} tasks, string ids, Parquet; median")
     print(f"{'':<12}" + "".join(f"{head:>10}" for head in heads))
     for name, each in medians.items():
         line = f"{name:<12}"
         for key in ("seconds", "peak_gib", "process_seconds"):
-            line += f"{each[key]:>10.2f}{each[key] / base[key]:>9.2f}x"
+            line += f"{each[key]:>10.2f}{each[key] / least[key]:>9.2f}x"
         print(line)
 
 
@@ -192,11 +246,17 @@ def main() -> None:
     parser.add_argument(
         "--huge", action="store_true", help="also 100 million, once, without pandas"
     )
+    parser.add_argument(
+        "--estimators", action="store_true", help="all estimators against the counts alone"
+    )
     parser.add_argument("--child", nargs=3, metavar=("NAME", "BEFORE", "AFTER"))
     options = parser.parse_args()
     if options.child:
         name, before, after = options.child
         measure_child(name, Path(before), Path(after))
+        return
+    if options.estimators:
+        compare_estimators(options.rows, options.rounds)
         return
     print(f"bare SQL:{BARE_SQL}")
     sizes = sorted({options.rows, *((100_000, 1_000_000) if options.growth else ())})

@@ -20,14 +20,20 @@ from forgetmap.simulator.answers import Habits
 from forgetmap.simulator.batch import (
     BatchCells,
     Shares,
+    Traits,
     cell_probabilities,
     draw_cells,
     draw_choices,
 )
 from forgetmap.stats.intervals import agree_with_test, mean_interval, score_interval
 from forgetmap.stats.multiplicity import false_discovery
-from forgetmap.stats.power import detectable
-from forgetmap.stats.repeats import excess_scores
+from forgetmap.stats.power import detectable, repeats_detectable
+from forgetmap.stats.repeats import (
+    AnswerCounts,
+    excess_scores,
+    net_scores,
+    permutation_moments,
+)
 from forgetmap.stats.results import Interval
 from forgetmap.stats.scores import (
     ScoreSums,
@@ -36,7 +42,13 @@ from forgetmap.stats.scores import (
     raw_sums,
     upper_sums,
 )
-from forgetmap.stats.tests import luck_p, mixed_luck_p
+from forgetmap.stats.tests import change_p, luck_p, mixed_luck_p
+from forgetmap.transitions.cells import Cells
+from forgetmap.transitions.estimates import group_result
+from forgetmap.transitions.evidence import Evidence
+from forgetmap.transitions.options import OptionCounts
+from forgetmap.transitions.result import Headline
+from forgetmap.transitions.verdict import Judge
 
 ROOT = Path(__file__).parent.parent
 ITEMS = (50, 100, 300, 1000)
@@ -145,10 +157,16 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     },
     "half of guesses repeated": {"habits": Habits(persistence=0.5)},
     "all repeated (greedy)": {"habits": Habits(persistence=1.0)},
-    "attractive wrong option": {"attractive": 0.5},
-    "two options eliminated": {"eliminated": 2},
+    "attractive wrong option": {"traits": Traits(attractive=0.5)},
+    "two options eliminated": {"traits": Traits(eliminated=2)},
     "partial mastery (80 %)": {"habits": Habits(mastery=0.8)},
+    "A right 4 in 10, habit for A": {
+        "habits": Habits(letter_bias=(0.55, 0.15, 0.15, 0.15)),
+        "traits": Traits(gold_bias=(0.4, 0.2, 0.2, 0.2)),
+    },
 }
+LETTERS = {"A right 4 in 10, habit for A": (0.4, 0.2, 0.2, 0.2)}
+SITUATIONS = ("options recorded", "options not recorded", "sampled, asked once")
 
 
 def broken(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, dict[str, float]]]:
@@ -164,6 +182,119 @@ def broken(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, d
             "upper": upper_sums(1000, cells.n10_D, 4).mean.mean(),
         }
         rows.append((name, lost, {key: float(value) for key, value in means.items()}))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the words claim, over many data sets.
+
+    Attributes:
+        lost: share that say something was lost.
+        too_much: share whose claimed least loss is above the truth.
+        too_little: share that say nothing was lost, or claim less than the truth at most.
+        open: share that say that it cannot be told.
+    """
+
+    lost: float
+    too_much: float
+    too_little: float
+    open: float
+
+
+def claims(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, str, Claims]]:
+    """What a reader is told where assumptions fail: headline and words, as `compare` makes them."""
+    rows = []
+    for lost, (name, wrong) in product((0.0, 0.05), SCENARIOS.items()):
+        options = {"habits": Habits(), **wrong}
+        cells = draw_choices(rng, data_sets, 1000, 4, Shares(0.6, lost, GAINED), **options)
+        for situation in SITUATIONS:
+            found = [judged(cells, place, name, situation) for place in range(data_sets)]
+            rows.append((name, lost, situation, _claims(found, lost)))
+    return rows
+
+
+def judged(cells: BatchCells, place: int, name: str, situation: str) -> Headline:
+    """The headline of one data set, by the code that `compare` runs."""
+    n11, n10, n01, n00, different = (
+        int(each[place])
+        for each in (cells.n11_D, cells.n10_D, cells.n01_D, cells.n00_D, cells.different_D)
+    )
+    n = n11 + n10 + n01 + n00
+    recorded = situation != "options not recorded"
+    counts = OptionCounts(
+        n11, n10, n01, n00, different=different, unknown=0 if recorded else n10 + n01 + n00
+    )
+    letters = LETTERS.get(name, (0.25,) * 4)
+    found = Evidence(
+        Cells(
+            paired=n, items=n, n11=n11, n10=n10, n01=n01, n00=n00,
+            options={4.0: counts},
+            positions={(4.0, place): round(n * share) for place, share in enumerate(letters)},
+        )
+    )  # fmt: skip
+    judge = Judge(sampled=situation == "sampled, asked once")
+    return group_result("simulated", found, judge).headline
+
+
+def _claims(found: list[Headline], truth: float) -> Claims:
+    lost = [each for each in found if each.verdict == "lost"]
+    none = [each for each in found if each.verdict == "none_lost"]
+    low = [each.forgetting.low or 0.0 for each in lost]
+    high = [each.forgetting.high or 0.0 for each in lost]
+    n = len(found)
+    return Claims(
+        lost=len(lost) / n,
+        too_much=sum(value > truth for value in low) / n,
+        too_little=(sum(value < truth for value in high) + (len(none) if truth else 0)) / n,
+        open=sum(each.verdict == "cannot_tell" for each in found) / n,
+    )
+
+
+def net_of_the_same_model(rng: np.random.Generator, data_sets: int) -> dict[str, float]:
+    """How often the interval of `net` contains 0 when the same model answers twice; 4 options."""
+    covered = {}
+    for name, mastery in (("60 % known, rest guessed", 1.0), ("60 % known at 80 %", 0.8)):
+        for items, repeats in product((50, 300), (2, 4)):
+            inside = 0
+            for _ in range(data_sets // 100):
+                knows = rng.random((100, items, 1)) < 0.6
+                right = np.where(knows, mastery + (1 - mastery) / 4, 0.25)
+                p = np.concatenate([right, *[(1 - right) / 3] * 3], axis=2)
+                before, after = (rng.multinomial(repeats, p) for _ in range(2))
+                scores = net_scores(
+                    np.full(before.shape[:2], 4.0), _counts(before), _counts(after),
+                    same=(before[..., 1:] * after[..., 1:]).sum(2),
+                )  # fmt: skip
+                found = mean_interval(items, scores.sum(1), (scores**2).sum(1), pseudo=4 / 3)
+                inside += int(found.contains(0.0).sum())
+            covered[f"{name}; {items} items, {repeats} repeats"] = inside / (data_sets // 100 * 100)
+    return covered
+
+
+def _counts(answers: Any) -> AnswerCounts:
+    none = np.zeros(answers.shape[:2])
+    wrong = answers[..., 1:]
+    return AnswerCounts(answers[..., 0], wrong.sum(2), none, none, (wrong**2).sum(2))
+
+
+def repeated_tests(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, float]]:
+    """Size of the permutation test, and its power at the loss that `plan` names."""
+    rows = []
+    for repeats, items, churn in product((2, 5), (100, 300, 1000), (0.02, 0.06, 0.15)):
+        loss = float(repeats_detectable(items, repeats, churn=churn))
+        rates = []
+        for lost in (0.0, loss):
+            flipping = rng.random((data_sets, items)) < churn / 0.25
+            before = np.where(flipping, 0.5, 1.0)
+            gone = ~flipping & (rng.random(before.shape) < lost / (1 - churn / 0.25))
+            after = np.where(gone, 0.0, before)
+            m_b, m_a = rng.binomial(repeats, before), rng.binomial(repeats, after)
+            score = excess_scores(m_b, repeats, m_a, repeats).lost.sum(1)
+            variance, third = permutation_moments(np.arange(2 * repeats + 1), repeats, repeats)
+            p = change_p(score, variance[m_b + m_a].sum(1), third[m_b + m_a].sum(1))
+            rates.append(float((p <= 0.05).mean()))
+        rows.append((f"{repeats} repeats, {items} items, churn {churn:g}", rates[0], rates[1]))
     return rows
 
 
@@ -302,6 +433,24 @@ of items.
 Elimination and partial mastery cannot be seen in any table of cells. Against partial mastery
 repeats help (`excess`); against elimination only open-ended questions do.
 
+## What a reader is told then
+
+The same data sets through the code that writes the headline. "Too much": the least loss that is
+claimed is above the truth; "too little": nothing is said to be lost though something was, or the
+most that is claimed is below the truth. 2.5 % each is what a 95 % interval allows.
+
+| guesses | really lost | situation | says lost | too much | too little | cannot tell |
+|---|---|---|---|---|---|---|
+{claims}
+
+Where options can be eliminated, a single run of a multiple-choice test makes `matched` and the
+bracket claim losses that did not happen, and where a wrong option attracts, `matched` claims too
+little: nothing in the answers gives it away, so every such claim ends with what it assumes
+("assumes blind guesses where it does not know", "guessing habits that did not move"; "and greedy
+answers" where nobody recorded how they were decoded, which is when partial mastery could pass for
+a loss). Lopsided right answers are seen and `matched` is refused; sampled answers without repeats
+are never a verdict.
+
 ## The same model sampled twice
 
 How often the interval of `excess` contains 0:
@@ -310,11 +459,23 @@ How often the interval of `excess` contains 0:
 |---|---|
 {sampled}
 
+And that of `net`, 4 options:
+
+| items | contains 0 |
+|---|---|
+{net}
+
 ## Size and power of the test
 
 | setting | size at .05 | power at the detectable loss (.80 wanted) |
 |---|---|---|
 {tests}
+
+With repeats, by permutation, and the loss that `forgetmap plan` names:
+
+| setting | size at .05 | power (.80 wanted) |
+|---|---|---|
+{repeated}
 
 ## False discoveries over 100 tasks, at 5 %
 
@@ -343,6 +504,16 @@ def broken_row(name: str, lost: float, means: dict[str, float]) -> str:
     return f"| {name} | {lost:.2f} | {cells} | {'yes' if holds else 'NO'} |"
 
 
+def claims_row(name: str, lost: float, situation: str, found: Claims) -> str:
+    """What is claimed, false claims in bold."""
+    wrong = [
+        f"**{value:.3f}**" if value > 0.05 else f"{value:.3f}"
+        for value in (found.too_much, found.too_little)
+    ]
+    said = f"{found.lost:.3f} | {wrong[0]} | {wrong[1]} | {found.open:.3f}"
+    return f"| {name} | {lost:.2f} | {situation} | {said} |"
+
+
 def test_row(name: str, size: float, power: float) -> str:
     """Size and power of one setting."""
     return f"| {name} | {size:.3f} | {'not detectable' if np.isnan(power) else f'{power:.2f}'} |"
@@ -361,7 +532,10 @@ def main() -> None:
     plot_coverage(settings, images / "coverage.png")
     plot_broken(rows, images / "broken.png")
     sampled = same_model_sampled(rng, data_sets)
+    net = net_of_the_same_model(rng, max(data_sets, 100))
     tests = sizes_and_power(rng, data_sets)
+    repeated = repeated_tests(rng, data_sets)
+    told = claims(rng, max(data_sets // 20, 50))
     fdr = discoveries(rng, max(data_sets // 5, 100))
     names = ("raw", "latent", "matched", "latent as shown", "matched as shown")
     page = INTRO.format(
@@ -369,6 +543,9 @@ def main() -> None:
         coverage="\n".join(coverage_row(name, settings) for name in names),
         broken="\n".join(broken_row(*row) for row in rows),
         sampled="\n".join(f"| {name} | {value:.3f} |" for name, value in sampled.items()),
+        net="\n".join(f"| {name} | {value:.3f} |" for name, value in net.items()),
+        repeated="\n".join(test_row(*row) for row in repeated),
+        claims="\n".join(claims_row(*row) for row in told),
         tests="\n".join(test_row(*row) for row in tests),
         discoveries="\n".join(f"| {name} | {value:.3f} |" for name, value in fdr.items()),
     )

@@ -27,7 +27,7 @@ from forgetmap.transitions.plan import (
 )
 from forgetmap.transitions.render import Sheet, print_sheet, printable
 from forgetmap.transitions.result import ComparisonResult
-from forgetmap.transitions.words import percent
+from forgetmap.transitions.words import counted, percent
 
 EXAMPLES = """\b
 Examples:
@@ -190,7 +190,7 @@ def _print_advice(console: Console, found: AdviceResult) -> None:
     if not found.open:
         console.print(Text(f"Nothing is open: all {found.decided:,} groups are decided."))
         return
-    said = f"{len(found.open):,} groups are open, {found.decided:,} decided."
+    said = f"{counted(len(found.open), 'group')} open, {found.decided:,} decided."
     console.print(Text(said, style="bold"))
     for each in found.open:
         console.print(Text(f"\n{printable(each.name)}", style="bold"))

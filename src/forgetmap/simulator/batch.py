@@ -47,6 +47,21 @@ class BatchCells:
     different_D: Ints  # noqa: N815
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What makes options differ from one another.
+
+    Attributes:
+        eliminated: wrong options that both models rule out before guessing.
+        attractive: probability that a guess falls for one wrong option, the same for both models.
+        gold_bias: how often each letter is right; all alike if empty.
+    """
+
+    eliminated: int = 0
+    attractive: float = 0.0
+    gold_bias: Sequence[float] = ()
+
+
 def draw_cells(
     rng: np.random.Generator, data_sets: int, items: int, k: float, shares: Shares
 ) -> BatchCells:
@@ -79,9 +94,7 @@ def draw_choices(
     k: int,
     shares: Shares,
     habits: Habits,
-    *,
-    eliminated: int = 0,
-    attractive: float = 0.0,
+    traits: Traits | None = None,
 ) -> BatchCells:
     """The same item by item, for guesses that are not uniform or not independent.
 
@@ -92,16 +105,16 @@ def draw_choices(
         k: options.
         shares: what is known, lost and gained.
         habits: persistence and letter bias of guesses; mastery of known items.
-        eliminated: wrong options that both models rule out before guessing.
-        attractive: probability that a guess falls for one wrong option, the same for both models.
+        traits: what is peculiar about the options.
     """
+    traits = traits or Traits()
     shape = (data_sets, items)
     classes = rng.choice(4, size=shape, p=shares.classes)
-    gold = rng.integers(k, size=shape)
+    gold = rng.choice(k, size=shape, p=letter_weights(traits.gold_bias, k))
     lure = (gold + 1) % k
-    first = _guesses(rng, gold, lure, k, habits.letter_bias, eliminated, attractive)
+    first = _guesses(rng, gold, lure, k, habits.letter_bias, traits)
     moved = habits.letter_bias if habits.moved_bias is None else habits.moved_bias
-    second = _guesses(rng, gold, lure, k, moved, eliminated, attractive)
+    second = _guesses(rng, gold, lure, k, moved, traits)
     second = np.where(rng.random(shape) < habits.persistence, first, second)
     knows_before = np.isin(classes, (KEPT, LOST)) & (rng.random(shape) < habits.mastery)
     knows_after = np.isin(classes, (KEPT, GAINED)) & (rng.random(shape) < habits.mastery)
@@ -128,11 +141,10 @@ def _guesses(
     lure: Ints,
     k: int,
     bias: Sequence[float],
-    eliminated: int,
-    attractive: float,
+    traits: Traits,
 ) -> Ints:
     guess = rng.choice(k, size=gold.shape, p=letter_weights(bias, k))
-    if eliminated:
+    if traits.eliminated:
         # The options left are the right one and the k - 1 - eliminated after it.
-        guess = (gold + rng.integers(k - eliminated, size=gold.shape)) % k
-    return np.where(rng.random(gold.shape) < attractive, lure, guess)
+        guess = (gold + rng.integers(k - traits.eliminated, size=gold.shape)) % k
+    return np.where(rng.random(gold.shape) < traits.attractive, lure, guess)

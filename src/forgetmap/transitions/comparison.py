@@ -173,13 +173,13 @@ def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
             found = match(before, noise, correct_at=rule.correct_at, pair_by=rule.pair_by)
         cells = Cells.total(count_cells(found).values())
     alike = found.item_columns == pairs.item_columns and is_one_to_one(cells, before, noise)
-    enough = cells.paired >= rule.min_paired * min(before.rows, noise.rows)
-    if not alike or not enough:
+    items = round(before.rows / before.repeats)
+    if not alike or cells.items < rule.min_paired * items:
         raise PairingError(
-            f"{noise.run.name} is no repeat of {before.run.name}: {cells.paired:,} of "
-            f"{min(before.rows, noise.rows):,} results pair",
-            hint="--noise takes a second run of the model before, on the same items and written "
-            "the same way.",
+            f"{noise.run.name} is no repeat of {before.run.name}: {cells.items:,} of about "
+            f"{counted(items, 'item')} pair",
+            hint="--noise takes a repeat of the model before, on the same items and written the "
+            "same way.",
         )
     return found
 
@@ -215,9 +215,15 @@ def make_judge(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Judge:
     """How headlines are chosen in a comparison."""
     return Judge(
         asked=rule.estimator,
-        sampled=bool(before.info.is_sampled or after.info.is_sampled),
+        sampled=_sampled(before, after),
         knows_options=bool(pairs.columns & {"k_before", "k_after"}),
     )
+
+
+def _sampled(before: Run, after: Run) -> bool | None:
+    """Whether answers of either were sampled; None where that is not known of both."""
+    known = (before.info.is_sampled, after.info.is_sampled)
+    return True if True in known else None if None in known else False
 
 
 def lost_tasks(tasks: Sequence[GroupResult]) -> tuple[int, int]:

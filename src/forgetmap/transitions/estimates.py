@@ -48,7 +48,7 @@ NOT_NEGATIVE = ("raw", "upper")
 def group_result(name: str, found: Evidence, judge: Judge) -> GroupResult:
     """Counts, rates and estimates of one group; a rate of nothing is null, with a reason."""
     cells = found.cells
-    numbers = _counts(name, cells) | _estimates(found, sampled=judge.sampled)
+    numbers = _counts(name, cells) | _estimates(found, sampled=bool(judge.sampled))
     numbers["conditional_forgetting"] = _conditional(found)
     return judge.with_headline(GroupResult.model_construct(**numbers), found)
 

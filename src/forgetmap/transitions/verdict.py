@@ -32,11 +32,10 @@ KNOWLEDGE = ("matched", "bracket", "latent", "upper", "net")
 """Estimators on the scale of knowledge; the others are on that of answers."""
 
 ASSUMES = {
-    "matched": "; assumes blind guesses where it does not know",
-    "bracket": "; assumes that guessing habits did not move",
-    "latent": "; assumes that guesses are blind and redrawn",
+    "matched": "blind guesses where it does not know",
+    "bracket": "guessing habits that did not move",
+    "latent": "blind guesses, all redrawn",
 }
-NO_OPTIONS = "; no item says how many options it has, so lucky guesses are still in this"
 CHURN = "cannot tell: self-churn and forgetting cannot be separated without repeats"
 
 
@@ -53,13 +52,13 @@ class Judge:
 
     Attributes:
         asked: the estimator the user wants, or `auto`.
-        sampled: answers of some model were sampled.
+        sampled: answers of some model were sampled; None where nobody recorded it.
         knows_options: it is recorded how many options items have.
         tasks: how many tasks lost something, of how many tested; for the total only.
     """
 
     asked: Estimator = "auto"
-    sampled: bool = False
+    sampled: bool | None = False
     knows_options: bool = True
     tasks: tuple[int, int] | None = None
 
@@ -103,9 +102,14 @@ class Judge:
         return _not_found(group, name, of_known)
 
     def _assumes(self, name: str) -> str:
+        if name in ("excess", "excess_before", "net"):
+            return ""
+        assumed = [ASSUMES[name]] if name in ASSUMES else []
         if name == "raw" and not self.knows_options:
-            return NO_OPTIONS
-        return ASSUMES.get(name, "")
+            assumed.append("no lucky guesses (no item says how many options it has)")
+        if self.sampled is None:
+            assumed.append("greedy answers")
+        return f"; assumes {' and '.join(assumed)}" if assumed else ""
 
     def _over_tasks(self) -> str:
         if self.tasks is None or self.tasks[1] < 2:  # noqa: PLR2004  # one task is the total

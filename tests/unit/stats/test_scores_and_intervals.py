@@ -7,7 +7,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from forgetmap.simulator.answers import Habits
-from forgetmap.simulator.batch import Shares, cell_probabilities, draw_cells, draw_choices
+from forgetmap.simulator.batch import Shares, Traits, cell_probabilities, draw_cells, draw_choices
 from forgetmap.stats.intervals import (
     agree_with_test,
     between_interval,
@@ -133,13 +133,17 @@ def test_matched_survives_what_breaks_latent(
 
 def test_elimination_is_where_matched_reads_high() -> None:
     shares = Shares(known=0.5, lost=0.0)
-    cells = draw_choices(np.random.default_rng(4), 200, 2000, 4, shares, Habits(), eliminated=2)
+    cells = draw_choices(
+        np.random.default_rng(4), 200, 2000, 4, shares, Habits(), Traits(eliminated=2)
+    )
     assert matched_sums(2000, cells.n10_D, cells.different_D, 4).mean.mean() > 0.05
 
 
 def test_attractive_wrong_option_is_where_matched_reads_low() -> None:
     shares = Shares(known=0.5, lost=0.05)
-    cells = draw_choices(np.random.default_rng(5), 200, 2000, 4, shares, Habits(), attractive=0.5)
+    cells = draw_choices(
+        np.random.default_rng(5), 200, 2000, 4, shares, Habits(), Traits(attractive=0.5)
+    )
     assert matched_sums(2000, cells.n10_D, cells.different_D, 4).mean.mean() < 0.04
 
 

@@ -196,7 +196,7 @@ def test_raw_losses_are_plain_to_see() -> None:
 
 
 def test_raw_losses_say_so_if_nobody_recorded_how_many_options_there_are() -> None:
-    said = "no item says how many options it has, so lucky guesses are still in this"
+    said = "assumes no lucky guesses (no item says how many options it has)"
     assert said in headline(90, 10, 0, 0, leave_out=("k",)).words
     assert said not in headline(90, 10, 0, 0, k=4).words
 

@@ -109,7 +109,8 @@ def test_another_number_of_repeats() -> None:
     twice = table([1.0, 0.0], item=["a", "a"], repeat=[0, 1])
     comparison = fm.compare(table([1.0], item=["a"]), twice)
     assert message(comparison, "repeats") == (
-        "1 answer per item before and 2 after: those without a counterpart are not compared."
+        "1 answer per item before and 2 after: those without a counterpart are in no cell; they "
+        "only tell of self-churn."
     )
     assert codes(fm.compare(twice, twice)) == []
 
