@@ -57,9 +57,8 @@ def join_sides(
         tie: both sides carry a column `tie` that tells items of equal content apart.
     """
     on = [*keys.joined_on(repeats=repeats), *(["tie"] if tie else [])]
-    state = _state(correct_at)
     sides = [
-        _side(keys.add_to(frame), on, side, state)
+        _side(keys.add_to(frame), on, side, correct_at)
         for frame, side in zip((before, after), SIDES, strict=True)
     ]
     joined = sides[0].join(
@@ -102,8 +101,12 @@ def _state(correct_at: float) -> nw.Expr:
     return nw.when(score.is_null()).then(unscored).otherwise(right_or_wrong)
 
 
-def _side(scores: Frame, on: list[str], side: str, state: nw.Expr) -> Frame:
+def _side(scores: Frame, on: list[str], side: str, correct_at: float) -> Frame:
     present = scores.collect_schema().names()
     kept = [*on, *(name for name in CARRIED if name in present)]
-    named = (nw.col(name).alias(f"{name}_{side}") for name in kept)
-    return scores.select(*named, state.alias(f"state_{side}"))
+    named = [nw.col(name).alias(f"{name}_{side}") for name in kept]
+    if "choice" in present:
+        # Only wrong choices are ever compared, and texts are dear to carry through a join.
+        wrong = nw.when(nw.col("score") < correct_at).then(nw.col("choice"))
+        named.append(wrong.alias(f"wrong_{side}"))
+    return scores.select(*named, _state(correct_at).alias(f"state_{side}"))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from forgetmap.stats.intervals import normal_quantile
 from forgetmap.stats.repeats import excess_scores
 from forgetmap.stats.results import Interval, Reals
+from forgetmap.stats.tests import binomial_weights
 
 POWER = 0.8
 SIZE = 0.05
@@ -100,10 +101,8 @@ def repeats_found(interval: Interval, *, size: float = SIZE, power: float = POWE
 
 def _coin_variance(repeats: int) -> float:
     """Variance of an item score of `excess` where both models are right half of the time."""
-    from scipy.stats import binom  # noqa: PLC0415
-
     counts = np.arange(repeats + 1)
-    weight = binom.pmf(counts, repeats, 0.5)
+    weight = binomial_weights(counts, repeats, 0.5)
     score = excess_scores(counts[:, None], repeats, counts[None, :], repeats).lost
     joint = weight[:, None] * weight[None, :]
     return float((joint * score**2).sum() - (joint * score).sum() ** 2)

@@ -151,18 +151,29 @@ def permutation_moments(
     If nothing changed, every way of dealing `total` right answers to the two sides is equally
     likely: hypergeometric. The score then has mean 0 and these moments.
     """
-    from scipy.stats import hypergeom  # noqa: PLC0415  # heavy, only here
-
     answers = repeats_before + repeats_after
     moments = np.zeros((2, answers + 1))
     for right in range(answers + 1):
         before = np.arange(max(0, right - repeats_after), min(right, repeats_before) + 1)
-        weight = hypergeom.pmf(before, answers, right, repeats_before)
+        weight = _dealt(before, answers, right, repeats_before)
         score = excess_scores(before, repeats_before, right - before, repeats_after).lost
         deviation = score - (weight * score).sum()
         moments[:, right] = (weight * deviation**2).sum(), (weight * deviation**3).sum()
     variance, third = moments[:, np.asarray(total)]
     return np.asarray(variance), np.asarray(third)
+
+
+def _dealt(before: ArrayLike, answers: int, right: int, repeats_before: int) -> Reals:
+    """Hypergeometric: so many of the right answers fall to the side before."""
+    from scipy.special import gammaln  # noqa: PLC0415  # heavy, only here
+
+    def ways(n: ArrayLike, k: ArrayLike) -> Reals:
+        n, k = np.asarray(n, float), np.asarray(k, float)
+        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+    before = np.asarray(before, float)
+    chosen = ways(right, before) + ways(answers - right, repeats_before - before)
+    return np.asarray(np.exp(chosen - ways(answers, repeats_before)))
 
 
 def consensus(transitions: ArrayLike, size: int) -> tuple[dict[str, float], float]:

@@ -7,11 +7,9 @@ Spark; counts are what comes back, no item is ever collected to count it.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from string import ascii_uppercase
 from typing import Any, NamedTuple, Self
 
 import narwhals as nw
@@ -61,7 +59,7 @@ class Cells:
         ordered_twins: pairs of them told apart by nothing but their order.
         reasons: n10 by the way the answer ended after.
         options: scored pairs by number of options, and by how the choices relate.
-        positions: scored pairs by number of options and place of the right one, where known.
+        positions: results before by number of options and place of the right one, where known.
     """
 
     paired: int = 0
@@ -194,18 +192,7 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
         marks["k"] = nw.when(both_sides()).then(options_of(pairs.columns))
     if pairs.columns >= CHOICES:
         marks["relation"] = relation(pairs.columns)
-        marks["position"] = nw.when(both_sides()).then(_position(pairs.columns))
     return marks
-
-
-def _position(columns: frozenset[str]) -> nw.Expr:
-    """Where the right answer stood: its place among the options, or its letter."""
-    if columns & {"gold_index_before", "gold_index_after"}:
-        return either("gold_index", columns)
-    if not columns & {"gold_before", "gold_after"}:
-        return nw.lit(None, dtype=nw.String)
-    gold = either("gold", columns)
-    return nw.when(gold.is_in([*ascii_uppercase])).then(gold)
 
 
 def _lone_key(pairs: Pairs) -> nw.Expr:
@@ -236,15 +223,7 @@ def _cells(row: dict[str, Any]) -> Cells:
     k = options_from(row.get("k"))
     how: Any = row.get("relation")
     options = {k: count_options(cell, None if is_none(how) else int(how), n)}
-    place = row.get("position")
-    known = not is_none(place) and not math.isinf(k)
-    positions = {(k, _place(place)): n} if known and _place(place) < k else {}
-    return Cells(**counts, reasons=reasons, options=options, positions=positions)
-
-
-def _place(value: Any) -> int:
-    """Place of the right answer, from 0; letters count from A."""
-    return ascii_uppercase.index(value) if isinstance(value, str) else int(value)
+    return Cells(**counts, reasons=reasons, options=options)
 
 
 def reason_of(outcome: Any) -> str:

@@ -20,6 +20,8 @@ from forgetmap.transitions.comparison import Comparison, compare_sides, make_jud
 from forgetmap.transitions.estimates import group_result
 from forgetmap.transitions.evidence import gather
 from forgetmap.transitions.frames import to_library
+from forgetmap.transitions.options import CHOICES
+from forgetmap.transitions.places import with_places
 from forgetmap.transitions.render import as_html, as_text
 from forgetmap.transitions.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
 
@@ -27,7 +29,7 @@ ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
 SHORTEST = 3
 """Checkpoints in a chain; two are a comparison."""
 
-OF_THE_ANSWER = ("outcome", "choice")
+OF_THE_ANSWER = ("outcome", "wrong")
 OF_THE_ITEM = ("k", "cluster", "gold", "gold_index")
 """What the estimators need of each stage, and once."""
 
@@ -200,12 +202,18 @@ def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
     )  # fmt: skip
 
 
+def _of_items(pairs: Pairs) -> Frame:
+    """What is the same at every stage, under the names of the table."""
+    names = [name for name in OF_THE_ITEM if f"{name}_before" in pairs.columns]
+    return pairs.frame.select("task", *(nw.col(f"{name}_before").alias(name) for name in names))
+
+
 def _keyed_noise(noise: Pairs) -> Pairs:
     """A repeat of the first checkpoint, by what tells its results apart in a chain."""
     key = {name: value for name, value in _first_key(noise).items() if name != "repeat"}
     answer = {
         name: nw.col(name)
-        for name in ("state_after", "choice_after", "outcome_after", "k_before", "k_after")
+        for name in ("state_after", "wrong_after", "outcome_after", "k_before", "k_after")
         if name in noise.columns
     }
     frame = noise.frame.filter(is_in("before") & is_in("after")).select(**key, **answer)
@@ -253,7 +261,10 @@ def _stage(
     against = {}
     for name, earlier in (("previous", stage - 1), ("first", 0)):
         pairs = _between(followed, comparisons[0].pairs, earlier, stage)
-        found = gather(pairs, count_cells(pairs), None if earlier else noise).total()
+        cells = count_cells(pairs)
+        if pairs.columns >= CHOICES:
+            cells = with_places(cells, _of_items(pairs))
+        found = gather(pairs, cells, None if earlier else noise).total()
         judge = make_judge(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
         against[name] = group_result(name, found, judge)
     return StageResult(

@@ -26,6 +26,8 @@ from forgetmap.transitions.estimates import group_result, group_results, macro_r
 from forgetmap.transitions.evidence import Evidence, Gathered, gather
 from forgetmap.transitions.flips import Kind, select_flips, select_unpaired, with_texts
 from forgetmap.transitions.frames import small_frame, to_library
+from forgetmap.transitions.options import CHOICES
+from forgetmap.transitions.places import with_places
 from forgetmap.transitions.render import as_html, as_text
 from forgetmap.transitions.result import (
     ComparisonResult,
@@ -127,6 +129,8 @@ def compare_sides(
         names = (before.run.name, after.run.name)
         require_enough(coverage, cells, rule.min_paired, names)
         again = None if noise is None else pair_noise(before, noise, pairs, rule)
+        if pairs.columns >= CHOICES:
+            cells = with_places(cells, before.measured.scores)
         evidence = gather(pairs, cells, again)
         rolled_up = _rolled_up(pairs, rule)
     measures = (before.measured.measures, after.measured.measures)

@@ -66,7 +66,7 @@ class Evidence:
     def places_known(self) -> bool:
         """Whether it is recorded where the right answers stood."""
         closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > PAIR)
-        return closed == sum(n for (k, _), n in self.cells.positions.items() if k > PAIR)
+        return closed <= sum(n for (k, _), n in self.cells.positions.items() if k > PAIR)
 
 
 @dataclass(frozen=True, slots=True)

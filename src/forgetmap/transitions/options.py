@@ -17,7 +17,8 @@ import narwhals as nw
 from forgetmap.pairing.pair import RIGHT, WRONG, either, went
 from forgetmap.records.outcome import FAILED
 
-CHOICES = frozenset({"choice_before", "choice_after"})
+CHOICES = frozenset({"wrong_before", "wrong_after"})
+"""The options chosen where they are wrong."""
 PAIR = 2
 """Options of an item that has just one wrong one."""
 
@@ -139,13 +140,13 @@ def options_from(value: object) -> float:
 
 def relation(columns: frozenset[str]) -> nw.Expr:
     """How the two choices of a joined row relate; null for a pair that was right both times."""
-    picked = {side: ~nw.col(f"choice_{side}").is_null() for side in ("before", "after")}
+    picked = {side: ~nw.col(f"wrong_{side}").is_null() for side in ("before", "after")}
     none = {side: ~picked[side] & failed(side, columns) for side in picked}
     lost, gained, wrong = went(RIGHT, WRONG), went(WRONG, RIGHT), went(WRONG, WRONG)
     to_none = none["after"] & (lost | (wrong & picked["before"]))
     from_none = none["before"] & (gained | (wrong & picked["after"]))
     both = wrong & picked["before"] & picked["after"]
-    different = both & (nw.col("choice_before") != nw.col("choice_after"))
+    different = both & (nw.col("wrong_before") != nw.col("wrong_after"))
     other = both | (lost & picked["after"]) | (gained & picked["before"])
     other = other | (wrong & none["before"] & none["after"])
     return (

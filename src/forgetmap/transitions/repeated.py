@@ -149,8 +149,8 @@ def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]
 def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None = None) -> Frame:
     """One row per scored answer of a side: right, a wrong option, none, or not recorded."""
     right = nw.col(f"state_{side}") == RIGHT
-    has_choice = f"choice_{side}" in pairs.columns
-    choice = nw.col(f"choice_{side}") if has_choice else nw.lit(None, dtype=nw.String)
+    has_choice = f"wrong_{side}" in pairs.columns
+    choice = nw.col(f"wrong_{side}") if has_choice else nw.lit(None, dtype=nw.String)
     codes = [nw.lit(place, dtype=nw.Int8) for place in range(len(_KINDS))]
     kind = (
         nw.when(right).then(codes[0])
@@ -161,14 +161,13 @@ def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None
     labels: Mapping[str, nw.Expr] = label_columns(pairs)
     if like is not None:
         labels = {name: nw.lit(None, dtype=nw.String) for name in like}
-    wrong_choice = nw.when(~right).then(choice)
     return pairs.frame.filter(is_in(side) & (nw.col(f"state_{side}") != UNSCORED)).select(
         "task",
         *pairs.item_columns,
         **labels,
         k=options_of(pairs.columns).cast(nw.Float64),
         kind=kind,
-        choice=nw.coalesce(wrong_choice, nw.lit("")),
+        choice=nw.coalesce(choice, nw.lit("")),
         before=nw.lit(int(own), dtype=nw.Int64),
         after=nw.lit(int(not own), dtype=nw.Int64),
     )
