@@ -89,8 +89,12 @@ def test_records_convert_to_a_table_and_back(demo: Path, tmp_path: Path, ending:
         assert done.out == f"Written to {path}. 360 results of 9 tasks.\n"
         assert call("records", "check", path).code == 0
     want, found = json_of(demo / "before", demo / "after"), json_of(*flat)
-    assert found["tasks"] == want["tasks"]
-    assert found["categories"] == want["categories"]
+    for name in ("tasks", "categories"):
+        for ours, theirs in zip(found[name], want[name], strict=True):
+            # A table does not tell how answers were decoded, and the words say so.
+            words = [group["headline"].pop("words") for group in (ours, theirs)]
+            assert words[0].startswith(words[1])
+            assert ours == theirs
 
 
 def test_records_convert_describes_the_run(pair: tuple[Path, Path], tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ class Evidence:
     @property
     def lopsided(self) -> bool:
         """Whether the right answers sit on some places far more often than on others."""
-        once = self.cells.items / self.cells.n if self.cells.n else 0.0
+        if not self.cells.n:
+            return False
+        once = self.cells.items / self.cells.n
         for k in {k for k, _ in self.cells.positions}:
             counts = [once * n for (of, _), n in self.cells.positions.items() if of == k]
             counts += [0.0] * (int(k) - len(counts))
