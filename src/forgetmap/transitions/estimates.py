@@ -359,7 +359,9 @@ def _combined(name: str, each: Sequence[Estimate], parts: Sequence[Evidence]) ->
     if missing or not each:
         return missing[0] if missing else Estimate(value=None, method=name, reason=NO_ITEMS)
     intervals = [Interval(*(_array(x) for x in (one.value, one.low, one.high))) for one in each]
-    interval = combined_interval(intervals, [part.cells.items for part in parts])
+    least = 1 if name == "excess_before" else 2
+    items = [int(part.items.repeated(after=least).weight.sum()) for part in parts if part.items]
+    interval = combined_interval(intervals, items)
     return _estimate(interval, f"{name}, mean over tasks, t interval")
 
 

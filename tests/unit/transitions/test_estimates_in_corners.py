@@ -147,3 +147,21 @@ def test_one_character_answers_are_no_places() -> None:
         return as_arrow(rows)
 
     assert fm.compare(run(0), run(1)).result.total.matched.forgetting.value is not None
+
+
+def test_the_mean_over_tasks_counts_the_items_that_were_repeated() -> None:
+    """An item without a scored pair may still have been answered twice by both models."""
+    answers = {"before": ((0, 1.0), (1, 0.0), (2, None)), "after": ((0, None), (1, 1.0), (2, 0.0))}
+    runs = [
+        [
+            {"task": task, "item": item, "repeat": repeat, "score": score}
+            for task in "ab"
+            for item in "123"
+            for repeat, score in (answers[side] if item != "1" else ((0, 1.0), (1, 0.0)))
+        ]
+        for side in ("before", "after")
+    ]
+    before, after = map(as_arrow, runs)
+    excess = fm.compare(before, after).result.total_macro.excess.forgetting
+    assert excess.low is not None
+    assert excess.low < excess.high  # type: ignore[operator]  # and neither is nan
