@@ -1,0 +1,1 @@
+"""Answers: what was said, what it counts as, and how it ended."""

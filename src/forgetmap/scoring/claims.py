@@ -1,0 +1,138 @@
+r"""Where a response says what its answer is.
+
+Marked claims have the demanded form: a line `Answer: X`, a `\boxed{X}`, or `#### X` at the end.
+Spoken claims are looser: "so the answer is X". Every pattern here is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LONGEST_ANSWER = 500
+"""Characters; whoever states an answer does so in fewer."""
+
+_MARK = re.compile(
+    r"^[ \t>*_#`•-]*+(?:(?:so|thus|therefore|hence|the|my)[ ,]++)*+"
+    r"(?:(?:final|correct|best)[ \t]++)*+"
+    r"answer(?:[ \t]++is)?+[ \t*_`]*+(?:[:=]|$)[ \t*_`]*+(?:[ \t]*+\n)*+",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BOX = re.compile(r"\\f?boxed[ \t]*+\{")
+_BRACE = re.compile(r"[{}]")
+_HASHES = re.compile(r"^[ \t]*+####[ \t]++(?=\S)", re.MULTILINE)
+_NEXT_QUESTION = re.compile(r"^[*_#\t ]*+(?:Question|Q)[ \t]*+\d{0,3}[ \t]*+:", re.MULTILINE)
+_SPOKEN = re.compile(
+    r"\b(?:answer|solution|result"
+    r"|(?:correct|right|best|final|my|only) (?:option|choice|one|statement))(?: here)?"
+    r"(?:[ *_]*+[:=]|[ *_]++(?:is|must be|would be|should be|will be|has to be)"
+    r"(?: (?:therefore|thus|then|clearly|most likely|likely|probably|definitely))?\b:?)"
+    r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?",
+    re.IGNORECASE,
+)
+_CLAUSE_START = re.compile(r"[.;!?,:\n]|\b(?:so|but|thus|hence|therefore)\b", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\b(?:not|never|cannot|nor|neither|if|whether|unless|suppose|assume|assuming|wrong|incorrect|false"
+    r"|(?<!no )doubt\w*|might|could|maybe|perhaps)\b|n't\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"')]|$)|[;。]")
+_CLAUSE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An answer in the demanded form.
+
+    Attributes:
+        phrase: what is said to be the answer.
+        start: where the claim begins in the text.
+        ended: its line, or its box, came to an end: nothing can have been cut off.
+        last: it stands on the last line.
+    """
+
+    phrase: str
+    start: int
+    ended: bool
+    last: bool
+
+
+def marked(text: str) -> list[Claim]:
+    """All claims in the demanded form, in order."""
+    final = text.rfind("\n", 0, len(text.rstrip())) + 1
+    lines = [_line_claim(text, mark, final) for mark in _MARK.finditer(text)]
+    boxes = [_box_claim(text, box, final) for box in _BOX.finditer(text)]
+    hashes = [_line_claim(text, mark, final) for mark in _HASHES.finditer(text, final)]
+    found = [claim for claim in (*lines, *boxes, *hashes) if claim]
+    return sorted(found, key=lambda claim: claim.start)
+
+
+def next_question(text: str, position: int) -> int | None:
+    """Where a base model, having answered, goes on to invent the next question."""
+    found = _NEXT_QUESTION.search(text, position)
+    return found.start() if found else None
+
+
+def spoken(text: str) -> Iterator[str]:
+    """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
+    for claim in _SPOKEN.finditer(text):
+        if hedged(text, claim.start()):
+            continue
+        end = text.find("\n", claim.end())
+        rest = text[claim.end() : end if end >= 0 else len(text)][:LONGEST_ANSWER].strip()
+        if rest and not sentence(rest).endswith("?"):
+            yield rest
+
+
+def hedged(text: str, position: int) -> bool:
+    """Whether the clause up to here denies or doubts what comes next."""
+    clause = text[max(0, position - _CLAUSE) : position]
+    starts = [0, *(start.end() for start in _CLAUSE_START.finditer(clause))]
+    return _HEDGED.search(clause, starts[-1]) is not None
+
+
+def sentence(text: str) -> str:
+    """The first sentence, its final mark included."""
+    end = _SENTENCE_END.search(text)
+    return text[: end.end()] if end else text
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank."""
+    text = text.rstrip()
+    return text[text.rfind("\n") + 1 :].strip()
+
+
+def without_empty_mark(text: str) -> str:
+    """Without an `Answer:` at the end that nothing follows."""
+    end = len(text)
+    while end:
+        start = text.rfind("\n", 0, end - 1) + 1
+        line = text[start:end].strip()
+        if line and not _MARK.fullmatch(line):
+            break
+        end = start
+    return text[:end].rstrip()
+
+
+def _line_claim(text: str, mark: re.Match[str], final: int) -> Claim | None:
+    """The rest of the line, or the next line if the mark stood alone; `final` is the last line."""
+    start = mark.end()
+    end = text.find("\n", start)
+    ended = end >= 0
+    phrase = text[start : min(end if ended else len(text), start + LONGEST_ANSWER)].strip()
+    if not phrase or _MARK.fullmatch(phrase):
+        return None
+    return Claim(phrase, mark.start(), ended, start >= final)
+
+
+def _box_claim(text: str, box: re.Match[str], final: int) -> Claim | None:
+    """What stands between the braces, if they are closed."""
+    depth = 1
+    for brace in _BRACE.finditer(text, box.end(), box.end() + LONGEST_ANSWER):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            phrase = text[box.end() : brace.start()]
+            return Claim(phrase, box.start(), ended=True, last=brace.start() >= final)
+    return None

@@ -1,0 +1,76 @@
+"""Responses that do not answer: refusals and loops."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+_ACTS = (
+    r"help|assist|answer|provide(?! (?:a|an|the) (?:definite|definitive|exact|precise|specific))"
+    r"|comply|fulfil|respond|engage|discuss|support|participate|continue with th(?:is|at)"
+    r"|share|do th(?:at|is)|create|generate|write|offer"
+    r"|give (?:you )?(?:advice|instructions|information)"
+    r"|complete th(?:is|at)"
+)
+_UNWILLING = (
+    r"(?:can ?not|can't|won't|will not|could not|couldn't|am unable to|'m unable to|am not able to"
+    r"|'m not able to|must decline to|have to decline to|am not allowed to|'m not allowed to"
+    r"|am not going to|'m not going to)"
+)
+_REFUSAL = re.compile(
+    rf"\b(?:i|we) ?{_UNWILLING} (?:\w+ )?(?:{_ACTS})"
+    r"|\bi (?:must|have to|will) (?:respectfully |politely )?(?:decline|refuse)"
+    r"|\bas an ai\b[^.\n]{0,80}?\b(?:cannot|can't|unable|not able|do not|don't)\b"
+    r"|^\W*(?:i'm|i am|i apologi[sz]e|sorry)\W[^.\n]{0,30}?(?:but|,) i "
+    r"(?:can ?not|can't|won't)\b(?! (?:say|tell|determine|decide|find|see|be (?:sure|certain)))",
+    re.IGNORECASE,
+)
+_OPENING = 300
+
+_WINDOW = 20_000
+_LEAST_SPAN = 400
+_LEAST_REPEATS = 5
+_PROBES = (60, 240, 960)
+_LEAST_LETTERS = 20
+_SQUEEZABLE = 2_000
+_SQUEEZED = 14
+_DIGITS = re.compile(r"\d+")
+
+
+def refuses(text: str) -> bool:
+    """Whether the response opens by declining. Ask only where no answer was found."""
+    return _REFUSAL.search(text[:_OPENING].lstrip()) is not None
+
+
+def loops(text: str) -> bool:
+    """Whether the text repeats itself up to its end, word for word or with nothing new.
+
+    A unit must come back at least five times over at least 400 characters. Units that differ in a
+    counter only also count if they hold words enough not to be a list or a table.
+    """
+    tail = text.rstrip()[-_WINDOW:]
+    if len(tail) < _LEAST_SPAN:
+        return False
+    if _repeated_unit(tail):
+        return True
+    unit = _repeated_unit(_DIGITS.sub("0", tail))
+    if sum(map(str.isalpha, unit)) >= _LEAST_LETTERS:
+        return True
+    data = tail.encode("utf-8", "replace")
+    return len(data) >= _SQUEEZABLE and len(data) > _SQUEEZED * len(zlib.compress(data))
+
+
+def _repeated_unit(tail: str) -> str:
+    """The unit that fills the end of the text, or nothing.
+
+    The last few characters are looked up further left: the distance is the only period possible.
+    """
+    for probe in _PROBES:
+        before = tail.rfind(tail[-probe:], 0, len(tail) - 1)
+        period = len(tail) - min(probe, len(tail)) - before
+        span = max(_LEAST_SPAN, _LEAST_REPEATS * period)
+        if before < 0 or span > len(tail):
+            return ""
+        if tail[-span:-period] == tail[len(tail) - span + period :]:
+            return tail[-period:]
+    return ""

@@ -1,0 +1,183 @@
+"""Answers that are mathematics, compared by math-verify in a process of its own.
+
+math-verify guards itself by signals, which work in the main thread only and cannot interrupt a
+huge power. A helper process can be ended at any time and serves every thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock, Thread
+
+from forgetmap.errors import UsageError
+from forgetmap.records.outcome import Outcome
+from forgetmap.scoring.claims import last_line, sentence, spoken
+from forgetmap.scoring.judged import Judged, failed, graded, undecided
+from forgetmap.scoring.wording import trimmed, with_powers
+
+_HELPER = Path(__file__).with_name("maths_helper.py")
+_START_SECONDS = 120.0
+_ANSWER_SECONDS = 5.0
+_FORMULA = re.compile(r"\$([^$\n]{1,500})\$|\\\(([^\n]{1,500}?)\\\)")
+_MATHEMATICAL = re.compile(r"[\d=+*/^\\]|\bpi\b|^\W*[a-z]\W*$")
+_COMMAND = re.compile(
+    r"\\(?:text|textbf|mathrm|mbox)\s*\{[^}]*\}|\\[a-zA-Z]+|sqrt|infty|sinh|cosh|tanh"
+)
+_WORD = re.compile("[A-Za-z]{4}")
+_LONGEST = 100
+
+
+class MathsReader:
+    """Reads and judges answers to one question with mathematics for an answer."""
+
+    def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
+        self._right = (gold, *also_right)
+
+    def named(self, phrase: str) -> list[str]:
+        """The formula, if the phrase has one or is one."""
+        phrase = with_powers(phrase)
+        if formulas := _formulas(phrase):
+            return [formulas[-1]]
+        bare = phrase.strip(" \t*_`").rstrip(".,;:!")
+        prose = _prose(bare)
+        if bare.isalpha():
+            return [bare]
+        bare = bare[:prose].strip() if prose is not None else bare
+        return [bare] if _MATHEMATICAL.search(bare) else []
+
+    def alone(self, text: str) -> list[str]:
+        """The formula, if the text is nothing else."""
+        short = "\n" not in text and len(text) <= _LONGEST
+        return self.named(text) if short and _prose(text) is None else []
+
+    def complete(self, phrase: str) -> bool:  # noqa: ARG002
+        """More of the formula may have been cut off."""
+        return False
+
+    def stated(self, text: str) -> list[str]:
+        """What a text settles on, the surest way of saying so first."""
+        final = last_line(text)
+        for passage in (final, text):
+            said = [found for each in spoken(passage) for found in self.named(sentence(each))]
+            if said:
+                return list(dict.fromkeys(said))
+        return _formulas(final)[-1:] or self.alone(final)
+
+    def grade(self, answer: str, phrase: str, *, strict: bool) -> Judged:  # noqa: ARG002
+        """Right, wrong, no mathematics at all, or undecided if it takes too long."""
+        if _as_written(answer) in map(_as_written, self._right):
+            return graded(answer, right=True, strict=strict)
+        verdict = _verifier(os.getpid()).compare(answer, self._right)
+        if verdict == "unreadable":
+            return failed(Outcome.NO_ANSWER)
+        if verdict not in {"right", "wrong"}:
+            return undecided(verdict, answer, strict=strict)
+        return graded(answer, right=verdict == "right", strict=strict)
+
+
+class Verifier:
+    """math-verify in a helper process: started when needed, replaced when it hangs."""
+
+    def __init__(self, seconds: float = _ANSWER_SECONDS) -> None:
+        self._seconds = seconds
+        self._lock = Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def compare(self, answer: str, right: tuple[str, ...]) -> str:
+        """`right`, `wrong`, `unreadable`, or a sentence that says why nobody knows."""
+        with self._lock:
+            try:
+                if self._process is None or self._process.poll() is not None:
+                    self._start()
+                self._send({"answer": answer, "right": right})
+                return str(json.loads(self._replies.get(timeout=self._seconds)))
+            except queue.Empty:
+                self._stop()
+                return f"math-verify did not decide within {self._seconds:g} s"
+            except (OSError, ValueError):
+                self._stop()
+                return "math-verify ended without a verdict"
+
+    def close(self) -> None:
+        """End the helper."""
+        with self._lock:
+            self._stop()
+
+    def _send(self, request: dict[str, object]) -> None:
+        if self._process and self._process.stdin:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+
+    def _start(self) -> None:
+        self._stop()
+        self._replies = queue.SimpleQueue()
+        self._process = subprocess.Popen(  # noqa: S603  # our own file, this very Python
+            [sys.executable, "-P", "-W", "ignore", str(_HELPER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
+        Thread(target=_forward, args=(self._process, self._replies), daemon=True).start()
+        self._replies.get(timeout=_START_SECONDS)
+
+    def _stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                if pipe:
+                    pipe.close()
+        self._process = None
+
+
+def _forward(process: subprocess.Popen[str], replies: queue.SimpleQueue[str]) -> None:
+    """Lines of the helper, one by one; an empty one when it ends."""
+    with suppress(ValueError, OSError):
+        for line in process.stdout or ():
+            replies.put(line)
+    replies.put("")
+
+
+@cache
+def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process needs its own
+    if find_spec("math_verify") is None:
+        raise UsageError(
+            "answers of the kind 'maths' need math-verify, which is not installed",
+            hint='install it: pip install "forgetmap[run]".',
+        )
+    verifier = Verifier()
+    atexit.register(verifier.close)
+    return verifier
+
+
+def _formulas(text: str) -> list[str]:
+    found = (match[1] or match[2] for match in _FORMULA.finditer(text))
+    return [formula.strip() for formula in found if formula.strip()]
+
+
+def _prose(text: str) -> int | None:
+    """Where words begin that are no mathematics."""
+    hidden = _COMMAND.sub(lambda command: " " * len(command[0]), text)
+    words = _WORD.search(hidden)
+    return words.start() if words else None
+
+
+def _as_written(formula: str) -> str:
+    """Words by their letters, anything else by its characters without blanks."""
+    words = trimmed(formula)
+    return words.casefold() if words.isalpha() else "".join(formula.strip("$").split())

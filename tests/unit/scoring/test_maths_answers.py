@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from forgetmap.errors import UsageError
+from forgetmap.records.outcome import Outcome
+from forgetmap.scoring import maths
+from forgetmap.scoring.judge import judge
+
+pytest.importorskip("math_verify")
+
+RIGHT = [
+    (r"Answer: $\frac{1}{2}$", r"\frac{1}{2}", True),
+    (r"Answer: 1/2", r"\frac{1}{2}", True),
+    (r"Answer: 0.5", r"\frac{1}{2}", True),
+    (r"So \boxed{\frac12}.", "0.5", True),
+    (r"\boxed{2\sqrt{2}}", r"\sqrt{8}", True),
+    (r"Answer: $1+x^2$", "x^2+1", True),
+    (r"Answer: x^2 + 2x + 1", "(x+1)^2", True),
+    (r"Answer: $x = 3$", "3", True),
+    (r"Answer: 12 meters", "12", True),
+    (r"\boxed{12\text{ cm}}", "12", True),
+    (r"\boxed{\text{Evelyn}}", r"\text{Evelyn}", True),
+    (r"Answer: Evelyn", r"\text{Evelyn}", True),
+    (r"Answer: $\{1,2\}$", r"\{2,1\}", True),
+    ("$7$", "7", True),
+    ("Answer: 10²", "100", True),
+    (r"The answer is $\frac{2}{4}$.", r"\frac{1}{2}", False),
+    ("We add.\nThis leaves us with the value $7$.", "7", False),
+]
+
+
+@pytest.mark.parametrize(("response", "gold", "strict"), RIGHT)
+def test_right(response: str, gold: str, strict: bool) -> None:
+    judged = judge(response, gold=gold, kind="maths")
+    assert (judged.outcome, judged.strict) == (Outcome.CORRECT, strict)
+
+
+@pytest.mark.parametrize(
+    ("response", "gold"),
+    [
+        (r"Answer: $\frac{1}{3}$", r"\frac{1}{2}"),
+        (r"\boxed{[1,2]}", "(1,2)"),
+        (r"\boxed{x+1}", "x-1"),
+    ],
+)
+def test_wrong(response: str, gold: str) -> None:
+    assert judge(response, gold=gold, kind="maths").outcome is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize(
+    "response", ["", "Answer: it depends on the triangle", "We cannot tell.", r"\boxed{}"]
+)
+def test_none(response: str) -> None:
+    assert judge(response, gold="7", kind="maths").outcome is Outcome.NO_ANSWER
+
+
+def test_further_right_answers_count() -> None:
+    judged = judge("Answer: $8$", gold="7", kind="maths", also_right=("8",))
+    assert judged.score == 1.0
+
+
+def test_it_works_in_threads() -> None:
+    responses = [f"Answer: $\\frac{{{2 * n}}}{{4}}$" for n in range(12)]
+    with ThreadPoolExecutor(4) as threads:
+        judged = list(threads.map(lambda each: judge(each, gold="1.5", kind="maths"), responses))
+    assert [each.score for each in judged] == [float(n == 3) for n in range(12)]
+
+
+@pytest.fixture
+def hasty() -> Iterator[maths.Verifier]:
+    verifier = maths.Verifier(seconds=1.0)
+    yield verifier
+    verifier.close()
+
+
+def test_a_comparison_without_end_is_missing_and_the_next_one_works(hasty: maths.Verifier) -> None:
+    assert hasty.compare("2", ("2.0",)) == "right"
+    assert "within 1 s" in hasty.compare("9^{9^{9^{9}}}", ("7",))
+    hasty._seconds = 30
+    assert hasty.compare("3", ("2.0",)) == "wrong"
+
+
+def test_a_helper_that_dies_is_replaced(hasty: maths.Verifier) -> None:
+    assert hasty.compare("2", ("2.0",)) == "right"
+    assert hasty._process
+    hasty._process.kill()
+    hasty._process.wait()
+    hasty._seconds = 30
+    assert hasty.compare("2", ("2.0",)) == "right"
+
+
+def test_an_undecided_answer_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maths._verifier(os.getpid()), "_seconds", 1.0)
+    judged = judge("Answer: $9^{9^{9^{9}}}$", gold="7", kind="maths")
+    assert (judged.score, judged.outcome) == (None, Outcome.ERROR)
+    assert "did not decide" in (judged.error or "")
+
+
+def test_a_gold_nobody_can_read_is_missing_not_wrong() -> None:
+    judged = judge("Answer: $7$", gold="", kind="maths")
+    assert (judged.score, judged.outcome) == (None, Outcome.ERROR)
+
+
+def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    maths._verifier.cache_clear()
+    monkeypatch.setitem(sys.modules, "math_verify", None)
+    with pytest.raises(UsageError, match=r"forgetmap\[run\]"):
+        judge("Answer: $8$", gold="7", kind="maths")
