@@ -1,0 +1,1 @@
+"""Evaluating models: suites of tasks, backends, and the run itself."""

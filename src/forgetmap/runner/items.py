@@ -1,0 +1,68 @@
+"""What is asked: items, tasks and suites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from forgetmap.scoring.judged import AnswerKind
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question.
+
+    Attributes:
+        id: unique within its task, and the same in every run.
+        question: what is asked, without instruction, options or template.
+        gold: the right answer as text; with options, the text of the right one.
+        options: as shown, in order; none for an open-ended question.
+        also_right: further answers that count as right.
+        cluster: items that stand or fall together, such as the questions on one passage.
+        tags: further groups it belongs to.
+        reasoning: how the answer is found; only worked examples have it.
+    """
+
+    id: str
+    question: str
+    gold: str
+    options: tuple[str, ...] = ()
+    also_right: tuple[str, ...] = ()
+    cluster: str | None = None
+    tags: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One sub-benchmark.
+
+    Attributes:
+        name: unique within its suite, such as `mmlu:sociology`.
+        category: the group it is reported in.
+        kind: how an answer is read and judged.
+        load: makes or reads the items; nothing is read before it is called.
+        instruction: what to do, in a sentence; the form of the answer is added by the protocol.
+        lessons: worked examples that teach the form of an answer; never among the items.
+        examples: worked examples of the task itself, for few-shot prompts; never among the items.
+        hides_options: options are weighed by their text and not shown in the question.
+        version: rises whenever an item or its wording changes.
+    """
+
+    name: str
+    category: str | None
+    kind: AnswerKind
+    load: Callable[[], Sequence[Item]]
+    instruction: str = ""
+    lessons: tuple[Item, ...] = ()
+    examples: tuple[Item, ...] = ()
+    hides_options: bool = False
+    version: str = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Tasks that are run together."""
+
+    name: str
+    tasks: tuple[Task, ...]

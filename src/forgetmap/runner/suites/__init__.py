@@ -1,0 +1,1 @@
+"""Suites of tasks: data plus small generators."""
