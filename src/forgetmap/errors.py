@@ -16,6 +16,7 @@
     │   ├── MetricError             no single metric to compare
     │   └── BackendError            the two sides live in different dataframe libraries
     ├── LineageError            the runs do not form a chain
+    ├── ModelError              a model cannot be found, loaded or used as asked
     ├── OutputError             the result cannot be written where it was asked for
     └── UsageError              an option or argument makes no sense
 
@@ -142,6 +143,10 @@ class BackendError(PairingError, TypeError):
 
 class LineageError(ForgetmapError, ValueError):
     """The runs do not form a chain."""
+
+
+class ModelError(ForgetmapError, ValueError):
+    """A model cannot be found, loaded or used as asked."""
 
 
 class OutputError(ForgetmapError, OSError):

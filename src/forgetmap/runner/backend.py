@@ -1,0 +1,101 @@
+"""The seam between a run and whatever answers: a model in this process, a server, a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How text is generated; temperature 0 is greedy.
+
+    Attributes:
+        temperature: 0 for greedy.
+        top_p: share of probability kept.
+        max_new_tokens: limit of the response; also capped at what the context leaves.
+        stop: texts that end a response; not part of it.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_new_tokens: int = 256
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text to continue. `seed` makes a sampled response its own, whatever it is batched with."""
+
+    text: str
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A text and what could follow it, to be compared by log-likelihood."""
+
+    text: str
+    continuations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What was generated, stop text and special tokens left out."""
+
+    text: str
+    tokens_in: int
+    tokens_out: int
+    finish_reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihoods:
+    """Sum of the log-probabilities of each continuation, and how many tokens it has."""
+
+    logprobs: tuple[float, ...]
+    tokens: tuple[int, ...]
+    tokens_in: int
+
+
+class Failure(Exception):  # noqa: N818  # of one request, not of the program
+    """One request failed; the others go on. The message is recorded with the item."""
+
+
+class Backend(Protocol):
+    """Answers prompts. Results come back as (place in the request, result), in any order."""
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and response together."""
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `chat` works."""
+
+    def chat(self, messages: Sequence[Message]) -> str:
+        """Messages as the text the model expects, ready for its answer."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding
+    ) -> Iterator[tuple[int, Response | Failure]]:
+        """Continue each prompt."""
+
+    def loglikelihood(
+        self, questions: Sequence[Question]
+    ) -> Iterator[tuple[int, Likelihoods | Failure]]:
+        """Weigh the continuations of each question."""

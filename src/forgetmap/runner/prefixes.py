@@ -1,0 +1,126 @@
+"""Which prompts begin alike, and how they are laid out so that no token is computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+LEAST_HEAD = 16
+"""Tokens a shared beginning must have to be computed on its own."""
+LEAST_MEMBERS = 4
+"""Prompts that must share it: a pass for fewer costs more than it saves."""
+LONG_STEM = 1024
+"""A stem beyond this gets a pass of its own, as the mask of a tree grows with its square."""
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sequences (by place) that all begin with the same `head` tokens."""
+
+    head: int
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One continuation of one question: all its tokens, and where the continuation begins."""
+
+    question: int
+    option: int
+    tokens: Tokens
+    start: int
+
+
+@dataclass(slots=True)
+class Tree:
+    """Paths that branch where they differ. A token sees itself and what leads to it.
+
+    Attributes:
+        tokens: one per node.
+        depths: its distance from the end of the head.
+        routes: of each path, its nodes from the head on; the last token of a path is no node.
+        fresh: of each path, how many of its first nodes were there before.
+        paths: in the order of `routes`.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    routes: list[list[int]] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
+
+
+def common_length(one: Tokens, other: Tokens) -> int:
+    """How many tokens two sequences share at the start."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def group_by_head(stems: Sequence[Tokens]) -> list[Group]:
+    """Put stems with a long common beginning together; every stem is in exactly one group."""
+    order = sorted(range(len(stems)), key=stems.__getitem__)
+    shared = [common_length(stems[a], stems[b]) for a, b in pairwise(order)]
+    return [
+        _group(stems, [order[place] for place in places])
+        for places in _families(shared, 0, len(order))
+    ]
+
+
+def _group(stems: Sequence[Tokens], members: list[int]) -> Group:
+    """Members are sorted, so that the first and the last share least."""
+    head = common_length(stems[members[0]], stems[members[-1]])
+    alone = len(members) < LEAST_MEMBERS
+    return Group(0 if head < (LONG_STEM if alone else LEAST_HEAD) else head, tuple(members))
+
+
+def _families(shared: list[int], first: int, end: int) -> Iterator[list[int]]:
+    """Split sorted places [first, end) into those worth a head of their own, and the rest."""
+    if end <= first:
+        return
+    floor = min(shared[first : end - 1], default=0)
+    rest: list[int] = []
+    for start, stop in _runs(shared, first, end, floor + LEAST_HEAD):
+        if stop - start < LEAST_MEMBERS:
+            rest += range(start, stop)
+        else:
+            yield from _families(shared, start, stop)
+    if rest:
+        yield rest
+
+
+def _runs(shared: list[int], first: int, end: int, least: int) -> Iterator[tuple[int, int]]:
+    """Longest stretches of [first, end) whose neighbours share at least `least` tokens."""
+    start = first
+    for place in range(first, end - 1):
+        if shared[place] < least:
+            yield start, place + 1
+            start = place + 1
+    yield start, end
+
+
+def grow_tree(paths: Sequence[Path], head: int) -> Tree:
+    """Lay out the paths behind a head of that many tokens, each shared token once."""
+    tree = Tree()
+    before: Tokens = ()
+    route: list[int] = []
+    for path in sorted(paths, key=lambda path: path.tokens):
+        inner = path.tokens[head:-1]
+        known = common_length(before, inner)
+        size = len(tree.tokens)
+        route = route[:known] + list(range(size, size + len(inner) - known))
+        tree.tokens += inner[known:]
+        tree.depths += range(known, len(inner))
+        tree.routes.append(route)
+        tree.fresh.append(known)
+        tree.paths.append(path)
+        before = inner
+    return tree
