@@ -7,14 +7,16 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 
 .PHONY: help demo test lint bench docs clean
 help:  ## this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/core  ## set up, simulate two models, show what was forgotten
+# Threads that spin while they wait make small models many times slower on a busy machine.
+demo: export OMP_WAIT_POLICY = passive
+demo: $(VENV)/run  ## set up, train a tiny model, fine-tune it, map what it forgot
 	@rm -rf demo
-	$(BIN)/forgetmap simulate --out demo --seed 1
-	$(BIN)/forgetmap compare demo/before demo/after --out demo/result
-	$(BIN)/forgetmap compare demo/before demo/after --show forgotten --limit 3 | tail -n 22
-	@echo "Every table is in demo/result; all data above is simulated, no model was measured."
+	$(BIN)/python examples/demo/train.py --out demo/models
+	$(BIN)/forgetmap map demo/models/before demo/models/after --suite world --out demo/map
+	$(BIN)/forgetmap compare demo/map/runs/0-before demo/map/runs/1-after --show forgotten --limit 3 | tail -n 20
+	@echo "Runs and every table are in demo/map."
 
 test: $(VENV)/dev lint  ## everything that CI runs
 	tools/system.sh java
@@ -46,6 +48,12 @@ $(VENV)/core: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
-	$(PIP) --editable . --group test --group lint --group bench --group build
+$(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
+	$(PIP) torch==2.13.0
+	$(PIP) --editable ".[run]"
 	@touch $@ $(VENV)/core
+
+$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
+	$(PIP) torch==2.13.0
+	$(PIP) --editable ".[run]" --group test --group lint --group bench --group build
+	@touch $@ $(VENV)/core $(VENV)/run

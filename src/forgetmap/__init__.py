@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from forgetmap.errors import ForgetmapError
+    from forgetmap.map.job import map_models
     from forgetmap.records.folder import write_run
     from forgetmap.records.manifest import RunInfo
     from forgetmap.records.outcome import Outcome
     from forgetmap.records.run import Run
+    from forgetmap.runner.evaluate import evaluate
+    from forgetmap.runner.items import Item, Suite, Task
+    from forgetmap.runner.settings import Settings
+    from forgetmap.runner.suites.catalogue import load_suite
     from forgetmap.simulator.answers import Habits
     from forgetmap.simulator.simulate import SimulatedTask, Simulation, simulate
     from forgetmap.sources.open import open_run
@@ -31,13 +36,20 @@ __all__ = [
     "FanOut",
     "ForgetmapError",
     "Habits",
+    "Item",
     "Outcome",
     "Run",
     "RunInfo",
+    "Settings",
     "SimulatedTask",
     "Simulation",
+    "Suite",
+    "Task",
     "chain",
     "compare",
+    "evaluate",
+    "load_suite",
+    "map_models",
     "open_run",
     "simulate",
     "write_run",
@@ -50,13 +62,20 @@ _HOMES = {
     "FanOut": "transitions.compare",
     "ForgetmapError": "errors",
     "Habits": "simulator.answers",
+    "Item": "runner.items",
     "Outcome": "records.outcome",
     "Run": "records.run",
     "RunInfo": "records.manifest",
+    "Settings": "runner.settings",
     "SimulatedTask": "simulator.simulate",
     "Simulation": "simulator.simulate",
+    "Suite": "runner.items",
+    "Task": "runner.items",
     "chain": "transitions.compare",
     "compare": "transitions.compare",
+    "evaluate": "runner.evaluate",
+    "load_suite": "runner.suites.catalogue",
+    "map_models": "map.job",
     "open_run": "sources.open",
     "simulate": "simulator.simulate",
     "write_run": "records.folder",

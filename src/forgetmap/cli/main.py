@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import sys
@@ -15,6 +16,8 @@ from forgetmap.errors import ForgetmapError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
+    "map": "Evaluate models before and after, and compare them.",
+    "run": "Evaluate one model on a suite.",
     "plan": "How many items and repeats detect a loss?",
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
@@ -26,6 +29,7 @@ Examples:
   forgetmap compare base.csv tuned.csv --map item=question_id,score=correct
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
+  forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl
 """
 
@@ -63,8 +67,25 @@ def cli() -> None:
     """Show what a language model lost in post-training: which items, how many, and why."""
 
 
+def script() -> None:
+    """Entry point of the installed command.
+
+    Where torch was loaded it keeps DuckDB's types alive to the end, and DuckDB would report each of
+    them on the way out, which helps nobody: the process is ended before.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        if "torch" not in sys.modules:
+            raise
+        atexit._run_exitfuncs()  # noqa: SLF001  # what the interpreter would do
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
+
+
 def main() -> None:
-    """Entry point of the command."""
+    """Run the command; typed errors end in exit code 2."""
     _survive_any_letter()
     try:
         cli.main(prog_name="forgetmap")

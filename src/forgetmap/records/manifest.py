@@ -73,6 +73,9 @@ class RunInfo(_Part):
     created: str | None = Field(default=None, description="ISO 8601, UTC.")
     tasks: dict[str, TaskInfo] = Field(default_factory=dict)
     metrics: dict[str, MetricInfo] = Field(default_factory=dict)
+    fingerprint: str | None = Field(
+        default=None, description="The same for the same model, suite and way of asking."
+    )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
 
     @property

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
 from forgetmap.errors import UsageError
-from forgetmap.records.content import ContentDeriver
-from forgetmap.records.engine import connection
+from forgetmap.records.build import build_run
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
 from forgetmap.records.outcome import FAILED, Outcome
 from forgetmap.records.run import Run
-from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
 from forgetmap.simulator.answers import (
     CLASSES,
     LOST,
@@ -191,9 +188,6 @@ def _append(side: dict[str, list[Any]], rows: dict[str, list[Any]]) -> None:
 def _run(
     side: dict[str, list[Any]], name: str, stage: str, parent: str | None, setting: _Setting
 ) -> Run:
-    table = pa.table(side, schema=_SCHEMA)
-    deriver = ContentDeriver(tuple(table.column_names), origin=name)
-    derived = deriver.table(table)
     sampled = setting.repeats > 1 or setting.habits.mastery < 1
     info = RunInfo(
         run_id=name,
@@ -205,17 +199,7 @@ def _run(
         seeds=[setting.seed],
         simulated=True,
     )
-    names = derived.column_names
-    engine = connection()
-    scores = derived.select([column for column in names if column in SCORE_NAMES])
-    texts = derived.select([*KEY, *(column for column in names if column in TEXT_NAMES)])
-    return Run(
-        info=info,
-        scores=nw.from_native(engine.from_arrow(scores)),
-        texts=nw.from_native(engine.from_arrow(texts)),
-        name=name,
-        origin=name,
-    )
+    return build_run(side, info, name)
 
 
 def _check(tasks: Sequence[SimulatedTask], setting: _Setting) -> None:
@@ -259,6 +243,3 @@ def _share_faults(shares: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     for name, share in shares.items():
         if not 0 <= share <= 1:
             yield f"{name} is {share:g}", "give a share between 0 and 1."
-
-
-_SCHEMA = pa.schema([(name, BY_NAME[name].type) for name in _COLUMNS])

@@ -1,0 +1,126 @@
+"""Options of `run` and `map`: what is asked, and how."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from forgetmap.cli.options import MapType
+from forgetmap.errors import UsageError
+from forgetmap.runner.models import Dtype
+from forgetmap.runner.settings import ProtocolName, Scoring, Settings
+
+if TYPE_CHECKING:
+    from forgetmap.runner.items import Suite
+    from forgetmap.runner.run import Estimate
+
+STOPPED = 130
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--suite", required=True,
+        help="basics, world, post-forget, a file of items, or hub:OWNER/NAME.",
+    ),
+    click.option("--tasks", help="Only these, such as 'mmlu:*,piqa:main'."),
+    click.option("--limit", type=click.IntRange(1), help="At most so many items of each task."),
+    click.option("--map", "column_map", type=MapType(), help="Columns of a file of items."),
+    click.option(
+        "--data-root", type=click.Path(path_type=Path), envvar="FORGETMAP_DATA",
+        help="Folder with local copies of hub data sets.",
+    ),
+    click.option(
+        "--protocol", type=click.Choice(get_args(ProtocolName)), default="same", show_default=True,
+        help="same: all models alike. published: as in Harmon et al. (2026).",
+    ),
+    click.option(
+        "--scoring", type=click.Choice(get_args(Scoring)), default="auto", show_default=True,
+        help="Of multiple choice.",
+    ),
+    click.option("--chat/--no-chat", default=None, help="Use the chat template."),
+    click.option("--system-prompt", help="First message of a chat."),
+    click.option("--shots", type=int, help="Worked examples before a question."),
+    click.option("--temperature", type=float, help="0 is greedy."),
+    click.option("--top-p", type=float, help="Share of probability kept."),
+    click.option("--max-new-tokens", type=int, help="Limit of a response."),
+    click.option("--repeats", type=int, help="Answers per item; needs a temperature."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of the first repeat."),
+    click.option("--batch", "rows", type=click.IntRange(1), help="Most responses at a time."),
+    click.option("--device", default="auto", show_default=True, help="cpu, cuda, ..."),
+    click.option("--dtype", type=click.Choice(get_args(Dtype)), default="auto", show_default=True,
+                 help="Of the weights."),
+    click.option("--threads", type=click.IntRange(1), help="Of the CPU; all without it."),
+    click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
+    click.option("--dry-run", is_flag=True, help="Only say what it would take."),
+)  # fmt: skip
+
+
+def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """All of them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def settings_of(options: dict[str, Any]) -> Settings:
+    """How models are asked."""
+    names = Settings.__dataclass_fields__
+    return Settings(**{name: options[name] for name in names if name in options})
+
+
+def chosen_suite(options: dict[str, Any]) -> Suite:
+    """What is asked; every item is read now, before a model is loaded."""
+    from forgetmap.runner.suites.catalogue import load_suite  # noqa: PLC0415  # heavy
+
+    only = [name.strip() for name in (options["tasks"] or "").split(",") if name.strip()]
+    suite = load_suite(
+        options["suite"],
+        only=only,
+        limit=options["limit"],
+        column_map=options["column_map"],
+        root=options["data_root"],
+    )
+    for task in suite.tasks:
+        task.load()
+    return suite
+
+
+def loading(options: dict[str, Any]) -> dict[str, Any]:
+    """How models are loaded."""
+    if options["threads"] is not None:
+        from forgetmap.runner.models import need  # noqa: PLC0415
+
+        need("torch").set_num_threads(options["threads"])
+    return {name: options[name] for name in ("device", "dtype", "trust_remote_code", "rows")}
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Ctrl-C, or being asked to end, keeps every answer and says how to go on."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(
+            "\nStopped; every answer so far is kept. Run the same command to go on.", err=True
+        )
+        raise SystemExit(STOPPED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def print_estimate(found: Sequence[tuple[str, Estimate]]) -> None:
+    """What a run would take."""
+    if not found:
+        raise UsageError("there is no model", hint="give one.")
+    for name, each in found:
+        minutes = each.seconds / 60
+        click.echo(
+            f"{name}: {each.answers:,} answers, {each.tokens_in:,} tokens to read, at most "
+            f"{each.most_tokens_out:,} to write; about {minutes:,.1f} minutes at the speed of a "
+            "few items."
+        )

@@ -1,0 +1,57 @@
+"""`forgetmap run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forgetmap.cli.asking import (
+    asking_options,
+    chosen_suite,
+    loading,
+    print_estimate,
+    settings_of,
+    stoppable,
+)
+from forgetmap.cli.options import overwrite_option
+from forgetmap.runner.models import find_model
+
+EXAMPLES = """\b
+Examples:
+  forgetmap run models/tuned --suite basics --out runs/tuned
+  forgetmap run org/model --suite post-forget --tasks 'mmlu:*' --limit 50 --out runs/model
+  forgetmap run base+adapters/sft --suite questions.jsonl --out runs/sft --dry-run
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("model")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder.")
+@asking_options
+@overwrite_option
+def run(model: str, out: Path, **options: Any) -> None:
+    """Evaluate one MODEL on a suite and write a run folder.
+
+    MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file. A run that was stopped goes on where
+    it was; one that is complete is not done again.
+    """
+    from forgetmap.cli.progress import Shown  # noqa: PLC0415  # heavy
+    from forgetmap.runner.evaluate import open_model  # noqa: PLC0415  # heavy
+    from forgetmap.runner.run import estimate, run_model  # noqa: PLC0415
+
+    find_model(model)
+    suite = chosen_suite(options)
+    settings = settings_of(options)
+    backend, who = open_model(model, name=out.name, **loading(options))
+    if options["dry_run"]:
+        print_estimate([(who.name, estimate(backend, suite, settings))])
+        return
+    with stoppable(), Shown() as shown:
+        run_model(
+            backend, suite, out, who, settings,
+            overwrite=options["overwrite"],
+            report=lambda step: shown.step(who.name, step),
+        )  # fmt: skip
+    click.echo(f"Written to {out}")

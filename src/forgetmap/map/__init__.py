@@ -1,0 +1,1 @@
+"""The whole job: evaluate, compare, write everything."""

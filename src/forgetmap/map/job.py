@@ -1,0 +1,108 @@
+"""Evaluate a model before and models after in the same way, then compare them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import UsageError
+from forgetmap.runner.backend import Backend
+from forgetmap.runner.evaluate import open_model
+from forgetmap.runner.items import Suite
+from forgetmap.runner.run import Examinee, Step, run_model
+from forgetmap.runner.settings import Settings
+from forgetmap.runner.suites.catalogue import load_suite
+from forgetmap.transitions.chains import Chain
+from forgetmap.transitions.compare import FanOut, compare
+from forgetmap.transitions.comparison import Comparison
+from forgetmap.transitions.export import write_result
+
+Mapped = Comparison | FanOut | Chain
+Opened = Callable[[], tuple[Backend, Examinee]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which model is being asked, and how far it is."""
+
+    name: str
+    number: int
+    models: int
+    step: Step
+
+
+def map_models(
+    before: Any,
+    after: Any,
+    /,
+    *more: Any,
+    suite: str | Path | Suite,
+    out: str | Path,
+    settings: Settings | None = None,
+    chain: bool = False,
+    overwrite: bool = False,
+    report: Callable[[Place], None] | None = None,
+    **loading: Any,
+) -> Mapped:
+    """What did the models after forget, and gain? Evaluates all of them first.
+
+    Every model is asked the same items in the same way, with random numbers of its own. What is
+    already there is not done again.
+
+    Args:
+        before: the model before: a folder, a hub id, `BASE+ADAPTER` or a GGUF file.
+        after: the model after.
+        more: further models after.
+        suite: its name, a file of items, a hub data set, or a suite.
+        out: folder for `runs/` and `result/`.
+        settings: how the models are asked.
+        chain: the models are ordered checkpoints.
+        overwrite: start anew, whatever is there.
+        report: called after every answer.
+        loading: dtype, device and the like, as for `open_model`.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.map_models("models/base", "models/sft", suite="basics", out="map")  # doctest: +SKIP
+    """
+    out = Path(out)
+    models = [before, after, *more]
+    chosen = suite if isinstance(suite, Suite) else load_suite(suite)
+    names = run_names(models)
+    for number, (model, name) in enumerate(zip(models, names, strict=True), start=1):
+        # Two runs of one model must not share random numbers, or they would agree by chance.
+        backend, who = open_model(model, name=name, salt=str(number), **loading)
+        seen = _reporter(report, name, number, len(models))
+        folder = out / "runs" / name
+        run_model(backend, chosen, folder, who, settings, overwrite=overwrite, report=seen)
+        del backend
+    runs = [out / "runs" / name for name in names]
+    result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]
+    write_result(result, out / "result", overwrite=True)
+    return result
+
+
+def run_names(models: Sequence[Any]) -> list[str]:
+    """A name for each run: what the model is called, with its place in front."""
+    names = []
+    for number, model in enumerate(models):
+        if not isinstance(model, str | Path):
+            raise UsageError(
+                "map takes paths and hub ids",
+                hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
+            )
+        last = re.split(r"[/\\]", str(model).rstrip("/\\"))[-1]
+        shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
+        names.append(f"{number}-{shown}")
+    return names
+
+
+def _reporter(
+    report: Callable[[Place], None] | None, name: str, number: int, models: int
+) -> Callable[[Step], None] | None:
+    if report is None:
+        return None
+    return lambda step: report(Place(name, number, models, step))

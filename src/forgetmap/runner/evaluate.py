@@ -1,0 +1,105 @@
+"""The verb: evaluate whatever model the user has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import UsageError
+from forgetmap.records.manifest import ModelInfo
+from forgetmap.runner.backend import Backend
+from forgetmap.runner.items import Suite
+from forgetmap.runner.models import Dtype, LoadedModel, find_model, load_model, need
+from forgetmap.runner.run import Examinee, Report, run_model
+from forgetmap.runner.settings import Settings
+from forgetmap.runner.suites.catalogue import load_suite
+
+WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
+
+
+def evaluate(
+    model: Any,
+    suite: str | Path | Suite,
+    out: str | Path,
+    *,
+    tokenizer: Any = None,
+    settings: Settings | None = None,
+    salt: str = "",
+    overwrite: bool = False,
+    report: Report | None = None,
+) -> Path:
+    """Evaluate one model on a suite and write a run folder; go on where an earlier attempt ended.
+
+    Args:
+        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, a live transformers module (then
+            with `tokenizer`), or any backend.
+        suite: its name, a file of items, a hub data set, or a suite.
+        out: the run folder.
+        tokenizer: of a live module.
+        settings: how the model is asked.
+        salt: tells the random numbers of this run from those of other models.
+        overwrite: start anew, whatever is there.
+        report: called after every answer.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.evaluate("models/tuned", "basics", "runs/tuned")  # doctest: +SKIP
+    """
+    chosen = suite if isinstance(suite, Suite) else load_suite(suite)
+    backend, who = open_model(model, tokenizer=tokenizer, name=Path(out).name, salt=salt)
+    return run_model(backend, chosen, Path(out), who, settings, overwrite=overwrite, report=report)
+
+
+def open_model(
+    model: Any,
+    *,
+    tokenizer: Any = None,
+    name: str = "model",
+    salt: str = "",
+    dtype: Dtype = "auto",
+    device: str = "auto",
+    trust_remote_code: bool = False,
+    rows: int | None = None,
+) -> tuple[Backend, Examinee]:
+    """Load a model, and say who it is."""
+    if isinstance(model, str | Path):
+        loaded = load_model(
+            str(model), dtype=dtype, device=device, trust_remote_code=trust_remote_code
+        )
+        who = Examinee(name, _info(str(model)), weights_stamp(str(model)), salt)
+        return _backend(loaded, rows), who
+    if tokenizer is not None:
+        return _backend(LoadedModel(name, model, tokenizer), rows), Examinee(name, salt=salt)
+    if hasattr(model, "loglikelihood") and hasattr(model, "generate"):
+        return model, Examinee(name, salt=salt)
+    raise UsageError(
+        f"a {type(model).__name__} without its tokenizer cannot answer",
+        hint="pass tokenizer= with a live model, or give a path or hub id.",
+    )
+
+
+def weights_stamp(name: str) -> str:
+    """What changes when a local model is written again; nothing for one on the hub."""
+    source = find_model(name)
+    stamps = []
+    for place in (source.base, source.adapter):
+        folder = Path(place) if place else None
+        if folder is None or not folder.is_dir():
+            continue
+        for file in sorted(folder.iterdir()):
+            if file.suffix in WEIGHTS:
+                stat = file.stat()
+                stamps.append(f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}")
+    return ";".join(stamps)
+
+
+def _info(name: str) -> ModelInfo:
+    source = find_model(name)
+    return ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter)
+
+
+def _backend(loaded: LoadedModel, rows: int | None) -> Backend:
+    need("torch")
+    from forgetmap.runner.transformers_backend import TransformersBackend  # noqa: PLC0415  # torch
+
+    return TransformersBackend.of(loaded, **({} if rows is None else {"rows": rows}))

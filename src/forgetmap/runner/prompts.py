@@ -1,0 +1,98 @@
+"""What a model is shown: questions, worked examples and the form an answer must have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+from forgetmap.errors import UsageError
+from forgetmap.runner.backend import Backend, Message
+from forgetmap.runner.items import Item, Task
+from forgetmap.runner.settings import Manner
+from forgetmap.runner.suites.lessons import format_lessons
+
+ANSWER = "Answer:"
+FORMS = {
+    "option": "the letter of your choice",
+    "text": "your answer",
+    "number": "a number",
+    "maths": "a number or expression",
+}
+
+
+def prompt_of(item: Item, task: Task, manner: Manner, backend: Backend) -> str:
+    """The whole prompt of an item, ready for its answer."""
+    if manner.style == "chat":
+        messages = [Message("user", _request(item, task, manner))]
+        if manner.system_prompt is not None:
+            messages.insert(0, Message("system", manner.system_prompt))
+        return backend.chat(messages)
+    shown = [_worked(each, task, manner) for each in worked_examples(item, task, manner)]
+    opening = [task.instruction] if task.instruction else []
+    return "\n\n".join([*opening, *shown, _open_question(item, task, manner)])
+
+
+def worked_examples(item: Item, task: Task, manner: Manner) -> Sequence[Item]:
+    """Format lessons under `same`; examples of the task itself under `published`."""
+    if not manner.shots:
+        return ()
+    if manner.style == "few-shot":
+        if not task.examples:
+            raise UsageError(
+                f"the task {task.name!r} has no worked examples for few-shot prompts",
+                hint="leave it out with --tasks, use --protocol same, or set --shots 0.",
+            )
+        return task.examples[: manner.shots]
+    lessons = task.lessons or format_lessons(task.kind, options=len(item.options) or 4)
+    return lessons[: manner.shots]
+
+
+def continuations_of(item: Item, task: Task) -> tuple[str, ...]:
+    """What could follow the prompt: the texts of the options, or their letters if shown."""
+    if task.hides_options:
+        return tuple(f" {option}" for option in item.options)
+    return tuple(f" {letter}" for letter in ascii_uppercase[: len(item.options)])
+
+
+def answered(response: str, manner: Manner) -> str:
+    """The response as it is judged: a prompt that ended in `Answer:` is part of its first line."""
+    return f"{ANSWER}{response}" if _ends_open(manner) else response
+
+
+def _ends_open(manner: Manner) -> bool:
+    return manner.style == "plain"
+
+
+def _question(item: Item, task: Task) -> str:
+    lines = [f"Question: {item.question}"]
+    if item.options and not task.hides_options:
+        if len(item.options) > len(ascii_uppercase):
+            raise UsageError(
+                f"item {item.id!r} of {task.name!r} has {len(item.options)} options",
+                hint="at most 26 can be lettered; leave the item out.",
+            )
+        lines += [
+            f"{x}) {option}" for x, option in zip(ascii_uppercase, item.options, strict=False)
+        ]
+    return "\n".join(lines)
+
+
+def _worked(item: Item, task: Task, manner: Manner) -> str:
+    answer = item.gold
+    if item.options and not task.hides_options:
+        answer = ascii_uppercase[item.options.index(item.gold)]
+    reasoning = f"\nReasoning: {item.reasoning}" if manner.reasons and item.reasoning else ""
+    return f"{_question(item, task)}{reasoning}\n{ANSWER} {answer}"
+
+
+def _open_question(item: Item, task: Task, manner: Manner) -> str:
+    reasons = manner.style == "few-shot" and any(each.reasoning for each in task.examples)
+    return f"{_question(item, task)}\n{'Reasoning:' if reasons else ANSWER}"
+
+
+def _request(item: Item, task: Task, manner: Manner) -> str:
+    """The user's turn: what to do, the form of the answer, the question."""
+    form = f'End with a line that is nothing but "{ANSWER} " and {FORMS[task.kind]}.'
+    think = "Think step by step. " if manner.reasons else ""
+    opening = f"{task.instruction}\n" if task.instruction else ""
+    return f"{opening}{think}{form}\n\n{_question(item, task)}"

@@ -1,0 +1,328 @@
+"""Ask a model everything, and write the run folder."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from forgetmap import __version__
+from forgetmap.errors import OutputError
+from forgetmap.records.build import build_run
+from forgetmap.records.folder import is_run_folder, read_run, refuse_to_replace, write_run
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.runner.backend import Backend, Failure, Likelihoods, Prompt, Question, Response
+from forgetmap.runner.items import Suite
+from forgetmap.runner.jobs import Job, check_lengths, make_jobs
+from forgetmap.runner.journal import Answer, Journal
+from forgetmap.runner.prompts import answered, continuations_of
+from forgetmap.runner.settings import Manner, Settings, settle
+from forgetmap.scoring.judge import judge
+from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.likelihood import choose
+
+BYTES_PER_TOKEN = 8
+PROBES = 8
+WEIGHED, LENIENT, STRICT = "loglikelihood", "lenient", "strict"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a run is.
+
+    Attributes:
+        done: answers had, those of an earlier attempt included.
+        total: answers wanted.
+        tokens: read and written since the start of this attempt.
+        seconds: since then.
+        failed: answers that are errors.
+    """
+
+    done: int
+    total: int
+    tokens: int
+    seconds: float
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would take."""
+
+    answers: int
+    tokens_in: int
+    most_tokens_out: int
+    seconds: float
+
+
+Report = Callable[[Step], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Examinee:
+    """Who answers.
+
+    Attributes:
+        name: of the run.
+        model: which weights.
+        stamp: changes when the weights do.
+        salt: tells the random numbers of this run from those of other models.
+    """
+
+    name: str
+    model: ModelInfo = field(default_factory=ModelInfo)
+    stamp: str = ""
+    salt: str = ""
+
+
+def run_model(
+    backend: Backend,
+    suite: Suite,
+    out: Path,
+    who: Examinee,
+    settings: Settings | None = None,
+    *,
+    overwrite: bool = False,
+    report: Report | None = None,
+) -> Path:
+    """Evaluate a model on a suite and write a run folder; go on where an earlier attempt ended.
+
+    Args:
+        backend: what the answers come from.
+        suite: what is asked.
+        out: the run folder; a journal stands beside it until it is complete.
+        who: answers.
+        settings: how the model is asked.
+        overwrite: start anew, whatever is there.
+        report: called after every answer.
+
+    Returns:
+        The run folder. If it is already there and complete, nothing is done.
+    """
+    manner = settle(settings or Settings(), backend)
+    versions = {task.name: task.version for task in suite.tasks}
+    jobs = make_jobs(suite, manner, backend, who.salt)
+    asked = sha256("".join(job.prompt for job in jobs).encode()).hexdigest()
+    fingerprint = manner.fingerprint(
+        model=who.model.model_dump(), stamp=who.stamp, salt=who.salt, tasks=versions, asked=asked
+    )
+    if is_complete(out, fingerprint, overwrite=overwrite):
+        return out
+    lengths = check_lengths(jobs, manner, backend)
+    _check_room(out, sum(lengths))
+    journal_path = out.parent / f".{out.name}.journal.jsonl"
+    if overwrite:
+        journal_path.unlink(missing_ok=True)
+    journal = Journal(journal_path, fingerprint)
+    try:
+        _answer_all(backend, jobs, manner, journal, report)
+    finally:
+        journal.close()
+    info = _info(who, suite, manner, fingerprint)
+    write_run(build_run(_columns(jobs, journal, manner), info, who.name), out, overwrite=overwrite)
+    journal.path.unlink(missing_ok=True)
+    return out
+
+
+def is_complete(out: Path, fingerprint: str, *, overwrite: bool) -> bool:
+    """Whether this very run is there already.
+
+    Raises:
+        OutputError: there is something else.
+    """
+    if overwrite or not is_run_folder(out):
+        refuse_to_replace(out, overwrite=overwrite)
+        return False
+    if read_run(out).info.fingerprint == fingerprint:
+        return True
+    raise OutputError(
+        f"{out} is a run of another model, suite or setting",
+        hint="choose another --out, or --overwrite it.",
+    )
+
+
+def estimate(backend: Backend, suite: Suite, settings: Settings | None = None) -> Estimate:
+    """What a run would take, from counting its tokens and trying a few items."""
+    manner = settle(settings or Settings(), backend)
+    jobs = make_jobs(suite, manner, backend, "")
+    lengths = check_lengths(jobs, manner, backend)
+    weighed = [job.is_weighed(manner) for job in jobs]
+    most_out = sum(
+        0 if by_weight else min(manner.decoding.max_new_tokens, backend.context - length)
+        for by_weight, length in zip(weighed, lengths, strict=True)
+    )
+    seconds = 0.0
+    for kind in (True, False):
+        chosen = [job for job, by_weight in zip(jobs, weighed, strict=True) if by_weight == kind]
+        probes = chosen[:: max(len(chosen) // PROBES, 1)][:PROBES]
+        started = time.perf_counter()
+        for _ in _answers(backend, probes, manner):
+            pass
+        if probes:
+            seconds += (time.perf_counter() - started) / len(probes) * len(chosen)
+    return Estimate(len(jobs), sum(lengths), most_out, seconds)
+
+
+def _answer_all(
+    backend: Backend,
+    jobs: Sequence[Job],
+    manner: Manner,
+    journal: Journal,
+    report: Report | None,
+) -> None:
+    left = [job for job in jobs if job.key not in journal.done]
+    started, tokens = time.perf_counter(), 0
+    failed = sum(answer.outcome == Outcome.ERROR for answer in journal.done.values())
+    for answer in _answers(backend, left, manner):
+        journal.add(answer)
+        tokens += (answer.tokens_in or 0) + (answer.tokens_out or 0)
+        failed += answer.outcome == Outcome.ERROR
+        if report is not None:
+            seconds = time.perf_counter() - started
+            report(Step(len(journal.done), len(jobs), tokens, seconds, failed))
+
+
+def _answers(backend: Backend, jobs: Sequence[Job], manner: Manner) -> Iterator[Answer]:
+    weighed = [job for job in jobs if job.is_weighed(manner)]
+    written = [job for job in jobs if not job.is_weighed(manner)]
+    questions = [Question(job.prompt, continuations_of(job.item, job.task)) for job in weighed]
+    for place, weights in backend.loglikelihood(questions) if questions else ():
+        yield _weighed(weighed[place], weights)
+    prompts = [Prompt(job.prompt, job.seed) for job in written]
+    for place, response in backend.generate(prompts, manner.decoding) if prompts else ():
+        yield _written(written[place], response, manner)
+
+
+def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
+    if isinstance(found, Failure):
+        return _error(job, str(found))
+    item = job.item
+    verdict = choose(
+        found.logprobs, found.tokens, item.options, gold=item.gold, also_right=item.also_right
+    )
+    weights = dict(zip(item.options, found.logprobs, strict=True))
+    return _answer(
+        job,
+        verdict,
+        tokens_in=found.tokens_in + sum(found.tokens),
+        tokens_out=0,
+        logprob_answer=weights.get(verdict.choice or ""),
+        logprob_gold=weights[item.gold],
+    )
+
+
+def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
+    if isinstance(found, Failure):
+        return _error(job, str(found))
+    item = job.item
+    verdict = judge(
+        answered(found.text, manner),
+        gold=item.gold,
+        kind=job.task.kind,
+        options=() if job.task.hides_options and job.task.kind != "option" else item.options,
+        also_right=item.also_right,
+        finish_reason=found.finish_reason,
+    )
+    return _answer(
+        job,
+        verdict,
+        response=found.text,
+        tokens_in=found.tokens_in,
+        tokens_out=found.tokens_out,
+        finish_reason=found.finish_reason,
+        seed=job.seed if manner.decoding.temperature else None,
+    )
+
+
+def _answer(job: Job, verdict: Judged, **more: Any) -> Answer:
+    task, item, repeat = job.key
+    return Answer(task=task, item=item, repeat=repeat, **asdict(verdict), **more)
+
+
+def _error(job: Job, message: str) -> Answer:
+    return Answer(*job.key, score=None, outcome=Outcome.ERROR, error=message)
+
+
+def _columns(jobs: Sequence[Job], journal: Journal, manner: Manner) -> dict[str, list[Any]]:
+    """The records of a run; what was written is scored leniently and strictly."""
+    columns: dict[str, list[Any]] = {}
+    for job in jobs:
+        answer = journal.done[job.key]
+        scorers = (WEIGHED,) if job.is_weighed(manner) else (LENIENT, STRICT)
+        for scorer in scorers:
+            for name, cell in _row(job, answer, scorer, manner).items():
+                columns.setdefault(name, []).append(cell)
+    return columns
+
+
+def _row(job: Job, answer: Answer, scorer: str, manner: Manner) -> dict[str, Any]:
+    item = job.item
+    row = {name: getattr(answer, name) for name in _COPIED}
+    if scorer == STRICT and answer.score is not None and answer.strict is False:
+        row |= {"score": 0.0, "outcome": str(Outcome.NO_ANSWER), "answer": None, "choice": None}
+    return row | {
+        "metric": "acc",
+        "scorer": scorer,
+        "k": len(item.options) or None,
+        "category": job.task.category,
+        "tags": ";".join(item.tags) or None,
+        "cluster": item.cluster,
+        "gold": item.gold,
+        "question": item.question,
+        "options": list(item.options) or None,
+        "prompt": job.prompt,
+        "seed": manner.seed + job.repeat,
+    }
+
+
+_COPIED = (
+    "task", "item", "repeat", "score", "outcome", "answer", "choice", "tokens_in", "tokens_out",
+    "finish_reason", "logprob_answer", "logprob_gold", "response", "error",
+)  # fmt: skip
+
+
+def _info(who: Examinee, suite: Suite, manner: Manner, fingerprint: str) -> RunInfo:
+    decoding = asdict(manner.decoding)
+    weighed = manner.by_likelihood
+    tasks = {
+        task.name: TaskInfo(
+            version=task.version,
+            n_shot=manner.shots,
+            main_metric="acc",
+            main_scorer=WEIGHED if weighed and task.kind == "option" else LENIENT,
+        )
+        for task in suite.tasks
+    }
+    system = manner.system_prompt
+    return RunInfo(
+        run_id=who.name,
+        model=who.model,
+        harness=HarnessInfo(name="forgetmap", version=__version__),
+        protocol=f"{manner.protocol} ({manner.style})",
+        system_prompt_hash=None if system is None else sha256(system.encode()).hexdigest()[:16],
+        decoding=decoding | {"stop": list(manner.decoding.stop)},
+        seeds=[manner.seed + repeat for repeat in range(manner.repeats)],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        tasks=tasks,
+        fingerprint=fingerprint,
+    )
+
+
+def _check_room(out: Path, tokens: int) -> None:
+    """Refuse a disk on which not even the prompts fit."""
+    folder = out.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    free, needed = shutil.disk_usage(folder).free, tokens * BYTES_PER_TOKEN
+    if free < needed:
+        raise OutputError(
+            f"{folder} has {free / 2**20:,.0f} MiB left, and the run needs about "
+            f"{needed / 2**20:,.0f} MiB",
+            hint="make room, or choose an --out on another disk.",
+        )

@@ -1,0 +1,118 @@
+"""`forgetmap run` and `forgetmap map`, with a tiny model in a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import forgetmap as fm
+from command_line import call, write
+from tiny_models import tiny_model, tokenizer
+
+TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("llama").save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chatty(model: Path) -> Path:
+    folder = model.parent / "chatty"
+    tiny_model("llama").save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text()) | {"chat_template": TEMPLATE}
+    path.write_text(json.dumps(config))
+    return folder
+
+
+def questions(path: Path) -> Path:
+    rows = [
+        {"question": f"Say {word}", "gold": word, "task": "words", "id": str(place)}
+        for place, word in enumerate(("cat", "dog", "bird"))
+    ]
+    return write(path / "questions.jsonl", rows)
+
+
+def choices(path: Path) -> Path:
+    words = ("cat", "dog", "bird", "mat")
+    rows = [
+        {"question": f"Which is {place}?", "gold": words[place % 4], "options": words}
+        | {"task": "choices", "id": str(place)}
+        for place in range(20)
+    ]
+    return write(path / "choices.jsonl", rows)
+
+
+def test_the_same_model_twice_lost_nothing(model: Path, tmp_path: Path) -> None:
+    ask = ("--suite", choices(tmp_path))
+    done = call("map", model, model, *ask, "--out", tmp_path / "map")
+    assert done.code == 0, done.err
+    assert "nothing was lost" in done.out
+    assert (tmp_path / "map" / "result" / "comparison.json").is_file()
+    runs = sorted(path.name for path in (tmp_path / "map" / "runs").iterdir())
+    assert runs == ["0-tiny", "1-tiny"]
+    stamp = (tmp_path / "map" / "runs" / "0-tiny").stat().st_mtime_ns
+    again = call("map", model, model, *ask, "--out", tmp_path / "map")
+    assert again.out == done.out
+    assert (tmp_path / "map" / "runs" / "0-tiny").stat().st_mtime_ns == stamp
+
+
+def test_a_file_of_questions(model: Path, tmp_path: Path) -> None:
+    path = questions(tmp_path)
+    done = call("run", model, "--suite", path, "--out", tmp_path / "run", "--max-new-tokens", "4")
+    assert done.code == 0, done.err
+    run = fm.open_run(tmp_path / "run")
+    assert run.info.decoding["temperature"] == 0
+    assert run.info.protocol == "same (plain)"
+    assert len(run.scores.collect()) == 2 * 3
+    assert call("records", "check", tmp_path / "run").code == 0
+
+
+def test_a_dry_run_writes_nothing(model: Path, tmp_path: Path) -> None:
+    path = choices(tmp_path)
+    done = call("map", model, model, "--suite", path, "--out", tmp_path / "map", "--dry-run")
+    assert done.code == 0, done.err
+    assert "20 answers" in done.out
+    assert "minutes" in done.out
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_prompts_that_differ_are_warned_about(model: Path, chatty: Path, tmp_path: Path) -> None:
+    path = questions(tmp_path)
+    ask = ("--suite", path, "--protocol", "published", "--shots", "0", "--max-new-tokens", "4")
+    for place, each in (("base", model), ("tuned", chatty)):
+        assert call("run", each, *ask, "--out", tmp_path / place).code == 0
+    warnings = fm.compare(tmp_path / "base", tmp_path / "tuned").result.pairing.warnings
+    assert {"protocol", "prompts", "sampled"} <= {notice.code for notice in warnings}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["no/such/folder/here"], "There is no model"),
+        (["{model}", "--suite", "basic"], "did you mean basics"),
+        (["{model}", "--tasks", "arithmetics"], "has no task 'arithmetics'"),
+        (["{model}", "--chat"], "no chat template"),
+        (["{model}", "--repeats", "3"], "greedy answers"),
+        (["{model}", "--temperature", "-1"], "out of range"),
+        (["{model}", "--suite", "{questions}", "--map", "question=nothing"], "nothing"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_asked(
+    model: Path, tmp_path: Path, args: list[str], said: str
+) -> None:
+    given = [arg.format(model=model, questions=questions(tmp_path)) for arg in args]
+    suite = [] if "--suite" in given else ["--suite", "basics"]
+    done = call("run", *given, *suite, "--limit", "1", "--out", tmp_path / "run")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert "Hint: " in done.err
+    assert not (tmp_path / "run").exists()
