@@ -195,7 +195,8 @@ def inspect_hf(model: str, task: str, batch: int) -> Work:
         found = await asyncio.gather(*(provider.generate(text) for text in prompts(count)))
         return [output.completion for output in found]
 
-    return lambda count: asyncio.run(ask(count))
+    loop = asyncio.new_event_loop()
+    return lambda count: loop.run_until_complete(ask(count))
 
 
 SIDES = {"ours": ours, "bare": bare, "lm-eval": lm_eval, "inspect": inspect_hf}
@@ -205,8 +206,7 @@ TASKS = {"generate": ("bare", "lm-eval", "inspect"), "common": ("lm-eval",), "ow
 def measure(side: str, model: str, task: str, batch: int, count: int) -> dict[str, Any]:
     """Time one side in this process; a first small request warms up."""
     work = SIDES[side](model, task, batch)
-    if side != "inspect":
-        work(2)
+    work(2)
     start = time.perf_counter()
     answers = work(count)
     seconds = time.perf_counter() - start
