@@ -9,6 +9,7 @@ from typing import Any, Literal
 import narwhals as nw
 
 from forgetmap.records.manifest import RunInfo
+from forgetmap.records.problem import Problem
 
 Frame = nw.LazyFrame[Any]
 HandedIn = Literal["path", "eager", "lazy"]
@@ -28,6 +29,9 @@ class Run:
         rows: the raw rows with their line numbers, to point at a fault; None where impossible.
         ids_are_occurrences: the items had no ids; they were numbered within equal content.
         handed_in: as a path, or as a dataframe that was eager or lazy.
+        notices: what a reader must know about how it was read.
+        problems: what could not be used, as far as it was kept.
+        problem_count: how many there were.
     """
 
     info: RunInfo
@@ -38,6 +42,9 @@ class Run:
     rows: Rows | None = None
     ids_are_occurrences: bool = False
     handed_in: HandedIn = "path"
+    notices: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
 
     @property
     def columns(self) -> frozenset[str]:

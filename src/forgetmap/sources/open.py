@@ -13,6 +13,7 @@ from forgetmap.records.folder import MANIFEST, SCORES, TEXTS, is_run_folder, rea
 from forgetmap.records.frames import ColumnMap, run_from_frame
 from forgetmap.records.repeats import as_repeats
 from forgetmap.records.run import Run
+from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
@@ -26,15 +27,17 @@ def open_run(
     name: str | None = None,
     column_map: ColumnMap | None = None,
     task: str | None = None,
+    reading: Reading | None = None,
 ) -> Run:
     """Open results, whatever they are.
 
     Args:
-        source: path of a run folder, of a table, or of a folder of tables or of repeats; a
-            dataframe; a `Run`.
+        source: path of a run folder, of the logs of a harness, of a table, or of a folder of tables
+            or of repeats; a dataframe; a `Run`.
         name: what to call it; by default its run id, or else the name of file or folder.
         column_map: canonical field -> column, for tables that name them otherwise.
         task: name of the task, for tables without such a column.
+        reading: how to read the logs of a harness.
     """
     if isinstance(source, Run):
         return source
@@ -42,10 +45,12 @@ def open_run(
         return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
     path = Path(source)
     with whole(path):
-        return _open_path(path, name, column_map or {}, task)
+        return _open_path(path, name, column_map or {}, task, reading or Reading())
 
 
-def _open_path(path: Path, name: str | None, column_map: ColumnMap, task: str | None) -> Run:
+def _open_path(
+    path: Path, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
+) -> Run:
     if not path.exists():
         raise MissingInputError(
             "there is no such file or folder", file=str(path), hint=_nearby(path)
@@ -55,6 +60,10 @@ def _open_path(path: Path, name: str | None, column_map: ColumnMap, task: str | 
     runs = _run_folders(path)
     if runs:
         return _named(as_repeats([read_run(each) for each in runs], origin=str(path)), name)
+    # Whoever names columns has a table.
+    logs = [] if column_map else recognise(path)
+    if logs:
+        return _named(open_logs(path, logs, reading), name)
     return read_table(
         _table_files(path),
         name=name or path.name.split(".")[0] or str(path),

@@ -1,0 +1,172 @@
+"""JSON as harnesses write it: fast, with bare NaN, line by line or as elements of one array."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from forgetmap.errors import UnreadableError
+from forgetmap.sources.adapter import Problems
+from forgetmap.sources.files import LogFile
+
+_decode = msgspec.json.Decoder().decode
+_decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class Malformed(ValueError):  # noqa: N818  # becomes a problem or a typed error, with its place
+    """A text is no JSON; the message says why."""
+
+
+def decode(data: bytes | msgspec.Raw) -> Any:
+    """The value of a JSON text, bare NaN and Infinity included.
+
+    Raises:
+        Malformed: it is none.
+    """
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_slowly(bytes(data))
+
+
+def decode_slowly(data: bytes) -> Any:
+    """The same by the standard library, which knows NaN and says where a fault is."""
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"not valid JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise Malformed(f"not UTF-8: byte 0x{error.object[error.start]:02x}") from None
+    except RecursionError:
+        raise Malformed("nested too deeply to be read") from None
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+
+
+def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+    """The objects of a file with the line each begins in, not yet parsed.
+
+    One per line, the elements of an array, or a single object.
+    """
+    if file.peek.shape == "array":
+        yield from _elements(file, problems)
+    elif _is_lines(file):
+        yield from file.lines()
+    else:
+        yield 1, file.read()
+
+
+def rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with the line each begins in; what is none is a problem."""
+    for line, raw in raw_rows(file, problems):
+        row = as_object(raw, file, line, problems)
+        if row is not None:
+            yield line, row
+
+
+def as_object(
+    raw: bytes | msgspec.Raw, file: LogFile, line: int, problems: Problems
+) -> dict[str, Any] | None:
+    """The object in a text, or a problem."""
+    try:
+        value = decode(raw)
+    except Malformed as error:
+        problems.add(file.name, str(error), line=line)
+        return None
+    if not isinstance(value, dict):
+        problems.add(file.name, f"an object was expected, not {_called(value)}", line=line)
+        return None
+    return value
+
+
+def document(file: LogFile) -> Any:
+    """The one JSON value of a file.
+
+    Raises:
+        UnreadableError: it is none.
+    """
+    try:
+        return decode(file.read())
+    except Malformed as error:
+        raise UnreadableError(
+            str(error), file=file.name, hint="is the file whole? Copy or write it again."
+        ) from None
+
+
+def _is_lines(file: LogFile) -> bool:
+    """Whether a file that begins with an object has one per line; a broken first one included."""
+    first, newline, rest = file.head.lstrip().partition(b"\n")
+    if file.peek.shape == "objects" or not newline:
+        return True
+    if first.strip() != b"{" and rest.startswith(b"{"):
+        return True
+    try:
+        decode(first)
+    except Malformed:
+        return False
+    return True
+
+
+def _elements(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+    data = file.read()
+    try:
+        elements: list[Any] = _decode_elements(data)
+    except (msgspec.DecodeError, RecursionError):
+        yield from _salvaged(data, file, problems)
+        return
+    at, line = 0, 1
+    for element in elements:
+        start = data.find(bytes(element), at)
+        line += data.count(b"\n", at, start)
+        at = start
+        yield line, element
+
+
+def _salvaged(
+    data: bytes, file: LogFile, problems: Problems
+) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+    """The elements of an array that holds NaN, or up to where it is broken or cut off."""
+    text = data.decode("utf-8", "replace")
+    decoder, at, line = json.JSONDecoder(), text.index("[") + 1, 1
+    while True:
+        start = at + len(text[at : at + 1024]) - len(text[at : at + 1024].lstrip(" \t\r\n,"))
+        line += text.count("\n", at, start)
+        if text[start : start + 1] == "]":
+            return
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (json.JSONDecodeError, RecursionError):
+            problems.add(file.name, "the array is broken or cut off here", line=line)
+            return
+        yield line, text[start:end].encode()
+        line += text.count("\n", start, end)
+        at = end
+
+
+def _called(value: object) -> str:
+    names = {list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def number(value: object) -> float | None:
+    """A finite number, also of a truth value or a text that is one; else None."""
+    if isinstance(value, str):
+        text = value.strip().lower()
+        try:
+            value = _TRUTH[text] if text in _TRUTH else float(text)
+        except ValueError:
+            return None
+    if not isinstance(value, bool | int | float):
+        return None
+    try:
+        real = float(value)
+    except OverflowError:
+        return None
+    return real if math.isfinite(real) else None

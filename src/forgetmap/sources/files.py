@@ -1,0 +1,261 @@
+"""The files of a log: found below a path, known by their first bytes, unpacked while they are read.
+
+Names say nothing. What a file holds is peeked at, so that renaming or gzipping changes nothing.
+Everything read is bounded: lines, documents, members of archives, files of a folder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+
+import pyarrow as pa
+
+from forgetmap.errors import UnknownFormatError, UnreadableError
+from forgetmap.sources.peek import Peek, peek
+from forgetmap.sources.sniff import GZIP_MAGIC, PARQUET_MAGIC, UTF8_MARK, whole
+
+HEAD = 1 << 17
+MOST_FILES = 20_000
+DEEPEST = 12
+LONGEST_LINE = 64 << 20
+LARGEST_DOCUMENT = 2 << 30
+MOST_RATIO = 2_000
+"""Unpacked bytes per packed byte; what is denser holds no answers of a model."""
+DENSE_FROM = 32 << 20
+"""Unpacked bytes from which on the ratio is looked at."""
+
+ZIP_MAGIC, PICKLE_MAGIC = b"PK\x03\x04", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+ZSTANDARD = 93
+Kind = Literal["json", "parquet", "zip", "pickle", "other"]
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One file of a log, or one member of an archive.
+
+    Attributes:
+        path: the file on this machine.
+        name: what to call it in front of people.
+        inside: path below the folder or archive that was given, with `/`.
+        member: its name in the archive `path`, if it is a member.
+    """
+
+    path: Path
+    name: str
+    inside: str
+    member: str | None = None
+    archive: Archive | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def head(self) -> bytes:
+        """Its first bytes, unpacked, without byte order mark."""
+        with whole(self.path), self.open() as stream:
+            return stream.read(HEAD).removeprefix(UTF8_MARK)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What its first bytes say."""
+        if self.head.startswith(PARQUET_MAGIC):
+            return "parquet"
+        if self.head.startswith(ZIP_MAGIC):
+            return "zip"
+        if self.head.startswith(PICKLE_MAGIC):
+            return "pickle"
+        return "json" if self.head.lstrip()[:1] in (b"{", b"[") else "other"
+
+    @cached_property
+    def peek(self) -> Peek:
+        """The beginning of its first JSON value; empty if it holds none."""
+        return peek(self.head) if self.kind == "json" else Peek("nothing", {})
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.path.stat().st_size
+
+    def open(self) -> IO[bytes]:
+        """Its bytes, unpacked."""
+        if self.archive is not None and self.member is not None:
+            return self.archive.open(self.member)
+        raw = self.path.open("rb")
+        if raw.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
+            raw.seek(0)
+            return raw
+        raw.seek(0)
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+
+    def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
+        """All of it, as long as it is no longer than `limit`."""
+        with whole(self.path), self.open() as stream:
+            data = _bounded(stream, limit, self.size, self.name)
+        return data.removeprefix(UTF8_MARK)
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Its lines that are not blank, counted from 1."""
+        with whole(self.path), self.open() as stream:
+            number = 0
+            while line := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise _too_long(self.name, number)
+                if number == 1:
+                    line = line.removeprefix(UTF8_MARK)
+                if not line.isspace():
+                    yield number, line
+
+
+class Archive:
+    """A zip file whose members are read one by one, deflated or zstandard, within bounds."""
+
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
+        self.path, self.name = path, name or str(path)
+        with whole(path), _sound(self.name):
+            self._zip = zipfile.ZipFile(path)
+        self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
+        if len(self._members) > 50 * MOST_FILES:
+            raise _dense(self.name, f"it lists {len(self._members):,} members")
+
+    @property
+    def members(self) -> Sequence[str]:
+        """Names of its files."""
+        return list(self._members)
+
+    def open(self, member: str) -> IO[bytes]:
+        """The bytes of a member; reading stops where it unpacks to more than anything real."""
+        info = self._members[member]
+        if info.file_size > max(DENSE_FROM, MOST_RATIO * info.compress_size):
+            raise _dense(self.name, f"{member} unpacks {info.file_size:,} bytes")
+        with whole(self.path), _sound(self.name):
+            if info.compress_type == ZSTANDARD:
+                return self._open_zstandard(info)
+            return self._zip.open(info)
+
+    def read(self, member: str, limit: int = LARGEST_DOCUMENT) -> bytes:
+        """All of a member, as long as it is no longer than `limit`."""
+        info = self._members[member]
+        with whole(self.path), _sound(self.name), self.open(member) as stream:
+            return _bounded(stream, limit, info.compress_size, f"{self.name}/{member}")
+
+    def _open_zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
+        """The standard library reads these members only from Python 3.14 on."""
+        with self.path.open("rb") as raw:
+            raw.seek(info.header_offset)
+            header = raw.read(30)
+            if len(header) < 30 or not header.startswith(ZIP_MAGIC):  # noqa: PLR2004  # fixed part
+                raise zipfile.BadZipFile("a member is not where the directory says")
+            skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+            raw.seek(skip, os.SEEK_CUR)
+            packed = raw.read(info.compress_size)
+        stream = pa.CompressedInputStream(pa.BufferReader(packed), "zstd")
+        return cast("IO[bytes]", io.BufferedReader(cast("Any", stream)))
+
+
+def find_files(path: Path) -> list[LogFile]:
+    """Every visible file below a folder, the members of an archive, or the file itself."""
+    if path.is_dir():
+        return [file for child in _walk(path) for file in _expanded(child, path)]
+    return _expanded(path, path.parent)
+
+
+def _walk(folder: Path) -> list[Path]:
+    """Files in order of their names; each folder once, so that links in a circle end."""
+    found: list[Path] = []
+    seen = {_identity(folder)}
+    pending = [(folder, 0)]
+    while pending:
+        here, depth = pending.pop()
+        for child in sorted(here.iterdir()):
+            if child.name.startswith("."):
+                continue
+            if child.is_file():
+                found.append(child)
+            elif child.is_dir() and depth < DEEPEST and _identity(child) not in seen:
+                seen.add(_identity(child))
+                pending.append((child, depth + 1))
+        if len(found) > MOST_FILES:
+            raise UnknownFormatError(
+                f"more than {MOST_FILES:,} files lie below this folder",
+                file=str(folder),
+                hint="give the folder of one run.",
+            )
+    return sorted(found)
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    stat = folder.stat()
+    return stat.st_dev, stat.st_ino
+
+
+def _expanded(path: Path, base: Path) -> list[LogFile]:
+    """The file, or the members of an archive beside the archive itself."""
+    inside = path.relative_to(base).as_posix()
+    with whole(path), path.open("rb") as raw:
+        is_zip = raw.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    if not is_zip:
+        return [LogFile(path, str(path), inside)]
+    archive = Archive(path)
+    members = [
+        LogFile(path, f"{path}/{member}", f"{inside}/{member}", member, archive)
+        for member in archive.members
+        if not Path(member).name.startswith((".", "__MACOSX"))
+    ]
+    return [LogFile(path, str(path), inside, archive=archive), *members]
+
+
+def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
+    """Read to the end unless that is further than anything real."""
+    limit = min(limit, max(DENSE_FROM, MOST_RATIO * packed))
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise _dense(name, f"it unpacks to more than {limit:,} bytes")
+    return data
+
+
+def _dense(name: str, fact: str) -> UnreadableError:
+    return UnreadableError(
+        f"too large to be read safely: {fact}",
+        file=name,
+        hint="is this really an evaluation log? If so, unpack or split it first.",
+    )
+
+
+def _too_long(name: str, line: int) -> UnreadableError:
+    return UnreadableError(
+        f"this line is longer than {LONGEST_LINE >> 20} MiB",
+        file=name,
+        line=line,
+        hint="is the file damaged? If not, shorten this line.",
+    )
+
+
+class _sound:  # noqa: N801  # used like a function
+    """Turn what zipfile says about a broken archive into a typed error."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        broken = (
+            zipfile.BadZipFile,
+            NotImplementedError,
+            RuntimeError,
+            EOFError,
+            pa.ArrowException,
+        )
+        if isinstance(error, broken):
+            raise UnreadableError(
+                f"this archive cannot be read: {error}",
+                file=self._name,
+                hint="is it whole and without password? Get it again.",
+            ) from None

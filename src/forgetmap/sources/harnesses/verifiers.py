@@ -1,0 +1,23 @@
+"""verifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.sources.files import LogFile
+
+
+class Verifiers:
+    """Logs of verifiers."""
+
+    name = "verifiers"
+    preferred: Sequence[str] = ()
+
+    def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
+        """The logs among these files."""
+        return []
+
+    def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
+        """The samples of a log."""
+        yield from ()

@@ -1,0 +1,204 @@
+"""Folders and files of a harness, as a run: recognised, one run of them chosen, read, cached."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
+from forgetmap.records.folder import MANIFEST, complete_folder, read_run
+from forgetmap.records.manifest import RunInfo
+from forgetmap.records.problem import Problem
+from forgetmap.records.run import Run
+from forgetmap.sources.adapter import Adapter, Log, Problems
+from forgetmap.sources.cache import cached_folder, key_of
+from forgetmap.sources.files import LogFile, find_files
+from forgetmap.sources.gather import RunWriter, describe
+from forgetmap.sources.registry import adapter, adapters
+
+PROBLEMS = "problems.json"
+MOST_NAMES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read logs.
+
+    Attributes:
+        texts: whether questions, prompts and responses are kept.
+        strict: whether the first problem in a row is an error.
+        run: part of a time stamp, model or file name, to choose one of several runs.
+        cached: whether what was read before is used again.
+    """
+
+    texts: bool = True
+    strict: bool = False
+    run: str | None = None
+    cached: bool = True
+
+
+def recognise(path: Path) -> list[Log]:
+    """All logs below a path, by asking every adapter whether it knows them."""
+    left = find_files(path)
+    _refuse_pickles(path, left)
+    found: list[Log] = []
+    for each in adapters():
+        logs = each.sniff(left)
+        found += logs
+        claimed = {file.name for log in logs for file in log.files}
+        archives = {file.path for log in logs for file in log.files if file.member is None}
+        left = [file for file in left if not _is_taken(file, claimed, archives)]
+        if not left:
+            break
+    return found
+
+
+def _is_taken(file: LogFile, claimed: set[str], archives: set[Path]) -> bool:
+    """A file, or a member of an archive that was claimed as a whole."""
+    return file.name in claimed or (file.member is not None and file.path in archives)
+
+
+def _refuse_pickles(path: Path, files: Sequence[LogFile]) -> None:
+    if len(files) == 1 and files[0].kind == "pickle":
+        raise UnknownFormatError(
+            "this is a Python pickle, which can run any code when it is opened",
+            file=str(path),
+            hint="write the results as JSON lines, CSV or Parquet instead.",
+        )
+
+
+def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
+    """The newest run among these logs, read or taken from the cache."""
+    chosen, notices = choose(path, logs, reading.run)
+    files = sorted({file.path for log in chosen for file in log.files})
+    key = key_of(files, chosen, reading.texts, reading.strict)
+    folder = cached_folder(key)
+    if not (reading.cached and (folder / MANIFEST).is_file()):
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        _import(path, chosen, folder, reading)
+    run = read_run(folder)
+    kept = json.loads((folder / PROBLEMS).read_text(encoding="utf-8"))
+    problems = tuple(Problem(**each) for each in kept["kept"])
+    return replace(
+        run,
+        name=run.info.run_id or path.name.split(".")[0] or str(path),
+        origin=str(path),
+        notices=tuple(notices),
+        problems=problems,
+        problem_count=kept["count"],
+    )
+
+
+def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> None:
+    problems = Problems(strict=reading.strict)
+    with complete_folder(folder) as partial:
+        with RunWriter(partial, texts=reading.texts, problems=problems) as writer:
+            for log in logs:
+                for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
+                    writer.add(sample)
+        if not writer.samples:
+            raise _nothing(path, problems)
+        info = describe(_merged(logs), writer, _preferred(logs, writer))
+        manifest = info.model_dump_json(indent=2)
+        (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+        kept = {"count": problems.count, "kept": [asdict(each) for each in problems.kept]}
+        (partial / PROBLEMS).write_text(json.dumps(kept), encoding="utf-8")
+
+
+def _nothing(path: Path, problems: Problems) -> EmptyInputError:
+    first = f"; the first problem: {problems.kept[0]}" if problems.kept else ""
+    return EmptyInputError(
+        f"there is no result of a single item in it{first}",
+        file=str(path),
+        hint="did the harness log samples? lm-eval: --log_samples; lighteval: --save-details.",
+    )
+
+
+def choose(path: Path, logs: Sequence[Log], wanted: str | None) -> tuple[list[Log], list[str]]:
+    """One run: of one model, the newest log of each task; and what was left out."""
+    left = [log for log in logs if wanted is None or _answers_to(log, wanted)]
+    if not left:
+        raise UsageError(
+            f"no run in {path} answers to {wanted!r}; there are {_listed(map(label, logs))}",
+            hint="give part of a model, time stamp or file name to --run.",
+        )
+    models = {log.info.model.name for log in left} - {None}
+    if len(models) > 1:
+        raise UsageError(
+            f"{path} holds results of {len(models)} models: {_listed(sorted(map(str, models)))}",
+            hint="give the folder of one of them, or choose with --run.",
+        )
+    return _newest(left)
+
+
+def _newest(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
+    """For each set of tasks the logs of the newest stamp; finished ones before others."""
+    by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
+    for log in logs:
+        by_tasks[(log.adapter, *log.tasks)].append(log)
+    kept, notices = [], []
+    for (_, *tasks), group in by_tasks.items():
+        newest = max((log.finished, log.stamp or "") for log in group)
+        chosen = [log for log in group if (log.finished, log.stamp or "") == newest]
+        kept += chosen
+        if len(chosen) < len(group):
+            dropped = sorted({log.stamp or "undated" for log in group} - {newest[1]})
+            notices.append(
+                f"{', '.join(tasks) or 'a task'} was evaluated {len(dropped) + 1} times; the "
+                f"run of {newest[1] or 'unknown date'} counts, not {_listed(dropped)} (choose "
+                "with --run)."
+            )
+    return kept, notices
+
+
+def label(log: Log) -> str:
+    """What to call a log."""
+    parts = (log.info.model.name, ", ".join(log.tasks[:2]), log.stamp)
+    return " ".join(part for part in parts if part) or log.files[0].name
+
+
+def _answers_to(log: Log, wanted: str) -> bool:
+    names = (log.stamp, log.info.model.name, log.info.run_id, *(file.inside for file in log.files))
+    return any(wanted in name for name in names if name)
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
+def _merged(logs: Sequence[Log]) -> RunInfo:
+    """What all logs say together; where they contradict each other nothing is known."""
+    first = logs[0].info
+    same = {
+        name: getattr(first, name)
+        for name in RunInfo.model_fields
+        if all(getattr(log.info, name) == getattr(first, name) for log in logs)
+    }
+    models = [log.info.model for log in logs if log.info.model.name]
+    tasks = {name: task for log in logs for name, task in log.info.tasks.items()}
+    metrics = {name: metric for log in logs for name, metric in log.info.metrics.items()}
+    newest = max((log.info.created or "" for log in logs), default="") or None
+    return RunInfo(
+        **{
+            **same,
+            "model": models[0] if models else first.model,
+            "harness": first.harness,
+            "tasks": tasks,
+            "metrics": metrics,
+            "created": newest,
+        }
+    )
+
+
+def _preferred(logs: Sequence[Log], writer: RunWriter) -> dict[str, Sequence[str]]:
+    """The preference of the adapter a task came from."""
+    default: Adapter = adapter(logs[0].adapter)
+    named = {task: adapter(log.adapter) for log in logs for task in log.tasks}
+    return {task: named.get(task, default).preferred for task in writer.measures}

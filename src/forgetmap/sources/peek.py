@@ -1,0 +1,99 @@
+"""The beginning of a JSON file, as far as its first bytes go."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+_DECODER = json.JSONDecoder()
+_BLANK = re.compile(r"\s*")
+_DEEPEST = 3
+
+Shape = Literal["nothing", "object", "objects", "array"]
+CUT = object()
+"""Stands for a value that the first bytes do not hold to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What the first bytes of a JSON file say.
+
+    Attributes:
+        shape: one object, one object per line, an array, or nothing of the kind.
+        first: the first object as far as it could be read; of an array its first element.
+    """
+
+    shape: Shape
+    first: Mapping[str, Any]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The names in the first object."""
+        return frozenset(self.first)
+
+    def has(self, *names: str) -> bool:
+        """Whether the first object has all these names."""
+        return self.keys.issuperset(names)
+
+
+def peek(head: bytes) -> Peek:
+    """Read the first object of a text that may be cut off anywhere."""
+    text = head.decode("utf-8", "replace")
+    try:
+        value, end = _value(text, _skip(text, 0), _DEEPEST)
+    except (ValueError, RecursionError, IndexError):
+        return Peek("nothing", {})
+    if isinstance(value, dict):
+        return Peek("objects" if _goes_on(text, end) else "object", value)
+    if isinstance(value, list):
+        first = value[0] if value else {}
+        return Peek("array", first if isinstance(first, dict) else {})
+    return Peek("nothing", {})
+
+
+def _goes_on(text: str, end: int | None) -> bool:
+    """Whether another object follows."""
+    return end is not None and text[_skip(text, end) : _skip(text, end) + 1] == "{"
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
+    """The value that begins here and where it ends; no end if it is cut off."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except (json.JSONDecodeError, RecursionError):
+        pass
+    if depth and text[at : at + 1] == "{":
+        return _cut_object(text, at + 1, depth), None
+    if depth and text[at : at + 1] == "[":
+        first = _value(text, _skip(text, at + 1), depth - 1)[0]
+        return [first], None
+    return CUT, None
+
+
+def _cut_object(text: str, at: int, depth: int) -> dict[str, Any]:
+    """The members of an object up to where the text ends."""
+    found: dict[str, Any] = {}
+    while text[(at := _skip(text, at)) : at + 1] == '"':
+        try:
+            name, at = _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError:
+            break
+        at = _skip(text, at)
+        if text[at : at + 1] != ":":
+            break
+        found[name], end = _value(text, _skip(text, at + 1), depth - 1)
+        if end is None:
+            break
+        at = _skip(text, end)
+        if text[at : at + 1] != ",":
+            break
+        at += 1
+    return found

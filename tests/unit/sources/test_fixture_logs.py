@@ -1,0 +1,51 @@
+"""Every log under tests/fixtures/logs gives exactly the records written down beside it.
+
+tests/fixtures/logs/HARNESS/VERSION/log/...         as the harness wrote it
+tests/fixtures/logs/HARNESS/VERSION/expected.jsonl  the fields that matter, one result per line
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forgetmap.records.schema import RESULT_KEY, TEXT_NAMES
+from forgetmap.sources.logs import Reading
+from forgetmap.sources.open import open_run
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
+LOGS = sorted(path.parent for path in FIXTURES.glob("*/*/expected.jsonl"))
+
+
+@pytest.mark.parametrize("folder", LOGS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_log_gives_its_records(folder: Path) -> None:
+    expected = [json.loads(line) for line in (folder / "expected.jsonl").read_text().splitlines()]
+    assert expected
+    found = records(folder / "log")
+    assert [_key(row) for row in found] == sorted(_key(row) for row in expected)
+    by_key = {_key(row): row for row in found}
+    for row in expected:
+        real = by_key[_key(row)]
+        assert {name: real[name] for name in row} == pytest.approx(row, rel=1e-6, abs=1e-9)
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """All results with their texts, sorted by key."""
+    run = open_run(path, reading=Reading(cached=False))
+    assert run.texts is not None
+    texts = {
+        (row["task"], row["item"], row["repeat"]): {name: row[name] for name in TEXT_NAMES}
+        for row in run.texts.collect().rows(named=True)
+    }
+    rows = [
+        {**row, **texts[row["task"], row["item"], row["repeat"]]}
+        for row in run.scores.collect().rows(named=True)
+    ]
+    return sorted(rows, key=_key)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in RESULT_KEY)
