@@ -3,6 +3,8 @@
     ForgetmapError
     ├── InputError              something handed in cannot be used; knows file, line and field
     │   ├── MissingInputError       the path does not exist
+    │   ├── ForbiddenError          a remote path exists, but not for us
+    │   ├── NetworkError            a remote path cannot be reached
     │   ├── UnknownFormatError      the path is something else than results
     │   ├── UnreadableError         the bytes are broken: truncated, corrupt, not UTF-8
     │   ├── EmptyInputError         no rows
@@ -91,6 +93,14 @@ class InputError(ForgetmapError, ValueError):
 
 class MissingInputError(InputError, FileNotFoundError):
     """The path does not exist."""
+
+
+class ForbiddenError(InputError, PermissionError):
+    """A remote path may exist, but access to it is denied."""
+
+
+class NetworkError(InputError, ConnectionError):
+    """A remote path cannot be reached, or the connection broke."""
 
 
 class UnknownFormatError(InputError):

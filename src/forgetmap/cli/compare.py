@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forgetmap.cli.options import json_option, overwrite_option, table_options
+from forgetmap.cli.reading import log_options, reading_progress
 from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
 from forgetmap.records.folder import refuse_to_replace
@@ -34,6 +35,7 @@ Examples:
   forgetmap compare runs/base runs/sft runs/rl --chain --out result
   forgetmap compare runs/base runs/tuned --show forgotten --limit 50
   forgetmap compare runs/base runs/tuned --noise runs/base-again
+  forgetmap compare lm-eval-logs/base inspect-logs/tuned.eval
   forgetmap compare runs/base runs/tuned --rollup post-forget --task-table corrected
 """
 
@@ -51,6 +53,7 @@ Examples:
 )
 @click.option("--metric", help="METRIC or METRIC/SCORER, where there are several.")
 @table_options
+@log_options
 @click.option(
     "--min-paired",
     type=float,
@@ -105,8 +108,9 @@ Examples:
 def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
     """What did the model AFTER forget, and gain, against the model BEFORE?
 
-    BEFORE and AFTER are run folders, or CSV, JSON lines or Parquet tables with columns task, item
-    and score. Several AFTER are each compared with BEFORE; with --chain they are checkpoints.
+    BEFORE and AFTER are run folders, logs of an evaluation harness as it wrote them, or tables
+    with columns task, item and score; on disk, or under https://, s3://, gs:// or hf://.
+    Several AFTER are each compared with BEFORE; with --chain they are checkpoints.
     """
     show, limit, by = options.pop("show"), options.pop("limit"), options.pop("by")
     out, overwrite = options.pop("out"), options.pop("overwrite")
@@ -118,7 +122,9 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
         _spare_inputs(out, (before, *after, *filter(None, [options["noise"]])))
-    with Console(stderr=True).status("Pairing and counting ..."):
+    options["texts"] = bool(show or out)
+    with Console(stderr=True).status("Pairing and counting ...") as status:
+        options["progress"] = reading_progress(status)
         result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)
         if out is not None:
             write_result(result, out, overwrite=overwrite)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,35 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from forgetmap.cli.options import json_option, overwrite_option, table_options
-from forgetmap.records.folder import write_run
+from forgetmap.cli.options import Command, json_option, overwrite_option, table_options
+from forgetmap.cli.reading import log_options, reading_progress
+from forgetmap.records.folder import refuse_to_replace, write_run
 from forgetmap.records.manifest import ModelInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import json_schema
 from forgetmap.records.survey import Survey, TaskSurvey, survey
 from forgetmap.records.tables import write_table
 from forgetmap.records.validate import check_run, refuse_duplicates, result_key
+from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from forgetmap.transitions.render import Sheet, print_sheet, printable, shorten
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 from forgetmap.transitions.words import SIMULATED, counted
 
 TABLE_ENDINGS = (".csv", ".jsonl", ".parquet")
+
+
+def described_options(command: Command) -> Command:
+    """What a manifest says that logs and tables do not."""
+    options = [
+        click.option("--run-id", help="Name of the run, for lineage."),
+        click.option("--model", help="Which model answered."),
+        click.option("--stage", help="base, cpt, sft, dpo, rl, merge, ..."),
+        click.option("--parent", help="Run id of the checkpoint before."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.group(
@@ -51,10 +66,11 @@ Examples:
 )
 @click.argument("path", type=click.Path())
 @table_options
+@log_options
 @json_option
-def check(path: str, column_map: dict[str, str], task: str | None, *, as_json: bool) -> None:
+def check(path: str, *, as_json: bool, **options: Any) -> None:
     """Check every result in PATH; the first fault is named with file, line and field."""
-    run = _checked(path, column_map, task)
+    run = _checked(path, options)
     found = survey(run)
     if as_json:
         simulated = run.info.simulated
@@ -75,17 +91,18 @@ Examples:
 )
 @click.argument("path", type=click.Path())
 @table_options
+@log_options
 @json_option
 @click.option("--limit", type=click.IntRange(0), default=3, show_default=True, help="Rows to show.")
-def show(
-    path: str, column_map: dict[str, str], task: str | None, *, as_json: bool, limit: int
-) -> None:
-    """Say what is in PATH: model, tasks, items, repeats, metrics."""
-    run = _checked(path, column_map, task)
+def show(path: str, *, as_json: bool, limit: int, **options: Any) -> None:
+    """Say what is in PATH: format, model, tasks, items, repeats, metrics, problems."""
+    run = _checked(path, options)
     found = survey(run)
     if as_json:
         manifest = run.info.model_dump(mode="json")
-        click.echo(json.dumps({**found.as_dict(), "manifest": manifest}, indent=2))
+        read = {"format": run.format, "notices": run.notices, "problem_count": run.problem_count}
+        read["problems"] = [asdict(problem) for problem in run.problems]
+        click.echo(json.dumps({**found.as_dict(), **read, "manifest": manifest}, indent=2))
         return
     _print_survey(Console(), run, found, limit)
 
@@ -106,21 +123,42 @@ Examples:
     help="A run folder, or a table if it ends in .csv, .jsonl or .parquet.",
 )
 @table_options
-@click.option("--run-id", help="Name of the run, for lineage.")
-@click.option("--model", help="Which model answered.")
-@click.option("--stage", help="base, cpt, sft, dpo, rl, merge, ...")
-@click.option("--parent", help="Run id of the checkpoint before.")
+@log_options
+@described_options
 @overwrite_option
-def convert(
-    path: str, out: Path, column_map: dict[str, str], task: str | None, **options: Any
-) -> None:
+def convert(path: str, out: Path, **options: Any) -> None:
     """Write PATH as a run folder, or as one CSV, JSON lines or Parquet table."""
-    run = _described(_checked(path, column_map, task), options)
+    run = _described(_checked(path, options), options)
     if out.suffix in TABLE_ENDINGS:
         write_table(run, out, overwrite=options["overwrite"])
     else:
         write_run(run, out, overwrite=options["overwrite"])
     click.echo(printable(f"Written to {out}. {_summary(survey(run))}"))
+
+
+@records.command(
+    "import",
+    short_help="Write the logs of a harness as a run folder.",
+    epilog="""\b
+Examples:
+  forgetmap records import lm-eval-logs/base --out runs/base --stage base
+  forgetmap records import logs/2026-01-01_arc.eval --out runs/arc --strict
+  forgetmap records import s3://bucket/evals/tuned --out runs/tuned --parent base
+""",
+)
+@click.argument("path", type=click.Path())
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder.")
+@table_options
+@log_options
+@described_options
+@overwrite_option
+def import_logs(path: str, out: Path, **options: Any) -> None:
+    """Write what is in PATH as a run folder, and say what could not be used."""
+    refuse_to_replace(out, overwrite=options["overwrite"])
+    run = _described(_checked(path, options), options)
+    write_run(run, out, overwrite=options["overwrite"])
+    click.echo(printable(f"Written to {out}. {_summary(survey(run))}"))
+    _print_reading(Console(), run)
 
 
 @records.command(
@@ -142,8 +180,14 @@ def schema(what: str) -> None:
     click.echo(json.dumps(schemas[what](), indent=2))
 
 
-def _checked(path: str, column_map: dict[str, str], task: str | None) -> Run:
-    run = open_run(path, column_map=column_map, task=task)
+def _checked(path: str, options: dict[str, Any]) -> Run:
+    given = {name: options[name] for name in ("strict", "cached")}
+    wanted = options["run"][0] if options["run"] else None
+    with Console(stderr=True).status("Reading ...") as status:
+        reading = Reading(run=wanted, progress=reading_progress(status), **given)
+        run = open_run(
+            path, column_map=options["column_map"], task=options["task"], reading=reading
+        )
     check_run(run)
     refuse_duplicates(run, run.scores, result_key(run))
     return run
@@ -169,13 +213,18 @@ def _print_survey(console: Console, run: Run, found: Survey, limit: int) -> None
     if run.info.simulated:
         console.print(Text(SIMULATED, style="bold yellow"))
     texts = " (and texts)" if found.has_texts else ""
-    facts = {**_known(run), "columns": f"{', '.join(found.columns)}{texts}"}
+    facts = {
+        **({"format": run.format} if run.format else {}),
+        **_known(run),
+        "columns": f"{', '.join(found.columns)}{texts}",
+    }
     grid = Table.grid(padding=(0, 2))
     for name, value in facts.items():
         grid.add_row(Text(name, style="dim"), Text(printable(value)))
     console.print(grid)
     console.print()
-    print_sheet(console, Sheet(_TASK_HEADS, [_task_row(task) for task in found.tasks]))
+    print_sheet(console, Sheet(_TASK_HEADS, [_task_row(run, task) for task in found.tasks]))
+    _print_reading(console, run)
     rows = run.scores.head(limit).collect().rows(named=True) if limit else []
     if rows:
         console.print(Text("\nFirst results", style="bold"))
@@ -184,6 +233,20 @@ def _print_survey(console: Console, run: Run, found: Survey, limit: int) -> None
 
 _TASK_HEADS = ("task", "metric", "items", "results", "scored", "mean score")
 _EXAMPLE = ("task", "item", "repeat", "score", "outcome", "k", "gold", "answer")
+
+
+MOST_PROBLEMS = 10
+
+
+def _print_reading(console: Console, run: Run) -> None:
+    """What was left out while logs were read."""
+    for notice in run.notices:
+        console.print(Text(printable(f"! {notice}"), style="yellow"))
+    if run.problem_count:
+        said = f"\n{counted(run.problem_count, 'problem')}; everything else was read."
+        console.print(Text(said, style="yellow"))
+    for problem in run.problems[:MOST_PROBLEMS]:
+        console.print(Text(printable(f"  {problem}")))
 
 
 def _known(run: Run) -> dict[str, str]:
@@ -198,8 +261,12 @@ def _in_words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _task_row(task: TaskSurvey) -> tuple[str, ...]:
+def _task_row(run: Run, task: TaskSurvey) -> tuple[str, ...]:
+    """The measure that would be compared is marked."""
     measure = task.metric if task.scorer == "default" else f"{task.metric}/{task.scorer}"
+    info = run.info.tasks.get(task.task)
+    if info and (info.main_metric, info.main_scorer) == (task.metric, task.scorer):
+        measure += " *"
     mean = "-" if task.mean_score is None else f"{task.mean_score:.3f}"
     counts = (f"{count:,}" for count in (task.items, task.rows, task.scored))
     return task.task, shorten(measure, 20), *counts, mean

@@ -23,9 +23,16 @@ Recorded = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The columns that identify an item, for each task."""
+    """The columns that identify an item, for each task.
+
+    Attributes:
+        by_task: the columns.
+        loosened: tasks in which right answers or options are written differently on the two sides,
+            so that only the rest of the content identifies an item.
+    """
 
     by_task: dict[str, tuple[str, ...]]
+    loosened: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -70,6 +77,40 @@ def choose_keys(before: Recorded, after: Recorded, pair_by: PairBy) -> Keys:
         else:
             keys[task] = ("item",)
     return Keys(keys)
+
+
+def loosen(keys: Keys, before: Frame, after: Frame) -> Keys:
+    """Leave out right answers or options where two harnesses write them differently.
+
+    A task keeps the columns under which nearly as many items agree as under the question alone.
+    """
+    candidates = [(*columns,) for columns in _CANDIDATES if set(columns) <= set(keys.columns)]
+    agreeing = {columns: _agreeing(before, after, columns) for columns in candidates}
+    by_task = dict(keys.by_task)
+    for task, columns in keys.by_task.items():
+        if "question_hash" in columns:
+            fitting = [each for each in candidates if set(each) <= set(columns)]
+            wanted = ENOUGH * agreeing["question_hash",].get(task, 0)
+            by_task[task] = next(c for c in fitting if agreeing[c].get(task, 0) >= wanted)
+    loosened = tuple(sorted(task for task in by_task if by_task[task] != keys.by_task[task]))
+    return Keys(by_task, loosened)
+
+
+ENOUGH = 0.9
+_CANDIDATES = (
+    CONTENT_HASHES,
+    ("question_hash", "gold_hash"),
+    ("question_hash", "options_hash"),
+    ("question_hash",),
+)
+
+
+def _agreeing(before: Frame, after: Frame, columns: tuple[str, ...]) -> dict[str, int]:
+    """Task -> number of different items that both sides have, by these columns."""
+    ours, theirs = (frame.select("task", *columns).unique() for frame in (before, after))
+    joined = ours.join(theirs, on=["task", *columns])
+    counted = joined.group_by("task").agg(n=nw.len()).collect().rows(named=True)
+    return {row["task"]: int(row["n"]) for row in counted}
 
 
 def _task_key(

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from forgetmap.errors import BackendError
 from forgetmap.pairing.checks import check_versions
-from forgetmap.pairing.keys import Keys, PairBy, choose_keys
+from forgetmap.pairing.keys import Keys, PairBy, choose_keys, loosen
 from forgetmap.pairing.metric import Measured, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.twins import looks_doubled, tell_apart
@@ -45,6 +45,8 @@ def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "au
     check_versions(before.run, after.run)
     _same_library(before.run, after.run)
     keys = choose_keys(before.measured.recorded, after.measured.recorded, pair_by)
+    if keys.use_content and pair_by == "auto" and _may_write_differently(before.run, after.run):
+        keys = loosen(keys, before.measured.scores, after.measured.scores)
     repeats = _have_repeats(before, after)
     if looks_doubled(before.measured.scores, keys, before.rows, repeats=repeats):
         # A join would multiply them: settle it before, not after.
@@ -65,6 +67,12 @@ def match_twins(before: Side, after: Side, keys: Keys, *, correct_at: float) -> 
 
 def _have_repeats(before: Side, after: Side) -> bool:
     return before.repeats > 1 or after.repeats > 1
+
+
+def _may_write_differently(before: Run, after: Run) -> bool:
+    """Whether two harnesses, or versions of one, logged the runs; or versions nobody knows."""
+    ours, theirs = before.info.harness, after.info.harness
+    return None not in (ours.name, theirs.name) and (ours != theirs or ours.version is None)
 
 
 def _same_library(before: Run, after: Run) -> None:

@@ -29,6 +29,7 @@ class Run:
         rows: the raw rows with their line numbers, to point at a fault; None where impossible.
         ids_are_occurrences: the items had no ids; they were numbered within equal content.
         handed_in: as a path, or as a dataframe that was eager or lazy.
+        format: what kind of log it was read from, in words.
         notices: what a reader must know about how it was read.
         problems: what could not be used, as far as it was kept.
         problem_count: how many there were.
@@ -42,6 +43,7 @@ class Run:
     rows: Rows | None = None
     ids_are_occurrences: bool = False
     handed_in: HandedIn = "path"
+    format: str = ""
     notices: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0

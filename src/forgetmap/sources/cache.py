@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from platformdirs import user_cache_path
 
@@ -17,6 +18,7 @@ from forgetmap.sources.adapter import Log
 
 LARGEST = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
+Kind = Literal["imports", "remote"]
 FORMAT = 1
 """Rises when the same log is to be read otherwise than before."""
 
@@ -37,9 +39,9 @@ def key_of(files: Sequence[Path], logs: Sequence[Log], *options: object) -> str:
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def cached_folder(key: str) -> Path:
-    """The place of a run in the cache; asking for it counts as use."""
-    root = _writable_root()
+def cached_folder(key: str, kind: Kind = "imports") -> Path:
+    """The place of a run, or of a remote folder, in the cache; asking for it counts as use."""
+    root = _writable_root(kind)
     folder = root / key
     if folder.is_dir():
         os.utime(folder)
@@ -48,9 +50,9 @@ def cached_folder(key: str) -> Path:
     return folder
 
 
-def _writable_root() -> Path:
+def _writable_root(kind: Kind) -> Path:
     """The cache, or a folder for this process where there is none to write to."""
-    root = cache_root() / "imports"
+    root = cache_root() / kind
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -67,6 +69,6 @@ def _make_room(root: Path) -> None:
     )
     total = 0
     for used, folder in kept:
-        total += sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+        total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         if total > LARGEST and time.time() - used > 3600:  # noqa: PLR2004  # perhaps still in use
             shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,7 @@ import gzip
 import io
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO, Any, Literal, cast
 import pyarrow as pa
 
 from forgetmap.errors import UnknownFormatError, UnreadableError
+from forgetmap.records.engine import fresh_name, spill_folder
 from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import GZIP_MAGIC, PARQUET_MAGIC, UTF8_MARK, whole
 
@@ -81,16 +82,18 @@ class LogFile:
         """Bytes on disk."""
         return self.path.stat().st_size
 
+    @cached_property
+    def local(self) -> Path:
+        """A file with its bytes, unpacked, for readers that jump about in it, such as Parquet's."""
+        if self.member is None and not _is_gzipped(self.path):
+            return self.path
+        return _unpacked(self.path, self.open, self.name)
+
     def open(self) -> IO[bytes]:
         """Its bytes, unpacked."""
         if self.archive is not None and self.member is not None:
             return self.archive.open(self.member)
-        raw = self.path.open("rb")
-        if raw.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
-            raw.seek(0)
-            return raw
-        raw.seek(0)
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+        return _open_unpacked(self.path)
 
     def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
@@ -197,17 +200,38 @@ def _identity(folder: Path) -> tuple[int, int]:
 def _expanded(path: Path, base: Path) -> list[LogFile]:
     """The file, or the members of an archive beside the archive itself."""
     inside = path.relative_to(base).as_posix()
-    with whole(path), path.open("rb") as raw:
-        is_zip = raw.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    with whole(path), _open_unpacked(path) as stream:
+        is_zip = stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     if not is_zip:
         return [LogFile(path, str(path), inside)]
-    archive = Archive(path)
+    archive = Archive(LogFile(path, str(path), inside).local, name=str(path))
     members = [
         LogFile(path, f"{path}/{member}", f"{inside}/{member}", member, archive)
         for member in archive.members
         if not Path(member).name.startswith((".", "__MACOSX"))
     ]
     return [LogFile(path, str(path), inside, archive=archive), *members]
+
+
+def _is_gzipped(path: Path) -> bool:
+    with whole(path), path.open("rb") as raw:
+        return raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def _open_unpacked(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if _is_gzipped(path) else path.open("rb")
+
+
+def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
+    """A copy in the folder for temporary files, no larger than anything real."""
+    limit = max(DENSE_FROM, MOST_RATIO * path.stat().st_size)
+    target = spill_folder() / fresh_name()
+    with whole(path), open_stream() as stream, target.open("wb") as out:
+        while chunk := stream.read(1 << 20):
+            limit -= out.write(chunk)
+            if limit < 0:
+                raise _dense(name, "it unpacks to far more than it holds")
+    return target
 
 
 def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:

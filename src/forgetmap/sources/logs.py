@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -20,8 +20,12 @@ from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, describe
 from forgetmap.sources.registry import adapter, adapters
 
-PROBLEMS = "problems.json"
+READING = "reading.json"
+"""What was found out while a cached run was read."""
 MOST_NAMES = 6
+EVERY = 2_000
+Progress = Callable[[str, int], None]
+"""Name and number of samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,14 @@ class Reading:
         strict: whether the first problem in a row is an error.
         run: part of a time stamp, model or file name, to choose one of several runs.
         cached: whether what was read before is used again.
+        progress: called now and then with the name of what is read and the samples so far.
     """
 
     texts: bool = True
     strict: bool = False
     run: str | None = None
     cached: bool = True
+    progress: Progress | None = None
 
 
 def recognise(path: Path) -> list[Log]:
@@ -77,20 +83,20 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
     files = sorted({file.path for log in chosen for file in log.files})
     key = key_of(files, chosen, reading.texts, reading.strict)
     folder = cached_folder(key)
-    if not (reading.cached and (folder / MANIFEST).is_file()):
+    if not (reading.cached and (folder / READING).is_file()):
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
         _import(path, chosen, folder, reading)
     run = read_run(folder)
-    kept = json.loads((folder / PROBLEMS).read_text(encoding="utf-8"))
-    problems = tuple(Problem(**each) for each in kept["kept"])
+    known = json.loads((folder / READING).read_text(encoding="utf-8"))
     return replace(
         run,
         name=run.info.run_id or path.name.split(".")[0] or str(path),
         origin=str(path),
         notices=tuple(notices),
-        problems=problems,
-        problem_count=kept["count"],
+        format=known["format"],
+        problems=tuple(Problem(**each) for each in known["problems"]),
+        problem_count=known["problem_count"],
     )
 
 
@@ -101,13 +107,19 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             for log in logs:
                 for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
                     writer.add(sample)
+                    if reading.progress and writer.samples % EVERY == 0:
+                        reading.progress(path.name, writer.samples)
         if not writer.samples:
             raise _nothing(path, problems)
         info = describe(_merged(logs), writer, _preferred(logs, writer))
         manifest = info.model_dump_json(indent=2)
         (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
-        kept = {"count": problems.count, "kept": [asdict(each) for each in problems.kept]}
-        (partial / PROBLEMS).write_text(json.dumps(kept), encoding="utf-8")
+        known = {
+            "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
+            "problem_count": problems.count,
+            "problems": [asdict(each) for each in problems.kept],
+        }
+        (partial / READING).write_text(json.dumps(known), encoding="utf-8")
 
 
 def _nothing(path: Path, problems: Problems) -> EmptyInputError:

@@ -14,6 +14,7 @@ from forgetmap.records.frames import ColumnMap, run_from_frame
 from forgetmap.records.repeats import as_repeats
 from forgetmap.records.run import Run
 from forgetmap.sources.logs import Reading, open_logs, recognise
+from forgetmap.sources.remote import fetch, is_remote
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
@@ -43,9 +44,26 @@ def open_run(
         return source
     if not isinstance(source, str | os.PathLike):
         return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
+    if is_remote(source):
+        return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
     path = Path(source)
     with whole(path):
         return _open_path(path, name, column_map or {}, task, reading or Reading())
+
+
+def _open_remote(
+    url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
+) -> Run:
+    """Open a copy of what is there; people are told of the original."""
+    fetched = fetch(url)
+    with fetched.speaking(), whole(fetched.path):
+        run = _open_path(fetched.path, name, column_map, task, reading)
+    return replace(
+        run,
+        origin=fetched.name,
+        notices=(*run.notices, *fetched.notices),
+        problems=tuple(replace(each, file=fetched.told(each.file)) for each in run.problems),
+    )
 
 
 def _open_path(

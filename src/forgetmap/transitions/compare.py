@@ -11,11 +11,13 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from pydantic import ValidationError
 
 from forgetmap.errors import ColumnError, UsageError
+from forgetmap.pairing.align import align
 from forgetmap.pairing.keys import PairBy
 from forgetmap.pairing.match import prepare
 from forgetmap.records.frames import ColumnMap
 from forgetmap.records.run import Run
 from forgetmap.records.schema import BY_NAME
+from forgetmap.sources.logs import Progress, Reading
 from forgetmap.sources.open import open_run
 from forgetmap.transitions.chains import Chain, build_chain, order_by_lineage
 from forgetmap.transitions.comparison import Comparison, compare_sides
@@ -68,6 +70,11 @@ class Options(TypedDict, total=False):
     noise: Any
     rollup: Rollup
     task_table: str | None
+    run: str | Sequence[str] | None
+    strict: bool
+    cached: bool
+    texts: bool
+    progress: Progress | None
 
 
 @overload
@@ -103,6 +110,12 @@ def compare(
         rollup: `default`, or `post-forget` for the published averages beside ours.
         task_table: `corrected` or `as-published`; names k and category of the tasks of the
             published study, where the data do not.
+        run: part of a model, time stamp or file name, where logs hold several runs; one for all
+            sides or one for each.
+        strict: the first row of a log that cannot be used is an error, not a problem in the result.
+        cached: use what was read from the same logs before.
+        texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
+        progress: called with a name and the number of samples read so far.
 
     Returns:
         A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
@@ -114,14 +127,15 @@ def compare(
     rule = make_rule(options)
     sources = [before, after, *more]
     column_map, task = options.get("column_map"), options.get("task")
-    runs = open_all(sources, column_map=column_map, task=task)
+    readings = make_readings(options, len(sources))
+    runs = open_all(sources, column_map=column_map, task=task, readings=readings)
     if chain:
         runs = order_by_lineage(runs)
-    sides = [prepare(run, rule.metric) for run in runs]
+    sides = align([prepare(run, rule.metric) for run in runs])
     noise = None
     if options.get("noise") is not None:
-        run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task)
-        noise = prepare(run, rule.metric)
+        run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task, readings[0])
+        noise = align([sides[0], prepare(run, rule.metric)])[1]
     if chain:
         return build_chain(sides, rule, noise=noise)
     comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
@@ -151,17 +165,41 @@ def make_rule(options: Options) -> Rule:
     return rule
 
 
+def make_readings(options: Options, count: int) -> list[Reading]:
+    """How the logs of each side are read."""
+    given = options.get("run")
+    wanted = [given] if given is None or isinstance(given, str) else list(given)
+    wanted = wanted or [None]
+    if len(wanted) not in (1, count):
+        raise UsageError(
+            f"{len(wanted)} runs are named for {count} sides",
+            hint="give --run once for all sides, or once for each of them in order.",
+        )
+    return [
+        Reading(
+            run=wanted[place % len(wanted)],
+            **{n: options[n] for n in ("strict", "cached", "texts", "progress") if n in options},  # type: ignore[literal-required]
+        )
+        for place in range(count)
+    ]
+
+
 def open_all(
-    sources: Sequence[Any], *, column_map: ColumnMap | None, task: str | None
+    sources: Sequence[Any],
+    *,
+    column_map: ColumnMap | None,
+    task: str | None,
+    readings: Sequence[Reading] | None = None,
 ) -> list[Run]:
     """Open every source; dataframes are called by their place, equal names by their path."""
     only = len(sources) == len(("before", "after"))
     afters = ["after"] if only else [f"after {place}" for place in range(1, len(sources))]
     runs = []
     unused: list[dict[str, ColumnError]] = []
-    for source, name in zip(sources, ["before", *afters], strict=True):
+    readings = readings or [Reading()] * len(sources)
+    for source, name, reading in zip(sources, ["before", *afters], readings, strict=True):
         given = None if isinstance(source, str | os.PathLike) else name
-        run, without = _open_mapped(source, given, dict(column_map or {}), task)
+        run, without = _open_mapped(source, given, dict(column_map or {}), task, reading)
         runs.append(run)
         unused.append(without)
     for field, error in unused[0].items():
@@ -171,23 +209,24 @@ def open_all(
 
 
 def _open_mapped(
-    source: Any, name: str | None, column_map: dict[str, str], task: str | None
+    source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading
 ) -> tuple[Run, dict[str, ColumnError]]:
     """Open a source, and say which entries of the map it had no use for.
 
     A table that has the field under its own name needs no map, though the other one may.
     """
     try:
-        return open_run(source, name=name, column_map=column_map, task=task), {}
+        run = open_run(source, name=name, column_map=column_map, task=task, reading=reading)
     except ColumnError as error:
         if error.field not in column_map or error.field not in BY_NAME:
             raise
         rest = {ours: theirs for ours, theirs in column_map.items() if ours != error.field}
         try:
-            run, without = _open_mapped(source, name, rest, task)
+            run, without = _open_mapped(source, name, rest, task, reading)
         except ColumnError:
             raise error from None
         return run, {**without, error.field: error}
+    return run, {}
 
 
 def _told_apart(runs: Sequence[Run]) -> list[Run]:

@@ -135,6 +135,8 @@ def compare_sides(
         rolled_up = _rolled_up(pairs, rule)
     measures = (before.measured.measures, after.measured.measures)
     warnings = [
+        *_reading_warnings(before.run, after.run),
+        *_key_warnings(pairs),
         *compare_conditions(before.run.info, after.run.info, measures),
         *_repeat_warning(before, after),
         *coverage_warnings(coverage, total, cells, rule.min_paired),
@@ -275,6 +277,29 @@ def _run(run: Run) -> RunResult:
         stage=run.info.stage,
         simulated=run.info.simulated,
     )
+
+
+def _reading_warnings(*runs: Run) -> list[Notice]:
+    """What happened while logs were read: runs left out, rows that could not be used."""
+    found = [Notice("log", f"{run.name}: {said}") for run in runs for said in run.notices]
+    for run in runs:
+        if run.problem_count:
+            rows = counted(run.problem_count, "problem")
+            found.append(Notice("problems", f"{run.name}: {rows}, such as {run.problems[0]}."))
+    return found
+
+
+def _key_warnings(pairs: Pairs) -> list[Notice]:
+    if not pairs.keys.loosened:
+        return []
+    tasks = listed(pairs.keys.loosened, "tasks")
+    return [
+        Notice(
+            "loosened",
+            f"right answers or options are written differently on the two sides in {tasks}: items "
+            "were paired by the rest of their content.",
+        )
+    ]
 
 
 def _repeat_warning(before: Side, after: Side) -> list[Notice]:

@@ -1,23 +1,444 @@
-"""helm."""
+"""HELM: a folder per run with its specification, its requests and the statistics of each instance.
+
+Every file is known by its content. Statistics alone are enough; requests add questions, options
+and responses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any, Literal
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.errors import UnreadableError
+from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import document, number, rows
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.shapes import as_count, as_list, as_mapping, as_text
+
+Part = Literal[
+    "stats", "predictions", "state", "instances", "requests", "spec", "totals", "scenario"
+]
+
+# What the first object of each file has; the first line that fits counts.
+PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
+    ("state", ("request_states",)),
+    ("spec", ("name", "adapter_spec")),
+    ("predictions", ("instance_id", "predicted_text")),
+    ("stats", ("instance_id", "stats")),
+    ("requests", ("instance_id", "request")),
+    ("instances", ("id", "input", "references")),
+    ("totals", ("name", "count", "sum")),
+    ("scenario", ("name", "description", "tags")),
+)
+
+# Statistics that say how a request went and not whether the answer was right.
+NO_SCORE = re.compile(
+    r"num_|training_|inference_|finish_reason_|batch_size$|prompt_truncated$|predicted_index$"
+    r"|max_prob$|logprob|perplexity|bits_per_byte$|.*(?:_time|_runtime|_runtimes|_cost)$"
+)
+LOWER_IS_BETTER = ("wer", "wer_score", "mer_score", "wip_score", "cer_score", "toxic_frac")
+
+# Main metrics of HELM's schemas, where the order of `Helm.preferred` does not give them.
+MAIN_METRICS: dict[str, tuple[str, ...]] = {
+    "quasi_exact_match": (
+        "babi_qa",
+        "banking77",
+        "boolq",
+        "casehold",
+        "civil_comments",
+        "entity_data_imputation",
+        "entity_matching",
+        "imdb",
+        "legal_support",
+        "legalbench",
+        "lsat_qa",
+        "med_qa",
+        "raft",
+        "synthetic_reasoning",
+        "wikifact",
+    ),
+    "f1_score": ("narrative_qa", "natural_qa_closedbook", "natural_qa_openbook_longans", "quac"),
+    "f1_set_match": ("synthetic_reasoning_natural",),
+    "rouge_2": (
+        "billsum_legal_summarization",
+        "eurlexsum_legal_summarization",
+        "multilexsum_legal_summarization",
+        "summarization_cnndm",
+        "summarization_xsum",
+    ),
+    "rouge_l": ("legal_contract_summarization", "sumosum", "infinite_bench_en_sum"),
+    "bleu_4": ("wmt_14",),
+}
+_MAIN_OF = {group: metric for metric, groups in MAIN_METRICS.items() for group in groups}
+
+# Arguments in the name of a run that say nothing about the items.
+_NO_ARGUMENT_OF_TASK = ("model=", "model_deployment=", "groups=")
+_USUAL_METHOD = "method=multiple_choice_joint"
+_FOLDER = re.compile(r"(?P<scenario>[\w.-]+?)[:-](?P<arguments>\w+=.*)$")
+_WITH_OPTIONS = ("multiple_choice", "ranking_binary")
 
 
 class Helm:
-    """Logs of helm."""
+    """Run folders of HELM."""
 
     name = "helm"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = (
+        "bbq_accuracy",
+        "chain_of_thought_correctness",
+        "final_number_exact_match",
+        "exact_match_indicator",
+        "math_equiv_chain_of_thought",
+        "math_equiv",
+        "ifeval_strict_accuracy",
+        "omni_math_accuracy",
+        "execution_accuracy",
+        "program_accuracy",
+        "pass",
+        "test_avg",
+        "exact_match",
+        "quasi_exact_match",
+        "quasi_prefix_exact_match",
+        "prefix_exact_match",
+        "f1_score",
+        "rouge_2",
+        "rouge_l",
+        "bleu_4",
+    )
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """One log per folder that holds statistics of instances."""
+        folders: dict[PurePosixPath, list[LogFile]] = defaultdict(list)
+        for file in files:
+            if _part(file) is not None:
+                folders[PurePosixPath(file.name).parent].append(file)
+        runs = [run for folder in folders.values() for run in _runs(folder)]
+        return [_log(run) for run in runs if any(_part(f) in ("stats", "predictions") for f in run)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per instance, perturbation and trial."""
+        results = _results(log.files, problems)
+        asked = _asked(log.files, problems)
+        for key, result in results.items():
+            about = asked.get(key) or asked.get((*key[:2], None)) or {}
+            yield _sample(log.tasks[0], key, result, about, log.notes["method"], texts=texts)
+
+
+def _part(file: LogFile) -> Part | None:
+    return next((part for part, names in PARTS if file.peek.has(*names)), None)
+
+
+def _runs(files: Sequence[LogFile]) -> list[list[LogFile]]:
+    """The files of each run; those of several runs in one folder are told apart by their names."""
+    specs = [file for file in files if _part(file) == "spec"]
+    if len(specs) <= 1:
+        return [list(files)]
+    runs: dict[str, list[LogFile]] = defaultdict(list)
+    for file in files:
+        nearest = max(specs, key=lambda s: (s is file, len(os.path.commonprefix([s.name, file.name]))))
+        runs[nearest.name].append(file)
+    return list(runs.values())
+
+
+def _log(files: Sequence[LogFile]) -> Log:
+    spec = next((_small(file) for file in files if _part(file) == "spec"), {})
+    states = [file.peek.first for file in files if _part(file) == "state"]
+    adapter = as_mapping(spec.get("adapter_spec")) or next(
+        (as_mapping(state.get("adapter_spec")) for state in states), {}
+    )
+    task = _task(spec, files)
+    groups = [*map(as_text, as_list(spec.get("groups"))), task.partition(":")[0]]
+    main = next((_MAIN_OF[group] for group in groups if group in _MAIN_OF), None)
+    created = next(filter(None, map(_created, states)), None)
+    shots = as_count(adapter.get("max_train_instances"))
+    info = RunInfo(
+        model=ModelInfo(name=as_text(adapter.get("model")) or _model_of(files)),
+        harness=HarnessInfo(name="helm"),
+        decoding=_decoding(adapter),
+        created=created,
+        tasks={task: TaskInfo(n_shot=shots, main_metric=main)},
+        metrics={name: MetricInfo(higher_is_better=False) for name in LOWER_IS_BETTER},
+    )
+    order = [part for part, _ in PARTS]
+    ordered = sorted(files, key=lambda f: (_part(f) != "stats", order.index(_part(f) or "totals")))
+    notes = {"method": as_text(adapter.get("method"))}
+    return Log("helm", tuple(ordered), info, (task,), created, format="HELM run", notes=notes)
+
+
+def _small(file: LogFile) -> dict[str, Any]:
+    """A small document; what its beginning says if it is broken."""
+    try:
+        return as_mapping(document(file))
+    except UnreadableError:
+        return dict(file.peek.first)
+
+
+def _task(spec: Mapping[str, Any], files: Sequence[LogFile]) -> str:
+    """The name of the run without model; from the folder, or the scenario, if nobody says it."""
+    name = as_text(spec.get("name")) or _folder_name(files)
+    if name is None:
+        scenarios = (f.peek.first.get("name") for f in files if _part(f) == "scenario")
+        return next(filter(None, map(as_text, scenarios)), "helm")
+    scenario, _, arguments = name.partition(":")
+    kept = [
+        argument
+        for argument in arguments.split(",")
+        if argument and not argument.startswith(_NO_ARGUMENT_OF_TASK) and argument != _USUAL_METHOD
+    ]
+    return f"{scenario}:{','.join(kept)}" if kept else scenario
+
+
+def _folder_name(files: Sequence[LogFile]) -> str | None:
+    """The name of a run as its folder bears it; some systems allow no colon in it."""
+    found = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
+    return f"{found['scenario']}:{found['arguments']}" if found else None
+
+
+def _model_of(files: Sequence[LogFile]) -> str | None:
+    arguments = (_folder_name(files) or "").partition(":")[2].split(",")
+    return next((a.removeprefix("model=") for a in arguments if a.startswith("model=")), None)
+
+
+def _decoding(adapter: Mapping[str, Any]) -> dict[str, Any]:
+    stop = [text for text in as_list(adapter.get("stop_sequences")) if isinstance(text, str)]
+    return {
+        "temperature": number(adapter.get("temperature")),
+        "max_new_tokens": as_count(adapter.get("max_tokens")),
+        "stop": stop,
+        "num_outputs": as_count(adapter.get("num_outputs")),
+    }
+
+
+def _created(state: Mapping[str, Any]) -> str | None:
+    """When the first request was made."""
+    first = next(iter(as_list(state.get("request_states"))), None)
+    seconds = as_count(as_mapping(as_mapping(first).get("result")).get("request_datetime"))
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
+
+
+Key = tuple[str, str, int | None]
+"""Instance, perturbation and trial; no trial where it does not matter."""
+
+
+@dataclass(slots=True)
+class _Result:
+    """All statistics of one key, also if several entries hold them."""
+
+    file: str
+    line: int
+    values: dict[str, float | None] = field(default_factory=dict)
+    prediction: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, values: Iterable[tuple[str, float | None]]) -> None:
+        for name, value in values:
+            if value is not None or name not in self.values:
+                self.values[name] = value
+
+
+def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]:
+    """Statistics by key: of the statistics themselves, else of the predictions made to be shown."""
+    found: dict[Key, _Result] = {}
+    with_stats = any(_part(file) == "stats" for file in files)
+    for file in files:
+        part = _part(file)
+        if part not in ("stats", "predictions"):
+            continue
+        for line, row in rows(file, problems):
+            key = _key(row.get("instance_id"), row)
+            if key is None:
+                message = "no usable instance_id, perturbation or train_trial_index"
+                problems.add(file.name, message, line=line, field="instance_id")
+            elif part == "stats":
+                result = found.setdefault(key, _Result(file.name, line))
+                result.add(_means(row.get("stats"), file, line, problems))
+            elif key in found or not with_stats:
+                result = found.setdefault(key, _Result(file.name, line))
+                result.prediction = row
+                shown = as_mapping(row.get("stats")).items()
+                result.add((name, number(value)) for name, value in shown if not with_stats)
+    return found
+
+
+def _key(instance: object, place: Mapping[str, Any], *, trial: bool = True) -> Key | None:
+    """The key of an entry, or None if it has none."""
+    perturbation, index = place.get("perturbation"), place.get("train_trial_index", 0)
+    known = as_count(index) if trial else None
+    if as_text(instance) is None or (trial and known is None):
+        return None
+    if perturbation is None:
+        return str(instance), "", known
+    name = as_text(as_mapping(perturbation).get("name"))
+    seed = as_text(as_mapping(perturbation).get("seed"))
+    return None if name is None else (str(instance), name + (f"#{seed}" if seed else ""), known)
+
+
+def _means(
+    stats: object, file: LogFile, line: int, problems: Problems
+) -> Iterator[tuple[str, float | None]]:
+    if not isinstance(stats, list):
+        problems.add(file.name, "stats is not a list", line=line, field="stats")
+    for stat in as_list(stats):
+        name = as_mapping(as_mapping(stat).get("name")).get("name")
+        if not isinstance(name, str):
+            problems.add(file.name, "a statistic without a name", line=line, field="stats")
+            continue
+        mean = number(stat.get("mean"))
+        if mean is not None or as_count(stat.get("count")) == 0:
+            yield name, mean
+        else:
+            problems.add(file.name, f"no usable mean of {name}", line=line, field="stats")
+            yield name, None
+
+
+def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, dict[str, Any]]:
+    """The request of each key; where an instance has one per option, that of each option."""
+    found: dict[Key, dict[str, Any]] = {}
+    for file in files:
+        part = _part(file)
+        if part == "state":
+            for state in _states(file, problems):
+                instance = as_mapping(state.get("instance"))
+                place = {**state, "perturbation": instance.get("perturbation")}
+                _keep(found, _key(instance.get("id"), place), state, file, problems)
+        elif part == "instances":
+            for line, row in rows(file, problems):
+                key = _key(row.get("id"), row, trial=False)
+                _keep(found, key, {"instance": row}, file, problems, line)
+    return found
+
+
+def _states(file: LogFile, problems: Problems) -> list[dict[str, Any]]:
+    try:
+        states = as_mapping(document(file)).get("request_states")
+    except UnreadableError as error:
+        problems.add(file.name, f"questions and responses are missing: {error.message}")
+        return []
+    if not isinstance(states, list):
+        problems.add(file.name, "request_states is not a list", field="request_states")
+    return [
+        state
+        for state in as_list(states)
+        if as_mapping(state) and state.get("request_mode") != "calibration"
+    ]
+
+
+def _keep(
+    found: dict[Key, dict[str, Any]],
+    key: Key | None,
+    state: dict[str, Any],
+    file: LogFile,
+    problems: Problems,
+    line: int | None = None,
+) -> None:
+    if key is None:
+        problems.add(file.name, "an instance without usable id", line=line, field="instance")
+        return
+    kept = found.setdefault(key, {**state, "by_reference": {}})
+    kept["by_reference"][as_count(state.get("reference_index"))] = state
+
+
+def _sample(
+    task: str,
+    key: Key,
+    result: _Result,
+    asked: Mapping[str, Any],
+    method: str | None,
+    *,
+    texts: bool,
+) -> Sample:
+    instance, perturbation, trial = key
+    predicted = as_count(result.values.get("predicted_index"))
+    chosen = as_mapping(asked.get("by_reference")).get(predicted) or asked
+    answered = as_mapping(chosen.get("result"))
+    completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
+    shown = result.prediction
+    response = _response(completion, shown)
+    sample = Sample(
+        task=task,
+        item=f"{instance}:{perturbation}" if perturbation else instance,
+        repeat=trial or 0,
+        scores=[Score(n, v) for n, v in result.values.items() if not NO_SCORE.match(n)],
+        tags=perturbation or None,
+        cluster=instance if perturbation else None,
+        tokens_in=as_count(result.values.get("num_prompt_tokens")),
+        tokens_out=as_count(result.values.get("num_output_tokens")),
+        finish_reason=as_text(as_mapping(completion.get("finish_reason")).get("reason")),
+        prompt=_prompt(as_mapping(chosen.get("request"))) if texts else None,
+        response=response if texts else None,
+        file=result.file,
+        line=result.line,
+    )
+    _add_item(sample, as_mapping(asked.get("instance")), asked.get("output_mapping"), method)
+    _add_choice(sample, response, asked.get("output_mapping"), predicted, shown)
+    if answered.get("success") is False:
+        _fail(sample, as_text(answered.get("error")))
+    return sample
+
+
+def _add_item(
+    sample: Sample, instance: Mapping[str, Any], mapping: object, method: str | None
+) -> None:
+    """Question, options and the right answer; references are options only where one is chosen."""
+    sample.question = _content(instance.get("input"))
+    references = [as_mapping(each) for each in as_list(instance.get("references"))]
+    outputs = [_content(each.get("output")) for each in references]
+    right = [
+        output
+        for output, each in zip(outputs, references, strict=True)
+        if output is not None and "correct" in as_list(each.get("tags"))
+    ]
+    sample.gold = right[0] if right else None
+    chosen = len(right) < len(outputs) if method is None else method.startswith(_WITH_OPTIONS)
+    if chosen and None not in outputs and len(outputs) > 1:
+        letters = [as_text(option) for option in as_mapping(mapping).values()]
+        sample.options = [o for o in (letters or outputs) if o is not None]
+
+
+def _add_choice(
+    sample: Sample,
+    response: str | None,
+    mapping: object,
+    predicted: int | None,
+    shown: Mapping[str, Any],
+) -> None:
+    """What was chosen: by the letter that was written, or by the likeliest reference."""
+    if mapping and response is not None:
+        sample.answer = response.strip()
+        mapped = as_mapping(mapping).get(sample.answer, shown.get("mapped_output"))
+        sample.choice = as_text(mapped)
+    elif predicted is not None and sample.options and predicted < len(sample.options):
+        sample.choice = sample.options[predicted]
+    else:
+        sample.choice = as_text(shown.get("mapped_output"))
+
+
+def _fail(sample: Sample, error: str | None) -> None:
+    """A request that failed was scored as an empty answer; nobody knows what was right."""
+    sample.error = error or "the request failed"
+    for score in sample.scores:
+        score.value, score.outcome = None, Outcome.ERROR
+
+
+def _content(value: object) -> str | None:
+    """A text, bare in the first versions and wrapped since."""
+    return as_text(as_mapping(value).get("text") if isinstance(value, dict) else value)
+
+
+def _response(completion: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
+    text = as_text(completion.get("text", shown.get("predicted_text")))
+    thinking = as_text(as_mapping(completion.get("thinking")).get("text"))
+    thinking = thinking or as_text(shown.get("thinking_text"))
+    return f"{thinking}\n\n{text}" if thinking and text is not None else text
+
+
+def _prompt(request: Mapping[str, Any]) -> str | None:
+    messages = as_list(request.get("messages"))
+    return json.dumps(messages) if messages else as_text(request.get("prompt"))

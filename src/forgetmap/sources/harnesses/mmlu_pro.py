@@ -1,74 +1,118 @@
-"""MMLU-Pro's own script: one array of all questions with the model's output, often zipped."""
+"""MMLU-Pro's own scripts and their forks: arrays of questions with the model's output.
+
+All questions in one file (`model_outputs_MODEL_5shots.json`, often zipped) or one file per subject
+(`SUBJECT_result.json` of the API script, `MODEL/CoT/all/SUBJECT.json` of the local one).
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import PurePosixPath
+from string import ascii_uppercase
 
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
+from forgetmap.sources.fields import Fields
 from forgetmap.sources.files import LogFile
 
+TASK = "mmlu_pro"
 KEYS = ("question_id", "question", "options", "answer", "pred")
-_NAME = re.compile(r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)shots?)?(?:\.|$)")
+RESPONSES = ("model_outputs", "generated_text", "response")
+"""Names of the response: of today's scripts, of those of 2024, of the fork for local servers."""
+STOPPED = {
+    "Killed by user": Outcome.ERROR,
+    "Error": Outcome.ERROR,
+    "MaxTokensExceeded": Outcome.TRUNCATED,
+}
+"""What the script with retries writes where there is no response."""
+_NAMES = (
+    re.compile(r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)-?shots?)?(?:_[\d_]+)?(?:\.|$)"),
+    re.compile(r"(?:^|/)(?P<model>[^/]+)/CoT/"),
+)
 
 
 class MmluPro:
-    """Output files of MMLU-Pro's own evaluation script."""
+    """Output files of MMLU-Pro's own evaluation scripts."""
 
     name = "mmlu-pro"
     preferred: Sequence[str] = ("acc",)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Arrays whose elements are questions of MMLU-Pro with a prediction."""
-        return [_log(file) for file in files if file.peek.has(*KEYS)]
+        known = [file for file in files if file.peek.has(*KEYS)]
+        names = Counter(PurePosixPath(file.inside).name for file in known)
+        return [_log(file, names) for file in known]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per question; the subjects are the categories."""
         for file in log.files:
-            for line, row in rows(file, problems):
-                if not {"question_id", "question"} <= row.keys():
-                    problems.add(file.name, "no question_id or question", line=line)
+            for line, values in rows(file, problems):
+                row = Fields(values, file, line, problems)
+                item = row.name("question_id")
+                if item is None or not isinstance(values.get("question"), str):
+                    row.complain("no question_id or question")
                     continue
-                yield _sample(row, file, line, texts=texts)
+                yield _sample(row, item, texts=texts)
 
 
-def _log(file: LogFile) -> Log:
-    found = _NAME.search(file.inside)
-    model = ModelInfo(name=found["model"]) if found else ModelInfo()
-    harness = HarnessInfo(name="mmlu-pro")
-    return Log("mmlu-pro", (file,), RunInfo(model=model, harness=harness), ("mmlu_pro",))
+def _log(file: LogFile, names: Counter[str]) -> Log:
+    """Nothing inside tells the model; a name that several folders hold stands for several models."""
+    path = PurePosixPath(file.inside)
+    found = next(filter(None, (name.search(file.inside) for name in _NAMES)), None)
+    folder = path.parent.name if names[path.name] > 1 else None
+    shots = found.groupdict().get("shots") if found else None
+    info = RunInfo(
+        model=ModelInfo(name=found["model"] if found else folder or None),
+        harness=HarnessInfo(name="mmlu-pro"),
+        tasks={TASK: TaskInfo(n_shot=int(shots) if shots else None)},
+    )
+    return Log("mmlu-pro", (file,), info, (TASK,), format="MMLU-Pro outputs")
 
 
-def _sample(row: dict[str, Any], file: LogFile, line: int, *, texts: bool) -> Sample:
-    predicted, answer = row.get("pred"), row.get("answer")
-    options = [str(option) for option in row.get("options") or []]
+def _sample(row: Fields, item: str, *, texts: bool) -> Sample:
+    options, predicted, response = row.texts("options"), row.text("pred"), row.text(*RESPONSES)
+    answer = row.text("answer")
+    score = _score(row, predicted, answer, response)
     return Sample(
-        task="mmlu_pro",
-        item=str(row["question_id"]),
-        scores=[_score(predicted, answer)],
-        question=str(row["question"]),
+        task=TASK,
+        item=item,
+        scores=[score],
+        question=row.text("question"),
         options=options,
-        gold=None if answer is None else str(answer),
-        choice=predicted if isinstance(predicted, str) else None,
-        answer=predicted if isinstance(predicted, str) else None,
-        category=row.get("category"),
-        response=str(row.get("model_outputs") or row.get("generated_text") or "")
-        if texts
-        else None,
-        file=file.name,
-        line=line,
+        gold=answer,
+        gold_index=_place(answer, options),
+        choice=_chosen(predicted, options),
+        answer=predicted or None,
+        category=row.text("category"),
+        prompt=row.written("prompt") if texts else None,
+        response=response if texts and score.outcome is not Outcome.ERROR else None,
+        error=response if score.outcome is Outcome.ERROR else None,
+        file=row.file.name,
+        line=row.line,
     )
 
 
-def _score(predicted: object, answer: object) -> Score:
+def _score(row: Fields, predicted: str | None, answer: str | None, response: str | None) -> Score:
     """The official script guesses at random where nothing was extracted; here that is wrong."""
-    if answer is None:
+    if answer is None or (predicted is None and row.values.get("pred") is not None):
         return Score("acc", None)
     if not predicted:
-        return Score("acc", 0.0, outcome=Outcome.NO_ANSWER)
+        outcome = STOPPED.get(response or "", Outcome.NO_ANSWER)
+        return Score("acc", None if outcome is Outcome.ERROR else 0.0, outcome=outcome)
     right = predicted == answer
     return Score("acc", float(right), outcome=Outcome.CORRECT if right else Outcome.INCORRECT)
+
+
+def _chosen(letter: str | None, options: list[str] | None) -> str | None:
+    place = _place(letter, options)
+    return None if options is None or place is None else options[place]
+
+
+def _place(letter: str | None, options: list[str] | None) -> int | None:
+    """Where the option of this letter stands. An option may itself read like a letter."""
+    place = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
+    return place if options and 0 <= place < len(options) else None

@@ -1,0 +1,104 @@
+"""The fields of one row of a log, taken with the type they should have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from forgetmap.sources.adapter import Problems
+from forgetmap.sources.decode import number
+from forgetmap.sources.files import LogFile
+
+LARGEST = 2**31 - 1
+
+
+class Fields:
+    """One object of a log and its place; a field of another type is a problem and counts as absent.
+
+    Args:
+        values: the object.
+        file: where it stands.
+        line: the line it begins in.
+        problems: where fields of the wrong type are reported.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], file: LogFile, line: int | None, problems: Problems
+    ) -> None:
+        self.values, self.file, self.line, self._problems = values, file, line, problems
+
+    def complain(self, message: str, field: str | None = None) -> None:
+        """Report a problem of this row."""
+        self._problems.add(self.file.name, message, line=self.line, field=field)
+
+    def text(self, *names: str) -> str | None:
+        """The text of the first of these fields that is there."""
+        for name in names:
+            value = self.values.get(name)
+            if isinstance(value, str):
+                return sound(value)
+            if value is not None:
+                self.complain(f"a text was expected, not {value!r:.60}", name)
+        return None
+
+    def name(self, *names: str) -> str | None:
+        """An id or label: a text or a whole number."""
+        for name in names:
+            value = self.values.get(name)
+            if isinstance(value, str | int) and not isinstance(value, bool):
+                return sound(str(value))
+            if value is not None:
+                self.complain(f"an id was expected, not {value!r:.60}", name)
+        return None
+
+    def whole(self, name: str) -> int | None:
+        """A whole number from 0 on."""
+        value = self.values.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+            return value
+        if value is not None:
+            self.complain(f"a whole number was expected, not {value!r:.60}", name)
+        return None
+
+    def number(self, name: str) -> float | None:
+        """A finite number or truth value; NaN counts as absent without being a problem."""
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, bool | int | float):
+            self.complain(f"a number was expected, not {value!r:.60}", name)
+            return None
+        return number(value)
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of texts; numbers in it become text."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+            return [sound(str(each)) for each in value]
+        self.complain(f"a list of texts was expected, not {value!r:.60}", name)
+        return None
+
+    def part(self, name: str) -> Fields:
+        """A field that is itself an object; empty if it is not there."""
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, dict):
+            self.complain(f"an object was expected, not {value!r:.60}", name)
+        inner = value if isinstance(value, dict) else {}
+        return Fields(inner, self.file, self.line, self._problems)
+
+    def written(self, name: str) -> str | None:
+        """A field of any type, as text: what is none is written as JSON."""
+        return written(self.values.get(name))
+
+
+def written(value: object) -> str | None:
+    """Any value as text: what is none is written as JSON."""
+    if value is None or isinstance(value, str):
+        return sound(value) if value is not None else None
+    return sound(json.dumps(value, ensure_ascii=False))
+
+
+def sound(text: str) -> str:
+    """The text without halves of characters, which no file can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,182 @@
+"""Does every pair of logs with known cells give exactly those cells?
+
+    tools/check_truth DIR
+
+DIR holds a `truth.json`: a list of {name, before, after, n11, n10, n01, n00, ...} with paths below
+DIR and counts by somebody else's script (n10: right before, wrong after). Each pair is compared as
+it is, and again after its files were renamed, reordered, split and gzipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import forgetmap as fm
+from forgetmap.errors import ForgetmapError
+
+CELLS = ("n11", "n10", "n01", "n00")
+Change = Callable[[Path, Path], bool]
+"""Copies a file to another place, changed; whether there was anything to change."""
+
+
+def counted(before: Path, after: Path) -> dict[str, Any]:
+    """The cells of a pair as we see them, and what is left over."""
+    result = fm.compare(before, after).result
+    return {
+        **{name: getattr(result.total, name) for name in CELLS},
+        "only_before": result.pairing.only_before,
+        "only_after": result.pairing.only_after,
+    }
+
+
+def check(pair: dict[str, Any], before: Path, after: Path) -> str | None:
+    """What is wrong with a pair, if anything."""
+    try:
+        found = counted(before, after)
+    except ForgetmapError as error:
+        return f"{type(error).__name__}: {error.message}"
+    wrong = [
+        f"{name} is {found[name]}, not {pair[name]}"
+        for name in (*CELLS, "only_before", "only_after")
+        if name in pair and found[name] != pair[name]
+    ]
+    return "; ".join(wrong) or None
+
+
+def renamed(source: Path, target: Path) -> bool:
+    """The same file under a name that says nothing."""
+    place = sum(1 for _ in target.parent.iterdir()) if target.parent.is_dir() else 0
+    shutil.copyfile(source, target.with_name(f"f{place}"))
+    return True
+
+
+def gzipped(source: Path, target: Path) -> bool:
+    """The same file, packed."""
+    with source.open("rb") as raw, gzip.open(f"{target}.gz", "wb", compresslevel=1) as packed:
+        shutil.copyfileobj(raw, packed)
+    return True
+
+
+def reordered(source: Path, target: Path) -> bool:
+    """The same rows in another order."""
+    return _rewritten(source, target, lambda rows: [random.Random(1).sample(rows, len(rows))])
+
+
+def split(source: Path, target: Path) -> bool:
+    """The same rows in two files."""
+    return _rewritten(source, target, lambda rows: [rows[::2], rows[1::2]])
+
+
+def _rewritten(source: Path, target: Path, arrange: Callable[[list[Any]], list[list[Any]]]) -> bool:
+    """Write the rows of a file anew, as one file or several; what has no rows is copied."""
+    data = source.read_bytes()
+    if zipfile.is_zipfile(source):
+        return _rewritten_archive(source, target, arrange)
+    rows, is_array = _rows(data)
+    parts = arrange(rows) if rows else []
+    for place, part in enumerate(parts):
+        name = target.name if len(parts) == 1 else f"{target.stem}-{place}{target.suffix}"
+        text = json.dumps(part) if is_array else "\n".join(part) + "\n"
+        target.with_name(name).write_text(text, encoding="utf-8")
+    if not parts:
+        shutil.copyfile(source, target)
+    return bool(parts)
+
+
+def _rows(data: bytes) -> tuple[list[Any], bool]:
+    """Lines of objects or elements of an array; nothing for one document."""
+    text = data.decode("utf-8")
+    if text.lstrip().startswith("["):
+        return json.loads(text), True
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        json.loads(lines[0])
+    except json.JSONDecodeError:
+        return [], False
+    return (lines, False) if len(lines) > 1 else ([], False)
+
+
+def _rewritten_archive(
+    source: Path, target: Path, arrange: Callable[[list[Any]], list[list[Any]]]
+) -> bool:
+    """The members in another order, their rows too; an archive is not split."""
+    if len(arrange([1, 2])) > 1:
+        return False
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", 8) as new:
+        for info in arrange(old.infolist())[0]:
+            data = old.read(info)
+            rows, is_array = _rows(data) if len(old.infolist()) == 1 else ([], False)
+            new.writestr(info.filename, json.dumps(arrange(rows)[0]) if is_array else data)
+    return True
+
+
+CHANGES: dict[str, Change] = {
+    "renamed": renamed,
+    "reordered": reordered,
+    "split": split,
+    "gzipped": gzipped,
+}
+
+
+def changed(source: Path, folder: Path, change: Change) -> Path | None:
+    """A copy of a file or folder with every file changed; None if there was nothing to change."""
+    files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
+    base = source.parent if source.is_file() else source
+    touched = False
+    for file in files:
+        target = folder / file.relative_to(base)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        touched = change(file, target) or touched
+    if not touched:
+        return None
+    found = list(folder.iterdir())
+    return found[0] if source.is_file() and len(found) == 1 else folder
+
+
+def check_all(folder: Path) -> int:
+    """Check every pair in every form; returns the number of failures."""
+    failures = 0
+    for pair in json.loads((folder / "truth.json").read_text(encoding="utf-8")):
+        said = {"as it is": check(pair, folder / pair["before"], folder / pair["after"])}
+        for name, change in CHANGES.items():
+            with tempfile.TemporaryDirectory() as place:
+                copies = [
+                    changed(folder / pair[side], Path(place) / side, change)
+                    for side in ("before", "after")
+                    if (Path(place) / side).mkdir() is None
+                ]
+                if all(copies):
+                    said[name] = check(pair, *filter(None, copies))
+        failures += sum(wrong is not None for wrong in said.values())
+        print(f"{pair['name']}: {', '.join(n for n, wrong in said.items() if wrong is None)}")
+        for name, wrong in said.items():
+            if wrong is not None:
+                print(f"  {name}: {wrong}")
+    return failures
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Check the pairs of a folder; exits with 1 if any fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="folder with truth.json")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["FORGETMAP_CACHE"] = cache
+        failures = check_all(given.folder)
+    print("all pairs give their cells" if not failures else f"{failures} failures")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
