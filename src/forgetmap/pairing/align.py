@@ -19,8 +19,11 @@ from forgetmap.pairing.match import Side
 from forgetmap.pairing.metric import Measured
 from forgetmap.records.run import Frame
 
-LEAST_SHARED = 0.5
-"""Share of the smaller task's questions that must occur in the other one."""
+LEAST_SHARED = 0.1
+"""Share of the smaller task's questions that must occur in the other one. Low, because a task may
+be split over several files on both sides."""
+MOSTLY = 0.8
+"""Share of questions from which on two tasks of one name are taken to be the same."""
 
 Names = Mapping[str, str]
 """Task -> what it is called from now on."""
@@ -48,18 +51,37 @@ Groups = list[tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 def _matched(first: Side, other: Side) -> Groups:
-    ours = [task for task in first.measured.measures if task not in other.measured.measures]
-    theirs = [task for task in other.measured.measures if task not in first.measured.measures]
-    if not ours or not theirs:
-        return []
+    same = first.measured.measures.keys() & other.measured.measures.keys()
+    scattered = _scattered(first, other, same)
+    ours = [task for task in first.measured.measures if task not in same]
+    theirs = [task for task in other.measured.measures if task not in same]
     groups = _by_name(ours, theirs)
     ours = [task for task in ours if all(task not in mine for mine, _ in groups)]
     theirs = [task for task in theirs if all(task not in yours for _, yours in groups)]
-    if not ours or not theirs:
-        return groups
-    groups += _together(_shared(first, other, ours, theirs))
+    if (ours and theirs) or scattered:
+        shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
+        groups += _together([pair for pair, share in shared.items() if share >= LEAST_SHARED])
     only = len(first.measured.measures) == len(other.measured.measures) == 1
-    return groups or ([((ours[0],), (theirs[0],))] if only else [])
+    return groups or ([((ours[0],), (theirs[0],))] if only and ours else [])
+
+
+def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
+    """Tasks of equal name whose questions stand under several names on the other side.
+
+    That happens to tasks that are named after files, when the files were split.
+    """
+    if len(same) < 2 or not (first.run.format and other.run.format):  # noqa: PLR2004  # at least two parts
+        return []
+    shared = _shared(first, other, same, same)
+    return sorted(
+        {
+            task
+            for (mine, yours), share in shared.items()
+            if mine != yours and share >= LEAST_SHARED
+            for task in (mine, yours)
+            if shared.get((task, task), 0.0) < MOSTLY
+        }
+    )
 
 
 def _by_name(ours: Iterable[str], theirs: Iterable[str]) -> Groups:
@@ -81,21 +103,21 @@ def _plain(task: str) -> str:
 
 def _shared(
     first: Side, other: Side, ours: Collection[str], theirs: Collection[str]
-) -> list[tuple[str, str]]:
-    """Pairs of tasks that share most questions of the smaller one."""
+) -> dict[tuple[str, str], float]:
+    """Task of the first and of the other side -> share of the smaller one's questions in both."""
     sides = (first, other)
     libraries = {side.run.scores.implementation.value for side in sides}
     if len(libraries) > 1 or not all("question_hash" in side.run.columns for side in sides):
-        return []
+        return {}
     mine, yours = _questions(first, ours), _questions(other, theirs)
     joined = mine.join(yours, on="question_hash", suffix="_other")
     counted = joined.group_by("task", "task_other").agg(n=nw.len()).collect().rows(named=True)
     sizes = [_sizes(mine), _sizes(yours)]
-    return sorted(
-        (row["task"], row["task_other"])
-        for row in counted
-        if row["n"] >= LEAST_SHARED * min(sizes[0][row["task"]], sizes[1][row["task_other"]])
-    )
+    return {
+        (row["task"], row["task_other"]): row["n"]
+        / min(sizes[0][row["task"]], sizes[1][row["task_other"]])
+        for row in sorted(counted, key=lambda row: (row["task"], row["task_other"]))
+    }
 
 
 def _questions(side: Side, tasks: Collection[str]) -> Frame:

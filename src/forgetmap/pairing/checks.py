@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from forgetmap.errors import MetricError, TaskVersionError
+from forgetmap.errors import MetricError, PairingError, TaskVersionError
 from forgetmap.pairing.metric import Measure
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
@@ -42,6 +42,21 @@ def check_versions(before: Run, after: Run) -> None:
                 f"{after.name}",
                 hint="evaluate both models with the same version of the task.",
             )
+
+
+def check_positions(before: Run, after: Run, pair_by: str) -> None:
+    """Refuse places in two files as ids: nobody says that the same item stands there.
+
+    Raises:
+        PairingError: naming the two files.
+    """
+    ours, theirs = before.positions_of, after.positions_of
+    if ours != theirs and pair_by != "id":
+        raise PairingError(
+            f"{before.origin} and {after.origin} name no items: that equal places in them are the "
+            "same item is a guess",
+            hint="add a column of ids, or say --pair-by id if both are in the same order.",
+        )
 
 
 def check_directions(run: Run, measures: Mapping[str, Measure]) -> None:

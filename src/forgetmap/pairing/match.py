@@ -8,7 +8,7 @@ import duckdb
 import narwhals as nw
 
 from forgetmap.errors import BackendError
-from forgetmap.pairing.checks import check_versions
+from forgetmap.pairing.checks import check_positions, check_versions
 from forgetmap.pairing.keys import Keys, PairBy, choose_keys, loosen
 from forgetmap.pairing.metric import Measured, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
@@ -43,6 +43,7 @@ def prepare(run: Run, metric: str | None = None) -> Side:
 def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "auto") -> Pairs:
     """Join two sides on their keys, as if every key stood for one result on each side."""
     check_versions(before.run, after.run)
+    check_positions(before.run, after.run, pair_by)
     _same_library(before.run, after.run)
     keys = choose_keys(before.measured.recorded, after.measured.recorded, pair_by)
     if keys.use_content and pair_by == "auto" and _may_write_differently(before.run, after.run):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -37,6 +37,15 @@ DTYPES: dict[str, Any] = {
 }
 ROWS_PER_BATCH = 100_000
 MOST_REPEATS = 1000
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "task": ("benchmark", "dataset", "subject", "eval", "task_name"),
+    "item": (
+        "id", "item_id", "question_id", "sample_id", "doc_id", "prompt_id", "example_id",
+        "instance_id", "input",
+    ),
+    "score": ("correct", "is_correct", "acc", "accuracy", "exact_match"),
+}  # fmt: skip
+"""What other tables call the fields that every table must have."""
 LONG = ("response", "error")
 """Texts that no identity is derived from."""
 
@@ -122,6 +131,7 @@ def match_columns(
     taken = set(column_map.values())
     chosen = {name: name for name in BY_NAME if name in present and name not in taken}
     chosen |= dict(column_map)
+    chosen = by_synonyms(present, chosen) | chosen
     if task is not None:
         chosen.pop("task", None)
     needed = {"score"} if task is not None else {"task", "score"}
@@ -131,12 +141,25 @@ def match_columns(
     if missing:
         raise ColumnError(
             f"there is no column {', '.join(repr(name) for name in missing)}; "
-            f"the columns are {_listed(present)}",
+            f"the columns are {listed(present)}",
             file=origin,
             field=missing[0],
             hint=_missing_hint(missing, present),
         )
     return chosen
+
+
+def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:
+    """Fields under names that others give them, where only one column can be meant."""
+    found: dict[str, str] = {}
+    free = set(present) - set(chosen.values())
+    for name, synonyms in SYNONYMS.items():
+        fitting = [theirs for theirs in synonyms if theirs in free]
+        if name not in chosen and len(fitting) == 1:
+            found[name] = fitting[0]
+    if "question" in chosen:
+        found.pop("item", None)
+    return found
 
 
 def canonical_run(
@@ -391,7 +414,7 @@ def _check_map(present: list[str], column_map: ColumnMap, origin: str) -> None:
         if theirs not in present:
             raise ColumnError(
                 f"--map {ours}={theirs}: there is no column {theirs!r}; "
-                f"the columns are {_listed(present)}",
+                f"the columns are {listed(present)}",
                 file=origin,
                 field=ours,
                 hint=_close(theirs, present),
@@ -399,14 +422,9 @@ def _check_map(present: list[str], column_map: ColumnMap, origin: str) -> None:
 
 
 def _missing_hint(missing: list[str], present: list[str]) -> str:
-    guesses = {
-        "task": ["task", "benchmark", "dataset", "subject", "eval"],
-        "item": ["item", "id", "item_id", "question_id", "sample_id", "doc_id", "prompt_id"],
-        "score": ["score", "correct", "acc", "is_correct", "exact_match", "value"],
-    }
     pairs = []
     for name in missing:
-        known = [theirs for theirs in guesses[name] if theirs in present]
+        known = [theirs for theirs in SYNONYMS[name] if theirs in present]
         pairs.append(f"{name}={known[0] if known else 'COLUMN'}")
     hint = f"name them with --map {','.join(pairs)}"
     return hint + (" (or --task NAME if all rows are of one task)." if "task" in missing else ".")
@@ -415,13 +433,12 @@ def _missing_hint(missing: list[str], present: list[str]) -> str:
 def _close(name: str, known: list[str]) -> str:
     near = get_close_matches(name, map(str, known), n=3, cutoff=0.5)
     return (
-        f"did you mean {' or '.join(map(repr, near))}?"
-        if near
-        else f"choose from {_listed(known)}."
+        f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from {listed(known)}."
     )
 
 
-def _listed(names: list[str], most: int = 12) -> str:
+def listed(names: list[str], most: int = 12) -> str:
+    """The first few names and how many there are."""
     shown = ", ".join(str(name)[:40] for name in names[:most])
     return shown + (f", ... ({len(names):,} in all)" if len(names) > most else "")
 

@@ -17,6 +17,8 @@ def normalise(text: str) -> str:
     """NFKC, white space collapsed and trimmed, case kept."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
+    elif text.isprintable() and "  " not in text:
+        return text.strip()  # its only white space is single blanks: the same, sooner
     return " ".join(text.split())
 
 

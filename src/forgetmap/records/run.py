@@ -28,6 +28,7 @@ class Run:
         origin: the path or dataframe it was read from.
         rows: the raw rows with their line numbers, to point at a fault; None where impossible.
         ids_are_occurrences: the items had no ids; they were numbered within equal content.
+        positions_of: the file in which items have no other id than their place.
         handed_in: as a path, or as a dataframe that was eager or lazy.
         format: what kind of log it was read from, in words.
         notices: what a reader must know about how it was read.
@@ -42,6 +43,7 @@ class Run:
     origin: str
     rows: Rows | None = None
     ids_are_occurrences: bool = False
+    positions_of: str | None = None
     handed_in: HandedIn = "path"
     format: str = ""
     notices: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from forgetmap.records.engine import connection
 from forgetmap.records.folder import batches_of, writable, write_parquet
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import BY_NAME, KEY, TEXT_NAMES
+from forgetmap.records.spreadsheet import quote_formulas
 
 
 def write_table(run: Run, path: Path, *, overwrite: bool = False) -> Path:
@@ -69,7 +70,7 @@ def _in_engine(frame: Frame) -> Frame:
 
 
 def _write_csv(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-    """Lists are written as JSON, because a CSV cell is text."""
+    """Lists are written as JSON, because a CSV cell is text; no cell is a formula."""
     flat = pa.schema(
         [(f.name, pa.string() if pa.types.is_list(f.type) else f.type) for f in schema]
     )
@@ -84,7 +85,8 @@ def _write_csv(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema)
                 else column
                 for column in batch.columns
             ]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=flat))
+            safe = quote_formulas(pa.RecordBatch.from_arrays(columns, schema=flat))
+            writer.write_batch(pa.RecordBatch.from_arrays(safe, schema=flat))
 
 
 def _write_jsonl(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:

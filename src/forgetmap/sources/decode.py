@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from forgetmap.errors import UnreadableError
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import LogFile
 
+_BETWEEN = re.compile(r"[\s,]*")
 _decode = msgspec.json.Decoder().decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -122,8 +124,9 @@ def _elements(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | 
     for element in elements:
         start = data.find(bytes(element), at)
         line += data.count(b"\n", at, start)
-        at = start
         yield line, element
+        line += data.count(b"\n", start, start + len(element))
+        at = start + len(element)
 
 
 def _salvaged(
@@ -133,13 +136,13 @@ def _salvaged(
     text = data.decode("utf-8", "replace")
     decoder, at, line = json.JSONDecoder(), text.index("[") + 1, 1
     while True:
-        start = at + len(text[at : at + 1024]) - len(text[at : at + 1024].lstrip(" \t\r\n,"))
+        start = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # matches nothing, too
         line += text.count("\n", at, start)
         if text[start : start + 1] == "]":
             return
         try:
             _, end = decoder.raw_decode(text, start)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             problems.add(file.name, "the array is broken or cut off here", line=line)
             return
         yield line, text[start:end].encode()

@@ -24,11 +24,12 @@ from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import GZIP_MAGIC, PARQUET_MAGIC, UTF8_MARK, whole
 
 HEAD = 1 << 17
+CHUNK = 1 << 20
 MOST_FILES = 20_000
 DEEPEST = 12
 LONGEST_LINE = 64 << 20
 LARGEST_DOCUMENT = 2 << 30
-MOST_RATIO = 2_000
+MOST_RATIO = 500
 """Unpacked bytes per packed byte; what is denser holds no answers of a model."""
 DENSE_FROM = 32 << 20
 """Unpacked bytes from which on the ratio is looked at."""
@@ -58,7 +59,7 @@ class LogFile:
     @cached_property
     def head(self) -> bytes:
         """Its first bytes, unpacked, without byte order mark."""
-        with whole(self.path), self.open() as stream:
+        with whole(self.path), _sound(self.name), self.open() as stream:
             return stream.read(HEAD).removeprefix(UTF8_MARK)
 
     @cached_property
@@ -97,21 +98,26 @@ class LogFile:
 
     def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
-        with whole(self.path), self.open() as stream:
+        with whole(self.path), _sound(self.name), self.open() as stream:
             data = _bounded(stream, limit, self.size, self.name)
         return data.removeprefix(UTF8_MARK)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Its lines that are not blank, counted from 1."""
-        with whole(self.path), self.open() as stream:
-            number = 0
+        with whole(self.path), _sound(self.name), self.open() as stream:
+            number = total = blank = 0
+            most = max(DENSE_FROM, MOST_RATIO * self.size)
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
-                if len(line) > LONGEST_LINE:
-                    raise _too_long(self.name, number)
+                total += len(line)
+                if len(line) > LONGEST_LINE or number - blank > LONGEST_LINE:
+                    raise _too_long(self.name, blank + 1)
+                if total > most:
+                    raise _dense(self.name, f"it unpacks to more than {most:,} bytes")
                 if number == 1:
                     line = line.removeprefix(UTF8_MARK)
                 if not line.isspace():
+                    blank = number
                     yield number, line
 
 
@@ -158,14 +164,33 @@ class Archive:
             raw.seek(skip, os.SEEK_CUR)
             packed = raw.read(info.compress_size)
         stream = pa.CompressedInputStream(pa.BufferReader(packed), "zstd")
-        return cast("IO[bytes]", io.BufferedReader(cast("Any", stream)))
+        return cast("IO[bytes]", io.BufferedReader(_AsLongAsSaid(stream, info.file_size)))
+
+
+class _AsLongAsSaid(io.RawIOBase):
+    """The bytes of a member, no more of them than the directory of its archive says."""
+
+    def __init__(self, stream: Any, size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._stream.read(len(buffer))
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise zipfile.BadZipFile("a member is longer than the directory says")
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def find_files(path: Path) -> list[LogFile]:
     """Every visible file below a folder, the members of an archive, or the file itself."""
     if path.is_dir():
         return [file for child in _walk(path) for file in _expanded(child, path)]
-    return _expanded(path, path.parent)
+    # A pipe would wait for its other end.
+    return _expanded(path, path.parent) if path.is_file() else []
 
 
 def _walk(folder: Path) -> list[Path]:
@@ -219,7 +244,7 @@ def _is_gzipped(path: Path) -> bool:
 
 
 def _open_unpacked(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if _is_gzipped(path) else path.open("rb")
+    return cast("IO[bytes]", gzip.open(path)) if _is_gzipped(path) else path.open("rb", CHUNK)
 
 
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:

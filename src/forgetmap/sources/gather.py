@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +24,9 @@ ROWS = 10_000
 MOST_TEXT = 64 << 20
 """Characters of text held before they are written."""
 
+_WRITTEN = 0x5DEECE66D
+"""Turns the key of a result into the key that says it was written."""
+
 Measure = tuple[str, str]
 """Metric and scorer."""
 _COPIED = tuple(
@@ -32,6 +36,7 @@ _COPIED = tuple(
     and not name.endswith("_hash")
 )
 _HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
+_copied, _texts_of = attrgetter(*_COPIED), attrgetter(*TEXT_NAMES)
 
 
 class RunWriter:
@@ -82,42 +87,60 @@ class RunWriter:
         if not scores:
             return
         self.samples += 1
-        shared = [getattr(sample, name) for name in _COPIED]
+        key, shared = (sample.task, sample.item, sample.repeat), _copied(sample)
         for score in scores:
             self._note(sample.task, score)
-            own = (sample.task, sample.item, sample.repeat, score.metric, score.scorer)
-            self._scores.add([*own, score.value, score.outcome, *shared, *hashes])
-        if self._texts is not None:
-            texts = (getattr(sample, name) for name in TEXT_NAMES)
-            self._texts.add([sample.task, sample.item, sample.repeat, *texts])
+            own = (score.metric, score.scorer, score.value, score.outcome)
+            self._scores.add((*key, *own, *shared, *hashes))
+        if self._texts is not None and self._is_first(key):
+            self._texts.add((*key, *_texts_of(sample)))
+
+    def _is_first(self, key: tuple[object, ...]) -> bool:
+        """Whether this is the first sample of an answer: others only score it by another scorer."""
+        place = hash((key, "texts"))
+        if place in self._seen:
+            return False
+        self._seen[place] = 0
+        return True
 
     def _fresh(self, sample: Sample, hashes: Sequence[int | None]) -> list[Score]:
         """The scores that are not there yet. The same id may stand for another item."""
-        content = _digest(hashes[:3])
+        content = hash((hashes[0] or 0, hashes[1] or 0, hashes[2] or 0))
+        answer = (sample.task, sample.item, sample.repeat)
         fresh = []
         for score in sample.scores:
-            key = hash((sample.task, sample.item, sample.repeat, score.metric, score.scorer))
-            if self._seen.setdefault(key, content) != content:
-                sample.item = f"{sample.item}~{content & 0xFFFFFFFF:08x}"
+            key = hash((answer, score.metric, score.scorer))
+            before = self._seen.setdefault(key, content)
+            if before != content:
+                sample.item = f"{sample.item}~{_digest(hashes[:3]) & 0xFFFFFFFF:08x}"
                 return self._fresh(sample, hashes)
-            place = hash((key, "written"))
+            place = key ^ _WRITTEN
             if place in self._seen:
-                self._problems.add(
-                    sample.file or "",
-                    f"a second result of item {sample.item!r} of task {sample.task!r} under "
-                    f"{score.metric}; the first one counts",
-                    line=sample.line,
-                )
+                self._report_doubled(sample, score)
                 continue
             self._seen[place] = content
             fresh.append(score)
         return fresh
 
+    def _report_doubled(self, sample: Sample, score: Score) -> None:
+        self._problems.add(
+            sample.file or "",
+            f"a second result of item {sample.item!r} of task {sample.task!r} under "
+            f"{score.metric}; the first one counts",
+            line=sample.line,
+        )
+
     def _note(self, task: str, score: Score) -> None:
-        self.measures[task][score.metric, score.scorer] = None
-        if score.value is not None:
-            low, high = self.ranges.get(score.metric, (score.value, score.value))
-            self.ranges[score.metric] = (min(low, score.value), max(high, score.value))
+        measure = (score.metric, score.scorer)
+        measures = self.measures[task]
+        if measure not in measures:
+            measures[measure] = None
+        value = score.value
+        if value is None:
+            return
+        low, high = self.ranges.get(score.metric, (value, value))
+        if not low <= value <= high or score.metric not in self.ranges:
+            self.ranges[score.metric] = (min(low, value), max(high, value))
 
 
 class _Table:
@@ -126,14 +149,16 @@ class _Table:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
         order = [*KEY, "metric", "scorer", "score", "outcome", *_COPIED, *_HASHED]
-        self._names = order if "score" in schema.names else [*KEY, *TEXT_NAMES]
+        self._has_texts = "score" not in schema.names
+        self._names = [*KEY, *TEXT_NAMES] if self._has_texts else order
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
         self._rows: list[Sequence[Any]] = []
         self._size = 0
 
     def add(self, row: Sequence[Any]) -> None:
         self._rows.append(row)
-        self._size += sum(len(cell) for cell in row[-5:] if isinstance(cell, str))
+        if self._has_texts:
+            self._size += sum(len(cell) for cell in row[-5:] if isinstance(cell, str))
         if len(self._rows) >= ROWS or self._size > MOST_TEXT:
             self._write()
 
@@ -158,7 +183,7 @@ def _settle_answers(sample: Sample) -> None:
         elif sample.gold is not None:
             sample.gold = option_text(sample.gold, options)
             sample.gold_index = options.index(sample.gold) if sample.gold in options else None
-        if sample.choice is not None:
+        if sample.choice is not None and sample.choice not in options:
             sample.choice = option_text(sample.choice, options)
         if sample.k is None and len(options) > 1:
             sample.k = len(options)

@@ -69,9 +69,10 @@ def _is_taken(file: LogFile, claimed: set[str], archives: set[Path]) -> bool:
 
 
 def _refuse_pickles(path: Path, files: Sequence[LogFile]) -> None:
-    if len(files) == 1 and files[0].kind == "pickle":
+    held = [file for file in files if file.member is not None or file.archive is None]
+    if held and all(file.kind == "pickle" for file in held):
         raise UnknownFormatError(
-            "this is a Python pickle, which can run any code when it is opened",
+            "there is nothing but Python pickles, which can run any code when they are opened",
             file=str(path),
             hint="write the results as JSON lines, CSV or Parquet instead.",
         )

@@ -14,7 +14,9 @@ from forgetmap.records.frames import ColumnMap, run_from_frame
 from forgetmap.records.repeats import as_repeats
 from forgetmap.records.run import Run
 from forgetmap.sources.logs import Reading, open_logs, recognise
+from forgetmap.sources.maps import is_map, saved_map
 from forgetmap.sources.remote import fetch, is_remote
+from forgetmap.sources.selection import chosen, read_chosen
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
@@ -34,7 +36,7 @@ def open_run(
 
     Args:
         source: path of a run folder, of the logs of a harness, of a table, or of a folder of tables
-            or of repeats; a dataframe; a `Run`.
+            or of repeats; `TABLE#NAME` for one model of a table of several; a dataframe; a `Run`.
         name: what to call it; by default its run id, or else the name of file or folder.
         column_map: canonical field -> column, for tables that name them otherwise.
         task: name of the task, for tables without such a column.
@@ -46,9 +48,25 @@ def open_run(
         return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
-    path = Path(source)
-    with whole(path):
-        return _open_path(path, name, column_map or {}, task, reading or Reading())
+    found = chosen(os.fspath(source))
+    with whole(found.path):
+        if found.model is not None:
+            return _open_chosen(found.path, found.model, name, column_map or {}, task)
+        return _open_path(found.path, name, column_map or {}, task, reading or Reading())
+
+
+def _open_chosen(
+    path: Path, model: str, name: str | None, column_map: ColumnMap, task: str | None
+) -> Run:
+    """One model of a table that holds several."""
+    saved = saved_map(path)
+    return read_chosen(
+        sniff(path),
+        model,
+        name=name or model,
+        column_map={**saved.columns, **column_map},
+        task=task or saved.task,
+    )
 
 
 def _open_remote(
@@ -57,13 +75,7 @@ def _open_remote(
     """Open a copy of what is there; people are told of the original."""
     fetched = fetch(url)
     with fetched.speaking(), whole(fetched.path):
-        run = _open_path(fetched.path, name, column_map, task, reading)
-    return replace(
-        run,
-        origin=fetched.name,
-        notices=(*run.notices, *fetched.notices),
-        problems=tuple(replace(each, file=fetched.told(each.file)) for each in run.problems),
-    )
+        return fetched.original(_open_path(fetched.path, name, column_map, task, reading))
 
 
 def _open_path(
@@ -78,6 +90,8 @@ def _open_path(
     runs = _run_folders(path)
     if runs:
         return _named(as_repeats([read_run(each) for each in runs], origin=str(path)), name)
+    saved = saved_map(path)
+    column_map, task = {**saved.columns, **column_map}, task or saved.task
     # Whoever names columns has a table.
     logs = [] if column_map else recognise(path)
     if logs:
@@ -159,7 +173,8 @@ def _refuse_half_a_run(path: Path) -> None:
 def _is_visible_file(path: Path) -> bool:
     """A file, or a link to one that is gone, which is for the reader to complain about."""
     is_dangling = path.is_symlink() and not path.exists()
-    return (path.is_file() or is_dangling) and not path.name.startswith((".", "_"))
+    is_hidden = path.name.startswith((".", "_"))
+    return (path.is_file() or is_dangling) and not is_hidden and not is_map(path)
 
 
 def _nearby(path: Path) -> str:

@@ -11,6 +11,11 @@ from forgetmap.errors import UsageError
 from forgetmap.sources.adapter import Adapter
 
 GROUP = "forgetmap.adapters"
+_FAULTS = (
+    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
+"""What other people's modules may raise when they are imported."""
 
 # In this order: what is most specific comes first.
 BUILT_IN = (
@@ -53,7 +58,7 @@ def _built_in() -> list[Adapter]:
 def _loaded(point: EntryPoint) -> Adapter:
     try:
         made = point.load()()
-    except (ImportError, AttributeError, TypeError) as error:
+    except _FAULTS as error:
         raise UsageError(
             f"the adapter {point.name!r} ({point.value}) cannot be loaded: {error}",
             hint="mend or uninstall the package that adds it.",

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -36,6 +36,8 @@ from forgetmap.errors import (
     UnreadableError,
     UsageError,
 )
+from forgetmap.records.run import Run
+from forgetmap.records.validate import FileRow, file_of
 from forgetmap.sources.cache import cached_folder
 
 NEEDED = {
@@ -125,15 +127,27 @@ class Fetched:
             error.file = self.told(error.file) if error.file else error.file
             raise
 
+    def original(self, run: Run) -> Run:
+        """The run read from the copy, as one read from the original."""
+        return replace(
+            run,
+            origin=self.name,
+            rows=(lambda: self._rows(run)) if run.rows is not None else None,
+            notices=(*run.notices, *self.notices),
+            problems=tuple(replace(each, file=self.told(each.file)) for each in run.problems),
+        )
+
+    def _rows(self, run: Run) -> Iterator[tuple[int, FileRow]]:
+        for line, row in run.rows() if run.rows is not None else ():
+            yield line, FileRow(row, file=self.told(file_of(row, run.origin)))
+
     @property
     def notices(self) -> tuple[str, ...]:
         """What people should know."""
         if not self.skipped:
             return ()
-        return (
-            f"{self.name}: {len(self.skipped)} large files were not fetched, such as "
-            f"{self.skipped[0]}.",
-        )
+        count, first = len(self.skipped), self.skipped[0]
+        return (f"{self.name}: {count} large files were not fetched, such as {first}.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +293,7 @@ def _entry(remote: str, inside: str, info: Mapping[str, Any]) -> _Entry:
     return _Entry(remote, inside, info.get("size"), version or None)
 
 
-def _update(
-    system: Any, entries: Sequence[_Entry], home: Path, target: Path, meter: _Meter
-) -> int:
+def _update(system: Any, entries: Sequence[_Entry], home: Path, target: Path, meter: _Meter) -> int:
     """Copy what changed, forget what is gone; how many files were copied."""
     known = _read_state(home)
     state: dict[str, list[Any]] = {}
@@ -426,8 +438,7 @@ def _typed(error: BaseException, shown: str) -> ForgetmapError:
         return NetworkError(
             "it cannot be reached", file=shown, hint="check the address and your network."
         )
-    if any(isinstance(cause, FileNotFoundError) or "NotFound" in type(cause).__name__
-           for cause in causes):
+    if status is None and any(map(_is_missing, causes)):
         return _missing(shown)
     fact = f"HTTP status {status}" if status else names[0]
     return UnreadableError(
@@ -463,6 +474,10 @@ def _status(error: BaseException) -> int | None:
 
 def _is_forbidden(error: BaseException) -> bool:
     return isinstance(error, PermissionError) or "Credentials" in type(error).__name__
+
+
+def _is_missing(error: BaseException) -> bool:
+    return isinstance(error, FileNotFoundError) or "NotFound" in type(error).__name__
 
 
 def _is_cut_off(error: BaseException) -> bool:

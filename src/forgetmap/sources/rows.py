@@ -11,6 +11,7 @@ from typing import Any
 
 from forgetmap.errors import ColumnError, UnreadableError
 from forgetmap.records.folder import parquet_rows
+from forgetmap.records.spreadsheet import unquote_formula
 from forgetmap.records.validate import FileRow
 from forgetmap.sources.sniff import PEEK, TableFile, not_utf8, whole
 
@@ -40,6 +41,14 @@ def raw_rows(file: TableFile, chosen: Mapping[str, str]) -> Iterator[tuple[int, 
 def csv_header(file: TableFile) -> list[str]:
     """The column names of a CSV."""
     return next(_csv_rows(file), (1, []))[1]
+
+
+def csv_cells(file: TableFile) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row of a CSV without header; between blanks none are empty."""
+    for line, cells in _csv_rows(file):
+        found = [cell for cell in cells if cell] if file.delimiter == " " else cells
+        if found:
+            yield line, found
 
 
 def require_text(file: TableFile) -> None:
@@ -94,7 +103,7 @@ def _csv(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 line=line,
                 hint="a cell with the delimiter or a line break in it must be quoted.",
             )
-        yield line, dict(zip(header, cells, strict=True))
+        yield line, dict(zip(header, map(unquote_formula, cells), strict=True))
 
 
 def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:

@@ -38,6 +38,7 @@ class TableFile:
         gzipped: whether it must be unpacked first.
         marked: whether it begins with a byte order mark.
         delimiter: between the cells of a CSV.
+        headerless: whether its first line is already results: nothing but numbers.
         unpacked: where its bytes were unpacked to, if they were.
     """
 
@@ -46,6 +47,7 @@ class TableFile:
     gzipped: bool = False
     marked: bool = False
     delimiter: str = ","
+    headerless: bool = False
     unpacked: Path | None = None
 
     @property
@@ -80,6 +82,9 @@ def sniff(path: Path) -> TableFile:
         return TableFile(path, _object_kind(head), gzipped, marked)
     if start == b"[":
         return TableFile(path, "json", gzipped, marked)
+    numbers = _separator_of_numbers(head)
+    if numbers is not None:
+        return TableFile(path, "csv", gzipped, marked, numbers, headerless=True)
     return TableFile(path, "csv", gzipped, marked, _delimiter(path, head))
 
 
@@ -163,6 +168,24 @@ def _object_kind(head: bytes) -> Kind:
         # A first line longer than the peek, or cut off, is still a line.
         return "json" if first.strip() == b"{" else "jsonl"
     return "jsonl"
+
+
+def _separator_of_numbers(head: bytes) -> str | None:
+    """What stands between the cells of a first line that holds nothing but numbers."""
+    line = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip(" \r")
+    for mark in f"{DELIMITERS} ":
+        cells = line.split() if mark == " " else line.split(mark)
+        if len(cells) <= MOST_COLUMNS and all(map(_is_number, cells)):
+            return mark
+    return None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().lower() in {"true", "false"}
+    return True
 
 
 def _delimiter(path: Path, head: bytes) -> str:

@@ -28,30 +28,60 @@ from forgetmap.records.engine import (
     unreadable,
 )
 from forgetmap.records.folder import parquet_columns
-from forgetmap.records.frames import ColumnMap, canonical_run, match_columns, needs_content
+from forgetmap.records.frames import (
+    ColumnMap,
+    by_synonyms,
+    canonical_run,
+    match_columns,
+    needs_content,
+)
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import BY_NAME, HASHES, KEY, TEXT_NAMES
+from forgetmap.records.spreadsheet import unquoted_sql
 from forgetmap.records.validate import FileRow, first_fault
 from forgetmap.sources.rows import LONGEST_LINE, csv_header, raw_rows, require_text
 from forgetmap.sources.sniff import MOST_COLUMNS, UTF8_MARK, TableFile, require_few_columns, whole
 
 Chosen = Mapping[str, str]
 """Canonical name -> column of the file."""
+Cell = tuple[str, str]
+"""A column and what stands in it."""
+TASK = "all"
+"""What the task is called in a table of another tool that knows no tasks."""
+EVALSTATS = frozenset({"template", "input", "score"})
+"""Columns of a table of evalstats, which may have `run` and `evaluator` as well."""
 
 
 def read_table(
-    files: Sequence[TableFile], *, name: str, origin: str, column_map: ColumnMap, task: str | None
+    files: Sequence[TableFile],
+    *,
+    name: str,
+    origin: str,
+    column_map: ColumnMap,
+    task: str | None,
+    only: Cell | None = None,
 ) -> Run:
-    """One run from one or several table files."""
+    """One run from one or several table files.
+
+    Args:
+        files: the tables.
+        name: what to call the run.
+        origin: where it came from.
+        column_map: canonical field -> column, for tables that name them otherwise.
+        task: name of the task, for tables without such a column.
+        only: take only the rows that say this.
+    """
     files = [_prepared(file) for file in files]
+    task = task or _implied_task(files, column_map)
     chosen = [_chosen(file, column_map, task) for file in files]
 
     def rows() -> Iterator[tuple[int, FileRow]]:
-        return _all_rows(files, chosen)
+        return _all_rows(files, chosen, only)
 
     try:
-        texts = relation = _union(map(_select, files, chosen), task)
+        selects = (_select(file, each, only) for file, each in zip(files, chosen, strict=True))
+        texts = relation = _union(selects, task)
         is_text = any(file.kind != "parquet" for file in files)
         if is_text and not needs_content(relation.columns):
             relation = _materialised(relation)
@@ -86,8 +116,47 @@ def _unpacked(file: TableFile, *, skip: int) -> TableFile:
     return replace(file, unpacked=unpacked, gzipped=False)
 
 
+def has_items(present: Sequence[str], column_map: ColumnMap) -> bool:
+    """Whether a table with these columns says which item a row is about."""
+    named = _named(present, column_map)
+    known = named.keys() | by_synonyms(present, named).keys()
+    return not known.isdisjoint({"item", "question"})
+
+
+def _named(present: Sequence[str], column_map: ColumnMap) -> dict[str, str]:
+    return {name: name for name in BY_NAME if name in present} | dict(column_map)
+
+
+def _implied_task(files: Sequence[TableFile], column_map: ColumnMap) -> str | None:
+    """One task for all, where a table names its items in its own way and has no task at all."""
+    for file in files:
+        present = [] if file.headerless else column_names(file)
+        named = _named(present, column_map)
+        known = by_synonyms(present, named)
+        if "item" not in known or "task" in {*named, *known}:
+            return None
+    return TASK
+
+
+def _of_other_tools(present: Sequence[str]) -> dict[str, str]:
+    """Fields that tables of other tools have under names too common to go by alone."""
+    if not EVALSTATS.issubset(present):
+        return {}
+    names = {"repeat": "run", "scorer": "evaluator"}
+    return {ours: theirs for ours, theirs in names.items() if theirs in present}
+
+
 def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[str, str]:
-    present = _column_names(file)
+    if file.headerless:
+        raise ColumnError(
+            "this table has no header: its first line holds nothing but numbers",
+            file=str(file.path),
+            line=1,
+            hint=f"choose the column of a model by its number, such as {file.path.name}#1, or its "
+            f"row, such as {file.path.name}#row1.",
+        )
+    present = column_names(file)
+    column_map = _of_other_tools(present) | dict(column_map)
     require_few_columns(file.path, len(present))
     # Spreadsheets write columns without name behind the last one.
     for name, count in Counter(filter(None, present)).most_common(1):
@@ -111,14 +180,15 @@ def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[st
 def _holds_our_hashes(file: TableFile, column: str) -> bool:
     """Whether a column named like a hash of ours holds whole numbers; others hold digests."""
     if file.kind == "parquet":
-        kinds = dict(zip(_column_names(file), _parquet_kinds(file), strict=True))
+        kinds = dict(zip(column_names(file), _parquet_kinds(file), strict=True))
         return kinds[column] in _WHOLE
     values = (row.get("hash") for _, row in raw_rows(file, {"hash": column}))
     first = next((value for value in values if value not in (None, "")), 0)
     return str(first).lstrip("-").isdecimal()
 
 
-def _column_names(file: TableFile) -> list[str]:
+def column_names(file: TableFile) -> list[str]:
+    """The names of its columns."""
     if file.kind == "csv":
         return csv_header(file)
     if file.kind == "parquet":
@@ -142,13 +212,16 @@ def _column_names(file: TableFile) -> list[str]:
 
 
 def _all_rows(
-    files: Sequence[TableFile], chosen: Sequence[Chosen]
+    files: Sequence[TableFile], chosen: Sequence[Chosen], only: Cell | None
 ) -> Iterator[tuple[int, FileRow]]:
     """The rows of all files, with every column that any of them has."""
     blank = dict.fromkeys(name for columns in chosen for name in columns)
     for file, columns in zip(files, chosen, strict=True):
-        for line, row in raw_rows(file, columns):
-            yield line, FileRow(blank | row, file=row.file)
+        wanted = {**columns, _WHOSE: only[0]} if only else columns
+        for line, row in raw_rows(file, wanted):
+            if only is None or str(row[_WHOSE]) == only[1]:
+                known = {name: cell for name, cell in row.items() if name != _WHOSE}
+                yield line, FileRow(blank | known, file=row.file)
 
 
 def _union(parts: Iterable[str], task: str | None) -> duckdb.DuckDBPyRelation:
@@ -165,19 +238,37 @@ def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     return connection().table(name)
 
 
-def _select(file: TableFile, chosen: Chosen) -> str:
+_WHOSE = "whose"
+
+
+def _select(file: TableFile, chosen: Chosen, only: Cell | None) -> str:
     if file.kind in {"json", "jsonl"}:
         cells = [_cell(ours, quote(theirs), None) for ours, theirs in chosen.items()]
-        return f"SELECT {', '.join(cells)} FROM {_json_scan(file, chosen)}"
+        named = dict(chosen) | ({_WHOSE: only[0]} if only else {})
+        rows = f"{_json_scan(file, named)}{_where(quote(only[0]), only[1]) if only else ''}"
+        return f"SELECT {', '.join(cells)} FROM {rows}"
     # By place, because the engine takes names that differ only in case for the same.
-    present = _column_names(file)
+    present = column_names(file)
     places = {ours: present.index(theirs) for ours, theirs in chosen.items()}
-    kinds = _parquet_kinds(file) if file.kind == "parquet" else [None] * len(present)
-    cells = [_cell(ours, f"c{place}", kinds[place]) for ours, place in places.items()]
+    kinds = _parquet_kinds(file) if file.kind == "parquet" else [""] * len(present)
     names = [f"c{place}" for place in range(len(present))]
+    where = _where(names[present.index(only[0])], only[1]) if only else ""
     if file.kind == "csv":
-        return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}"
-    return f"SELECT {', '.join(cells)} FROM {_parquet_scan(file)} AS scan({', '.join(names)})"
+        cells = [_csv_cell(ours, names[place]) for ours, place in places.items()]
+        return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}{where}"
+    cells = [_cell(ours, names[place], kinds[place]) for ours, place in places.items()]
+    rows = f"{_parquet_scan(file)} AS scan({', '.join(names)}){where}"
+    return f"SELECT {', '.join(cells)} FROM {rows}"
+
+
+def _where(column: str, value: str) -> str:
+    return f" WHERE CAST({column} AS VARCHAR) = {literal(value)}"
+
+
+def _csv_cell(ours: str, column: str) -> str:
+    """A cell of a CSV; a text has no quote before what a spreadsheet would take for a formula."""
+    is_text = str(BY_NAME[ours].type) == "string"
+    return _cell(ours, unquoted_sql(column) if is_text else column, None)
 
 
 def _parquet_scan(file: TableFile) -> str:
@@ -212,7 +303,8 @@ def _compression(file: TableFile) -> str:
 
 
 def _columns(names: Iterable[str]) -> str:
-    return "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names) + "}"
+    once = dict.fromkeys(names)
+    return "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in once) + "}"
 
 
 _SQL_TYPES = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE"}

@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from forgetmap.records.folder import complete_folder
+from forgetmap.records.spreadsheet import quote_formulas
 from forgetmap.transitions.chains import Chain
 from forgetmap.transitions.compare import FanOut
 from forgetmap.transitions.comparison import Comparison
@@ -84,13 +85,8 @@ def _write_comparison(comparison: Comparison, folder: Path) -> None:
 
 def _write_table(table: pa.Table, folder: Path, name: str) -> None:
     pq.write_table(table, folder / f"{name}.parquet")
-    pa.csv.write_csv(_without_formulas(table), folder / f"{name}.csv")
-
-
-def _without_formulas(table: pa.Table) -> pa.Table:
-    """Names that a spreadsheet would run as formulas get a quote in front."""
-    names = [f"'{name}" if name[:1] in "=+-@\t\r" else name for name in table[0].to_pylist()]
-    return table.set_column(0, table.column_names[0], pa.array(names, pa.string()))
+    safe = pa.Table.from_arrays(quote_formulas(table), schema=table.schema)
+    pa.csv.write_csv(safe, folder / f"{name}.csv")
 
 
 def _file_name(name: str) -> str:

@@ -121,6 +121,5 @@ def test_questions_that_share_question_and_gold_pair_by_options_then_id(tmp_path
     after = [dict(row, pred="A") for row in reversed(rows)]
     after[0]["pred"] = "B"
     before = write(tmp_path / "before.json", rows)
-    result = fm.compare(before, write(tmp_path / "after.json", after)).result
-    counts = result["overall"]["counts"]
-    assert counts == {"n11": 1, "n10": 1, "n01": 1, "n00": 0}
+    total = fm.compare(before, write(tmp_path / "after.json", after)).result.total
+    assert (total.n11, total.n10, total.n01, total.n00) == (1, 1, 1, 0)

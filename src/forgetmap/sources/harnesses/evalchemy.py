@@ -1,23 +1,190 @@
-"""evalchemy."""
+"""evalchemy's own chat benchmarks: results JSON with all examples, without a score for each.
+
+`results.TASK.examples[]` holds the outputs and what was extracted from them, one per repetition.
+Whether an answer is right is decided here again: letters by letter, numbers by value, anything else
+by math-verify. The benchmark's own counts (`run_stats`) tell where that differs.
+
+Tasks of lm-eval that evalchemy runs are written as lm-eval writes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.scoring.judge import judge
+from forgetmap.scoring.judged import Judged, failed, graded
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import document, number
+from forgetmap.sources.fields import Fields, written
 from forgetmap.sources.files import LogFile
+
+METRIC, SCORER = "acc", "forgetmap"
+IDS = ("id", "unique_id", "problem_id", "question_id", "Record ID", "task_id")
+QUESTIONS = ("problem", "question", "Question", "prompt")
+GOLDS = ("expected_answer", "answer", "right_answer", "gold")
+OUTPUTS = ("model_outputs", "model_output")
+ANSWERS = ("model_answers", "model_answer", "pred")
+CATEGORIES = ("subject", "category", "difficulty", "High-level domain")
+OWN_RULES = {"type": {"MCQ(multiple)", "Numeric"}, "answer_type": {"exactMatch"}}
+"""Kinds of questions that are graded in part, within a tolerance, or by a judge."""
+_OPTION = re.compile(r"(?:^|, )([A-D])\) ")
+_PRETRAINED = re.compile(r"(?:pretrained|model)=([^,]+)")
 
 
 class Evalchemy:
-    """Logs of evalchemy."""
+    """Results of evalchemy's chat benchmarks."""
 
     name = "evalchemy"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Results with examples: one log per benchmark."""
+        return [log for file in files if _has_examples(file.peek.first) for log in _logs(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per example and repetition."""
+        file, task = log.files[0], log.tasks[0]
+        found = document(file)["results"][task]
+        solved: Counter[int] = Counter()
+        examples = found["examples"]
+        for example in examples:
+            if not isinstance(example, dict):
+                problems.add(file.name, f"an example of {task} is no object", field=task)
+                continue
+            for sample in _samples(task, Fields(example, file, None, problems), texts=texts):
+                solved[sample.repeat or 0] += sample.scores[0].value == 1
+                yield sample
+        _compare_counts(Fields(found, file, None, problems), task, solved)
+
+
+def _has_examples(top: Mapping[str, Any]) -> bool:
+    results = top.get("results")
+    tasks = results.values() if isinstance(results, dict) else ()
+    return any(isinstance(task, dict) and "examples" in task for task in tasks)
+
+
+def _logs(file: LogFile) -> Iterator[Log]:
+    top = document(file)
+    if not isinstance(top, dict) or not isinstance(top.get("results"), dict):
+        return
+    about = Fields(top, file, None, Problems())
+    config = about.part("config")
+    named = _PRETRAINED.search(config.text("model_args") or "")
+    stamp = _time(about.values.get("date"))
+    info = RunInfo(
+        model=ModelInfo(name=about.text("model_name") or (named[1] if named else None)),
+        harness=HarnessInfo(name="evalchemy", version=about.text("git_hash")),
+        created=stamp,
+    )
+    for task, result in top["results"].items():
+        if isinstance(result, dict) and isinstance(result.get("examples"), list):
+            yield Log("evalchemy", (file,), info, (task,), stamp, format="evalchemy results")
+
+
+def _time(seconds: object) -> str | None:
+    value = number(seconds)
+    if value is None or not 0 <= value < 2**33:
+        return None
+    return datetime.fromtimestamp(value, UTC).isoformat()
+
+
+def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
+    """The repetitions of one example."""
+    question, gold = _present(row, QUESTIONS), _present(row, GOLDS)
+    item = row.name(*IDS) or (
+        blake2b(f"{question}\n{gold}".encode(), digest_size=8).hexdigest() if question else None
+    )
+    if item is None:
+        row.complain(f"an example of {task} has no id and no question", task)
+        return
+    outputs, answers = _list(row, OUTPUTS), _list(row, ANSWERS)
+    labels = row.values.get("label")
+    options = _options(row.values.get("multiple_choice_string")) or row.texts("options")
+    for repeat in range(max(len(outputs), len(answers))):
+        answer = written(answers[repeat]) or "" if repeat < len(answers) else None
+        response = written(outputs[repeat]) if repeat < len(outputs) else None
+        label = labels[repeat] if isinstance(labels, list) and repeat < len(labels) else None
+        judged = _judged(row, gold, answer, label)
+        yield Sample(
+            task=task,
+            item=item,
+            repeat=repeat,
+            scores=[Score(METRIC, judged.score, SCORER, judged.outcome)],
+            question=question,
+            options=options,
+            gold=gold,
+            choice=answer or None if options else None,
+            answer=answer or None,
+            category=_present(row, CATEGORIES),
+            response=response if texts else None,
+            error=judged.error,
+            file=row.file.name,
+        )
+
+
+def _present(row: Fields, names: Sequence[str]) -> str | None:
+    """The first of these fields that is a text or a number."""
+    found = (row.values.get(name) for name in names)
+    scalar = (value for value in found if isinstance(value, str | int | float))
+    return next(filter(None, map(written, scalar)), None)
+
+
+def _list(row: Fields, names: Sequence[str]) -> list[Any]:
+    """The values of the first of these fields that is there; a single one stands alone."""
+    value: Any = next((row.values[name] for name in names if name in row.values), [])
+    return value if isinstance(value, list) else [value]
+
+
+def _options(text: object) -> list[str] | None:
+    """`A) this, B) that` in parts."""
+    parts = _OPTION.split(text) if isinstance(text, str) else []
+    return parts[2::2] if parts[1::2] == list("ABCD") else None
+
+
+def _judged(row: Fields, gold: str | None, answer: str | None, label: object) -> Judged:
+    """As recorded, or judged again from what the benchmark extracted."""
+    if isinstance(label, bool):
+        return graded(answer or "", right=label)
+    if gold is None or answer is None or _has_own_rules(row):
+        return Judged(None, Outcome.UNSCORED)
+    if not answer.strip():
+        return failed(Outcome.NO_ANSWER)
+    return _compared(row, gold.strip(), answer.strip())
+
+
+def _has_own_rules(row: Fields) -> bool:
+    return any(row.text(name) in kinds for name, kinds in OWN_RULES.items())
+
+
+def _compared(row: Fields, gold: str, answer: str) -> Judged:
+    if re.fullmatch("[A-Z]", gold) or answer == gold:
+        return graded(answer, right=answer == gold)
+    given, right = number(answer), number(gold)
+    if given is not None and right is not None:
+        return graded(answer, right=given == right)
+    try:
+        return judge(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
+    except (UsageError, FieldError) as error:
+        row.complain(str(error), "answer")
+        return Judged(None, Outcome.UNSCORED)
+
+
+def _compare_counts(found: Fields, task: str, solved: Counter[int]) -> None:
+    """Say where the benchmark itself counted other answers as right."""
+    stats = found.values.get("run_stats")
+    for repeat, each in enumerate(stats if isinstance(stats, list) else ()):
+        counted = each.get("num_solved") if isinstance(each, dict) else None
+        if isinstance(counted, int) and counted != solved[repeat]:
+            found.complain(
+                f"{task}, repetition {repeat + 1}: the benchmark counted {counted} right answers, "
+                f"these records {solved[repeat]}",
+                f"{task}.run_stats",
+            )

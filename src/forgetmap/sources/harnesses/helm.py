@@ -7,7 +7,6 @@ and responses.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -128,8 +127,11 @@ class Helm:
         results = _results(log.files, problems)
         asked = _asked(log.files, problems)
         for key, result in results.items():
-            about = asked.get(key) or asked.get((*key[:2], None)) or {}
-            yield _sample(log.tasks[0], key, result, about, log.notes["method"], texts=texts)
+            about = asked.get(key) or asked.get((*key[:2], None)) or _Asked({})
+            sample = _sample(log.tasks[0], key, result)
+            _add_item(sample, about, log.notes["method"])
+            _add_answer(sample, about, result, texts=texts)
+            yield sample
 
 
 def _part(file: LogFile) -> Part | None:
@@ -143,9 +145,15 @@ def _runs(files: Sequence[LogFile]) -> list[list[LogFile]]:
         return [list(files)]
     runs: dict[str, list[LogFile]] = defaultdict(list)
     for file in files:
-        nearest = max(specs, key=lambda s: (s is file, len(os.path.commonprefix([s.name, file.name]))))
+        nearest = max(specs, key=lambda spec: _shared(spec.name, file.name))
         runs[nearest.name].append(file)
     return list(runs.values())
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two names begin with together."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), len(one))
 
 
 def _log(files: Sequence[LogFile]) -> Log:
@@ -235,12 +243,22 @@ class _Result:
     file: str
     line: int
     values: dict[str, float | None] = field(default_factory=dict)
-    prediction: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
+    """The entry made to be shown to people."""
 
-    def add(self, values: Iterable[tuple[str, float | None]]) -> None:
-        for name, value in values:
-            if value is not None or name not in self.values:
-                self.values[name] = value
+    def add(self, name: str, value: float | None) -> bool:
+        """Keep a value; False if another one is kept already."""
+        if self.values.get(name) is None:
+            self.values[name] = value
+        return value is None or self.values[name] == value or NO_SCORE.match(name) is not None
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The requests of one key: one, or one for each reference."""
+
+    first: Mapping[str, Any]
+    of_reference: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]:
@@ -256,15 +274,29 @@ def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]
             if key is None:
                 message = "no usable instance_id, perturbation or train_trial_index"
                 problems.add(file.name, message, line=line, field="instance_id")
-            elif part == "stats":
+            elif part == "stats" or not with_stats or key in found:
                 result = found.setdefault(key, _Result(file.name, line))
-                result.add(_means(row.get("stats"), file, line, problems))
-            elif key in found or not with_stats:
-                result = found.setdefault(key, _Result(file.name, line))
-                result.prediction = row
-                shown = as_mapping(row.get("stats")).items()
-                result.add((name, number(value)) for name, value in shown if not with_stats)
+                if part == "predictions":
+                    result.shown = row
+                if part == "stats" or not with_stats:
+                    _add_values(result, row, file, line, problems)
     return found
+
+
+def _add_values(
+    result: _Result, row: Mapping[str, Any], file: LogFile, line: int, problems: Problems
+) -> None:
+    stats = row.get("stats")
+    if isinstance(stats, dict):
+        values: Iterable[tuple[str, float | None]] = (
+            (name, number(value)) for name, value in stats.items()
+        )
+    else:
+        values = _means(stats, file, line, problems)
+    for name, value in values:
+        if not result.add(name, value):
+            message = f"a second value of {name} for this instance; the first one counts"
+            problems.add(file.name, message, line=line, field="stats")
 
 
 def _key(instance: object, place: Mapping[str, Any], *, trial: bool = True) -> Key | None:
@@ -274,10 +306,14 @@ def _key(instance: object, place: Mapping[str, Any], *, trial: bool = True) -> K
     if as_text(instance) is None or (trial and known is None):
         return None
     if perturbation is None:
-        return str(instance), "", known
+        return str(as_text(instance)), "", known
     name = as_text(as_mapping(perturbation).get("name"))
     seed = as_text(as_mapping(perturbation).get("seed"))
-    return None if name is None else (str(instance), name + (f"#{seed}" if seed else ""), known)
+    return (
+        None
+        if name is None
+        else (str(as_text(instance)), name + (f"#{seed}" if seed else ""), known)
+    )
 
 
 def _means(
@@ -298,9 +334,8 @@ def _means(
             yield name, None
 
 
-def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, dict[str, Any]]:
-    """The request of each key; where an instance has one per option, that of each option."""
-    found: dict[Key, dict[str, Any]] = {}
+def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Asked]:
+    found: dict[Key, _Asked] = {}
     for file in files:
         part = _part(file)
         if part == "state":
@@ -309,9 +344,9 @@ def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, dict[str, 
                 place = {**state, "perturbation": instance.get("perturbation")}
                 _keep(found, _key(instance.get("id"), place), state, file, problems)
         elif part == "instances":
-            for line, row in rows(file, problems):
+            for _, row in rows(file, problems):
                 key = _key(row.get("id"), row, trial=False)
-                _keep(found, key, {"instance": row}, file, problems, line)
+                _keep(found, key, {"instance": row}, file, problems)
     return found
 
 
@@ -331,37 +366,29 @@ def _states(file: LogFile, problems: Problems) -> list[dict[str, Any]]:
 
 
 def _keep(
-    found: dict[Key, dict[str, Any]],
+    found: dict[Key, _Asked],
     key: Key | None,
-    state: dict[str, Any],
+    state: Mapping[str, Any],
     file: LogFile,
     problems: Problems,
-    line: int | None = None,
 ) -> None:
+    """The first request counts; two questions of one id cannot both be meant."""
     if key is None:
-        problems.add(file.name, "an instance without usable id", line=line, field="instance")
+        problems.add(file.name, "an instance without usable id", field="instance")
         return
-    kept = found.setdefault(key, {**state, "by_reference": {}})
-    kept["by_reference"][as_count(state.get("reference_index"))] = state
+    if _question(state) is None:
+        problems.add(file.name, f"no usable question of instance {key[0]!r}", field="input")
+    kept = found.setdefault(key, _Asked(state))
+    if _question(kept.first) != _question(state):
+        message = f"a second question of instance {key[0]!r}; the first one counts"
+        problems.add(file.name, message, field="instance")
+        return
+    kept.of_reference.setdefault(as_count(state.get("reference_index")), state)
 
 
-def _sample(
-    task: str,
-    key: Key,
-    result: _Result,
-    asked: Mapping[str, Any],
-    method: str | None,
-    *,
-    texts: bool,
-) -> Sample:
+def _sample(task: str, key: Key, result: _Result) -> Sample:
     instance, perturbation, trial = key
-    predicted = as_count(result.values.get("predicted_index"))
-    chosen = as_mapping(asked.get("by_reference")).get(predicted) or asked
-    answered = as_mapping(chosen.get("result"))
-    completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
-    shown = result.prediction
-    response = _response(completion, shown)
-    sample = Sample(
+    return Sample(
         task=task,
         item=f"{instance}:{perturbation}" if perturbation else instance,
         repeat=trial or 0,
@@ -370,24 +397,15 @@ def _sample(
         cluster=instance if perturbation else None,
         tokens_in=as_count(result.values.get("num_prompt_tokens")),
         tokens_out=as_count(result.values.get("num_output_tokens")),
-        finish_reason=as_text(as_mapping(completion.get("finish_reason")).get("reason")),
-        prompt=_prompt(as_mapping(chosen.get("request"))) if texts else None,
-        response=response if texts else None,
         file=result.file,
         line=result.line,
     )
-    _add_item(sample, as_mapping(asked.get("instance")), asked.get("output_mapping"), method)
-    _add_choice(sample, response, asked.get("output_mapping"), predicted, shown)
-    if answered.get("success") is False:
-        _fail(sample, as_text(answered.get("error")))
-    return sample
 
 
-def _add_item(
-    sample: Sample, instance: Mapping[str, Any], mapping: object, method: str | None
-) -> None:
+def _add_item(sample: Sample, asked: _Asked, method: str | None) -> None:
     """Question, options and the right answer; references are options only where one is chosen."""
-    sample.question = _content(instance.get("input"))
+    sample.question = _question(asked.first)
+    instance = as_mapping(asked.first.get("instance"))
     references = [as_mapping(each) for each in as_list(instance.get("references"))]
     outputs = [_content(each.get("output")) for each in references]
     right = [
@@ -398,26 +416,31 @@ def _add_item(
     sample.gold = right[0] if right else None
     chosen = len(right) < len(outputs) if method is None else method.startswith(_WITH_OPTIONS)
     if chosen and None not in outputs and len(outputs) > 1:
-        letters = [as_text(option) for option in as_mapping(mapping).values()]
-        sample.options = [o for o in (letters or outputs) if o is not None]
+        letters = as_mapping(asked.first.get("output_mapping"))
+        shown = [as_text(option) for option in letters.values()] or outputs
+        sample.options = [option for option in shown if option is not None]
 
 
-def _add_choice(
-    sample: Sample,
-    response: str | None,
-    mapping: object,
-    predicted: int | None,
-    shown: Mapping[str, Any],
-) -> None:
-    """What was chosen: by the letter that was written, or by the likeliest reference."""
-    if mapping and response is not None:
-        sample.answer = response.strip()
-        mapped = as_mapping(mapping).get(sample.answer, shown.get("mapped_output"))
-        sample.choice = as_text(mapped)
+def _add_answer(sample: Sample, asked: _Asked, result: _Result, *, texts: bool) -> None:
+    """What the model wrote, or which reference was the likeliest."""
+    predicted = as_count(result.values.get("predicted_index"))
+    state = asked.of_reference.get(predicted, asked.first)
+    answered = as_mapping(state.get("result"))
+    completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
+    written = as_text(completion.get("text", result.shown.get("predicted_text")))
+    mapping = as_mapping(state.get("output_mapping"))
+    if mapping and written is not None:
+        sample.answer = written.strip()
+        sample.choice = as_text(mapping.get(sample.answer))
     elif predicted is not None and sample.options and predicted < len(sample.options):
         sample.choice = sample.options[predicted]
-    else:
-        sample.choice = as_text(shown.get("mapped_output"))
+    sample.choice = sample.choice or as_text(result.shown.get("mapped_output"))
+    sample.finish_reason = as_text(as_mapping(completion.get("finish_reason")).get("reason"))
+    if texts:
+        sample.prompt = _prompt(as_mapping(state.get("request")))
+        sample.response = _with_thinking(written, completion, result.shown)
+    if answered.get("success") is False:
+        _fail(sample, as_text(answered.get("error")))
 
 
 def _fail(sample: Sample, error: str | None) -> None:
@@ -427,16 +450,21 @@ def _fail(sample: Sample, error: str | None) -> None:
         score.value, score.outcome = None, Outcome.ERROR
 
 
+def _question(state: Mapping[str, Any]) -> str | None:
+    return _content(as_mapping(state.get("instance")).get("input"))
+
+
 def _content(value: object) -> str | None:
     """A text, bare in the first versions and wrapped since."""
-    return as_text(as_mapping(value).get("text") if isinstance(value, dict) else value)
+    return as_text(value.get("text") if isinstance(value, dict) else value)
 
 
-def _response(completion: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
-    text = as_text(completion.get("text", shown.get("predicted_text")))
+def _with_thinking(
+    written: str | None, completion: Mapping[str, Any], shown: Mapping[str, Any]
+) -> str | None:
     thinking = as_text(as_mapping(completion.get("thinking")).get("text"))
     thinking = thinking or as_text(shown.get("thinking_text"))
-    return f"{thinking}\n\n{text}" if thinking and text is not None else text
+    return f"{thinking}\n\n{written}" if thinking and written is not None else written
 
 
 def _prompt(request: Mapping[str, Any]) -> str | None:

@@ -1,23 +1,208 @@
-"""inspect."""
+"""Inspect AI: `.eval` archives, whole or of a run that was cut off, and the single `.json` file.
+
+What is said about the run stands in `header.json` (while it runs in `_journal/start.json`) or at
+the top of the `.json`; `inspect_rows` finds the samples, `inspect_sample` understands one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.fields import sound
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.inspect_rows import archive_header, document_header, samples_of
+from forgetmap.sources.harnesses.inspect_sample import VALUE, Measure, as_sample
+
+DECODING = {
+    "do_sample": "do_sample",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "max_tokens": "max_new_tokens",
+    "stop_seqs": "stop",
+    "num_choices": "num_choices",
+    "best_of": "best_of",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "reasoning_effort": "reasoning_effort",
+    "reasoning_tokens": "reasoning_tokens",
+}
+"""Inspect's name of a setting -> ours."""
+SHOTS = ("fewshot", "num_fewshot", "n_shot", "shots")
+"""What tasks call the argument that says how many examples are shown."""
 
 
 class InspectAI:
-    """Logs of inspect."""
+    """Logs of Inspect AI."""
 
     name = "inspect"
     preferred: Sequence[str] = ()
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Archives with Inspect's members, and documents with its header."""
+        logs = [
+            _log(file, header, "Inspect .eval")
+            for file in files
+            if file.archive is not None
+            and file.member is None
+            and (header := archive_header(file, file.archive))
+        ]
+        taken = {log.files[0].path for log in logs}
+        logs += [
+            _log(file, header, "Inspect .json")
+            for file in files
+            if file.path not in taken and (header := document_header(file))
+        ]
+        return logs
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per item and epoch; those without scores last, under what the others have."""
+        seen: dict[Measure, None] = {}
+        unscored: list[Sample] = []
+        for key, row in samples_of(log, problems, texts=texts):
+            sample = as_sample(row, key, log, texts=texts)
+            if sample.scores:
+                seen.update(((score.metric, score.scorer), None) for score in sample.scores)
+                yield sample
+            else:
+                unscored.append(sample)
+        for sample in unscored:
+            sample.scores = _missing(sample, list(seen) or log.notes["measures"])
+            yield sample
+
+
+def _missing(sample: Sample, measures: Sequence[Measure]) -> list[Score]:
+    """Scores that nobody knows."""
+    outcome = Outcome.UNSCORED if sample.error is None else Outcome.ERROR
+    return [
+        Score(metric, None, scorer, outcome) for metric, scorer in measures or [(VALUE, "default")]
+    ]
+
+
+def _log(file: LogFile, header: Mapping[str, Any], form: str) -> Log:
+    spec, results = _object(header, "eval"), _object(header, "results")
+    measures = _measures(spec, results)
+    task = (_text(spec, "task") or "task").rsplit("/", 1)[-1]
+    return Log(
+        "inspect",
+        (file,),
+        _info(header, spec, {task: _task(spec, measures)}),
+        (task,),
+        stamp=_moment(_text(spec, "created")),
+        finished=header.get("status") == "success",
+        format=form,
+        notes={
+            "model": _text(spec, "model"),
+            "measures": measures,
+            "invalidated": header.get("invalidated") is True,
+        },
+    )
+
+
+def _info(
+    header: Mapping[str, Any], spec: Mapping[str, Any], tasks: dict[str, TaskInfo]
+) -> RunInfo:
+    arguments = _object(spec, "model_args")
+    plan = _object(header, "plan")
+    parts = arguments, _object(spec, "model_generate_config"), _object(plan, "config")
+    config = {name: value for part in parts for name, value in part.items() if value is not None}
+    seed, system = config.get("seed"), _system_message(plan, config)
+    return RunInfo(
+        model=ModelInfo(
+            name=_text(arguments, "model_path") or _text(spec, "model"),
+            revision=_text(arguments, "revision"),
+        ),
+        harness=HarnessInfo(name="inspect", version=_text(_object(spec, "packages"), "inspect_ai")),
+        system_prompt_hash=sha256(system.encode()).hexdigest()[:16] if system else None,
+        decoding={ours: config[name] for name, ours in DECODING.items() if _is_plain(config, name)},
+        seeds=[seed] if isinstance(seed, int) and not isinstance(seed, bool) else [],
+        created=_moment(_text(spec, "created")),
+        tasks=tasks,
+    )
+
+
+def _task(spec: Mapping[str, Any], measures: Sequence[Measure]) -> TaskInfo:
+    """Inspect writes version 0 for a task that has none."""
+    version, arguments = spec.get("task_version"), _object(spec, "task_args")
+    shots = next((arguments[name] for name in SHOTS if name in arguments), None)
+    metric, scorer = measures[0] if measures else (None, None)
+    return TaskInfo(
+        version=sound(str(version)) if isinstance(version, str | int) and version else None,
+        n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
+        main_metric=metric,
+        main_scorer=scorer,
+    )
+
+
+def _measures(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[Measure]:
+    """What the samples are scored by, as far as the header says it; the main one first.
+
+    A scorer that gives several values has one entry for each, by another name than its own.
+    """
+    entries = [*_objects(results, "scores"), *filter(None, [_object(results, "scorer")])]
+    headline = _object(results, "headline") or _object(spec, "headline_metric")
+    entries.sort(key=lambda entry: not _is_headline(entry, headline))
+    found = dict.fromkeys(
+        (VALUE if name == (scorer := _text(entry, "scorer") or name) else name, scorer)
+        for entry in entries
+        if (name := _text(entry, "name"))
+    )
+    scorers = (_text(entry, "name") for entry in _objects(spec, "scorers"))
+    return list(found) or [(VALUE, name) for name in scorers if name]
+
+
+def _is_headline(entry: Mapping[str, Any], headline: Mapping[str, Any]) -> bool:
+    wanted = {"scorer": _text(headline, "scorer"), "name": _text(headline, "score")}
+    return all(entry.get(field) == name for field, name in wanted.items() if name)
+
+
+def _system_message(plan: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
+    """Of the settings, or of the solver that adds one."""
+    templates = (
+        _text(_object(step, "params"), "template")
+        for step in _objects(plan, "steps")
+        if str(step.get("solver")).endswith("system_message")
+    )
+    return _text(config, "system_message") or next(filter(None, templates), None)
+
+
+def _moment(created: str | None) -> str | None:
+    """The time in UTC, so that logs of several places sort; as it stands if it is none."""
+    try:
+        moment = datetime.fromisoformat(created or "")
+    except ValueError:
+        return created
+    if moment.tzinfo is not None:
+        try:
+            moment = moment.astimezone(UTC)
+        except OverflowError:
+            return created
+    return moment.replace(tzinfo=None).isoformat() + ("Z" if moment.tzinfo else "")
+
+
+def _is_plain(config: Mapping[str, Any], name: str) -> bool:
+    value = config.get(name)
+    if isinstance(value, list):
+        return all(isinstance(each, str) for each in value)
+    return isinstance(value, str | int | float)
+
+
+def _text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    return sound(value) if isinstance(value, str) and value else None
+
+
+def _object(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = values.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    value = values.get(name)
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

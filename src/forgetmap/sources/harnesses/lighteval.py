@@ -1,23 +1,426 @@
-"""lighteval."""
+"""lighteval: `details_TASK_TIME.parquet`, one per task, and `results_TIME.json` with the settings.
+
+Which settings belong to which details is said by the time in their names, else by the scores in
+them. Several seeds of one model and task under the same settings are repeats of one evaluation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import Any
 
+from forgetmap.errors import UnreadableError
+from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.sources.decode import document
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.lighteval_rows import (
+    Reader,
+    Style,
+    means,
+    metric_names,
+    parquet,
+    style_of,
+)
+
+FORMATS: Mapping[Style, str] = {
+    "flat": "lighteval details with flat columns (up to 0.10)",
+    "structs": "lighteval details with doc, metric and model_response (0.11 on)",
+}
+_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}[-:]\d{2}[-:]\d{2}(?:\.\d+)?")
+_SHOTS = re.compile(r"^(?P<name>.+?)\|(?P<shots>\d+)(?:\|\d+)?$")
+CLOSE = 1e-6
 
 
 class Lighteval:
-    """Logs of lighteval."""
+    """Details of lighteval, all versions."""
 
     name = "lighteval"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = (
+        "extractive_match",
+        "acc",
+        "acc_norm",
+        "loglikelihood_acc",
+        "loglikelihood_acc_norm",
+        "em",
+        "qem",
+        "exact_match",
+        "prompt_level_strict_acc",
+        "truthfulqa_mc1",
+    )
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Parquet files with lighteval's columns, each with the settings that belong to it."""
+        found = [_details(file) for file in files if file.kind == "parquet"]
+        details = [each for each in found if isinstance(each, _Details)]
+        if not details:
+            return []
+        settings = [_settings(file) for file in files if file.peek.has("config_general")]
+        known = [each for each in settings if each is not None]
+        parts = _named([_part(each, known) for each in details])
+        broken = [each for each in found if isinstance(each, UnreadableError)]
+        return [*_logs(parts), *(_broken(files, error) for error in broken)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per row and seed."""
+        if "broken" in log.notes:
+            problems.add(log.files[0].name, log.notes["broken"])
+            return
+        sources: Mapping[str, tuple[int, int | None]] = log.notes["repeats"]
+        files = [file for file in log.files if file.name in sources]
+        reader = Reader(log.tasks[0], metric_names(files, problems), texts, problems)
+        for file in files:
+            repeat, seed = sources[file.name]
+            yield from reader.samples(file, repeat=repeat, seed=seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Details:
+    """A file of details, and what its content and name say about it."""
+
+    file: LogFile
+    style: Style
+    task: str
+    stamp: str | None
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """A file of results: how the evaluation was made, and its scores."""
+
+    file: LogFile
+    stamp: str | None
+    general: Mapping[str, Any]
+    results: Mapping[str, Any]
+    versions: Mapping[str, Any]
+    tasks: Mapping[str, Any]
+
+    @property
+    def model_config(self) -> Mapping[str, Any]:
+        return _object(self.general.get("model_config"))
+
+    @property
+    def model(self) -> str | None:
+        name = self.general.get("model_name") or self.model_config.get("model_name")
+        return name if isinstance(name, str) and name else None
+
+    @property
+    def generation(self) -> Mapping[str, Any]:
+        given = self.general.get("generation_parameters")
+        return _object(given or self.model_config.get("generation_parameters"))
+
+    @property
+    def seed(self) -> int | None:
+        for place in (self.generation, self.model_config):
+            seed = place.get("seed")
+            if isinstance(seed, int) and not isinstance(seed, bool) and abs(seed) < 1 << 63:
+                return seed
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Details with their settings, as far as those were found."""
+
+    details: _Details
+    settings: _Settings | None
+    model: str | None
+    full_name: str
+    task: str = ""
+
+    @property
+    def seed(self) -> int | None:
+        return self.settings.seed if self.settings else None
+
+    @property
+    def stamp(self) -> str:
+        return self.details.stamp or (self.settings and self.settings.stamp) or ""
+
+    @property
+    def n_shot(self) -> int | None:
+        found = _SHOTS.match(self.full_name)
+        return int(found["shots"][:6]) if found else None
+
+    @property
+    def decoding(self) -> dict[str, float | int | str | bool | list[str] | None]:
+        given = self.settings.generation if self.settings else {}
+        return {
+            str(name): value
+            for name, value in given.items()
+            if name != "seed" and (_is_scalar(value) or _is_texts(value))
+        }
+
+
+def _details(file: LogFile) -> _Details | UnreadableError | None:
+    try:
+        with parquet(file) as opened:
+            style = style_of(opened.schema_arrow.names)
+            if style is None:
+                return None
+            logged = _logged_task(opened) if style == "structs" else None
+    except UnreadableError as error:
+        return error
+    stamps = _STAMP.findall(file.inside)
+    stamp = stamps[-1].replace(":", "-") if stamps else None
+    return _Details(file, style, logged or _label(file), stamp, _model_folder(file))
+
+
+def _logged_task(opened: Any) -> str | None:
+    """The name of the task in the first row."""
+    column = next(name for name in opened.schema_arrow.names if name.strip("_") == "doc")
+    for batch in opened.iter_batches(1, columns=[f"{column}.task_name"]):
+        rows = batch.to_pylist()
+        name = _object(rows[0].get(column)).get("task_name") if rows else None
+        return name if isinstance(name, str) and name else None
+    return None
+
+
+def _label(file: LogFile) -> str:
+    """The task in the name of the file, or that name."""
+    name = PurePosixPath(file.inside).name.removesuffix(".gz").removesuffix(".parquet")
+    before = _STAMP.split(name)[0].rstrip("_")
+    return before.removeprefix("details_") or name
+
+
+def _model_folder(file: LogFile) -> str | None:
+    """The folders between `details` and the time, which are the model's name."""
+    folders = PurePosixPath(file.inside).parts[:-1]
+    if "details" not in folders:
+        return None
+    after = folders[len(folders) - folders[::-1].index("details") :]
+    return "/".join(part for part in after if not _STAMP.fullmatch(part)) or None
+
+
+def _settings(file: LogFile) -> _Settings | None:
+    try:
+        given = document(file)
+    except UnreadableError:
+        return None
+    if not isinstance(given, dict):
+        return None
+    stamps = _STAMP.findall(file.inside)
+    return _Settings(
+        file,
+        stamps[-1].replace(":", "-") if stamps else None,
+        _object(given.get("config_general")),
+        _object(given.get("results")),
+        _object(given.get("versions")),
+        _object(given.get("config_tasks")),
+    )
+
+
+def _part(details: _Details, known: Sequence[_Settings]) -> _Part:
+    """Details with the settings of the same time, else of the same scores, else the only ones."""
+    same = [each for each in known if each.stamp is not None and each.stamp == details.stamp]
+    named = [each for each in same if _squashed(details.task) in map(_squashed, each.results)]
+    settings, task = next(iter(named), None), details.task
+    if settings is None and known:
+        undated = [each for each in known if None in (each.stamp, details.stamp)]
+        settings, task = _by_scores(details, same or undated)
+        left = same or (undated if len(known) == 1 else [])
+        settings = settings or next(iter(left), None)
+    model = settings.model if settings else None
+    return _Part(details, settings, model or _known_model(details.model, known), task)
+
+
+def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings | None, str]:
+    """The settings whose scores are those of the details, if they are the only such ones."""
+    try:
+        averages, count = means(details.file) if known else ({}, 0)
+    except UnreadableError:
+        return None, details.task
+    fitting = [
+        (settings, name)
+        for settings in known
+        for name, scores in settings.results.items()
+        if name != "all" and _agree(averages, _object(scores)) and _has_rows(settings, name, count)
+    ]
+    runs, tasks = {each.file.name for each, _ in fitting}, {name for _, name in fitting}
+    task = next(iter(tasks)) if len(tasks) == 1 and details.style == "flat" else details.task
+    return (fitting[0][0] if len(runs) == 1 else None), task
+
+
+def _agree(averages: Mapping[str, float], scores: Mapping[str, Any]) -> bool:
+    shared = [name for name in averages if isinstance(scores.get(name), int | float)]
+    return bool(shared) and all(
+        math.isclose(averages[name], scores[name], rel_tol=CLOSE, abs_tol=CLOSE) for name in shared
+    )
+
+
+def _has_rows(settings: _Settings, task: str, count: int) -> bool:
+    for name, config in settings.tasks.items():
+        if task.startswith(name) or _squashed(name) == _squashed(task):
+            return _object(config).get("effective_num_docs") in (None, -1, count)
+    return True
+
+
+def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
+    """A folder's name as the settings spell it; the only model there is where no folder says."""
+    names = {_squashed(each.model): each.model for each in known if each.model}
+    if folder is None:
+        return next(iter(names.values())) if len(names) == 1 else None
+    return names.get(_squashed(folder), folder)
+
+
+def _named(parts: Sequence[_Part]) -> list[_Part]:
+    """Tasks without suite and number of examples, unless two are then the same."""
+    full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
+    for part in parts:
+        full[part.model, part.stamp, _bare(part.full_name)].add(part.full_name)
+    doubled = {bare for (_, _, bare), names in full.items() if len(names) > 1}
+    return [
+        replace(part, task=part.full_name if _bare(part.full_name) in doubled else bare)
+        for part in parts
+        for bare in [_bare(part.full_name)]
+    ]
+
+
+def _bare(full_name: str) -> str:
+    """`community|arc:easy|0` and `arc:easy|0` are `arc:easy`."""
+    found = _SHOTS.match(full_name)
+    return (found["name"] if found else full_name).rpartition("|")[2] or full_name
+
+
+def _logs(parts: Sequence[_Part]) -> list[Log]:
+    groups: dict[tuple[str, ...], list[_Part]] = defaultdict(list)
+    for part in parts:
+        key = (part.model or "", part.task, part.full_name, repr(sorted(part.decoding.items())))
+        groups[key].append(part)
+    return [log for group in groups.values() for log in _evaluations(group, parts)]
+
+
+def _evaluations(group: Sequence[_Part], everything: Sequence[_Part]) -> Iterator[Log]:
+    """All seeds at their newest as one; whatever is older each for itself."""
+    newest = {
+        seed: max(part.stamp for part in group if part.seed == seed)
+        for seed in {part.seed for part in group} - {None}
+    }
+    together: list[_Part] = []
+    if len(newest) > 1:
+        together = [part for part in group if newest.get(part.seed) == part.stamp]
+        seeds = {part.seed for part in everything if part.model == group[0].model}
+        yield _log(together, sorted(seed for seed in seeds if seed is not None))
+    by_stamp: dict[str, list[_Part]] = defaultdict(list)
+    for part in group:
+        if part not in together:
+            by_stamp[part.stamp].append(part)
+    for same in by_stamp.values():
+        yield _log(same, [seed for seed in [same[0].seed] if seed is not None])
+
+
+def _log(parts: Sequence[_Part], seeds: Sequence[int]) -> Log:
+    first = max(parts, key=lambda part: part.stamp)
+    repeats = {
+        part.details.file.name: (seeds.index(part.seed) if part.seed in seeds else 0, part.seed)
+        for part in parts
+    }
+    settings = {p.settings.file.name: p.settings.file for p in parts if p.settings}
+    return Log(
+        "lighteval",
+        (*(part.details.file for part in parts), *settings.values()),
+        _info(first, seeds),
+        (first.task,),
+        stamp=first.stamp or None,
+        format=FORMATS[first.details.style],
+        notes={"repeats": repeats},
+    )
+
+
+def _broken(files: Sequence[LogFile], error: UnreadableError) -> Log:
+    """A Parquet file among details that cannot be opened must not go missing."""
+    file = next(file for file in files if file.name == error.file)
+    info = RunInfo(harness=HarnessInfo(name="lighteval"))
+    return Log("lighteval", (file,), info, notes={"broken": error.message})
+
+
+def _info(part: _Part, seeds: Sequence[int]) -> RunInfo:
+    settings = part.settings
+    general = settings.general if settings else {}
+    version = general.get("lighteval_sha")
+    task = TaskInfo(version=_version(part), n_shot=part.n_shot)
+    return RunInfo(
+        model=ModelInfo(name=part.model, revision=_revision(settings) if settings else None),
+        harness=HarnessInfo(
+            name="lighteval",
+            version=version if isinstance(version, str) and version != "?" else None,
+        ),
+        decoding=part.decoding,
+        seeds=list(seeds),
+        system_prompt_hash=_system_prompt(settings) if settings else None,
+        created=_iso(part.stamp),
+        tasks={part.task: task},
+        metrics=_directions(part),
+    )
+
+
+def _version(part: _Part) -> str | None:
+    known = part.settings.versions if part.settings else {}
+    for name, version in known.items():
+        if _squashed(name) == _squashed(part.full_name) and isinstance(version, int | float | str):
+            return str(version)
+    return None
+
+
+def _revision(settings: _Settings) -> str | None:
+    given = settings.general.get("model_sha") or settings.model_config.get("revision")
+    return given if isinstance(given, str) and given else None
+
+
+def _system_prompt(settings: _Settings) -> str | None:
+    given = settings.model_config.get("system_prompt")
+    if not isinstance(given, str) or not given:
+        return None
+    return sha256(given.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _directions(part: _Part) -> dict[str, MetricInfo]:
+    """Metrics of which less is better."""
+    found: dict[str, MetricInfo] = {}
+    for name, config in (part.settings.tasks if part.settings else {}).items():
+        if _squashed(_bare(part.full_name)) not in _squashed(name):
+            continue
+        settings = _object(config)
+        given = settings.get("metrics") or settings.get("metric")
+        for metric in given if isinstance(given, list) else []:
+            for each, higher in _higher(_object(metric)):
+                if higher is False:
+                    found[each] = MetricInfo(low=None, high=None, higher_is_better=False)
+    return found
+
+
+def _higher(metric: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
+    """Names of a metric and whether more is better; a group of metrics has several of both."""
+    names, higher = metric.get("metric_name"), metric.get("higher_is_better")
+    for name in names if isinstance(names, list) else [names]:
+        if isinstance(name, str):
+            yield name, higher.get(name) if isinstance(higher, dict) else higher
+
+
+def _iso(stamp: str) -> str | None:
+    date, found, time = stamp.partition("T")
+    return f"{date}T{time.replace('-', ':')}" if found else None
+
+
+def _squashed(name: str | None) -> str:
+    return re.sub(r"[^a-z0-9]+", "", (name or "").casefold())
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, bool | str) or (
+        isinstance(value, int | float) and abs(value) < 1 << 63 and math.isfinite(value)
+    )
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

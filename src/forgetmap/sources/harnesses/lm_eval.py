@@ -1,23 +1,443 @@
-"""lm-eval."""
+"""lm-evaluation-harness from 0.4.0 on: one row per document and filter, results beside them.
+
+0.4.0 to 0.4.2 write one array with raw lists; 0.4.3 to 0.4.6 lines without the filter's name; from
+0.4.7 on rows name filter and metrics; 0.5 adds the scores of each repeat.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+import msgspec
+
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.datasets import Item, item_of, place_of
+from forgetmap.sources.decode import Malformed, decode, number, raw_rows
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.lm_eval_results import Label, find_results, label_of
+
+SIGNS = frozenset({"doc", "target", "arguments", "resps", "filtered_resps"})
+LEAST_SIGNS = 3
+OWN = SIGNS | {
+    *("doc_id", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash"),
+    "scores_per_repeat",
+}
+"""Fields of a row that are no metrics."""
+INVALID = "[invalid]"
+"""What lm-eval's extraction gives where it finds nothing."""
+UNSCORED = "bypass"
+"""The metric of runs that only predict."""
+LONGEST_ANSWER = 400
+"""Characters up to which a filtered response counts as extracted."""
+
+Row = Mapping[str, Any]
+"""Fields of a row; those not needed yet are still JSON."""
 
 
 class LmEval:
-    """Logs of lm-eval."""
+    """Logs of lm-evaluation-harness 0.4 and 0.5."""
 
     name = "lm-eval"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = ("acc", "exact_match/strict-match", "prompt_level_strict_acc")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Files whose rows hold a document, its requests and the responses."""
+        samples = [file for file in files if _is_samples(file)]
+        if not samples:
+            return []
+        results = find_results(files)
+        groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
+        labels: dict[tuple[object, ...], Label] = {}
+        for file in samples:
+            label = label_of(file, results)
+            key = (label.folder, label.stamp, label.task or _kind(file))
+            groups[key].append(file)
+            labels.setdefault(key, label)
+        return [_log(labels[key], group) for key, group in groups.items()]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per row, and more where metrics choose differently or repeats are scored."""
+        files = [file for file in log.files if _is_samples(file)]
+        reader = _Reader(log.tasks[0], _scorers(log, files), problems, texts=texts)
+        for file in files:
+            yield from reader.samples(file)
+
+
+def _is_samples(file: LogFile) -> bool:
+    """Whether the first row is one of lm-eval."""
+    return file.peek.has("doc_id") and len(SIGNS & file.peek.keys) >= LEAST_SIGNS
+
+
+def _kind(file: LogFile) -> tuple[object, ...]:
+    """What the parts of one task have in common when their names say nothing."""
+    doc = file.peek.first.get("doc")
+    fields = tuple(sorted(doc)) if isinstance(doc, Mapping) else ()
+    return fields, tuple(sorted(_metrics(file.peek.first)))
+
+
+def _log(label: Label, files: list[LogFile]) -> Log:
+    first = files[0]
+    task = label.task or first.inside.rpartition("/")[2].partition(".")[0] or "lm-eval"
+    companions = () if label.results is None else (label.results.file,)
+    return Log(
+        LmEval.name,
+        (*files, *companions),
+        label.info(task, main=_main_measure(first), asked=_asked(first.peek.first)),
+        (task,),
+        label.stamp,
+        format=_format(first),
+        notes={"filters": label.filters},
+    )
+
+
+def _format(file: LogFile) -> str:
+    if file.peek.shape == "array":
+        return "lm-eval 0.4.0 to 0.4.2"
+    if "scores_per_repeat" in file.peek.keys:
+        return "lm-eval 0.5"
+    return "lm-eval 0.4.7 or later" if "filter" in file.peek.keys else "lm-eval 0.4.3 to 0.4.6"
+
+
+_LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
+
+
+def _main_measure(file: LogFile) -> tuple[str, str] | None:
+    """The first metric and filter, as long as the rows are in the harness's order."""
+    first = file.peek.first
+    ids = [int(found) for found in _LINE_ID.findall(file.head)]
+    named = [name for name in _metrics(first) if _is_scalar(first[name]) and name != UNSCORED]
+    scorer = first.get("filter")
+    if not named or ids != sorted(ids) or not isinstance(scorer, str):
+        return None
+    return ("acc" if "acc" in named else named[0]), scorer
+
+
+def _metrics(row: Row) -> list[str]:
+    """The names of a row's metrics, in order."""
+    named = row.get("metrics")
+    if isinstance(named, list):
+        return [name for name in named if isinstance(name, str) and name in row]
+    return [name for name in row if name not in OWN]
+
+
+def _asked(row: Row) -> Mapping[str, Any]:
+    """How the first answer was generated, where the row says so."""
+    requests = _requests(row.get("arguments"))
+    last = requests[0][1] if requests else None
+    return last if isinstance(last, Mapping) else {}
+
+
+def _requests(arguments: object) -> list[tuple[object, object]]:
+    """Prompt and continuation (or settings) of each request, in any version's form."""
+    if isinstance(arguments, Mapping):
+        each = [list(r.values()) if isinstance(r, Mapping) else r for r in arguments.values()]
+    else:
+        each = list(arguments) if isinstance(arguments, list) else []
+    return [(r[0], r[1] if len(r) > 1 else None) for r in each if isinstance(r, list) and r]
+
+
+def _is_pair(response: object) -> bool:
+    return isinstance(response, list) and len(response) == 2  # noqa: PLR2004  # as it says
+
+
+def _is_scalar(value: object) -> bool:
+    """Numbers, truth values and nothing at all; a list or a table is no score."""
+    return value is None or isinstance(value, bool | int | float)
+
+
+_ARGUMENTS, _RESPONSES = b', "arguments": {"gen_args_0": {"arg_0": ', b'}, "resps": ['
+_CONTINUATION = b', "arg_1": '
+
+
+def _parsed(raw: bytes | msgspec.Raw) -> Row:
+    """A row, but for its requests, which stay JSON: their prompts, the same one for every option,
+    are most of it. A quotation mark within a text is escaped, so these names can only be fields.
+
+    Raises:
+        Malformed: it is no JSON object.
+    """
+    line = raw if isinstance(raw, bytes) else bytes(raw)
+    start = line.find(_ARGUMENTS)
+    end = line.rfind(_RESPONSES)
+    row = decode(line[:start] + line[end + 1 :] if 0 < start < end else line)
+    if not isinstance(row, dict):
+        raise Malformed("a row must be an object")
+    if 0 < start < end:
+        row["arguments"] = line[start + len(b', "arguments": ') : end + 1]
+    return row
+
+
+def _scorers(log: Log, files: Sequence[LogFile]) -> Sequence[str]:
+    """Names for the filters of rows that do not name them: the k-th row of a document is the
+    k-th filter's.
+    """
+    if not any("filter" not in file.peek.keys for file in files):
+        return ()
+    seen: Counter[bytes] = Counter()
+    for file in files:
+        for _, raw in raw_rows(file, Problems()):
+            try:
+                seen[_identity(_parsed(raw))] += 1
+            except Malformed:
+                continue
+    count = max(seen.values(), default=1)
+    named = list(log.notes.get("filters", ()))
+    if len(named) >= count:
+        return named
+    return ["none"] if count == 1 else [f"filter-{k}" for k in range(1, count + 1)]
+
+
+def _identity(row: Row) -> bytes:
+    """What the rows of one document under several filters share."""
+    shown = repr((row.get("doc_id"), row.get("doc"))).encode("utf-8", "surrogatepass")
+    return blake2b(shown, digest_size=16).digest()
+
+
+class _Reader:
+    """Reads the rows of one task."""
+
+    def __init__(
+        self, task: str, scorers: Sequence[str], problems: Problems, *, texts: bool
+    ) -> None:
+        self._task, self._scorers, self._problems, self._texts = task, scorers, problems, texts
+        self._occurrences: Counter[bytes] = Counter()
+        self._lists: set[str] = set()
+        self._labels = False
+
+    def samples(self, file: LogFile) -> Iterator[Sample]:
+        """The samples of one file."""
+        first = file.peek.first
+        self._lists = {name for name in _metrics(first) if not _is_scalar(first[name])}
+        self._labels = _are_labels([last for _, last in _requests(first.get("arguments"))])
+        for line, raw in raw_rows(file, self._problems):
+            try:
+                yield from self._row(_parsed(raw), file, line)
+            except Malformed as error:
+                self._problems.add(file.name, str(error), line=line)
+
+    def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
+        doc_id, doc = row.get("doc_id"), row.get("doc")
+        if doc is None or isinstance(doc_id, bool) or not isinstance(doc_id, int | str):
+            name = "doc_id" if doc is not None else "doc"
+            self._problems.add(file.name, "what was asked is unknown", line=line, field=name)
+            return []
+        scores = self._scores(row, file, line)
+        if not scores:
+            self._problems.add(file.name, "the row has no metric", line=line)
+            return []
+        key = row.get("prompt_hash")
+        sample = Sample(self._task, str(doc_id), scores, file=file.name, line=line)
+        sample.prompt_key = key if isinstance(key, str) else None
+        if self._texts or sample.prompt_key is None:
+            sample.prompt = _prompt(row)
+        logliks = _logliks(row.get("filtered_resps"))
+        _identify(sample, item_of(doc), row.get("target"), len(logliks))
+        if not logliks:
+            return _generated(sample, row, texts=self._texts)
+        return self._chosen(sample, row, doc, logliks)
+
+    def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
+        scorer = self._scorer(row)
+        names = _metrics(row)
+        scores = []
+        for name in names:
+            value = number(row[name])
+            if value is None and not _is_scalar(row[name]):
+                if name in self._lists:
+                    continue
+                self._problems.add(file.name, "a score must be a number", line=line, field=name)
+            scores.append(Score(name, None if name == UNSCORED else value, scorer))
+        if not scores and names:
+            return [Score(names[0], None, scorer)]
+        return scores
+
+    def _scorer(self, row: Row) -> str:
+        if "filter" in row:
+            named = row["filter"]
+            return named if isinstance(named, str) else "none"
+        identity = _identity(row)
+        place = self._occurrences[identity]
+        self._occurrences[identity] += 1
+        return self._scorers[place] if place < len(self._scorers) else f"filter-{place + 1}"
+
+    def _chosen(
+        self, sample: Sample, row: Row, doc: object, logliks: Sequence[float]
+    ) -> list[Sample]:
+        """The chosen option; one sample for each, where metrics choose differently."""
+        if len(logliks) == 1:
+            sample.logprob_gold = logliks[0]
+            return [sample]
+        texts = sample.options
+        if texts is None or len(texts) != len(logliks):
+            texts = _continuations(row, len(logliks))
+        shown = None if self._labels else _shown(doc, texts)
+        places = [_best(score.metric, logliks, shown) for score in sample.scores]
+        found = []
+        for place in dict.fromkeys(places):
+            each = sample
+            if len(set(places)) > 1:
+                own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
+                each = replace(sample, scores=own)
+            _choose(each, place, logliks, texts)
+            found.append(each)
+        return found
+
+
+def _are_labels(continuations: Sequence[object]) -> bool:
+    """Whether all continuations have one length, like letters; then no length matters."""
+    return len({len(each) for each in continuations if isinstance(each, str)}) == 1
+
+
+def _logliks(responses: object) -> list[float]:
+    """The log-likelihood of each request: pairs of it and whether it is the greedy one."""
+    if not isinstance(responses, list):
+        return []
+    try:
+        return [float(pair[0]) for pair in responses if _is_pair(pair)] if _is_pair(responses[0]) else []
+    except (ValueError, IndexError):
+        return []
+
+
+def _identify(sample: Sample, item: Item, target: object, requests: int) -> None:
+    """Question, options and right answer: by the document, and by the target where it is silent."""
+    options = item.options
+    if options and requests > 1 and requests not in (len(options), 2 * len(options)):
+        options = None
+    sample.question, sample.options, sample.category = item.question, options, item.category
+    sample.gold, sample.gold_index = item.gold, item.gold_index
+    if options is None and requests > 1:
+        sample.k = requests
+    if not item.has_gold or item.gold is not None or target is None:
+        return
+    if sample.gold_index is None and (options or requests > 1):
+        sample.gold_index = _place(target, options, requests)
+    if sample.gold_index is None and isinstance(target, str | int | float | list):
+        sample.gold = str(target)
+
+
+def _place(target: object, options: Sequence[str] | None, requests: int) -> int | None:
+    """Which option a target means: by its text, its place or its letter."""
+    if options and isinstance(target, str) and target.strip() in options:
+        return options.index(target.strip())
+    return place_of(target, len(options) if options else requests)
+
+
+def _prompt(row: Row) -> str | None:
+    """What the first request asked."""
+    arguments = row.get("arguments")
+    end = arguments.find(_CONTINUATION) if isinstance(arguments, bytes) else -1
+    if end > 0:
+        first = decode(arguments[len(b'{"gen_args_0": {"arg_0": ') : end])
+    else:
+        first = next((prompt for prompt, _ in _requests(_parsed_requests(row))), None)
+    if isinstance(first, list) and len(first) == 1:
+        first = first[0]
+    return first if isinstance(first, str) else None
+
+
+def _parsed_requests(row: Row) -> object:
+    arguments = row.get("arguments")
+    return decode(arguments) if isinstance(arguments, bytes) else arguments
+
+
+def _continuations(row: Row, count: int) -> list[str] | None:
+    """The texts whose likelihood was measured, where they are one for each response."""
+    requests = _requests(_parsed_requests(row))
+    texts = [last.strip() for _, last in requests if isinstance(last, str)]
+    return texts if len(texts) == count and len(set(texts)) == count else None
+
+
+def _shown(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
+    """The options whose length counts: as lm-eval cleaned them, else as they are."""
+    cleaned = doc.get("choices") if isinstance(doc, Mapping) else None
+    if isinstance(cleaned, list) and all(isinstance(each, str) for each in cleaned):
+        return cleaned
+    return texts
+
+
+def _best(metric: str, logliks: Sequence[float], texts: Sequence[str] | None) -> int:
+    """The place of the option that a metric chooses: the first of the most likely ones."""
+    if texts is not None:
+        logliks = logliks[: len(texts)]
+        if metric == "acc_norm":
+            logliks = [v / max(len(t), 1) for v, t in zip(logliks, texts, strict=False)]
+        elif metric == "acc_bytes":
+            logliks = [v / max(len(t.encode()), 1) for v, t in zip(logliks, texts, strict=False)]
+    return logliks.index(max(logliks))
+
+
+def _choose(
+    sample: Sample, place: int, logliks: Sequence[float], texts: Sequence[str] | None
+) -> None:
+    """Note the choice, unless the score contradicts it."""
+    gold = sample.gold_index
+    if gold is not None and gold < len(logliks):
+        sample.logprob_gold = logliks[gold]
+        values = {score.value for score in sample.scores if score.metric.startswith("acc")}
+        if values and values != {float(place == gold)}:
+            return
+    sample.logprob_answer = logliks[place]
+    if texts is not None and place < len(texts):
+        sample.choice = texts[place]
+
+
+def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
+    """The extracted answer and the response; one sample per repeat where repeats are scored."""
+    answers = _of_first_request(row.get("filtered_resps"))
+    said = _of_first_request(row.get("resps")) if texts else []
+    found = []
+    for repeat, scores in enumerate(_repeats(sample, row)):
+        each = sample if repeat == 0 else replace(sample, repeat=repeat)
+        each.scores = scores
+        _answer(each, answers[repeat] if repeat < len(answers) else None)
+        response = said[repeat] if repeat < len(said) else None
+        each.response = response if isinstance(response, str) else None
+        found.append(each)
+    return found
+
+
+def _of_first_request(responses: object) -> list[object]:
+    """All repeats of what the first request brought."""
+    first = responses[0] if isinstance(responses, list) and responses else None
+    return first if isinstance(first, list) else [first]
+
+
+def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
+    """The scores of each repeat; those that sum up all repeats stand with the first."""
+    listed = row.get("scores_per_repeat")
+    if not isinstance(listed, Mapping):
+        return [sample.scores]
+    single = {name: v for name, v in listed.items() if isinstance(v, list) and len(v) > 1}
+    count = max((len(values) for values in single.values()), default=1)
+    scorer = sample.scores[0].scorer
+    repeats = [
+        [
+            Score(name, number(values[k]), scorer)
+            for name, values in single.items()
+            if k < len(values)
+        ]
+        for k in range(count)
+    ]
+    repeats[0] += [score for score in sample.scores if score.metric not in single]
+    return repeats
+
+
+def _answer(sample: Sample, answer: object) -> None:
+    """What was extracted; with options, which of them it means."""
+    sample.answer = None
+    if not isinstance(answer, str) or len(answer) > LONGEST_ANSWER:
+        return
+    if answer.strip() == INVALID:
+        for score in sample.scores:
+            score.outcome = Outcome.NO_ANSWER
+        return
+    sample.answer = answer
+    if sample.options:
+        place = _place(answer, sample.options, 0) if not answer.strip().isdigit() else None
+        sample.choice = None if place is None else sample.options[place]

@@ -1,23 +1,155 @@
-"""lm-eval-0.3."""
+"""lm-evaluation-harness 0.3: `*_write_out_info.json`, one row per document with its prompts.
+
+The document itself is not written, so what was asked is taken from the prompts: behind the last
+blank line, where the examples end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.records.manifest import RunInfo
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import number, rows
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.lm_eval_results import find_results, told_by_legacy
+
+_NUMBERED = re.compile(r"(?:prompt|logit)_\d+")
+_SUFFIX = re.compile(r"_write_out_info\b.*")
+_NO_NUMBER = re.compile(r"^(?:nan|-?inf(?:inity)?)$", re.IGNORECASE)
+_BEFORE_QUESTION = re.compile(r"^(?:Question|Q|Problem):\s*")
+_BEFORE_ANSWER = re.compile(r"\s*\n(?:Answer|A):")
 
 
 class LmEvalLegacy:
-    """Logs of lm-eval-0.3."""
+    """Logs of lm-evaluation-harness 0.3."""
 
     name = "lm-eval-0.3"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = ("acc", "em", "exact_match")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Arrays whose rows hold the prompts and logits of a document."""
+        samples = [f for f in files if f.peek.has("doc_id", "prompt_0") and "doc" not in f.peek.keys]
+        results = find_results(files) if samples else []
+        return [_log(file, results) for file in samples]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per document."""
+        file = log.files[0]
+        for line, row in rows(file, problems):
+            sample = _sample(log.tasks[0], row, file, line, problems)
+            if sample is None:
+                continue
+            if texts:
+                sample.prompt = row["prompt_0"]
+                said = row.get("logit_0")
+                sample.response = said if isinstance(said, str) else None
+            yield sample
+
+
+def _log(file: LogFile, results: Sequence[Any]) -> Log:
+    folder, _, name = file.inside.rpartition("/")
+    task = _SUFFIX.sub("", name.partition(".json")[0]) or "lm-eval"
+    told: RunInfo
+    told, companions = told_by_legacy(task, folder, results)
+    return Log(LmEvalLegacy.name, (file, *companions), told, (task,), format="lm-eval 0.3")
+
+
+def _sample(
+    task: str, row: Mapping[str, Any], file: LogFile, line: int, problems: Problems
+) -> Sample | None:
+    doc_id, prompts = row.get("doc_id"), _numbered(row, "prompt")
+    if isinstance(doc_id, bool) or not isinstance(doc_id, int | str):
+        problems.add(file.name, "the row has no usable id", line=line, field="doc_id")
+        return None
+    if not prompts or not all(isinstance(prompt, str) and prompt.strip() for prompt in prompts):
+        problems.add(file.name, "what was asked is unknown", line=line, field="prompt_0")
+        return None
+    scores = _scores(row)
+    if not scores:
+        problems.add(file.name, "the row has no score that is a number", line=line)
+        return None
+    sample = Sample(task, str(doc_id), scores, file=file.name, line=line)
+    sample.question, options = asked(prompts)
+    _answer(sample, row, options)
+    return sample
+
+
+def _numbered(row: Mapping[str, Any], kind: str) -> list[Any]:
+    """`prompt_0`, `prompt_1`, ... in order."""
+    found: list[Any] = []
+    while f"{kind}_{len(found)}" in row:
+        found.append(row[f"{kind}_{len(found)}"])
+    return found
+
+
+def _scores(row: Mapping[str, Any]) -> list[Score]:
+    """Metrics are written as texts; those that are no numbers, such as pairs, are no scores."""
+    names = [n for n in row if n not in ("doc_id", "truth") and not _NUMBERED.fullmatch(n)]
+    return [
+        Score(name, number(row[name]))
+        for name in names
+        if number(row[name]) is not None
+        or (isinstance(row[name], str) and _NO_NUMBER.match(row[name].strip()))
+        or row[name] is None
+    ]
+
+
+def asked(prompts: Sequence[str]) -> tuple[str, list[str] | None]:
+    """The bare question and the options, from the prompts of all requests of a document."""
+    last = [prompt.rstrip().rpartition("\n\n")[2] for prompt in prompts]
+    if len(set(last)) == 1:
+        return _bare(last[0]), None
+    start = os.path.commonprefix(last)
+    cut = list(_BEFORE_ANSWER.finditer(start))
+    if cut:
+        return _bare(start[: cut[-1].end()]), [each[cut[-1].end() :].strip() for each in last]
+    start = start[: start.rfind(" ") + 1]
+    end = os.path.commonprefix([each[len(start) :][::-1] for each in last])[::-1]
+    end = end[end.find(" ") :] if " " in end else ""
+    options = [each[len(start) : len(each) - len(end)].strip() for each in last]
+    return _bare(f"{start}_{end}" if end else start) or last[0], options
+
+
+def _bare(text: str) -> str:
+    """Without the words around a question."""
+    bare = _BEFORE_QUESTION.sub("", text)
+    found = list(_BEFORE_ANSWER.finditer(bare))
+    if found and found[-1].end() == len(bare.rstrip()):
+        bare = bare[: found[-1].start()]
+    return bare.strip() or text.strip()
+
+
+def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -> None:
+    """The right answer, and the chosen one where every option has its likelihood."""
+    truth = row.get("truth")
+    logits = [number(each[0] if isinstance(each, list) and each else each)
+              for each in _numbered(row, "logit") if not isinstance(each, str)]
+    several = options is not None and len(options) == len(logits) and len(set(options)) > 1
+    if several and options is not None:
+        labels = all(len(option.strip("()")) == 1 for option in options)
+        sample.options = None if labels else options
+        sample.k = len(options)
+    if isinstance(truth, int) and not isinstance(truth, bool) and several:
+        sample.gold_index = truth
+    elif isinstance(truth, str | int | float):
+        sample.gold = str(truth).strip()
+    if several and options is not None:
+        _choose(sample, [each for each in logits if each is not None], options)
+
+
+def _choose(sample: Sample, logits: Sequence[float], options: Sequence[str]) -> None:
+    """The most likely option, unless `acc` contradicts."""
+    if len(logits) != len(options):
+        return
+    place = logits.index(max(logits))
+    gold = sample.gold_index
+    if gold is not None and 0 <= gold < len(options):
+        sample.logprob_gold = logits[gold]
+        scored = {score.value for score in sample.scores if score.metric == "acc"}
+        if scored and scored != {float(place == gold)}:
+            return
+    sample.choice, sample.logprob_answer = options[place], logits[place]

@@ -60,7 +60,7 @@ class MmluPro:
 
 
 def _log(file: LogFile, names: Counter[str]) -> Log:
-    """Nothing inside tells the model; a name that several folders hold stands for several models."""
+    """Nothing inside tells the model; a name that several folders hold means several models."""
     path = PurePosixPath(file.inside)
     found = next(filter(None, (name.search(file.inside) for name in _NAMES)), None)
     folder = path.parent.name if names[path.name] > 1 else None

@@ -1,23 +1,140 @@
-"""nemo-evaluator."""
+"""NeMo Evaluator: results.jsonl with one answer per line, and a bundle eval-*.json beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.errors import UnreadableError
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import document, rows
+from forgetmap.sources.fields import Fields, sound
 from forgetmap.sources.files import LogFile
+
+KEYS = ("problem_idx", "reward", "model_response")
+BUNDLE = ("run_id", "config", "benchmark")
+REWARD = "reward"
+DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
+QUESTIONS, CATEGORIES, OPTIONS = ("question",), ("category", "subject"), ("choices", "options")
+"""Where benchmarks put these in their metadata."""
 
 
 class NemoEvaluator:
-    """Logs of nemo-evaluator."""
+    """Bundles of NeMo Evaluator."""
 
     name = "nemo-evaluator"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = (REWARD,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Results, each with the bundle of its folder."""
+        bundles = [file for file in files if file.peek.has(*BUNDLE)]
+        results = [file for file in files if file.peek.has(*KEYS)]
+        return [_log(file, _beside(file, bundles)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per answer. A resumed run writes some twice: the last one counts."""
+        file, task = log.files[0], log.tasks[0]
+        last = {_key(values): line for line, values in rows(file, Problems())}
+        for line, values in rows(file, problems):
+            if last.get(_key(values)) != line:
+                continue
+            row = Fields(values, file, line, problems)
+            item = row.name("problem_idx")
+            if item is None:
+                row.complain("no problem_idx")
+                continue
+            yield _sample(row, task, item, texts=texts)
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    return repr((values.get("problem_idx"), values.get("repeat"), values.get("prompt")))
+
+
+def _beside(file: LogFile, bundles: Sequence[LogFile]) -> LogFile | None:
+    """The only bundle in the same folder, or the only one at all."""
+    folder = PurePosixPath(file.inside).parent
+    near = [each for each in bundles if PurePosixPath(each.inside).parent == folder] or bundles
+    return near[0] if len(near) == 1 else None
+
+
+def _log(file: LogFile, beside: LogFile | None) -> Log:
+    about = Fields(_document(beside), beside or file, None, Problems())
+    config, benchmark = about.part("config"), about.part("benchmark")
+    task = benchmark.text("name") or PurePosixPath(file.inside).parent.name or "nemo-evaluator"
+    given = {name: config.values.get(name) for name in DECODING}
+    seed, stamp = config.whole("seed"), about.text("timestamp")
+    info = RunInfo(
+        run_id=about.text("run_id"),
+        model=ModelInfo(name=config.text("model")),
+        harness=HarnessInfo(name="nemo-evaluator", version=about.text("sdk_version")),
+        decoding={k: v for k, v in given.items() if isinstance(v, int | float)},
+        seeds=[] if seed is None else [seed],
+        created=stamp,
+        tasks={task: TaskInfo(main_metric=REWARD)},
+    )
+    files = (file, beside) if beside else (file,)
+    return Log("nemo-evaluator", files, info, (task,), stamp, format="NeMo Evaluator results")
+
+
+def _document(file: LogFile | None) -> Mapping[str, Any]:
+    try:
+        found = document(file) if file else {}
+    except UnreadableError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
+    metadata, details = row.part("metadata"), row.part("scoring_details")
+    prompt = row.written("prompt")
+    error = _error(details)
+    return Sample(
+        task=task,
+        item=item,
+        scores=_scores(row, failed=error is not None),
+        repeat=row.whole("repeat") or 0,
+        question=_one(metadata, QUESTIONS) or prompt or None,
+        options=next(filter(None, (_options(metadata, name) for name in OPTIONS)), None),
+        gold=row.written("expected_answer") or None,
+        answer=row.written("extracted_answer"),
+        category=_one(metadata, CATEGORIES),
+        prompt=prompt if texts else None,
+        response=row.text("model_response") if texts and error is None else None,
+        error=error,
+        file=row.file.name,
+        line=row.line,
+    )
+
+
+def _one(metadata: Fields, names: Sequence[str]) -> str | None:
+    """A text among what benchmarks are free to write."""
+    found = (metadata.values.get(name) for name in names)
+    return next((sound(value) for value in found if isinstance(value, str) and value), None)
+
+
+def _options(metadata: Fields, name: str) -> list[str] | None:
+    value = metadata.values.get(name)
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return None
+    return [sound(each) for each in value]
+
+
+def _error(details: Fields) -> str | None:
+    """Why there was nothing to score: such an answer is graded 0 with the kind of error."""
+    failed = details.values.get("error_category") is not None
+    return details.written("error") if failed else None
+
+
+def _scores(row: Fields, *, failed: bool) -> list[Score]:
+    """The reward as it is: more than 0 does not mean right."""
+    further = row.part("scorer_rewards")
+    values = {"default": row.number(REWARD)}
+    values |= {sound(name).removeprefix("scorer:"): further.number(name) for name in further.values}
+    outcome = Outcome.ERROR if failed else None
+    return [
+        Score(REWARD, None if failed else value, scorer, outcome)
+        for scorer, value in values.items()
+    ]

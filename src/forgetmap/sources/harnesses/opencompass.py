@@ -1,23 +1,291 @@
-"""opencompass."""
+"""OpenCompass: a document per data set with the details of each example, and one of predictions.
+
+    details until 0.4    {"type": "GEN", "0": {"prompt", "predictions", "references", "correct"}}
+    details since 0.4.1  [{"example_abbr": "NAME_0", "pred": [...], "correct": [...]}], one element
+                         of each list per replica
+
+Percents stand only in the totals. Evaluators that do not say whether an answer is right leave the
+example without a score.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.errors import UnreadableError
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import document, number
+from forgetmap.sources.fields import written
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.shapes import as_count, as_list, as_mapping, as_text
+
+# In the order in which OpenCompass itself looks for them.
+FLAGS = ("correct", "is_correct", "cascade_correct")
+ANSWERS = ("predictions", "pred", "prediction")
+GOLDS = ("references", "answer", "answers", "refr", "ref", "gold")
+PROMPTS = ("prompt", "origin_prompt", "question")
+EXAMPLE = {*FLAGS, *ANSWERS, *GOLDS, "origin_prediction"}
+
+_STAMP = re.compile(r"(?<!\d)\d{8}_\d{6}(?!\d)")
+_RUNS = re.compile(r"\((\d{1,6}) runs average\)")
+_SHARD = re.compile(r"(?P<name>.*)_(?P<number>\d{1,6})")
+_LABEL = "label: "
 
 
 class OpenCompass:
-    """Logs of opencompass."""
+    """Results of OpenCompass with details, and predictions beside them."""
 
     name = "opencompass"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = ("accuracy", "score")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """One log per document of results with details."""
+        predicted = [file for file in files if _is_predicted(file)]
+        return [_log(file, predicted) for file in files if _is_result(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per example and replica."""
+        file = log.files[0]
+        result = _document(file, problems)
+        predictions = _predictions(log.files[1:], problems)
+        details = result.get("details")
+        if isinstance(details, dict):
+            examples = _numbered(details, _runs(result), file, problems)
+        else:
+            examples = _listed(as_list(details), len(predictions), file, problems)
+        for example in examples:
+            predicted = predictions.get(example.place, {})
+            yield _sample(log, example, predicted, texts=texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """One answer to one example.
+
+    Attributes:
+        place: its number among the predictions; -1 where it is not known.
+    """
+
+    item: str
+    repeat: int
+    place: int
+    content: Mapping[str, Any]
+
+
+def _is_result(file: LogFile) -> bool:
+    details = file.peek.first.get("details") if file.peek.shape == "object" else None
+    if isinstance(details, list):
+        first = as_mapping(next(iter(details), None))
+        return "example_abbr" in first
+    numbered = [value for key, value in as_mapping(details).items() if key.isdigit()]
+    return bool(numbered) and not EXAMPLE.isdisjoint(as_mapping(numbered[0]))
+
+
+def _is_predicted(file: LogFile) -> bool:
+    first = as_mapping(file.peek.first.get("0"))
+    return "prediction" in first or any(key.startswith(_LABEL) for key in first)
+
+
+def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
+    path = PurePosixPath(file.name)
+    task, model = path.name.split(".")[0], path.parent.name
+    own = sorted(
+        (other for other in predicted if _shard(other, task, model) is not None),
+        key=lambda other: _shard(other, task, model) or 0,
+    )
+    whole = [other for other in own if _shard(other, task, model) == -1]
+    found = _STAMP.search(file.name)
+    is_placed = path.parent.parent.name == "results"
+    is_listed = isinstance(file.peek.first.get("details"), list)
+    return Log(
+        "opencompass",
+        (file, *(whole or own)),
+        RunInfo(
+            model=ModelInfo(name=model if is_placed else None),
+            harness=HarnessInfo(name="opencompass"),
+            tasks={task: TaskInfo()},
+        ),
+        (task,),
+        found[0] if found else None,
+        format=f"OpenCompass details, {'listed' if is_listed else 'numbered'}",
+    )
+
+
+def _shard(file: LogFile, task: str, model: str) -> int | None:
+    """Which part of the predictions of a task a file holds; -1 if all, None if none."""
+    path = PurePosixPath(file.name)
+    name = path.name.split(".")[0]
+    if path.parent.name != model:
+        return None
+    if name == task:
+        return -1
+    found = _SHARD.fullmatch(name)
+    return int(found["number"]) if found and found["name"] == task else None
+
+
+def _document(file: LogFile, problems: Problems) -> dict[str, Any]:
+    try:
+        return as_mapping(document(file))
+    except UnreadableError as error:
+        problems.add(file.name, error.message)
+        return {}
+
+
+def _runs(result: Mapping[str, Any]) -> int:
+    """How often each example was asked, as the names of the totals say."""
+    found = (_RUNS.search(name) for name in result)
+    return max(1, next((int(each[1]) for each in found if each), 1))
+
+
+def _numbered(
+    details: Mapping[str, Any], runs: int, file: LogFile, problems: Problems
+) -> Iterator[_Example]:
+    """Replicas stand one after the other, each as a whole."""
+    places = {name: _number_of(name) for name in details if name != "type"}
+    last = max((place for place in places.values() if place is not None), default=0)
+    size = -(-(last + 1) // runs)
+    for name, place in places.items():
+        content = details[name]
+        if place is None or not isinstance(content, dict):
+            problems.add(file.name, f"{name[:60]!r} is no example", field="details")
+        else:
+            yield _Example(str(place % size), place // size, place, content)
+
+
+def _listed(
+    details: Sequence[Any], predicted: int, file: LogFile, problems: Problems
+) -> Iterator[_Example]:
+    """Replicas stand beside each other; numbers begin anew in each part of a data set."""
+    names = [as_text(as_mapping(example).get("example_abbr")) or "" for example in details]
+    places = {name: _number_of(name) for name in names}
+    parts = {name.rpartition("_")[0] for name, place in places.items() if place is not None}
+    is_whole = len(parts) == 1 and _is_whole(places.values(), len(details))
+    for name, example in zip(names, details, strict=True):
+        place = places[name]
+        if place is None:
+            problems.add(file.name, "an example without usable name", field="example_abbr")
+            continue
+        answers = _unfolded(example)
+        size = predicted // max(len(answers), 1)
+        for repeat, content in enumerate(answers):
+            known = repeat * size + place if is_whole and place < size else -1
+            yield _Example(str(place) if len(parts) == 1 else name, repeat, known, content)
+
+
+def _is_whole(places: Iterable[int | None], count: int) -> bool:
+    """Whether a data set was asked from its beginning; else predictions are numbered otherwise."""
+    found = [place for place in places if place is not None]
+    beyond = sum(place >= count for place in found)
+    return 0 in found and beyond <= 1
+
+
+def _number_of(name: str) -> int | None:
+    """The number of `NAME_7`, or of `7`."""
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None  # noqa: PLR2004
+
+
+def _unfolded(example: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One example per replica; all its fields are lists of the same length then."""
+    own = {name: value for name, value in example.items() if name != "example_abbr"}
+    lengths = {len(value) for value in own.values() if isinstance(value, list)}
+    flags = [own[name] for name in FLAGS if isinstance(own.get(name), list)]
+    count = len(flags[0]) if flags else max(lengths, default=1)
+    return [
+        {
+            name: value[place] if isinstance(value, list) and place < len(value) else value
+            for name, value in own.items()
+            if not isinstance(value, list) or place < len(value)
+        }
+        for place in range(count)
+    ]
+
+
+def _predictions(files: Sequence[LogFile], problems: Problems) -> dict[int, dict[str, Any]]:
+    """Predictions by place; the numbers begin anew in each part."""
+    found: dict[int, dict[str, Any]] = {}
+    begun = 0
+    for file in files:
+        part = _document(file, problems)
+        places = {_number_of(key): as_mapping(value) for key, value in part.items()}
+        found |= {begun + place: value for place, value in places.items() if place is not None}
+        begun += len(part)
+    return found
+
+
+def _sample(log: Log, example: _Example, predicted: Mapping[str, Any], *, texts: bool) -> Sample:
+    content = example.content
+    origin = content.get("origin_prediction")
+    labels = _labels(as_mapping(origin)) or _labels(predicted)
+    prompt = _first(content, PROMPTS) or predicted.get("origin_prompt") or _shown(origin, labels)
+    answer, gold = _plain(_first(content, ANSWERS)), _plain(_first(content, GOLDS))
+    response = origin if isinstance(origin, str) else predicted.get("prediction")
+    return Sample(
+        task=log.tasks[0],
+        item=example.item,
+        repeat=example.repeat,
+        scores=_scores(content),
+        question=_question(prompt),
+        gold=_plain(predicted.get("gold")) if gold is None else gold,
+        answer=answer,
+        choice=answer if labels else None,
+        k=len(labels) or None,
+        tokens_out=as_count(predicted.get("res_length")),
+        prompt=written(prompt) if texts else None,
+        response=as_text(response) if texts and not labels else None,
+        file=log.files[0].name,
+    )
+
+
+def _labels(tried: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels whose likelihood was compared, where an answer was not written but chosen."""
+    return {
+        name.removeprefix(_LABEL): label
+        for name, label in tried.items()
+        if "PPL" in as_mapping(label)
+    }
+
+
+def _scores(example: Mapping[str, Any]) -> list[Score]:
+    """The flag that says whether it is right, and a score where the evaluator gives one."""
+    flag = next((number(example[name]) for name in FLAGS if example.get(name) is not None), None)
+    scores = [Score("accuracy", flag)]
+    if number(example.get("score")) is not None:
+        scores.append(Score("score", number(example.get("score"))))
+    return scores
+
+
+def _first(example: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((example[name] for name in names if example.get(name) is not None), None)
+
+
+def _plain(value: object) -> str | None:
+    """A text; of several right answers the first."""
+    if isinstance(value, list):
+        return _plain(value[0]) if value else None
+    if isinstance(value, bool):
+        return str(value)
+    return as_text(value)
+
+
+def _shown(origin: object, labels: Mapping[str, Any]) -> object:
+    """What was shown where every label was tried: the prompt of the first one."""
+    shown = as_mapping(origin).get("origin_prompt")
+    return shown or next((as_mapping(label).get("prompt") for label in labels.values()), None)
+
+
+def _question(prompt: object) -> str | None:
+    """The last turn of the user in a chat; a bare prompt as it is."""
+    if isinstance(prompt, list):
+        turns = [as_mapping(turn) for turn in prompt]
+        asked = [t for t in turns if str(t.get("role")).upper() in ("HUMAN", "USER")]
+        if asked:
+            return as_text(asked[-1].get("prompt", asked[-1].get("content")))
+        return json.dumps(prompt, ensure_ascii=False)
+    return as_text(prompt)

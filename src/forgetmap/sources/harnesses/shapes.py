@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from forgetmap.sources.fields import sound
+
 
 def as_mapping(value: object) -> dict[str, Any]:
     """An object, else an empty one."""
@@ -18,7 +20,7 @@ def as_list(value: object) -> list[Any]:
 def as_text(value: object) -> str | None:
     """A text, or a number as text; else None."""
     if isinstance(value, str):
-        return value
+        return sound(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return None

@@ -1,23 +1,201 @@
-"""verifiers."""
+"""verifiers of Prime Intellect: results.jsonl with one rollout per line, metadata.json beside it.
+
+0.1.3   id (numbered across rollouts: no key), prompt, completion, task, answer, reward, metrics
+        as columns
+0.1.4+  example_id instead of id
+0.1.9+  metrics also as an object, error, is_truncated, token_usage; no task
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import PurePosixPath
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.errors import UnreadableError
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import document, number, rows
+from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
+
+KEYS = ("prompt", "completion", "reward")
+IDS = frozenset({"example_id", "id"})
+METADATA = ("model", "num_examples", "rollouts_per_example")
+REWARD = "reward"
+NO_METRICS = frozenset(
+    {
+        *KEYS,
+        *IDS,
+        "answer",
+        "error",
+        "error_chain",
+        "generation_ms",
+        "info",
+        "is_completed",
+        "is_truncated",
+        "long_error_chain",
+        "metrics",
+        "scoring_ms",
+        "src_id",
+        "stop_condition",
+        "task",
+        "timing",
+        "token_usage",
+        "tool_defs",
+        "total_ms",
+        "trajectory",
+    }
+)
+"""Columns of a row that are no metrics."""
+_FOLDER = re.compile(r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/")
 
 
 class Verifiers:
-    """Logs of verifiers."""
+    """Results of vf-eval and prime eval."""
 
     name = "verifiers"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = (REWARD,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """Rollouts, each with the metadata of its folder."""
+        metadata = [file for file in files if file.peek.has(*METADATA)]
+        return [
+            _log(file, _beside(file, metadata))
+            for file in files
+            if file.peek.has(*KEYS) and file.peek.keys & IDS
+        ]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per rollout; several of the same example are repeats."""
+        file = log.files[0]
+        for line, values in rows(file, problems):
+            sample = _sample(Fields(values, file, line, problems), log.notes["env"], texts=texts)
+            if sample is not None:
+                yield sample
+
+
+def _beside(file: LogFile, metadata: Sequence[LogFile]) -> LogFile | None:
+    """The only metadata in the same folder, or the only one at all."""
+    folder = PurePosixPath(file.inside).parent
+    near = [each for each in metadata if PurePosixPath(each.inside).parent == folder] or metadata
+    return near[0] if len(near) == 1 else None
+
+
+def _log(file: LogFile, beside: LogFile | None) -> Log:
+    about = Fields(_document(beside), beside or file, None, Problems())
+    named = _FOLDER.search(file.inside)
+    env = about.text("env_id", "env") or (named["env"] if named else "verifiers")
+    model = about.text("model") or (named["model"].replace("--", "/") if named else None)
+    given = about.part("sampling_args").values
+    version = about.part("version_info").text("vf_version")
+    stamp = _stamp(about)
+    info = RunInfo(
+        model=ModelInfo(name=model),
+        harness=HarnessInfo(name="verifiers", version=version),
+        decoding={k: v for k, v in given.items() if isinstance(v, str | bool | int | float)},
+        created=stamp,
+        tasks={env: TaskInfo(main_metric=REWARD)},
+    )
+    files = (file, beside) if beside else (file,)
+    return Log("verifiers", files, info, (env,), stamp, format="verifiers", notes={"env": env})
+
+
+def _document(file: LogFile | None) -> Mapping[str, Any]:
+    try:
+        found = document(file) if file else {}
+    except UnreadableError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _stamp(about: Fields) -> str | None:
+    """The date; up to 0.1.3 the time of day stood apart."""
+    date, time = about.text("date"), about.values.get("time")
+    return f"{date}T{time}" if date and isinstance(time, str) else date
+
+
+def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
+    question, gold = _question(row.values.get("prompt")), row.written("answer") or None
+    item = row.name("example_id") or _content_id(question, gold)
+    if item is None:
+        row.complain("no example_id and no prompt")
+        return None
+    task = row.text("task")
+    error = written(row.values.get("error"))
+    tokens = row.part("token_usage")
+    return Sample(
+        task=env if task in {None, "", "default"} else str(task),
+        item=item,
+        scores=_scores(row, failed=error is not None),
+        repeat=None,
+        question=question,
+        gold=gold,
+        tokens_in=_count(tokens, "input_tokens"),
+        tokens_out=_count(tokens, "output_tokens"),
+        finish_reason=row.text("stop_condition"),
+        prompt=row.written("prompt") if texts else None,
+        response=_said(row.values.get("completion"), "assistant") if texts else None,
+        error=error,
+        file=row.file.name,
+        line=row.line,
+    )
+
+
+def _content_id(question: str | None, gold: str | None) -> str | None:
+    if not question:
+        return None
+    return blake2b(f"{question}\n{gold}".encode(), digest_size=8).hexdigest()
+
+
+def _scores(row: Fields, *, failed: bool) -> list[Score]:
+    """The reward and every metric; a rollout that failed has none, whatever stands there."""
+    named = row.part("metrics").values if "metrics" in row.values else None
+    if named is None:
+        named = {k: v for k, v in row.values.items() if k not in NO_METRICS}
+    values = {REWARD: row.number(REWARD)}
+    values |= {sound(k): number(v) for k, v in named.items() if type(v) in {bool, int, float}}
+    cut = row.values.get("is_truncated") is True
+    scores = []
+    for name, value in values.items():
+        outcome = Outcome.TRUNCATED if cut and name == REWARD and value == 0 else None
+        scores.append(Score(name, value, outcome=outcome))
+    if failed:
+        scores = [Score(score.metric, None, outcome=Outcome.ERROR) for score in scores]
+    return scores
+
+
+def _count(tokens: Fields, name: str) -> int | None:
+    value = tokens.number(name)
+    return int(value) if value is not None and 0 <= value < 2**31 else None
+
+
+def _question(prompt: object) -> str | None:
+    """What the user said last; before that there may be a system prompt and examples."""
+    if isinstance(prompt, list):
+        asked = [turn for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user"]
+        return _said(asked[-1:], "user")
+    return sound(prompt) or None if isinstance(prompt, str) else None
+
+
+def _said(messages: object, role: str) -> str | None:
+    """All that one side of a conversation said."""
+    if not isinstance(messages, list):
+        return sound(messages) if isinstance(messages, str) else None
+    said = [
+        _content(turn.get("content"))
+        for turn in messages
+        if isinstance(turn, dict) and turn.get("role") == role
+    ]
+    return "\n\n".join(filter(None, said)) or None
+
+
+def _content(content: object) -> str | None:
+    """Of a message in parts the texts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "\n".join(sound(part) for part in parts if isinstance(part, str))
+    return sound(content) if isinstance(content, str) else None

@@ -1,0 +1,260 @@
+"""How fast are logs read? lm-eval samples against the loop people write for them.
+
+    .venv/bin/python benchmarks/import_speed.py                 1 GiB, median of 3
+    .venv/bin/python benchmarks/import_speed.py --mib 64 --rounds 1
+
+Half of the bytes are multiple-choice rows, whose few-shot prompt is repeated in each of their four
+requests, half are generated answers under two filters, as lm-eval 0.4.9 writes them. The loop is
+`json.loads` on every line, of which only id, hash and metric are kept. Ours reads the same files to
+Parquet, once scores with identity (hashes of question, options, right answer and prompt), once with
+all texts. Every contender runs in a process of its own, in turn; seconds are from the call to the
+result, imports excluded on all sides. Memory is the peak resident size of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+RESULTS = HERE / "results"
+SHOTS = 5
+MOST_MEMORY = 1.5
+BARS = {"scores": 2.0, "texts": 0.5}
+"""How many times the loop's rate is asked for."""
+
+
+class Writer:
+    """Invents rows like lm-eval's."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        self._words = [
+            "".join(self._random.choices(letters, k=self._random.randint(2, 9)))
+            for _ in range(5_000)
+        ]
+
+    def text(self, low: int, high: int) -> str:
+        """Some words."""
+        return " ".join(self._random.choices(self._words, k=self._random.randint(low, high)))
+
+    def multiple_choice(self, doc_id: int) -> dict[str, Any]:
+        """A row like MMLU's."""
+        shots = "".join(self._shown(*self._question()) + " B\n\n" for _ in range(SHOTS))
+        question, choices = self._question()
+        gold = self._random.randrange(4)
+        lls = [-self._random.random() * 20 for _ in range(4)]
+        doc = {"question": question, "subject": "anatomy", "choices": choices, "answer": gold}
+        prompt = shots + self._shown(question, choices)
+        pairs = [[str(ll), "False"] for ll in lls]
+        row = {
+            "doc_id": doc_id,
+            "doc": doc,
+            "target": str(gold),
+            "arguments": {
+                f"gen_args_{i}": {"arg_0": prompt, "arg_1": f" {letter}"}
+                for i, letter in enumerate("ABCD")
+            },
+            "resps": [[pair] for pair in pairs],
+            "filtered_resps": pairs,
+        }
+        return _finished(row, "none", "acc", float(lls.index(max(lls)) == gold))
+
+    def generated(self, doc_id: int) -> list[dict[str, Any]]:
+        """Two rows like GSM8K's, one per filter."""
+        shots = "".join(
+            f"Question: {self.text(30, 60)}\nAnswer: {self._worked()}\n\n" for _ in range(SHOTS)
+        )
+        doc = {"question": self.text(30, 60), "answer": self._worked()}
+        response = self._worked()
+        said = response.rpartition(" ")[2]
+        row = {
+            "doc_id": doc_id,
+            "doc": doc,
+            "target": doc["answer"],
+            "arguments": {
+                "gen_args_0": {
+                    "arg_0": f"{shots}Question: {doc['question']}\nAnswer:",
+                    "arg_1": {"until": ["Question:", "</s>"], "do_sample": False},
+                }
+            },
+            "resps": [[response]],
+        }
+        right = float(said == doc["answer"].rpartition(" ")[2])
+        return [
+            _finished({**row, "filtered_resps": [answer]}, scorer, "exact_match", right)
+            for scorer, answer in (("strict-match", said), ("flexible-extract", said))
+        ]
+
+    def _question(self) -> tuple[str, list[str]]:
+        return self.text(15, 40), [self.text(2, 14) for _ in range(4)]
+
+    def _shown(self, question: str, choices: list[str]) -> str:
+        lines = "\n".join(f"{letter}. {c}" for letter, c in zip("ABCD", choices, strict=True))
+        return f"{question}\n{lines}\nAnswer:"
+
+    def _worked(self) -> str:
+        steps = "\n".join(self.text(10, 20) for _ in range(3))
+        return f"{steps}\n#### {self._random.randrange(20)}"
+
+
+def _finished(row: dict[str, Any], scorer: str, metric: str, value: float) -> dict[str, Any]:
+    """With names, hashes and the score."""
+    prompt = row["arguments"]["gen_args_0"]["arg_0"]
+    hashed = {"doc": json.dumps(row["doc"]), "prompt": prompt, "target": row["target"]}
+    return {
+        **row,
+        "filter": scorer,
+        "metrics": [metric],
+        **{f"{name}_hash": sha256(text.encode()).hexdigest() for name, text in hashed.items()},
+        metric: value,
+    }
+
+
+def generate(folder: Path, mib: int) -> None:
+    """Write the files unless they are there."""
+    done = folder / "done"
+    if done.exists() and done.read_text() == str(mib):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    writer = Writer(7)
+    half = mib << 19
+    stamp = "2026-01-02T03-04-05.678901"
+    with (folder / f"samples_mmlu_anatomy_{stamp}.jsonl").open("w", encoding="utf-8") as file:
+        for _, line in _until(half, lambda i: [writer.multiple_choice(i)]):
+            file.write(line)
+    with (folder / f"samples_gsm8k_{stamp}.jsonl").open("w", encoding="utf-8") as file:
+        second = []
+        for i, line in _until(half, writer.generated):
+            if i % 2:
+                second.append(line)
+            else:
+                file.write(line)
+        file.writelines(second)
+    done.write_text(str(mib))
+
+
+def _until(size: int, make: Callable[[int], list[dict[str, Any]]]) -> Iterator[tuple[int, str]]:
+    written = doc_id = 0
+    while written < size:
+        for place, row in enumerate(make(doc_id)):
+            line = json.dumps(row, ensure_ascii=False) + "\n"
+            written += len(line)
+            yield place, line
+        doc_id += 1
+
+
+def run_loop(folder: Path) -> Callable[[], int]:
+    """The loop people write: every line parsed, three things kept."""
+
+    def call() -> int:
+        kept = []
+        for path in sorted(folder.glob("*.jsonl")):
+            with path.open(encoding="utf-8") as file:
+                for line in file:
+                    row = json.loads(line)
+                    kept.append((row["doc_id"], row["doc_hash"], row[row["metrics"][0]]))
+        return len(kept)
+
+    return call
+
+
+def run_ours(folder: Path, *, texts: bool) -> Callable[[], int]:
+    """Ours: to a run folder in Parquet, with identity."""
+    from forgetmap.sources.logs import Reading, open_logs, recognise
+
+    def call() -> int:
+        run = open_logs(folder, recognise(folder), Reading(texts=texts, cached=False))
+        return len(run.scores.select("task").collect())
+
+    return call
+
+
+CONTENDERS: dict[str, Callable[[Path], Callable[[], int]]] = {
+    "loop": run_loop,
+    "scores": lambda folder: run_ours(folder, texts=False),
+    "texts": lambda folder: run_ours(folder, texts=True),
+}
+
+
+def measure(name: str, folder: Path) -> dict[str, float]:
+    """In this process: seconds, rows and peak memory of one contender."""
+    call = CONTENDERS[name](folder)
+    started = time.perf_counter()
+    rows = call()
+    seconds = time.perf_counter() - started
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + children
+    return {"seconds": seconds, "rows": rows, "gib": peak / (1 << 20)}
+
+
+def in_own_process(name: str, folder: Path) -> dict[str, float]:
+    """The same in a fresh process, with a cache that is thrown away."""
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, __file__, "--contender", name, "--data", str(folder)]
+        done = subprocess.run(  # noqa: S603  # ourselves
+            command,
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**_environment(), "FORGETMAP_CACHE": cache},
+        )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return dict(os.environ)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--mib", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--contender", choices=CONTENDERS)
+    parser.add_argument("--data", type=Path, default=DATA / "lm_eval")
+    args = parser.parse_args()
+    if args.contender:
+        print(json.dumps(measure(args.contender, args.data)))
+        return
+    generate(args.data, args.mib)
+    rounds = [{n: in_own_process(n, args.data) for n in CONTENDERS} for _ in range(args.rounds)]
+    report(rounds, args.mib)
+
+
+def report(rounds: list[dict[str, dict[str, float]]], mib: int) -> None:
+    """Medians, and whether each bar is met."""
+    seconds = {n: statistics.median(r[n]["seconds"] for r in rounds) for n in CONTENDERS}
+    memory = {n: max(r[n]["gib"] for r in rounds) for n in CONTENDERS}
+    found = {}
+    for name in CONTENDERS:
+        times = seconds["loop"] / seconds[name]
+        bar = BARS.get(name)
+        verdict = "" if bar is None else f"  asked {bar}x: {'yes' if times >= bar else 'NO'}"
+        fits = "" if memory[name] <= MOST_MEMORY else "  TOO MUCH MEMORY"
+        print(
+            f"{name:7} {seconds[name]:7.2f} s  {mib / seconds[name]:6.0f} MiB/s  {times:5.2f}x  "
+            f"{memory[name]:5.2f} GiB  {rounds[0][name]['rows']:,.0f} rows{verdict}{fits}"
+        )
+        found[name] = {"seconds": seconds[name], "times": times, "gib": memory[name]}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "import_speed.json").write_text(json.dumps({"mib": mib, **found}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

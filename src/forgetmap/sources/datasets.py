@@ -1,0 +1,486 @@
+"""From a row of a well-known data set to the bare question, the options and the right answer.
+
+Harnesses log the row they asked about and wrap it in their own words. What makes an item the same
+everywhere is the row's own text, so it is found here by the row's field names, data set by data
+set; a row of an unknown data set is read by the names such fields usually have.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+Doc = Mapping[str, Any]
+LONGEST_LABEL = 4
+
+
+@dataclass(slots=True)
+class Item:
+    """What was asked in a row.
+
+    Attributes:
+        question: the bare text, never blank.
+        options: their texts in the order of the row; None where the row has none.
+        gold: the right answer as text.
+        gold_index: its place among the options, from 0.
+        category: subject or kind, where the row names one.
+        has_gold: False where the data set has no right answer that could be compared.
+    """
+
+    question: str
+    options: list[str] | None = None
+    gold: str | None = None
+    gold_index: int | None = None
+    category: str | None = None
+    has_gold: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How to read the rows of a data set.
+
+    Attributes:
+        needs: fields that a row of it has, all of them.
+        ask: fields that make up the question, in order.
+        options: the texts of the options.
+        gold: the right answer: a whole number is its place, a text is itself or its letter.
+        category: field that names the subject.
+        has_gold: whether there is a right answer that could be compared.
+    """
+
+    needs: tuple[str, ...]
+    ask: tuple[str, ...] | Callable[[Doc], str]
+    options: Callable[[Doc], object] | None = None
+    gold: Callable[[Doc], object] | None = None
+    category: str | None = None
+    has_gold: bool = True
+
+
+def item_of(doc: object) -> Item:
+    """The question, options and right answer of a row; anything at all gives an item."""
+    if not isinstance(doc, Mapping) or not doc:
+        return Item(_text(doc) or "null")
+    shape = _shape(tuple(doc))
+    item = Item(_question(shape, doc), has_gold=shape.has_gold)
+    if shape.options is not None:
+        item.options = _texts(_tried(shape.options, doc))
+    if shape.category is not None:
+        category = doc.get(shape.category)
+        item.category = category if isinstance(category, str) else None
+    if shape.gold is not None:
+        _settle_gold(item, _tried(shape.gold, doc))
+    return item
+
+
+def place_of(value: object, options: int) -> int | None:
+    """The place among so many options that a number, its text or a letter names, from 0."""
+    if isinstance(value, bool):
+        value = int(value)
+    if isinstance(value, str):
+        value = value.strip().strip("().:").strip()
+        if value.isascii() and value.isdigit():
+            value = int(value[:9])
+        elif len(value) == 1 and value.isascii() and value.isalpha():
+            value = ord(value.upper()) - ord("A")
+    if isinstance(value, int) and 0 <= value < options:
+        return value
+    return None
+
+
+def _question(shape: Shape, doc: Doc) -> str:
+    if callable(shape.ask):
+        question = _text(_tried(shape.ask, doc))
+    elif len(shape.ask) == 1:
+        question = _text(doc.get(shape.ask[0]))
+    else:
+        question = "\n".join(filter(None, (_text(doc.get(name)) for name in shape.ask)))
+    return question or _json(doc)
+
+
+def _settle_gold(item: Item, gold: object) -> None:
+    if isinstance(gold, list) and len(gold) == 1:
+        gold = gold[0]
+    if isinstance(gold, int) and not isinstance(gold, bool):
+        if not item.options:
+            item.gold_index = gold if gold >= 0 else None
+        elif 0 <= gold < len(item.options):
+            item.gold_index = gold
+    elif gold is not None:
+        item.gold = _text(gold) or None
+        if item.gold and item.options:
+            item.gold_index = (
+                item.options.index(item.gold)
+                if item.gold in item.options
+                else _letter(item.gold, len(item.options))
+            )
+    if item.options and item.gold_index is not None:
+        item.gold = item.options[item.gold_index]
+
+
+def _letter(gold: str, options: int) -> int | None:
+    return None if gold.strip("() ").isdigit() else place_of(gold, options)
+
+
+def _tried(extract: Callable[[Doc], object], doc: Doc) -> object:
+    """What an extractor finds in a row that may be damaged anywhere."""
+    try:
+        return extract(doc)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _text(value: object) -> str:
+    """A text as it is, a number in digits, anything else as JSON."""
+    if isinstance(value, str):
+        return value.strip()
+    if value is None:
+        return ""
+    return _json(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _texts(options: object) -> list[str] | None:
+    """Options as texts; labels without content are none."""
+    if not isinstance(options, list | tuple) or len(options) < 2:  # noqa: PLR2004  # no choice
+        return None
+    texts = [_text(option) for option in options]
+    return None if all(_is_label(text) for text in texts) else texts
+
+
+def _is_label(text: str) -> bool:
+    """Whether a text only names an option, such as `B` or `(B)`, or is nothing at all."""
+    if len(text) > LONGEST_LABEL:
+        return False
+    bare = text.strip("(). ")
+    return not bare or (len(bare) == 1 and bare.isascii() and bare.isalpha())
+
+
+def _fields(*names: str) -> Callable[[Doc], object]:
+    return lambda doc: [doc[name] for name in names]
+
+
+def _field(name: str) -> Callable[[Doc], object]:
+    return lambda doc: doc[name]
+
+
+def _minus_one(name: str) -> Callable[[Doc], object]:
+    return lambda doc: int(doc[name]) - 1
+
+
+def _number(name: str) -> Callable[[Doc], object]:
+    return lambda doc: int(doc[name])
+
+
+def _labelled(doc: Doc) -> object:
+    """Options of ARC and its kin: `{"text": [...], "label": [...]}`."""
+    choices = doc["choices"]
+    return choices["text"] if isinstance(choices, Mapping) else choices
+
+
+def _answer_key(doc: Doc) -> object:
+    choices, key = doc["choices"], doc["answerKey"]
+    if isinstance(choices, Mapping):
+        return choices["label"].index(key.strip())
+    return key
+
+
+def _after_hashes(doc: Doc) -> object:
+    """GSM8K ends its worked answers with `#### 42`."""
+    return doc["answer"].rpartition("####")[2].strip()
+
+
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*")
+
+
+def _boxed(doc: Doc) -> object:
+    """MATH's answer: its own field, else what the last box of the solution holds."""
+    if isinstance(doc.get("answer"), str):
+        return doc["answer"]
+    solution = doc["solution"]
+    start = [found.end() for found in _BOXED.finditer(solution)][-1]
+    depth = 0
+    for place in range(start, len(solution)):
+        depth += {"{": 1, "}": -1}.get(solution[place], 0)
+        if depth == 0:
+            return solution[start + 1 : place]
+    return None
+
+
+_MATHQA_OPTION = re.compile(r"[a-e] \) (.*?)(?=\s*,\s*[a-e] \) |\s*,?\s*$)")
+
+
+def _last_problem(doc: Doc) -> Mapping[str, Any]:
+    """RACE as lm-eval packs it: the last problem of an article is asked."""
+    problems = doc["problems"]
+    if isinstance(problems, str):
+        problems = ast.literal_eval(problems)
+    found: Mapping[str, Any] = problems[-1]
+    return found
+
+
+def _listed(name: str) -> Callable[[Doc], object]:
+    """A list, also where it is written as text."""
+    return lambda doc: ast.literal_eval(doc[name]) if isinstance(doc[name], str) else doc[name]
+
+
+def _first_true(labels: Sequence[object]) -> int:
+    return labels.index(1)
+
+
+def _drop_answer(doc: Doc) -> object:
+    first = doc["answers"][0]
+    return ", ".join(map(str, first)) if isinstance(first, list | tuple) else first
+
+
+def _last_turn(doc: Doc) -> str:
+    asked: str = doc["questions"]["input_text"][-1]
+    return f"{doc['story'].strip()}\n{asked.strip()}"
+
+
+SHAPES: tuple[Shape, ...] = (
+    # GPQA: the order of the options is drawn anew by every run; the texts are not.
+    Shape(
+        ("Question", "choice1", "choice2", "choice3", "choice4", "Correct Answer"),
+        ("Question",),
+        _fields("choice1", "choice2", "choice3", "choice4"),
+        _field("answer"),
+        "High-level domain",
+    ),
+    Shape(
+        ("Question", "Correct Answer", "Incorrect Answer 1"),
+        ("Question",),
+        _fields("Correct Answer", *(f"Incorrect Answer {n}" for n in (1, 2, 3))),
+        lambda doc: 0,
+        "High-level domain",
+    ),
+    # HellaSwag: lm-eval cleans the texts, other harnesses do not, so the raw ones count.
+    Shape(("ctx", "endings", "label"), ("ctx",), _field("endings"), _number("label")),
+    # OpenBookQA, ARC and CommonsenseQA
+    Shape(("question_stem", "choices", "answerKey"), ("question_stem",), _labelled, _answer_key),
+    Shape(("question", "choices", "answerKey"), ("question",), _labelled, _answer_key),
+    # MMLU-Pro, MMLU
+    Shape(
+        ("question", "options", "answer_index"),
+        ("question",),
+        _field("options"),
+        _field("answer_index"),
+        "category",
+    ),
+    Shape(
+        ("question", "choices", "answer", "subject"),
+        ("question",),
+        _field("choices"),
+        _field("answer"),
+        "subject",
+    ),
+    # MuSR
+    Shape(
+        ("narrative", "question", "choices", "answer_index"),
+        ("narrative", "question"),
+        _listed("choices"),
+        _field("answer_index"),
+    ),
+    # WinoGrande, PIQA, Social IQa, COPA
+    Shape(
+        ("sentence", "option1", "option2", "answer"),
+        ("sentence",),
+        _fields("option1", "option2"),
+        _minus_one("answer"),
+    ),
+    Shape(("goal", "sol1", "sol2", "label"), ("goal",), _fields("sol1", "sol2"), _number("label")),
+    Shape(
+        ("context", "question", "answerA", "answerB", "answerC"),
+        ("context", "question"),
+        _fields("answerA", "answerB", "answerC"),
+        _minus_one("label"),
+    ),
+    Shape(
+        ("premise", "choice1", "choice2", "question"),
+        ("premise", "question"),
+        _fields("choice1", "choice2"),
+        _number("label"),
+    ),
+    # SciQ: the right answer has a field of its own.
+    Shape(
+        ("question", "correct_answer", "distractor1"),
+        ("question",),
+        _fields("distractor1", "distractor2", "distractor3", "correct_answer"),
+        _field("correct_answer"),
+    ),
+    # TruthfulQA: multiple choice and generation
+    Shape(
+        ("question", "mc1_targets"),
+        ("question",),
+        lambda doc: doc["mc1_targets"]["choices"],
+        lambda doc: _first_true(doc["mc1_targets"]["labels"]),
+    ),
+    Shape(
+        ("question", "best_answer", "correct_answers"),
+        ("question",),
+        None,
+        _field("best_answer"),
+        "category",
+    ),
+    # LogiQA, RACE (packed by lm-eval, and as it is)
+    Shape(
+        ("context", "question", "options", "label"),
+        ("context", "question"),
+        _field("options"),
+        _field("label"),
+    ),
+    Shape(
+        ("article", "problems"),
+        lambda doc: f"{doc['article'].strip()}\n{_last_problem(doc)['question'].strip()}",
+        lambda doc: _last_problem(doc)["options"],
+        lambda doc: _last_problem(doc)["answer"],
+    ),
+    Shape(
+        ("article", "question", "options", "answer"),
+        ("article", "question"),
+        _field("options"),
+        _field("answer"),
+    ),
+    # MathQA, MedMCQA, Belebele, SWAG and MedQA, StoryCloze
+    Shape(
+        ("Problem", "options", "correct"),
+        ("Problem",),
+        lambda doc: _MATHQA_OPTION.findall(doc["options"]),
+        _field("correct"),
+        "category",
+    ),
+    Shape(
+        ("question", "opa", "opb", "opc", "opd", "cop"),
+        ("question",),
+        _fields("opa", "opb", "opc", "opd"),
+        _field("cop"),
+        "subject_name",
+    ),
+    Shape(
+        ("flores_passage", "question", "mc_answer1"),
+        ("flores_passage", "question"),
+        _fields(*(f"mc_answer{n}" for n in (1, 2, 3, 4))),
+        _minus_one("correct_answer_num"),
+    ),
+    Shape(
+        ("startphrase", "ending0", "ending3"),
+        ("startphrase",),
+        _fields("ending0", "ending1", "ending2", "ending3"),
+        _field("label"),
+    ),
+    Shape(
+        ("sent1", "ending0", "ending3"),
+        ("sent1", "sent2"),
+        _fields("ending0", "ending1", "ending2", "ending3"),
+        _field("label"),
+    ),
+    Shape(
+        ("input_sentence_1", "sentence_quiz1", "sentence_quiz2"),
+        tuple(f"input_sentence_{n}" for n in (1, 2, 3, 4)),
+        _fields("sentence_quiz1", "sentence_quiz2"),
+        _minus_one("answer_right_ending"),
+    ),
+    # Worked mathematics: GSM8K, MGSM, MATH, ASDiv, SVAMP
+    Shape(
+        ("question", "answer_number"), ("question",), None, lambda doc: str(doc["answer_number"])
+    ),
+    Shape(("problem", "solution"), ("problem",), None, _boxed, "type"),
+    Shape(
+        ("body", "question", "answer", "formula"),
+        ("body", "question"),
+        None,
+        lambda doc: doc["answer"].partition(" (")[0],
+    ),
+    Shape(
+        ("Body", "Question", "Answer"), ("Body", "Question"), None, lambda doc: str(doc["Answer"])
+    ),
+    # Reading: DROP, CoQA, BoolQ, TriviaQA
+    Shape(("passage", "question", "answers"), ("passage", "question"), None, _drop_answer),
+    Shape(
+        ("story", "questions", "answers"),
+        _last_turn,
+        None,
+        lambda doc: doc["answers"]["input_text"][-1],
+    ),
+    Shape(
+        ("question", "answer", "entity_pages"), ("question",), None, lambda d: d["answer"]["value"]
+    ),
+    # IFEval, HumanEval, MBPP: no text is the right one.
+    Shape(("prompt", "instruction_id_list"), ("prompt",), has_gold=False),
+    Shape(("prompt", "canonical_solution"), ("prompt",), has_gold=False),
+    Shape(("text", "code", "test_list"), ("text",), has_gold=False),
+    Shape(("prompt", "code", "test_list"), ("prompt",), has_gold=False),
+    # SuperGLUE: WSC, WiC, MultiRC
+    Shape(("text", "span1_text", "span2_text"), ("text", "span1_text", "span2_text")),
+    Shape(("word", "sentence1", "sentence2"), ("word", "sentence1", "sentence2")),
+    Shape(("paragraph", "question", "answer", "label"), ("paragraph", "question", "answer")),
+)
+
+ASKED = (
+    *("passage", "context", "CONTEXTS", "article", "story", "narrative", "paragraph", "body"),
+    *("premise", "sentence1", "question1", "hypothesis", "sentence2", "question2"),
+    *("question", "Question", "QUESTION", "question_stem", "query", "problem", "Problem", "goal"),
+    *("sentence", "Sentence", "statement", "instruction", "input", "ctx", "prompt", "text"),
+)
+"""Names that the parts of a question usually have, in the order they are asked."""
+
+_QUESTIONS = frozenset(
+    {"question", "Question", "QUESTION", "question_stem", "problem", "Problem", "goal"}
+)
+_WHOLE = frozenset({"query", "prompt", "text", "ctx", "instruction", "input"})
+"""Beside a question these only repeat it in a template."""
+
+
+_OPTIONS = ("choices", "options", "endings")
+_GOLDS = ("answer_index", "gold_index", "gold", "answerKey", "label", "answer", "target")
+
+
+def _usual_options(doc: Doc) -> object:
+    for name in _OPTIONS:
+        found = doc.get(name)
+        if isinstance(found, Mapping) and isinstance(found.get("text"), list):
+            return found["text"]
+        if isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return found
+    return None
+
+
+def _usual_gold(doc: Doc) -> object:
+    """The place of the right option, by the first field that names one."""
+    options = _texts(_usual_options(doc)) or []
+    for name in _GOLDS:
+        value = doc.get(name)
+        if isinstance(value, str) and value.strip() in options:
+            return options.index(value.strip())
+        place = place_of(value, len(options))
+        if place is not None:
+            return place
+    return None
+
+
+def _worked_answer(doc: Doc) -> object:
+    return _after_hashes(doc) if "####" in doc["answer"] else None
+
+
+def _usual(names: Sequence[str]) -> Shape:
+    """How to read a row of a data set that nobody declared."""
+    asked = [name for name in ASKED if name in names]
+    if _QUESTIONS.intersection(names):
+        asked = [name for name in asked if name not in _WHOLE]
+    if set(_OPTIONS).intersection(names):
+        return Shape((), tuple(asked), _usual_options, _usual_gold)
+    return Shape((), tuple(asked), None, _worked_answer if "answer" in names else None)
+
+
+@lru_cache(maxsize=4096)
+def _shape(names: tuple[str, ...]) -> Shape:
+    present = set(names)
+    found = next((shape for shape in SHAPES if present.issuperset(shape.needs)), None)
+    return found or _usual(names)

@@ -1,0 +1,344 @@
+"""Where the samples of an Inspect log are: members of an archive, or elements of one document.
+
+header.json, _journal/start.json         about the run; the first is written when it ends
+summaries.json, _journal/summaries/N.json  all samples without messages, long texts cut
+samples/ID_epoch_N.json                  a sample
+samples/ID_epoch_N/sample.json           the same in pieces: messages/K.json, attachments/K.json
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from forgetmap.errors import UnreadableError
+from forgetmap.sources.adapter import Log, Problems
+from forgetmap.sources.decode import Malformed, decode, decode_slowly
+from forgetmap.sources.fields import Fields
+from forgetmap.sources.files import Archive, LogFile
+from forgetmap.sources.harnesses.inspect_sample import is_cut, is_thinner
+
+HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
+_JOURNAL = re.compile(r"_journal/summaries/([0-9]{1,9})\.json")
+_SAMPLE = re.compile(r"samples/(.+)_epoch_([0-9]{1,9})(?:\.json|/sample\.json)", re.DOTALL)
+_PIECE = re.compile(
+    r"(samples/.+_epoch_[0-9]{1,9}/(?:messages|attachments)/)([0-9]{1,9})\.json", re.DOTALL
+)
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_ROOT, _REFERENCE = "/sample.json", b"attachment://"
+_MARKS = frozenset({"created", "task", "task_id", "run_id", "eval_id", "dataset", "model"})
+
+Key = tuple[str, int]
+"""Id of the item, as text, and epoch."""
+
+
+class _Header(msgspec.Struct):
+    """What a document says about the run; its samples are passed over."""
+
+    status: Any = None
+    eval: Any = None
+    plan: Any = None
+    results: Any = None
+    invalidated: Any = None
+
+
+class _Document(msgspec.Struct):
+    samples: list[msgspec.Raw] | None = None
+
+
+class _Sample(msgspec.Struct):
+    """What is read of a sample; its events, by far the most of it, are passed over."""
+
+    id: Any = None
+    epoch: Any = None
+    input: Any = None
+    choices: Any = None
+    target: Any = None
+    scores: Any = None
+    score: Any = None
+    metadata: Any = None
+    model_usage: Any = None
+    error: Any = None
+    limit: Any = None
+    invalidation: Any = None
+    attachments: Any = None
+    message_refs: Any = None
+
+
+class _SampleWithTexts(_Sample):
+    messages: Any = None
+    output: Any = None
+
+
+_decode_header = msgspec.json.Decoder(_Header)
+_decode_document = msgspec.json.Decoder(_Document)
+_decode_sample: dict[bool, msgspec.json.Decoder[Any]] = {
+    False: msgspec.json.Decoder(_Sample),
+    True: msgspec.json.Decoder(_SampleWithTexts),
+}
+
+
+def archive_header(file: LogFile, archive: Archive) -> dict[str, Any] | None:
+    """What an archive says about its run; None if it is no log of Inspect.
+
+    Raises:
+        UnreadableError: it is one, but nothing says of what.
+    """
+    members = set(archive.members)
+    if START not in members and not (HEADER in members and _holds_samples(members)):
+        return None
+    for member in (HEADER, START):
+        try:
+            header = _wanted(archive.read(member), _decode_header) if member in members else {}
+        except (Malformed, UnreadableError):
+            continue
+        if isinstance(header.get("eval"), dict):
+            return header
+    raise UnreadableError(
+        "neither header.json nor _journal/start.json of this Inspect log can be read",
+        file=file.name,
+        hint="is the file whole? Copy it again, or write it anew with `inspect log convert`.",
+    )
+
+
+def document_header(file: LogFile) -> dict[str, Any] | None:
+    """What a single document says about its run; None if it is no log of Inspect."""
+    first = file.peek.first
+    spec, samples = first.get("eval"), first.get("samples")
+    if not (_is_spec(spec) or _are_samples(samples)) or file.peek.shape == "array":
+        return None
+    if "stats" in first:
+        return dict(first)
+    try:
+        header = _wanted(file.read(), _decode_header)
+    except Malformed as error:
+        raise _broken(file, error) from None
+    return header if _is_spec(header.get("eval")) else None
+
+
+def samples_of(log: Log, problems: Problems, *, texts: bool) -> Iterator[tuple[Key, Fields]]:
+    """The samples of a log; without `texts` their summaries, where these say enough."""
+    file = log.files[0]
+    if file.archive is not None and file.member is None:
+        return _Members(log, file.archive, problems, texts=texts).rows()
+    rows = _elements(file, problems, texts=texts)
+    return ((key, row) for row in rows if (key := key_of(row)))
+
+
+class _Members:
+    """The samples in an archive."""
+
+    def __init__(self, log: Log, archive: Archive, problems: Problems, *, texts: bool) -> None:
+        self._log, self._archive, self._problems = log, archive, problems
+        self._texts, self._members = texts, frozenset(archive.members)
+        found = ((_SAMPLE.fullmatch(member), member) for member in archive.members)
+        self._places: dict[Key, str] = {
+            (match[1], int(match[2])): member for match, member in found if match
+        }
+
+    def rows(self) -> Iterator[tuple[Key, Fields]]:
+        """Each sample once: its summary if that says enough, else itself."""
+        summaries = self._summaries()
+        whole = self._texts or self._log.notes["invalidated"] or self._are_thin(summaries)
+        for key in dict.fromkeys([*summaries, *self._places]):
+            row = summaries.get(key)
+            if key in self._places and (whole or row is None or is_cut(row.values)):
+                row = self._sample(key) or row
+            if row is not None:
+                yield key, row
+
+    def _are_thin(self, summaries: dict[Key, Fields]) -> bool:
+        """Whether the summaries lack what the samples have; older versions wrote less into them."""
+        key = next((key for key in summaries if key in self._places), None)
+        sample = self._sample(key) if key is not None else None
+        if key is None or sample is None:
+            return False
+        return is_thinner(summaries[key].values, sample.values)
+
+    def _summaries(self) -> dict[Key, Fields]:
+        """The last one of each sample counts."""
+        found: dict[Key, Fields] = {}
+        for member in self._summary_members:
+            rows = self._decoded(member)
+            if rows is not None and not isinstance(rows, list):
+                self._problems.add(self._file(member).name, "a list of samples was expected")
+            for values in rows if isinstance(rows, list) else []:
+                row = Fields(
+                    values if isinstance(values, dict) else {},
+                    self._file(member),
+                    None,
+                    self._problems,
+                )
+                key = key_of(row)
+                if key is not None:
+                    found[key] = row
+        return found
+
+    @cached_property
+    def _summary_members(self) -> list[str]:
+        """The summary of all samples, or the pieces written while the evaluation runs."""
+        if SUMMARIES in self._members:
+            return [SUMMARIES]
+        pieces = ((_JOURNAL.fullmatch(member), member) for member in self._members)
+        return [member for _, member in sorted((int(m[1]), name) for m, name in pieces if m)]
+
+    def _sample(self, key: Key) -> Fields | None:
+        member = self._places[key]
+        data = self._read(member)
+        if data is None:
+            return None
+        try:
+            values = _wanted(data, _decode_sample[self._texts])
+        except Malformed as error:
+            self._problems.add(self._file(member).name, str(error))
+            return None
+        if member.endswith(_ROOT):
+            self._put_together(values, member.removesuffix(_ROOT), refers=_REFERENCE in data)
+        row = Fields(values, self._file(member), None, self._problems)
+        if key_of(row) != key:
+            row.complain(f"the name of the member stands for another sample: {key[0]!r:.60}", "id")
+            return None
+        return row
+
+    def _put_together(self, values: dict[str, Any], folder: str, *, refers: bool) -> None:
+        """Fill in what a sample in pieces keeps elsewhere."""
+        if f"{folder}/metadata.json" in self._members:
+            values["metadata"] = self._decoded(f"{folder}/metadata.json")
+        if self._texts:
+            messages = self._sequence(f"{folder}/messages/")
+            values["messages"] = list(_referred(messages, values.get("message_refs")))
+        if self._texts or refers:
+            attachments = self._sequence(f"{folder}/attachments/")
+            values["attachments"] = {str(at): text for at, text in attachments.items()}
+
+    def _sequence(self, folder: str) -> dict[int, Any]:
+        """A list that was cut into pieces, each named by the place of its first element."""
+        found: dict[int, Any] = {}
+        for start in self._pieces.get(folder, ()):
+            piece = self._decoded(f"{folder}{start}.json")
+            found.update(enumerate(piece if isinstance(piece, list) else [], start=start))
+        return found
+
+    @cached_property
+    def _pieces(self) -> dict[str, list[int]]:
+        """Folder -> where its pieces begin."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for member in self._members:
+            if match := _PIECE.fullmatch(member):
+                found[match[1]].append(int(match[2]))
+        return {folder: sorted(starts) for folder, starts in found.items()}
+
+    def _decoded(self, member: str) -> Any:
+        """The value in a member, or None and a problem."""
+        data = self._read(member)
+        try:
+            return None if data is None else decode(data)
+        except Malformed as error:
+            self._problems.add(self._file(member).name, str(error))
+            return None
+
+    def _read(self, member: str) -> bytes | None:
+        try:
+            return self._archive.read(member)
+        except UnreadableError as error:
+            self._problems.add(self._file(member).name, error.message)
+            return None
+
+    def _file(self, member: str) -> LogFile:
+        file = self._log.files[0]
+        name, inside = f"{file.name}/{member}", f"{file.inside}/{member}"
+        return LogFile(file.path, name, inside, member, self._archive)
+
+
+def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[Fields]:
+    """The samples of a document, with the line each begins in."""
+    data = file.read()
+    try:
+        raws: list[Any] = _decode_document.decode(data).samples or []
+    except _UNDECODABLE:
+        yield from _slow_elements(data, file, problems)
+        return
+    at, line = 0, 1
+    for raw in raws:
+        start = data.find(bytes(raw), at)
+        line += data.count(b"\n", at, start)
+        at = start
+        try:
+            yield Fields(_wanted(raw, _decode_sample[texts]), file, line, problems)
+        except Malformed as error:
+            problems.add(file.name, str(error), line=line)
+
+
+def _slow_elements(data: bytes, file: LogFile, problems: Problems) -> Iterator[Fields]:
+    """The same where a bare NaN stands in the document."""
+    try:
+        document = decode_slowly(data)
+    except Malformed as error:
+        raise _broken(file, error) from None
+    samples = document.get("samples") if isinstance(document, dict) else None
+    if samples is not None and not isinstance(samples, list):
+        problems.add(file.name, "a list of samples was expected", field="samples")
+    for values in samples if isinstance(samples, list) else []:
+        if isinstance(values, dict):
+            yield Fields(values, file, None, problems)
+        else:
+            problems.add(file.name, "a sample is no object", field="samples")
+
+
+def _wanted(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]) -> dict[str, Any]:
+    """The fields a decoder asks for; where a bare NaN stands in the text, all fields.
+
+    Raises:
+        Malformed: it is no object.
+    """
+    try:
+        return msgspec.structs.asdict(decoder.decode(data))
+    except _UNDECODABLE:
+        value = decode_slowly(bytes(data))
+    if not isinstance(value, dict):
+        raise Malformed("an object was expected")
+    return value
+
+
+def key_of(row: Fields) -> Key | None:
+    """Id and epoch of a sample, without which it cannot be told from others."""
+    item, epoch = row.name("id"), row.whole("epoch")
+    if item is not None and epoch:
+        return item, epoch
+    row.complain("no id or epoch")
+    return None
+
+
+def _referred(messages: dict[int, Any], ranges: object) -> Iterator[Any]:
+    """The messages in these ranges of places."""
+    last = max(messages, default=-1)
+    for each in ranges if isinstance(ranges, list) else []:
+        match each:
+            case [int(start), int(end)]:
+                places = range(max(start, 0), min(end, last + 1))
+                yield from (messages[at] for at in places if at in messages)
+
+
+def _holds_samples(members: set[str]) -> bool:
+    return SUMMARIES in members or any(member.startswith("samples/") for member in members)
+
+
+def _is_spec(spec: object) -> bool:
+    return isinstance(spec, dict) and len(_MARKS & spec.keys()) > 1
+
+
+def _are_samples(samples: object) -> bool:
+    """Whether a document that begins with its samples may be one of Inspect."""
+    first = samples[0] if isinstance(samples, list) and samples else None
+    return isinstance(first, dict) and {"id", "epoch", "input"} <= first.keys()
+
+
+def _broken(file: LogFile, error: Malformed) -> UnreadableError:
+    return UnreadableError(
+        str(error), file=file.name, hint="is the file whole? Copy it again, or write it anew."
+    )

@@ -1,0 +1,283 @@
+"""One sample of Inspect, or its summary, as a result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from string import ascii_uppercase
+from typing import Any
+
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Sample, Score
+from forgetmap.sources.decode import number
+from forgetmap.sources.fields import Fields, sound
+
+VALUE = "value"
+"""Name of the metric of a scorer that gives one value."""
+GRADES = {
+    "C": (1.0, Outcome.CORRECT),
+    "I": (0.0, Outcome.INCORRECT),
+    "P": (0.5, Outcome.PARTIAL),
+    "N": (0.0, Outcome.NO_ANSWER),
+}
+WORDS = {"yes": 1.0, "no": 0.0}
+REASONS = {
+    "refusal": Outcome.REFUSED,
+    "no_response": Outcome.NO_ANSWER,
+    "invalid_response_format": Outcome.NO_ANSWER,
+}
+"""Why a score is what it is -> outcome."""
+LENGTHS = ("token", "context")
+"""Limits that cut an answer short."""
+CATEGORIES = ("category", "subject")
+MOST_ERROR = 10_000
+CUT, SHORTENED = "...\n(content truncated)", "..."
+"""How summaries end a text of more than 5,120 characters, and an answer of more than 1,024."""
+_ATTACHMENT = "attachment://"
+
+Measure = tuple[str, str]
+"""Metric and scorer."""
+
+
+def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sample:
+    """The result in a row; without scores if it has none."""
+    item, epoch = key
+    options = row.texts("choices") or None
+    answer = _answer(row, log.notes["measures"])
+    gold, place = _gold(row, options)
+    sample = Sample(
+        task=log.tasks[0],
+        item=item,
+        repeat=epoch - 1,
+        scores=list(_scores(row, log.notes["measures"])),
+        question=_question(row),
+        options=options,
+        gold=gold,
+        gold_index=place,
+        answer=answer,
+        choice=_chosen(answer, options),
+        category=_category(row),
+        error=_message(row.values.get("error")),
+        file=row.file.name,
+        line=row.line,
+    )
+    _count_tokens(sample, row, log.notes["model"])
+    _invalidate(sample, row)
+    if texts:
+        _add_texts(sample, row)
+    return sample
+
+
+def is_cut(summary: Mapping[str, Any]) -> bool:
+    """Whether a summary leaves out part of a text, or has words in place of pictures."""
+    asked, target = summary.get("input"), summary.get("target")
+    contents = [message.get("content") for message in _objects(asked)]
+    long = [asked, *contents, *(target if isinstance(target, list) else [target])]
+    answers = [score.get("answer") for score in _scored(summary).values()]
+    return (
+        any(isinstance(text, str) and text.endswith(CUT) for text in long)
+        or any(isinstance(content, list) for content in contents)
+        or any(isinstance(answer, str) and answer.endswith(SHORTENED) for answer in answers)
+    )
+
+
+def is_thinner(summary: Mapping[str, Any], sample: Mapping[str, Any]) -> bool:
+    """Whether a summary lacks the options or answers of its sample, as those of old versions do."""
+    if sample.get("choices") and not summary.get("choices"):
+        return True
+    told = _scored(summary)
+    return any(
+        score.get("answer") and not told.get(name, {}).get("answer")
+        for name, score in _scored(sample).items()
+    )
+
+
+def _scores(row: Fields, measures: Sequence[Measure]) -> Iterator[Score]:
+    """Every value that is one number; lists are none."""
+    limit = row.values.get("limit")
+    cut_short = (limit.get("type") if isinstance(limit, dict) else limit) in LENGTHS
+    for scorer, score in _scored(row.values, measures).items():
+        value = score.get("value")
+        several = value if isinstance(value, dict) else {VALUE: value}
+        for metric, each in several.items():
+            grade, outcome = _graded(each)
+            if isinstance(each, list | dict) or (several is value and _is_label(each, grade)):
+                continue
+            if _is_label(each, grade):
+                row.complain(f"not a score: {each!r:.60}", f"scores.{scorer}")
+            if not grade:
+                outcome = REASONS.get(str(score.get("reason")), outcome)
+                outcome = Outcome.TRUNCATED if cut_short and grade is not None else outcome
+            yield Score(sound(metric), grade, sound(scorer), outcome)
+
+
+def _is_label(value: object, grade: float | None) -> bool:
+    """Whether a value is a word that stands for no number."""
+    return isinstance(value, str) and grade is None and value.strip().lower() not in ("nan", "")
+
+
+def _graded(value: object) -> tuple[float | None, Outcome | None]:
+    if not isinstance(value, str):
+        return number(value), None
+    if value in GRADES:
+        return GRADES[value]
+    word = value.strip().lower()
+    return WORDS[word] if word in WORDS else number(value), None
+
+
+def _scored(values: Mapping[str, Any], measures: Sequence[Measure] = ()) -> dict[str, Any]:
+    """Scorer -> its score. The first versions had one score without a name."""
+    scores, single = values.get("scores"), values.get("score")
+    if isinstance(scores, dict):
+        return {name: score for name, score in scores.items() if isinstance(score, dict)}
+    name = measures[0][1] if measures else "default"
+    return {name: single} if isinstance(single, dict) else {}
+
+
+def _question(row: Fields) -> str | None:
+    """What was asked: the input, or the last message of the user in it."""
+    asked = row.values.get("input")
+    if isinstance(asked, list):
+        messages = _objects(asked)
+        users = [message for message in messages if message.get("role") == "user"]
+        asked = (users or messages or [{}])[-1].get("content")
+    text = _content(asked, row)
+    if text is None:
+        row.complain(f"a text or messages were expected, not {asked!r:.60}", "input")
+    elif text.endswith(CUT) or text.startswith(_ATTACHMENT):
+        row.complain("the question is not here as a whole", "input")
+        return None
+    return text
+
+
+def _content(content: object, row: Fields, *, thoughts: bool = False) -> str | None:
+    """The text of a message, which may be in parts or kept beside the messages."""
+    if isinstance(content, str):
+        return sound(_resolved(content, row))
+    if not isinstance(content, list):
+        return None
+    names = ("reasoning", "text") if thoughts else ("text",)
+    texts = (part.get(part["type"]) for part in _objects(content) if part.get("type") in names)
+    return "\n".join(sound(_resolved(text, row)) for text in texts if isinstance(text, str))
+
+
+def _resolved(text: str, row: Fields) -> str:
+    kept = row.values.get("attachments")
+    if not text.startswith(_ATTACHMENT) or not isinstance(kept, dict):
+        return text
+    found = kept.get(text.removeprefix(_ATTACHMENT))
+    return found if isinstance(found, str) else text
+
+
+def _gold(row: Fields, options: list[str] | None) -> tuple[str | None, int | None]:
+    """The right answer and its place: letters name options, of other targets the first counts."""
+    target = row.values.get("target")
+    targets = [target] if isinstance(target, str) else target
+    if not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
+        row.complain(f"a text was expected, not {target!r:.60}", "target")
+        return None, None
+    places = _places(",".join(targets), options)
+    if options and places:
+        return _joined(places, options), places[0] if len(places) == 1 else None
+    return next((sound(each) for each in targets if each.strip()), None), None
+
+
+def _chosen(answer: str | None, options: list[str] | None) -> str | None:
+    if not answer or not options:
+        return None
+    places = _places(answer, options)
+    return _joined(places, options) if places else answer if answer in options else None
+
+
+def _places(letters: str, options: list[str] | None) -> list[int]:
+    """Where the options stand that letters name, as Inspect reads them; none for other words.
+
+    After Z come numbers: 1 is the 27th option.
+    """
+    if not options or (len(letters) > 1 and letters in options):
+        return []
+    tokens = letters.replace(",", " ").split()
+    names = [name for token in tokens for name in ([token] if token.isdecimal() else token)]
+    places = [
+        25 + int(name[:9]) if name.isdecimal() else ascii_uppercase.find(name.upper())
+        for name in names
+    ]
+    known = all(0 <= place < len(options) for place in places)
+    words = any(
+        len(token) > 1 and not token.isdecimal() and not token.isupper() for token in tokens
+    )
+    return sorted(set(places)) if known and not words else []
+
+
+def _joined(places: Sequence[int], options: Sequence[str]) -> str:
+    """Several options in an order of their own, so that shuffling them changes nothing."""
+    return "; ".join(sorted(options[place] for place in places))
+
+
+def _answer(row: Fields, measures: Sequence[Measure]) -> str | None:
+    """Of the main scorer, else of the first that has one."""
+    answers = {name: score.get("answer") for name, score in _scored(row.values).items()}
+    main = answers.get(measures[0][1]) if measures else None
+    found = (each for each in (main, *answers.values()) if isinstance(each, str) and each)
+    return next((sound(each) for each in found), None)
+
+
+def _category(row: Fields) -> str | None:
+    metadata = row.values.get("metadata")
+    values = (metadata.get(name) for name in CATEGORIES) if isinstance(metadata, dict) else ()
+    return next((sound(value) for value in values if isinstance(value, str)), None)
+
+
+def _message(error: object) -> str | None:
+    """Of an error; a summary has nothing else."""
+    message = error.get("message") if isinstance(error, dict) else error
+    return None if error is None else sound(str(message))[:MOST_ERROR]
+
+
+def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:
+    usage = row.part("model_usage")
+    if model is not None and model in usage.values:
+        used = usage.part(model)
+        sample.tokens_in, sample.tokens_out = (
+            used.whole("input_tokens"),
+            used.whole("output_tokens"),
+        )
+
+
+def _invalidate(sample: Sample, row: Fields) -> None:
+    """Somebody looked at the sample and found that it does not count."""
+    found = row.values.get("invalidation")
+    if found is not None:
+        reason = found.get("reason") if isinstance(found, dict) else None
+        sample.error = f"invalidated: {sound(str(reason or 'no reason given'))}"
+        for score in sample.scores:
+            score.value, score.outcome = None, Outcome.UNSCORED
+
+
+def _add_texts(sample: Sample, row: Fields) -> None:
+    output = row.part("output")
+    choice = next(iter(_objects(output.values.get("choices"))), {})
+    message, completion = choice.get("message"), output.text("completion")
+    said = message.get("content") if isinstance(message, dict) else None
+    whole = _content(said, row, thoughts=True)
+    sample.response = whole or (_content(completion, row) if completion else whole)
+    reason = choice.get("stop_reason")
+    sample.finish_reason = sound(reason) if isinstance(reason, str) else None
+    asked = [
+        {"role": str(message.get("role")), "content": _content(message.get("content"), row)}
+        for message in _asked(_objects(row.values.get("messages")))
+    ]
+    sample.prompt = sound(json.dumps(asked, ensure_ascii=False)) if asked else None
+
+
+def _asked(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The conversation up to where the model first speaks itself."""
+    return takewhile(
+        lambda message: message.get("role") != "assistant" or message.get("source") == "input",
+        messages,
+    )
+
+
+def _objects(values: object) -> list[dict[str, Any]]:
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []

@@ -1,0 +1,375 @@
+"""Rows of lighteval's details as samples.
+
+Flat columns up to 0.10 (from 0.2 to 0.7 each written as Python text), since 0.11 the three structs
+`doc`, `metric` and `model_response`, in some versions between double underscores.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forgetmap.errors import UnreadableError
+from forgetmap.records.identity import normalise
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Problems, Sample, Score
+from forgetmap.sources.decode import number
+from forgetmap.sources.fields import sound
+from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.bare_question import bare_question
+
+ROWS = 256
+"""Read at a time: responses are long."""
+LONGEST_LITERAL = 4 << 20
+Style = Literal["flat", "structs"]
+
+FLAT_MARKS = frozenset({"example", "full_prompt", "metrics"})
+STRUCTS = ("doc", "metric", "model_response")
+
+# What a row is made of -> the column it is in.
+FLAT = {
+    "query": "example",
+    "instruction": "instruction",
+    "choices": "choices",
+    "gold_index": "gold_index",
+    "gold": "gold",
+    "metrics": "metrics",
+    "specific": "specifics",
+    "output": "predictions",
+}
+FLAT_TEXTS = {"prompt": "full_prompt"}
+NESTED = {
+    "id": "doc.id",
+    "query": "doc.query",
+    "instruction": "doc.instruction",
+    "choices": "doc.choices",
+    "gold_index": "doc.gold_index",
+    "metrics": "metric",
+    "specific": "doc.specific",
+    "logprobs": "model_response.logprobs",
+}
+NESTED_TEXTS = {"prompt": "model_response.input", "output": "model_response.text"}
+_WRITTEN = ("choices", "gold_index", "gold", "metrics", "specific", "output")
+"""Parts that are no text, but may be written as one."""
+
+
+@contextmanager
+def parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
+    """The file, open; what is broken in it is a typed error."""
+    try:
+        with pq.ParquetFile(file.local) as opened:
+            yield opened
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(
+            f"this Parquet file cannot be read: {str(error).splitlines()[0]:.200}",
+            file=file.name,
+            hint="is it whole? Get or write it again.",
+        ) from None
+
+
+def style_of(names: Sequence[str]) -> Style | None:
+    """Which layout these columns are of lighteval's, if any."""
+    if FLAT_MARKS.issubset(names):
+        return "flat"
+    return "structs" if {name.strip("_") for name in names}.issuperset(STRUCTS) else None
+
+
+def rows_of(file: LogFile, *, texts: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a file with their number, as far as they are needed."""
+    with parquet(file) as opened:
+        schema = opened.schema_arrow
+        wanted = _wanted(schema, texts=texts)
+        columns = {name: _place(path, schema.names) for name, path in wanted.items()}
+        number_of = 0
+        for batch in opened.iter_batches(ROWS, columns=sorted(set(columns.values()))):
+            for row in batch.to_pylist():
+                number_of += 1
+                yield number_of, {name: _inside(row, path) for name, path in columns.items()}
+
+
+def _wanted(schema: pa.Schema, *, texts: bool) -> dict[str, str]:
+    if style_of(schema.names) != "flat":
+        return NESTED | (NESTED_TEXTS if texts else {})
+    wanted = FLAT | (FLAT_TEXTS if texts else {})
+    long = "predictions" in schema.names and schema.field("predictions").type == pa.list_(
+        pa.string()
+    )
+    if long and not texts:
+        wanted = {name: column for name, column in wanted.items() if name != "output"}
+    return {name: column for name, column in wanted.items() if column in schema.names}
+
+
+def _place(path: str, names: Sequence[str]) -> str:
+    """The path as this file spells it, with double underscores or without."""
+    column, dot, rest = path.partition(".")
+    spelt = next((name for name in names if name.strip("_") == column), column)
+    return f"{spelt}{dot}{rest}" if column not in names else path
+
+
+def _inside(row: Mapping[str, Any], path: str) -> Any:
+    value: Any = row
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def metric_names(files: Sequence[LogFile], problems: Problems) -> list[str]:
+    """The metrics that have a value anywhere in a task.
+
+    Arrow gives every row the metrics of all rows; one without any value is none of the task's.
+    """
+    found: dict[str, None] = {}
+    for file in files:
+        try:
+            for row in _metrics(file):
+                found |= {name: None for name, value in row.items() if _is_score(value)}
+        except UnreadableError as error:
+            problems.add(file.name, error.message)
+    return list(found)
+
+
+def means(file: LogFile) -> tuple[dict[str, float], int]:
+    """The mean of each metric over a file, and the number of rows."""
+    values: dict[str, list[float]] = {}
+    count = 0
+    for row in _metrics(file):
+        count += 1
+        for name, value in row.items():
+            if _is_score(value) and math.isfinite(value):
+                values.setdefault(name, []).append(float(value))
+    return {name: sum(each) / len(each) for name, each in values.items()}, count
+
+
+def _metrics(file: LogFile) -> Iterator[Mapping[str, Any]]:
+    with parquet(file) as opened:
+        names = opened.schema_arrow.names
+        column = next((n for n in names if n.strip("_") in ("metrics", "metric")), "metrics")
+        for batch in opened.iter_batches(4096, columns=[column]):
+            for value in batch.column(0).to_pylist() if batch.num_columns else ():
+                parsed = as_value(value)
+                yield parsed if isinstance(parsed, dict) else {}
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, bool | int | float)
+
+
+@dataclass
+class Reader:
+    """Makes samples of rows.
+
+    Attributes:
+        task: what to call the task.
+        names: its metrics.
+        texts: whether prompt and response are kept.
+        problems: where faults are reported.
+    """
+
+    task: str
+    names: Sequence[str]
+    texts: bool
+    problems: Problems
+    _seen: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+    def samples(self, file: LogFile, *, repeat: int, seed: int | None) -> Iterator[Sample]:
+        """The samples of one file."""
+        try:
+            for line, row in rows_of(file, texts=self.texts):
+                sample = self._sample(row, file, line)
+                if sample is not None:
+                    sample.repeat, sample.seed = repeat, seed
+                    self._name(sample)
+                    yield sample
+        except UnreadableError as error:
+            self.problems.add(file.name, error.message)
+
+    def _name(self, sample: Sample) -> None:
+        """Old details have no ids: the content is the name, numbered where it occurs again."""
+        if not sample.item:
+            parts = (sample.question or "", *sorted(sample.options or ()), sample.gold or "")
+            text = "\x1f".join(map(normalise, parts)).encode("utf-8", "replace")
+            digest = blake2b(text, digest_size=8).hexdigest()
+            again = self._seen[sample.repeat or 0, digest]
+            self._seen[sample.repeat or 0, digest] += 1
+            sample.item = f"{digest}-{again + 1}" if again else digest
+
+    def _sample(self, row: Mapping[str, Any], file: LogFile, line: int) -> Sample | None:
+        def complain(message: str, name: str) -> None:
+            self.problems.add(file.name, message, line=line, field=name)
+
+        row = {name: as_value(v) if name in _WRITTEN else v for name, v in row.items()}
+        query, metrics = row.get("query"), row.get("metrics")
+        if not isinstance(query, str):
+            complain("there is no query", "query")
+            return None
+        if not isinstance(metrics, dict):
+            complain("there are no metrics", "metrics")
+            metrics = {}
+        asked = _asked(row, sound(query))
+        sample = Sample(
+            task=self.task,
+            item=_text(row.get("id")) or "",
+            scores=[Score(name, _value(metrics.get(name))) for name in self.names],
+            question=asked.question or None,
+            options=asked.options or None,
+            gold=asked.gold,
+            gold_index=asked.gold_index,
+            prompt=_prompt(row.get("prompt")) if self.texts else None,
+            file=file.name,
+            line=line,
+        )
+        _answered(sample, row, asked)
+        if self.texts:
+            sample.response = _response(row.get("output"))
+        return sample
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an item is: question, options, right answers by place and the first of them as text."""
+
+    question: str
+    options: list[str]
+    golds: list[int]
+    gold: str | None
+    gold_index: int | None
+    choices: list[str]
+
+
+def _asked(row: Mapping[str, Any], query: str) -> _Asked:
+    question, listed = bare_question(query, _text(row.get("instruction")))
+    choices = _strings(row.get("choices"))
+    golds = [place for place in _whole(row.get("gold_index")) if 0 <= place < len(choices)]
+    is_choice = len(choices) > 1 and len(set(golds)) < len(choices)
+    letters = all(len(each.strip(" ().:")) == 1 for each in choices)
+    options = listed if (letters or not is_choice) and listed else []
+    if not options and is_choice:
+        options = [choice.strip() for choice in choices]
+    if not is_choice and len(choices) > 1:
+        options = []
+    texts = _strings(row.get("gold"))
+    gold = texts[0].strip() if texts else (choices[golds[0]].strip() if golds else None)
+    place = golds[0] if golds and is_choice and golds[0] < len(options) else None
+    return _Asked(question, options, golds, gold, place, choices if is_choice else [])
+
+
+def _answered(sample: Sample, row: Mapping[str, Any], asked: _Asked) -> None:
+    """The answer: the likeliest option, or what the harness extracted."""
+    logprobs = _logprobs(row)
+    first = sample.scores[0] if sample.scores else None
+    if asked.choices and len(logprobs) == len(asked.choices) and first is not None:
+        chosen = _likeliest(logprobs, asked, right=bool(first.value))
+        sample.logprob_answer = logprobs[chosen]
+        sample.logprob_gold = logprobs[asked.golds[0]] if asked.golds else None
+        sample.choice = asked.options[chosen] if chosen < len(asked.options) else None
+        return
+    specific = row.get("specific")
+    extracted = specific.get("extracted_predictions") if isinstance(specific, dict) else None
+    if isinstance(extracted, list):
+        answers = [each for each in extracted if isinstance(each, str)]
+        sample.answer = sound(answers[0]) if answers else None
+        if asked.options:
+            sample.choice = sample.answer
+        for score in sample.scores:
+            if not extracted and score.value == 0:
+                score.outcome = Outcome.NO_ANSWER
+
+
+def _likeliest(logprobs: Sequence[float], asked: _Asked, *, right: bool) -> int:
+    """The option with the highest probability; some metrics divide it by the option's length."""
+    plain = list(logprobs)
+    by_length = [p / max(1, len(c)) for p, c in zip(logprobs, asked.choices, strict=True)]
+    bare = [p / max(1, len(c.lstrip())) for p, c in zip(logprobs, asked.choices, strict=True)]
+    ranked = [max(range(len(each)), key=each.__getitem__) for each in (plain, by_length, bare)]
+    return next((each for each in ranked if (each in asked.golds) == right), ranked[0])
+
+
+def _logprobs(row: Mapping[str, Any]) -> list[float]:
+    """One per option; old details write them as predictions, with whether they were greedy."""
+    given = row.get("logprobs") or row.get("output")
+    if not isinstance(given, list):
+        return []
+    firsts = [each[0] if isinstance(each, list | tuple) and each else each for each in given]
+    values = [number(each) for each in firsts if isinstance(each, int | float)]
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(given) else []
+
+
+def _response(output: object) -> str | None:
+    """The text of a response; several of them as JSON."""
+    texts = [each for each in output if isinstance(each, str)] if isinstance(output, list) else []
+    if isinstance(output, str):
+        texts = [output]
+    if not texts:
+        return None
+    return sound(texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False))
+
+
+def _prompt(value: object) -> str | None:
+    """A prompt, or the messages of a chat as JSON."""
+    if value is None or isinstance(value, str):
+        return sound(value) if value else None
+    return sound(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _value(value: object) -> float | None:
+    return number(value) if _is_score(value) else None
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, str):
+        return sound(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _strings(value: object) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [sound(each if isinstance(each, str) else str(each)) for each in _flat(values)]
+
+
+def _flat(values: Sequence[object]) -> Iterator[object]:
+    """A choice may itself be a list of references, of which the first stands for all."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value[:1])
+        elif value is not None and not isinstance(value, dict):
+            yield value
+
+
+def _whole(value: object) -> list[int]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [each for each in values if isinstance(each, int) and not isinstance(each, bool)]
+
+
+def as_value(value: object) -> Any:
+    """The value of a Python text such as `{'acc': 1.0}`; anything else as it is."""
+    if not isinstance(value, str) or value[:1] not in "[{(" or len(value) > LONGEST_LITERAL:
+        return value
+    try:
+        return _literal(ast.parse(value, mode="eval").body)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, OverflowError):
+        return value
+
+
+def _literal(node: ast.expr) -> Any:
+    """What a literal stands for; `nan`, `inf` and numbers of other libraries included."""
+    if isinstance(node, ast.Dict):
+        keys = [_literal(key) for key in node.keys if key is not None]
+        return {str(key): _literal(v) for key, v in zip(keys, node.values, strict=True)}
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_literal(each) for each in node.elts]
+    if isinstance(node, ast.Name) and node.id in ("nan", "inf"):
+        return float(node.id)
+    if isinstance(node, ast.Call) and node.args:
+        return _literal(node.args[0])
+    return ast.literal_eval(node)

@@ -1,0 +1,344 @@
+"""What stands beside the samples of lm-eval: the results document, and names of files and folders.
+
+The document is known by its content and belongs to the samples of its time stamp, else to those of
+its tasks. Names only say what no document does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from forgetmap.errors import ForgetmapError
+from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.sources.decode import document, number
+from forgetmap.sources.files import LogFile
+
+MARKS = frozenset({"configs", "versions", "n-shot", "group_subtasks", "higher_is_better"})
+LARGEST = 512 << 20
+MODEL_ARGS = ("peft", "delta", "pretrained", "model", "path", "engine")
+"""Arguments that name the model, in lm-eval's order."""
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?")
+_SAMPLES = re.compile(rf"samples_(?P<task>.+?)_{_STAMP.pattern}")
+_ARRAY = re.compile(r"^(?:pretrained|model|engine|path)__.*?(?P<model>[^,]*?)(?:,.*?)?_(?P<task>.+)$")
+_TASK = re.compile(
+    r"_(?P<task>(?:arc_|hellaswag|winogrande|piqa|boolq|gsm8k|mmlu|hendrycks|truthfulqa|openbookqa"
+    r"|sciq|commonsense|social_i|bbh|gpqa|drop|triviaqa|lambada|ifeval|minerva|mathqa|math_|copa"
+    r"|rte|wsc|wic|logiqa|race|asdiv|cola|mnli|qnli|sst|anli|nq_|mgsm|xnli|xcopa|pubmedqa|medmcqa"
+    r"|agieval|humaneval|mbpp|coqa|squad|toxigen|wikitext|headqa|prost|swag|webqs|blimp).*)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One results document."""
+
+    file: LogFile
+    content: Mapping[str, Any]
+
+    @property
+    def tasks(self) -> set[str]:
+        """The tasks it speaks of."""
+        return {*_table(self.content.get("configs")), *_table(self.content.get("results"))}
+
+    @property
+    def stamp(self) -> str | None:
+        """When the run was, by the file's name, else by what the document says."""
+        return _stamp(self.file) or _moment(self.content.get("date"))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is known of a file with samples besides its rows."""
+
+    folder: str
+    task: str | None
+    stamp: str | None
+    model: str | None
+    results: Results | None
+
+    @property
+    def filters(self) -> Sequence[str]:
+        """Names of the task's filters in order, where the results say so."""
+        if self.results is None or self.task is None:
+            return ()
+        config = _table(_table(self.results.content.get("configs")).get(self.task))
+        listed = config.get("filter_list")
+        named = [_table(each).get("name") for each in listed] if isinstance(listed, list) else []
+        return [name for name in named if isinstance(name, str)]
+
+    def info(
+        self, task: str, *, main: tuple[str, str] | None, asked: Mapping[str, Any]
+    ) -> RunInfo:
+        """What is said about the run as a whole.
+
+        Args:
+            task: name of the task.
+            main: its main metric and filter as the rows suggest.
+            asked: how the first answer was generated, by its row.
+        """
+        if self.results is None:
+            tasks = {task: TaskInfo(main_metric=main[0], main_scorer=main[1])} if main else {}
+            return RunInfo(
+                model=ModelInfo(name=self.model),
+                harness=HarnessInfo(name="lm-eval"),
+                decoding=_decoding(asked),
+                tasks=tasks,
+            )
+        return _told(self.results.content, task, self.model, asked, self.filters)
+
+
+def find_results(files: Iterable[LogFile]) -> list[Results]:
+    """The results documents among these files; a damaged one counts as absent."""
+    found = []
+    for file in files:
+        if not _is_results(file):
+            continue
+        try:
+            content = document(file)
+        except ForgetmapError:
+            continue
+        if isinstance(content, Mapping):
+            found.append(Results(file, content))
+    return found
+
+
+def _is_results(file: LogFile) -> bool:
+    first = file.peek.first
+    if file.peek.shape != "object" or not isinstance(first.get("results"), Mapping):
+        return False
+    if MARKS & file.peek.keys:
+        return True
+    of_one = next(iter(first["results"].values()), None)
+    return isinstance(of_one, Mapping) and any("," in name for name in of_one)
+
+
+def label_of(file: LogFile, results: Sequence[Results]) -> Label:
+    """Task, time and model of a file with samples, and the document that belongs to it."""
+    folder, _, name = file.inside.rpartition("/")
+    near = [each for each in results if _is_above(each.file.inside, folder)]
+    stem = re.sub(r"\.(jsonl?|gz|ndjson)\b", "", name)
+    own = _stamp(file)
+    named = _SAMPLES.search(name)
+    task = named["task"] if named else None
+    fitting = [r for r in near if own and _stamp(r.file) == own]
+    if not fitting:
+        fitting = [r for r in near if _task_in(task or stem, r.tasks) or r.tasks == {task}]
+    if not fitting and task is None:
+        fitting = [r for r in near if len(_table(r.content.get("configs"))) == 1]
+    chosen = max(fitting, key=lambda r: (len(r.file.inside), r.stamp or ""), default=None)
+    if task is None and chosen is not None:
+        task = _task_in(stem, chosen.tasks) or _only(_table(chosen.content.get("configs")))
+    if task is None:
+        task = _task_of_array(stem)
+    stamp = own or (chosen.stamp if chosen else None)
+    return Label(folder, task, stamp, _model_by_name(file, stem), chosen)
+
+
+def _is_above(inside: str, folder: str) -> bool:
+    """Whether a file lies in a folder or in one that holds it."""
+    place = inside.rpartition("/")[0]
+    return place in ("", folder) or folder.startswith(place + "/")
+
+
+def _task_in(stem: str, tasks: Iterable[str]) -> str | None:
+    """The longest task that a name ends with."""
+    fitting = [task for task in tasks if stem == task or stem.endswith("_" + task)]
+    return max(fitting, key=len, default=None)
+
+
+def _task_of_array(stem: str) -> str | None:
+    """0.4.0 to 0.4.2 named files after the model's arguments and the task."""
+    if "__" not in stem:
+        return None
+    last = stem.rpartition("__")[2]
+    known = _TASK.search(last)
+    if known:
+        return known["task"]
+    return last.partition("_")[2] or None
+
+
+def _model_by_name(file: LogFile, stem: str) -> str | None:
+    """`org__name` is how lm-eval writes a model's name in folders and files."""
+    parent = file.inside.rpartition("/")[0].rpartition("/")[2] or file.path.parent.name
+    if "__" in parent and not file.member:
+        return parent.replace("__", "/")
+    if stem.startswith(("pretrained__", "model__", "path__")):
+        head = stem.partition(",")[0]
+        task = _task_of_array(stem)
+        head = head.removesuffix(f"_{task}") if task else head
+        return head.partition("__")[2].replace("__", "/") or None
+    below = "/" in file.inside and _SAMPLES.search(file.inside) is not None
+    return parent if below and parent else None
+
+
+def _stamp(file: LogFile) -> str | None:
+    found = _STAMP.findall(file.inside.rpartition("/")[2])
+    return found[-1] if found else None
+
+
+def _moment(seconds: object) -> str | None:
+    """A moment in seconds since 1970, written like lm-eval's time stamps."""
+    value = number(seconds)
+    if value is None or not 0 < value < 1e11:  # noqa: PLR2004  # beyond any calendar
+        return None
+    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H-%M-%S")
+
+
+def _only(table: Mapping[str, Any]) -> str | None:
+    return next(iter(table)) if len(table) == 1 else None
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _told(
+    content: Mapping[str, Any],
+    task: str,
+    model: str | None,
+    asked: Mapping[str, Any],
+    filters: Sequence[str],
+) -> RunInfo:
+    config = _table(_table(content.get("configs")).get(task))
+    run = _table(content.get("config"))
+    metrics = _directions(_table(_table(content.get("higher_is_better")).get(task)), config)
+    created = _moment(content.get("date"))
+    kwargs = {**_table(config.get("generation_kwargs")), **_arguments(run.get("gen_kwargs")), **asked}
+    generates = config.get("output_type") in (None, "generate_until")
+    seed = run.get("torch_seed", run.get("random_seed"))
+    return RunInfo(
+        model=_model(content, run, model),
+        harness=HarnessInfo(name="lm-eval", version=_version(content)),
+        template_hash=_hash(content, "chat_template_sha"),
+        system_prompt_hash=_hash(content, "system_instruction_sha"),
+        decoding=_decoding(kwargs) if generates else {},
+        seeds=[seed] if isinstance(seed, int) and not isinstance(seed, bool) else [],
+        created=None if created is None else re.sub(r"T(\d\d)-(\d\d)-(\d\d)", r"T\1:\2:\3Z", created),
+        tasks={task: _task(content, task, config, metrics, filters)},
+        metrics=metrics,
+    )
+
+
+def _hash(content: Mapping[str, Any], name: str) -> str | None:
+    """A hash; `none` where the document says that there was nothing to hash."""
+    value = content.get(name)
+    if value is None:
+        return "none" if name in content else None
+    return str(value)
+
+
+def _version(content: Mapping[str, Any]) -> str | None:
+    value = content.get("lm_eval_version") or content.get("git_hash")
+    return str(value) if value else None
+
+
+def _model(content: Mapping[str, Any], run: Mapping[str, Any], named: str | None) -> ModelInfo:
+    arguments = _arguments(run.get("model_args"))
+    by_arguments = next((arguments[name] for name in MODEL_ARGS if arguments.get(name)), None)
+    name = content.get("model_name") or by_arguments or named or run.get("model")
+    revision = run.get("model_sha") or arguments.get("revision")
+    adapter = arguments.get("peft")
+    return ModelInfo(
+        name=str(name) if name else None,
+        revision=str(revision) if revision else None,
+        adapter=str(adapter) if adapter else None,
+    )
+
+
+def _arguments(value: object) -> dict[str, Any]:
+    """`a=1,b=2` or a table."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not isinstance(value, str):
+        return {}
+    parts = (part.partition("=") for part in value.split(",") if "=" in part)
+    return {name.strip(): _plain(text.strip()) for name, _, text in parts}
+
+
+def _plain(text: str) -> object:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return text if number(text) is None else number(text)
+
+
+def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that a manifest can hold; without sampling the temperature is 0."""
+    kept = {
+        name: value
+        for name, value in kwargs.items()
+        if isinstance(value, str | bool | int | float)
+        or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+    }
+    if kept.get("do_sample") is False:
+        kept["temperature"] = 0.0
+    return kept
+
+
+def _directions(
+    directions: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, MetricInfo]:
+    listed = config.get("metric_list")
+    told = {
+        str(_table(each).get("metric")): _table(each).get("higher_is_better")
+        for each in (listed if isinstance(listed, list) else [])
+    }
+    told.update(directions)
+    return {
+        name: MetricInfo(higher_is_better=better)
+        for name, better in told.items()
+        if isinstance(better, bool)
+    }
+
+
+def _task(
+    content: Mapping[str, Any],
+    task: str,
+    config: Mapping[str, Any],
+    metrics: Mapping[str, MetricInfo],
+    filters: Sequence[str],
+) -> TaskInfo:
+    version = _table(content.get("versions")).get(task)
+    shots = _table(content.get("n-shot")).get(task, config.get("num_fewshot"))
+    listed = config.get("metric_list")
+    names = [_table(each).get("metric") for each in listed] if isinstance(listed, list) else []
+    main = next((n for n in names if n == "acc"), None) or next(
+        (n for n in names if isinstance(n, str) and metrics.get(n, MetricInfo()).higher_is_better),
+        None,
+    )
+    return TaskInfo(
+        version=None if version is None else str(version),
+        n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
+        main_metric=main,
+        main_scorer=filters[0] if filters else "none",
+    )
+
+
+def told_by_legacy(
+    task: str, folder: str, results: Sequence[Results]
+) -> tuple[RunInfo, tuple[LogFile, ...]]:
+    """What the results of 0.3 say about a task, and the document that says it.
+
+    Args:
+        task: name of the task.
+        folder: where its samples are, below the path that was given.
+        results: all documents found.
+    """
+    near = [r for r in results if _is_above(r.file.inside, folder) and task in r.tasks]
+    chosen = max(near, key=lambda r: len(r.file.inside), default=None)
+    named = folder.rpartition("/")[2] or None
+    harness = HarnessInfo(name="lm-eval", version="0.3")
+    if chosen is None:
+        return RunInfo(model=ModelInfo(name=named), harness=harness), ()
+    run = _table(chosen.content.get("config"))
+    version = _table(chosen.content.get("versions")).get(task)
+    shots = run.get("num_fewshot")
+    info = TaskInfo(
+        version=None if version is None else str(version),
+        n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
+    )
+    model = _model(chosen.content, run, named)
+    return RunInfo(model=model, harness=harness, tasks={task: info}), (chosen.file,)

@@ -1,0 +1,157 @@
+"""EvalScope: reviews of three generations, and what happens to broken ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forgetmap.records.run import Run
+from forgetmap.sources.logs import Reading, recognise
+from forgetmap.sources.open import open_run
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "evalscope"
+STONES = FIXTURES / "1.8/log/20260101_120000/reviews/acme-2/stones_default.jsonl"
+KNOTS = FIXTURES / "0.9/log/reviews/acme-0/knots_main.jsonl"
+
+
+def opened(path: Path) -> Run:
+    return open_run(path, reading=Reading(cached=False))
+
+
+def results(run: Run) -> dict[tuple[str, int, str], float | None]:
+    rows = run.scores.collect().rows(named=True)
+    return {(row["item"], row["repeat"], row["metric"]): row["score"] for row in rows}
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def put(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_run_is_described() -> None:
+    run = opened(FIXTURES / "1.8" / "log")
+    assert run.info.model.name == "acme-2"
+    assert run.info.tasks["stones_default"].main_metric == "acc"
+    assert run.info.tasks["orders_default"].main_metric == "prompt_level_strict"
+    logs = recognise(FIXTURES / "1.8" / "log")
+    assert {log.stamp for log in logs} == {"20260101_120000"}
+
+
+def test_model_is_that_of_the_folder_where_nothing_else_says_it() -> None:
+    assert opened(FIXTURES / "1.0" / "log").info.model.name == "acme-1"
+
+
+def test_line_order_does_not_matter(tmp_path: Path) -> None:
+    rows = lines(STONES)
+    found = [results(opened(put(tmp_path / "a.jsonl", order))) for order in (rows, rows[::-1])]
+    assert found[0] == found[1]
+    assert found[0]["1", 0, "acc"] == 1.0
+    assert found[0]["1", 1, "acc"] == 0.0
+
+
+def test_planned_repeats_are_not_closed_up(tmp_path: Path) -> None:
+    row = lines(STONES)[0]
+    row["sample_score"]["generation_index"] = 3
+    assert set(results(opened(put(tmp_path / "a.jsonl", [row])))) == {("1", 3, "acc")}
+
+
+def test_answers_to_another_question_do_not_shift_repeats(tmp_path: Path) -> None:
+    rows = lines(STONES)
+    rows[3]["sample_score"]["group_id"] = 1
+    found = opened(put(tmp_path / "a.jsonl", rows)).scores.collect().rows(named=True)
+    of_one = {row["repeat"]: row["score"] for row in found if row["gold"] == "Coal"}
+    assert of_one == {0: 1.0, 1: 0.0}
+
+
+def test_collection_has_the_tasks_it_was_made_of(tmp_path: Path) -> None:
+    rows = lines(STONES)
+    for row, name in zip(rows, ("arc", "gsm8k", "arc", "gsm8k"), strict=True):
+        row["sample_score"]["sample_metadata"] = {
+            "collection_info": {"dataset_name": name, "subset_name": "main"}
+        }
+    run = opened(put(tmp_path / "data_collection.jsonl", rows))
+    assert set(run.info.tasks) == {"arc_main", "gsm8k_main"}
+
+
+def test_letters_in_an_open_question_are_no_options(tmp_path: Path) -> None:
+    row = lines(STONES)[0]
+    row["target"] = "seven"
+    run = opened(put(tmp_path / "a.jsonl", [row]))
+    assert run.scores.collect()["k"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("sample_score",), None),
+        (("sample_score",), []),
+        (("sample_score", "score"), "x"),
+        (("sample_score", "score", "value"), {"acc": "many"}),
+        (("sample_score", "score", "value"), {"acc": None}),
+        (("messages",), [3, {"role": "user", "content": {"a": 1}}]),
+        (("messages",), None),
+        (("index",), {"a": 1}),
+        (("target",), ["A"]),
+    ],
+)
+def test_wrong_types_harm_only_their_row(
+    tmp_path: Path, place: tuple[str, ...], value: object
+) -> None:
+    rows = lines(STONES)
+    inner = rows[1]
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    before = results(opened(put(tmp_path / "a.jsonl", lines(STONES))))
+    run = opened(put(tmp_path / "b.jsonl", rows))
+    spoilt = ("0", 0, "acc")
+    found = results(run)
+    of_others = {key: value for key, value in before.items() if key[0] == "1"}
+    assert {key: found[key] for key in of_others} == of_others
+    if place[0] == "sample_score":
+        assert found.get(spoilt) != 1.0
+
+
+def test_broken_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    text = STONES.read_text().splitlines()
+    path.write_text("\n".join([text[0], text[1][:40], *text[2:]]))
+    run = opened(path)
+    assert [(problem.line, Path(problem.file).name) for problem in run.problems] == [(2, "a.jsonl")]
+    assert len(results(run)) == 3
+
+
+@pytest.mark.parametrize(
+    "choices", [None, [], [3], [{"review": None}], [{"review": {"result": []}}]]
+)
+def test_old_review_without_result_gives_no_score(tmp_path: Path, choices: object) -> None:
+    rows = lines(KNOTS)
+    rows[0]["choices"] = choices
+    run = opened(put(tmp_path / "a.jsonl", rows))
+    assert results(run) == {("0", 0, "acc"): 0.0}
+    assert [problem.line for problem in run.problems] == [1]
+
+
+def test_old_reviews_without_place_are_told_apart_by_their_row(tmp_path: Path) -> None:
+    rows = lines(KNOTS)
+    for row in rows:
+        del row["index"]
+    one, other = (
+        set(results(opened(put(tmp_path / "a.jsonl", order)))) for order in (rows, rows[::-1])
+    )
+    assert len(one) == 2
+    assert one == other
+
+
+def test_predictions_alone_are_no_log(tmp_path: Path) -> None:
+    source = FIXTURES / "1.8/log/20260101_120000/predictions/acme-2/stones_default.jsonl"
+    shutil.copy(source, tmp_path / "a.jsonl")
+    assert not [log for log in recognise(tmp_path) if log.adapter == "evalscope"]
