@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 import estimator_oracle as oracle
 import forgetmap as fm
-from backends import dumped
-from estimator_oracle import Row, Shape
+from backends import as_arrow, dumped
+from estimator_oracle import Item, Row, Shape
+from forgetmap.transitions.result import ComparisonResult, GroupResult
 
 TYPES = {"score": pa.float64(), "k": pa.int64(), "repeat": pa.int64(), "gold_index": pa.int64()}
 SHAPE = Shape(repeats=2, clusters=True, items=16)
@@ -74,3 +75,20 @@ def compare_in(name: str, library: str, folder: Path, spark: Any = None) -> dict
 @cache
 def said_by_polars(name: str) -> dict[str, Any]:
     return compare_in(name, "polars", Path())
+
+
+@cache
+def compared(shape: Shape, seed: int) -> tuple[ComparisonResult, list[Item]]:
+    """Two random runs as the program compares them, and their items as the oracle sees them."""
+    before, after = (oracle.random_run(seed, shape, side) for side in ("before", "after"))
+    found = fm.compare(as_arrow(before), as_arrow(after)).result
+    return found, oracle.items_of(before, after)
+
+
+def every_group(shape: Shape, seed: int) -> list[tuple[GroupResult, list[Item]]]:
+    result, items = compared(shape, seed)
+    found = [(result.total, items)]
+    for level, names in oracle.groups_of(items).items():
+        groups = {group.name: group for group in getattr(result, level)}
+        found += [(groups[name], own) for name, own in names.items()]
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,10 +29,14 @@ def chatty(model: Path) -> Path:
     folder = model.parent / "chatty"
     tiny_model("llama").save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text()) | {"chat_template": TEMPLATE}
-    path.write_text(json.dumps(config))
+    set_template(folder, TEMPLATE)
     return folder
+
+
+def set_template(folder: Path, template: str) -> None:
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text()) | {"chat_template": template}
+    path.write_text(json.dumps(config))
 
 
 def questions(path: Path) -> Path:
@@ -92,6 +98,37 @@ def test_prompts_that_differ_are_warned_about(model: Path, chatty: Path, tmp_pat
         assert call("run", each, *ask, "--out", tmp_path / place).code == 0
     warnings = fm.compare(tmp_path / "base", tmp_path / "tuned").result.pairing.warnings
     assert {"protocol", "prompts", "sampled"} <= {notice.code for notice in warnings}
+
+
+def test_two_models_do_not_share_random_numbers(model: Path, tmp_path: Path) -> None:
+    """The same weights under two names answer differently, under one name alike."""
+    twin = shutil.copytree(model, tmp_path / "twin")
+    ask = ("--suite", questions(tmp_path), "--temperature", "1", "--max-new-tokens", "6")
+    said = {}
+    for out, name in (("a", model), ("again", f"{model}/"), ("b", twin)):
+        assert call("run", name, *ask, "--out", tmp_path / out).code == 0
+        texts = fm.open_run(tmp_path / out).texts
+        assert texts is not None
+        said[out] = texts.collect().sort("item")["response"].to_list()
+    assert said["a"] == said["again"] != said["b"]
+    stamp = (tmp_path / "a").stat().st_mtime_ns
+    assert call("run", model, *ask, "--out", tmp_path / "a").code == 0
+    assert (tmp_path / "a").stat().st_mtime_ns == stamp
+
+
+def test_the_chat_template_is_recorded_where_it_is_used(chatty: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(chatty, tmp_path / "other")
+    set_template(other, f"Chat:\n{TEMPLATE}")
+    ask = ("--suite", questions(tmp_path), "--max-new-tokens", "4")
+    runs = {"plain": (chatty,), "chat": (chatty, "--chat"), "other": (other, "--chat")}
+    for name, given in runs.items():
+        assert call("run", *given, *ask, "--out", tmp_path / f"run-{name}").code == 0
+    found = {name: fm.open_run(tmp_path / f"run-{name}").info.template_hash for name in runs}
+    assert found["plain"] is None
+    assert found["chat"] == hashlib.sha256(TEMPLATE.encode()).hexdigest()[:16]
+    assert found["other"] not in (None, found["chat"])
+    warnings = fm.compare(tmp_path / "run-chat", tmp_path / "run-other").result.pairing.warnings
+    assert "template" in {notice.code for notice in warnings}
 
 
 @pytest.mark.parametrize(

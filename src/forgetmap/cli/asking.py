@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from forgetmap.cli.options import MapType
-from forgetmap.errors import UsageError
 from forgetmap.runner.models import Dtype
 from forgetmap.runner.settings import ProtocolName, Scoring, Settings
 
@@ -55,7 +54,10 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
                  help="Of the weights."),
     click.option("--threads", type=click.IntRange(1), help="Of the CPU; all without it."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
-    click.option("--dry-run", is_flag=True, help="Only say what it would take."),
+    click.option(
+        "--dry-run", is_flag=True,
+        help="Only say what it would take, from loading the models and trying a few items.",
+    ),
 )  # fmt: skip
 
 
@@ -115,8 +117,6 @@ def stoppable() -> Iterator[None]:
 
 def print_estimate(found: Sequence[tuple[str, Estimate]]) -> None:
     """What a run would take."""
-    if not found:
-        raise UsageError("there is no model", hint="give one.")
     for name, each in found:
         minutes = each.seconds / 60
         click.echo(

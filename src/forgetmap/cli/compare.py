@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from forgetmap.cli.options import json_option, overwrite_option, table_options
+from forgetmap.cli.options import by_option, json_option, overwrite_option, table_options
 from forgetmap.cli.reading import log_options, reading_progress
 from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
@@ -44,13 +44,7 @@ Examples:
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
 @click.option("--chain", is_flag=True, help="The runs are checkpoints, one trained from the other.")
-@click.option(
-    "--by",
-    type=click.Choice(["task", "category", "tag"]),
-    default="category",
-    show_default=True,
-    help="Lines of the table; tasks where nothing has a category.",
-)
+@by_option("Lines of the table; tasks where nothing has a category.")
 @click.option("--metric", help="METRIC or METRIC/SCORER, where there are several.")
 @table_options
 @log_options

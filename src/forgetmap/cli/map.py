@@ -50,13 +50,12 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     from forgetmap.transitions.render import print_comparison  # noqa: PLC0415
 
     models = [before, *after]
-    for model in models:
-        find_model(model)
+    sources = [find_model(model) for model in models]
     suite, settings = chosen_suite(options), settings_of(options)
     if options["dry_run"]:
         found = []
-        for model, name in zip(models, run_names(models), strict=True):
-            backend, _ = open_model(model, name=name, **loading(options))
+        for source, name in zip(sources, run_names(models), strict=True):
+            backend, _ = open_model(source, name=name, **loading(options))
             found.append((name, estimate(backend, suite, settings)))
         print_estimate(found)
         return
@@ -68,7 +67,7 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
             settings=settings,
             chain=options["chain"],
             overwrite=options["overwrite"],
-            report=lambda place: shown.step(place.name, place.step),
+            report=shown.step,
             **loading(options),
         )  # fmt: skip
     print_comparison(Console(), result.result, by="category")

@@ -47,6 +47,17 @@ def table_options(command: Command) -> Command:
     return command
 
 
+def by_option(help: str) -> Callable[[Command], Command]:  # noqa: A002  # as click calls it
+    """Which groups; what for is said in the help."""
+    return click.option(
+        "--by",
+        type=click.Choice(["task", "category", "tag"]),
+        default="category",
+        show_default=True,
+        help=help,
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace an earlier result of the same name."

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from forgetmap.cli.options import json_option, table_options
+from forgetmap.cli.options import by_option, json_option, table_options
 from forgetmap.errors import UsageError
 from forgetmap.transitions.compare import compare
 from forgetmap.transitions.comparison import Comparison
@@ -91,13 +91,7 @@ class OptionsType(click.ParamType[float]):
     multiple=True,
     help="Answers per item and model; may be given several times.",
 )
-@click.option(
-    "--by",
-    type=click.Choice(["task", "category", "tag"]),
-    default="category",
-    show_default=True,
-    help="After a run: which groups to decide.",
-)
+@by_option("After a run: which groups to decide.")
 @table_options
 @json_option
 def plan(runs: tuple[str, ...], **options: Any) -> None:

@@ -41,10 +41,10 @@ def run(model: str, out: Path, **options: Any) -> None:
     from forgetmap.runner.evaluate import open_model  # noqa: PLC0415  # heavy
     from forgetmap.runner.run import estimate, run_model  # noqa: PLC0415
 
-    find_model(model)
+    source = find_model(model)
     suite = chosen_suite(options)
     settings = settings_of(options)
-    backend, who = open_model(model, name=out.name, **loading(options))
+    backend, who = open_model(source, name=out.name, **loading(options))
     if options["dry_run"]:
         print_estimate([(who.name, estimate(backend, suite, settings))])
         return

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import UsageError
-from forgetmap.runner.backend import Backend
 from forgetmap.runner.evaluate import open_model
 from forgetmap.runner.items import Suite
-from forgetmap.runner.run import Examinee, Step, run_model
+from forgetmap.runner.run import Step, run_model
 from forgetmap.runner.settings import Settings
 from forgetmap.runner.suites.catalogue import load_suite
 from forgetmap.transitions.chains import Chain
@@ -21,17 +20,8 @@ from forgetmap.transitions.comparison import Comparison
 from forgetmap.transitions.export import write_result
 
 Mapped = Comparison | FanOut | Chain
-Opened = Callable[[], tuple[Backend, Examinee]]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which model is being asked, and how far it is."""
-
-    name: str
-    number: int
-    models: int
-    step: Step
+Report = Callable[[str, Step], None]
+"""Called with the name of the run and how far it is."""
 
 
 def map_models(
@@ -44,7 +34,7 @@ def map_models(
     settings: Settings | None = None,
     chain: bool = False,
     overwrite: bool = False,
-    report: Callable[[Place], None] | None = None,
+    report: Report | None = None,
     **loading: Any,
 ) -> Mapped:
     """What did the models after forget, and gain? Evaluates all of them first.
@@ -75,7 +65,7 @@ def map_models(
     for number, (model, name) in enumerate(zip(models, names, strict=True), start=1):
         # Two runs of one model must not share random numbers, or they would agree by chance.
         backend, who = open_model(model, name=name, salt=str(number), **loading)
-        seen = _reporter(report, name, number, len(models))
+        seen = None if report is None else partial(report, name)
         folder = out / "runs" / name
         run_model(backend, chosen, folder, who, settings, overwrite=overwrite, report=seen)
         del backend
@@ -98,11 +88,3 @@ def run_names(models: Sequence[Any]) -> list[str]:
         shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
         names.append(f"{number}-{shown}")
     return names
-
-
-def _reporter(
-    report: Callable[[Place], None] | None, name: str, number: int, models: int
-) -> Callable[[Step], None] | None:
-    if report is None:
-        return None
-    return lambda step: report(Place(name, number, models, step))

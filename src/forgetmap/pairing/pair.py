@@ -83,6 +83,17 @@ def is_in(side: str) -> nw.Expr:
     return ~nw.col(f"state_{side}").is_null()
 
 
+def both_sides() -> nw.Expr:
+    """Whether a joined row has a result on both sides."""
+    return is_in("before") & is_in("after")
+
+
+def scored_pair() -> nw.Expr:
+    """Whether a joined row has a score on both sides."""
+    before, after = (nw.col(f"state_{side}") != UNSCORED for side in SIDES)
+    return both_sides() & before & after
+
+
 def went(before: int, after: int) -> nw.Expr:
     """Whether a joined row went from one state to another."""
     return (nw.col("state_before") == before) & (nw.col("state_after") == after)

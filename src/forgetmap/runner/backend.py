@@ -84,6 +84,10 @@ class Backend(Protocol):
     def has_chat_template(self) -> bool:
         """Whether `chat` works."""
 
+    @property
+    def template_hash(self) -> str | None:
+        """Tells chat templates apart; None where there is none or nobody knows it."""
+
     def chat(self, messages: Sequence[Message]) -> str:
         """Messages as the text the model expects, ready for its answer."""
 

@@ -12,6 +12,7 @@ from transformers.cache_utils import Cache
 
 from forgetmap.runner.backend import Decoding, Failure, FinishReason
 from forgetmap.runner.network import (
+    PASS_ERRORS,
     Network,
     crop,
     join,
@@ -136,7 +137,7 @@ class Decoder:
                 return
             try:
                 self._let_in(rows)
-            except Exception as error:  # noqa: BLE001
+            except PASS_ERRORS as error:
                 self._shrink(rows, error)
 
     def _next_rows(self) -> list[Row]:
@@ -213,7 +214,7 @@ class Decoder:
                 cache=self._cache,
             )
             chosen = choose(logits[:, -1], self._live, self._decoding)
-        except Exception as error:  # noqa: BLE001
+        except PASS_ERRORS as error:
             self._recover(width, error)
             return
         self._mask = mask

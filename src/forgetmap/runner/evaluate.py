@@ -9,7 +9,7 @@ from forgetmap.errors import UsageError
 from forgetmap.records.manifest import ModelInfo
 from forgetmap.runner.backend import Backend
 from forgetmap.runner.items import Suite
-from forgetmap.runner.models import Dtype, LoadedModel, find_model, load_model, need
+from forgetmap.runner.models import Dtype, LoadedModel, Source, find_model, load_model, need
 from forgetmap.runner.run import Examinee, Report, run_model
 from forgetmap.runner.settings import Settings
 from forgetmap.runner.suites.catalogue import load_suite
@@ -24,7 +24,7 @@ def evaluate(
     *,
     tokenizer: Any = None,
     settings: Settings | None = None,
-    salt: str = "",
+    salt: str | None = None,
     overwrite: bool = False,
     report: Report | None = None,
 ) -> Path:
@@ -37,7 +37,8 @@ def evaluate(
         out: the run folder.
         tokenizer: of a live module.
         settings: how the model is asked.
-        salt: tells the random numbers of this run from those of other models.
+        salt: tells the random numbers of this run from those of other models; what the model is
+            called if left out, and nothing for a live one.
         overwrite: start anew, whatever is there.
         report: called after every answer.
 
@@ -55,32 +56,31 @@ def open_model(
     *,
     tokenizer: Any = None,
     name: str = "model",
-    salt: str = "",
+    salt: str | None = None,
     dtype: Dtype = "auto",
     device: str = "auto",
     trust_remote_code: bool = False,
     rows: int | None = None,
 ) -> tuple[Backend, Examinee]:
     """Load a model, and say who it is."""
-    if isinstance(model, str | Path):
-        loaded = load_model(
-            str(model), dtype=dtype, device=device, trust_remote_code=trust_remote_code
-        )
-        who = Examinee(name, _info(str(model)), weights_stamp(str(model)), salt)
-        return _backend(loaded, rows), who
+    if isinstance(model, str | Path | Source):
+        source = model if isinstance(model, Source) else find_model(str(model))
+        loaded = load_model(source, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+        # Two models must not share random numbers, or they would agree by chance.
+        salt = str(source) if salt is None else salt
+        return _backend(loaded, rows), Examinee(name, _info(source), weights_stamp(source), salt)
     if tokenizer is not None:
-        return _backend(LoadedModel(name, model, tokenizer), rows), Examinee(name, salt=salt)
+        return _backend(LoadedModel(name, model, tokenizer), rows), Examinee(name, salt=salt or "")
     if hasattr(model, "loglikelihood") and hasattr(model, "generate"):
-        return model, Examinee(name, salt=salt)
+        return model, Examinee(name, salt=salt or "")
     raise UsageError(
         f"a {type(model).__name__} without its tokenizer cannot answer",
         hint="pass tokenizer= with a live model, or give a path or hub id.",
     )
 
 
-def weights_stamp(name: str) -> str:
+def weights_stamp(source: Source) -> str:
     """What changes when a local model is written again; nothing for one on the hub."""
-    source = find_model(name)
     stamps = []
     for place in (source.base, source.adapter):
         folder = Path(place) if place else None
@@ -93,8 +93,7 @@ def weights_stamp(name: str) -> str:
     return ";".join(stamps)
 
 
-def _info(name: str) -> ModelInfo:
-    source = find_model(name)
+def _info(source: Source) -> ModelInfo:
     return ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter)
 
 

@@ -46,8 +46,7 @@ def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list
             share them, or they would agree by chance.
 
     Raises:
-        FieldError: an item has no right answer, or one that cannot be right.
-        UsageError: a prompt does not fit into the context.
+        UsageError: there are no items, two share an id, or one has no answer that can be right.
     """
     jobs = []
     for task in suite.tasks:

@@ -89,11 +89,6 @@ class Journal:
             os.fsync(self._file.fileno())
             self._file.close()
 
-    def delete(self) -> None:
-        """Not needed any more: the run folder is complete."""
-        self.close()
-        self.path.unlink(missing_ok=True)
-
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()

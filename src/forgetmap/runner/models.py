@@ -48,9 +48,15 @@ class Source:
     gguf: str | None = None
     adapter: str | None = None
 
+    def __str__(self) -> str:
+        """What it can be called."""
+        base = self.base if self.gguf is None else str(Path(self.base) / self.gguf)
+        revision = f"@{self.revision}" if self.revision else ""
+        return f"{base}{revision}+{self.adapter}" if self.adapter else base + revision
+
 
 def load_model(
-    name: str,
+    model: str | Source,
     *,
     adapter: str | None = None,
     dtype: Dtype = "auto",
@@ -60,8 +66,8 @@ def load_model(
     """Load a model for inference.
 
     Args:
-        name: a folder, a GGUF file, a hub id (`org/name` or `org/name@revision`), a LoRA adapter
-            (which names its base), or `BASE+ADAPTER`.
+        model: a folder, a GGUF file, a hub id (`org/name` or `org/name@revision`), a LoRA adapter
+            (which names its base), `BASE+ADAPTER`, or what `find_model` said of one of these.
         adapter: folder or hub id of a LoRA adapter to put on top.
         dtype: `auto` is float32 on a CPU and what the weights have elsewhere.
         device: `auto` is the first accelerator, else the CPU.
@@ -72,21 +78,22 @@ def load_model(
     """
     transformers = need("transformers")
     transformers.utils.logging.disable_progress_bar()
-    source = find_model(name, adapter=adapter)
+    source = model if isinstance(model, Source) else find_model(model, adapter=adapter)
     if source.gguf is not None:
         need("gguf")
     place = _device(device)
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": source.revision}
     if source.gguf is not None:
         options["gguf_file"] = source.gguf
+    name = str(model)
     with _explained(name):
-        model = transformers.AutoModelForCausalLM.from_pretrained(
+        network = transformers.AutoModelForCausalLM.from_pretrained(
             source.base, dtype=_dtype(dtype, place), **options
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(source.base, **options)
     if source.adapter is not None:
-        model, tokenizer = _add_adapter(name, source.adapter, model, tokenizer)
-    return LoadedModel(name, model.to(place).eval(), tokenizer)
+        network, tokenizer = _add_adapter(name, source.adapter, network, tokenizer)
+    return LoadedModel(name, network.to(place).eval(), tokenizer)
 
 
 def find_model(name: str, *, adapter: str | None = None) -> Source:
@@ -169,7 +176,7 @@ def _on_hub(repo: str, file: str, revision: str | None) -> bool:
         ) from error
     except errors.EntryNotFoundError:
         return False
-    except Exception as error:
+    except Exception as error:  # the hub's HTTP library is another one in other versions
         raise ModelError(
             f"{repo} is no folder here, not in the cache, and the hub cannot be reached: {error}.",
             hint="check the path or the connection, or give a folder or .gguf file.",
@@ -250,7 +257,7 @@ def _explained(name: str) -> Iterator[None]:
     """Turn whatever goes wrong while reading a model into one kind of error."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # files are read by half a dozen libraries, code of models may run
         text = " ".join(str(error).split())[:300]
         if "trust_remote_code" in str(error):
             raise ModelError(

@@ -16,6 +16,8 @@ from transformers.cache_utils import (
 
 ROOM = 64
 """Columns a cache grows by, so that a step does not copy all that went before."""
+PASS_ERRORS = (RuntimeError, MemoryError, ValueError, IndexError, ArithmeticError, AssertionError)
+"""What models raise when an input is too much for them; faults of this program are others."""
 TREE_ATTENTION = {"sdpa", "eager"}
 """Implementations of attention that take a mask of any shape."""
 

@@ -225,7 +225,7 @@ def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
         answered(found.text, manner),
         gold=item.gold,
         kind=job.task.kind,
-        options=() if job.task.hides_options and job.task.kind != "option" else item.options,
+        options=item.options,
         also_right=item.also_right,
         finish_reason=found.finish_reason,
     )
@@ -305,6 +305,7 @@ def _info(who: Examinee, suite: Suite, manner: Manner, fingerprint: str) -> RunI
         model=who.model,
         harness=HarnessInfo(name="forgetmap", version=__version__),
         protocol=f"{manner.protocol} ({manner.style})",
+        template_hash=manner.template_hash,
         system_prompt_hash=None if system is None else sha256(system.encode()).hexdigest()[:16],
         decoding=decoding | {"stop": list(manner.decoding.stop)},
         seeds=[manner.seed + repeat for repeat in range(manner.repeats)],

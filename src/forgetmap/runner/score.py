@@ -11,7 +11,7 @@ import torch
 from transformers.cache_utils import Cache
 
 from forgetmap.runner.backend import Failure
-from forgetmap.runner.network import Network, ran_out_of_memory, spread
+from forgetmap.runner.network import PASS_ERRORS, Network, ran_out_of_memory, spread
 from forgetmap.runner.prefixes import (
     LEAST_HEAD,
     LONG_STEM,
@@ -56,7 +56,7 @@ def _score_trees(
         try:
             with torch.inference_mode():
                 cache = network.read_head(head) if head else None
-        except Exception as error:  # noqa: BLE001
+        except PASS_ERRORS as error:
             yield from _failed([p for member in group.members for p in questions[member]], error)
             continue
         trees = [
@@ -179,7 +179,7 @@ def _score_batch(network: Network, trees: list[Tree], cache: Cache | None) -> It
     """Score, in halves if the memory does not do for all."""
     try:
         yield from _pass_trees(network, trees, cache)
-    except Exception as error:  # noqa: BLE001
+    except PASS_ERRORS as error:
         if not ran_out_of_memory(error) or len(trees) == 1:
             yield from _failed([path for tree in trees for path in tree.paths], error)
             return
@@ -237,7 +237,7 @@ def _score_rows(network: Network, paths: Sequence[Path], limits: Limits) -> Iter
 def _score_half(network: Network, paths: list[Path]) -> Iterator[Scored]:
     try:
         yield from _pass_rows(network, paths)
-    except Exception as error:  # noqa: BLE001
+    except PASS_ERRORS as error:
         if not ran_out_of_memory(error) or len(paths) == 1:
             yield from _failed(paths, error)
             return

@@ -74,6 +74,7 @@ class Manner:
     protocol: ProtocolName
     style: Style
     by_likelihood: bool
+    template_hash: str | None
     system_prompt: str | None
     shots: int
     decoding: Decoding
@@ -114,6 +115,7 @@ def settle(settings: Settings, backend: Backend) -> Manner:
         by_likelihood=not published and style == "plain"
         if settings.scoring == "auto"
         else settings.scoring == "loglikelihood",
+        template_hash=backend.template_hash if style == "chat" else None,
         system_prompt=settings.system_prompt,
         shots=_or(settings.shots, 0 if style == "chat" else 3),
         decoding=_decoding(settings, style, published=published),

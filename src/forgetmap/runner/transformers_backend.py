@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -79,6 +81,15 @@ class TransformersBackend:
         """Whether `chat` works."""
         return bool(getattr(self._tokenizer, "chat_template", None))
 
+    @property
+    def template_hash(self) -> str | None:
+        """Tells chat templates apart."""
+        if not self.has_chat_template:
+            return None
+        with _template_explained():
+            template = self._tokenizer.get_chat_template()
+        return hashlib.sha256(template.encode()).hexdigest()[:16]
+
     def chat(self, messages: Sequence[Message]) -> str:
         """Messages as the text the model expects, ready for its answer."""
         if not self.has_chat_template:
@@ -87,17 +98,12 @@ class TransformersBackend:
                 hint="use plain prompts for it, or a tokenizer with a chat template.",
             )
         turns = [{"role": message.role, "content": message.content} for message in messages]
-        try:
+        with _template_explained():
             return str(
                 self._tokenizer.apply_chat_template(
                     turns, tokenize=False, add_generation_prompt=True
                 )
             )
-        except Exception as error:
-            raise ModelError(
-                f"The model's chat template does not take these messages: {error}",
-                hint="leave out the system prompt, or use plain prompts.",
-            ) from error
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
@@ -284,6 +290,17 @@ class _Ending:
             clean_up_tokenization_spaces=False,
         )
         return frozenset(token for token, text in enumerate(texts) if last & set(text))
+
+
+@contextmanager
+def _template_explained() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # a template is a program and may raise anything
+        raise ModelError(
+            f"The model's chat template does not take these messages: {error}",
+            hint="leave out the system prompt, or use plain prompts.",
+        ) from error
 
 
 def _end_tokens(tokenizer: Any, model: Any) -> set[int]:

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from forgetmap.stats.results import Reals
 
+FDR = 0.05
+"""The share of false alarms among all alarms that is put up with."""
+
 
 def false_discovery(p: ArrayLike) -> Reals:
     """Benjamini-Hochberg q-values (1995): rejecting q <= .05 keeps the FDR at 5 %.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,6 +15,7 @@ from forgetmap.stats.tests import binomial_weights
 POWER = 0.8
 SIZE = 0.05
 ROUNDS = 200
+MOST_ITEMS = 1 << 40
 
 
 def detectable(
@@ -57,16 +60,9 @@ def items_needed(
     loss: float, *, c: float, h: float, share_e: float, size: float = SIZE, power: float = POWER
 ) -> int:
     """The smallest number of items that shows a loss of this size; the inverse of `detectable`."""
-    low, high = 1, 2
-    while detectable(high, c=c, h=h, share_e=share_e, size=size, power=power) > loss:
-        low, high = high, high * 2
-        if high > 1 << 40:
-            break
-    while high - low > 1:
-        middle = (low + high) // 2
-        seen = detectable(middle, c=c, h=h, share_e=share_e, size=size, power=power) <= loss
-        low, high = (low, middle) if seen else (middle, high)
-    return high
+    return _least_items(
+        lambda n: float(detectable(n, c=c, h=h, share_e=share_e, size=size, power=power)), loss
+    )
 
 
 def repeats_detectable(
@@ -91,12 +87,32 @@ def repeats_detectable(
     return np.asarray(np.maximum(theta, one_flip))
 
 
+def repeated_items_needed(
+    loss: float, repeats: int, *, churn: float, size: float = SIZE, power: float = POWER
+) -> int:
+    """The smallest number of items that shows a loss; the inverse of `repeats_detectable`."""
+    return _least_items(
+        lambda n: float(repeats_detectable(n, repeats, churn=churn, size=size, power=power)), loss
+    )
+
+
 def repeats_found(interval: Interval, *, size: float = SIZE, power: float = POWER) -> Reals:
     """Smallest `excess` that would be found with this power, from the width of its interval."""
     from scipy.special import ndtri  # noqa: PLC0415
 
     error = (interval.high - interval.low) / (2 * normal_quantile())
     return np.asarray((ndtri(1 - size) + ndtri(power)) * error)
+
+
+def _least_items(detectable_with: Callable[[int], float], loss: float) -> int:
+    """The smallest number of items with which this loss is found, by bisection."""
+    low, high = 1, 2
+    while detectable_with(high) > loss and high <= MOST_ITEMS:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if detectable_with(middle) <= loss else (middle, high)
+    return high
 
 
 def _coin_variance(repeats: int) -> float:

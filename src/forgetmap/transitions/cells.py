@@ -14,7 +14,18 @@ from typing import Any, NamedTuple, Self
 
 import narwhals as nw
 
-from forgetmap.pairing.pair import RIGHT, SIDES, UNSCORED, WRONG, Pairs, either, is_in, went
+from forgetmap.pairing.pair import (
+    RIGHT,
+    SIDES,
+    UNSCORED,
+    WRONG,
+    Pairs,
+    both_sides,
+    either,
+    is_in,
+    scored_pair,
+    went,
+)
 from forgetmap.records.outcome import FAILED
 from forgetmap.records.run import Frame
 from forgetmap.transitions.options import (
@@ -162,11 +173,6 @@ def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:
     return {task: Cells.total(parts[task]) for task in sorted(parts)}
 
 
-def both_sides() -> nw.Expr:
-    """Whether a joined row has a result on both sides."""
-    return is_in("before") & is_in("after")
-
-
 def _states() -> dict[str, nw.Expr]:
     """The state on each side; the same for all results without counterpart.
 
@@ -250,9 +256,8 @@ def _count_items(
     pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
 ) -> dict[Label, int]:
     """Different items among the scored pairs, where repeats make them fewer than pairs."""
-    scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
     per_item: Frame = (
-        pairs.frame.filter(both_sides() & scored)
+        pairs.frame.filter(scored_pair())
         .select("task", *pairs.item_columns, **labels)
         .group_by(*by, *pairs.item_columns)
         .agg(nw.len().alias("n"))

@@ -11,7 +11,7 @@ import narwhals as nw
 
 from forgetmap.errors import LineageError
 from forgetmap.pairing.match import Side
-from forgetmap.pairing.pair import RIGHT, UNSCORED, WRONG, Pairs, either, is_in
+from forgetmap.pairing.pair import RIGHT, WRONG, Pairs, both_sides, either, scored_pair
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import CONTENT_HASHES
 from forgetmap.records.validate import reading
@@ -164,15 +164,13 @@ def _first_key(pairs: Pairs) -> dict[str, nw.Expr]:
 
 
 def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -> Frame:
-    both = is_in("before") & is_in("after")
-    scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
     columns = _named(pairs, "after", stage)
     if first:
         columns |= _named(pairs, "before", 0)
         for name in OF_THE_ITEM:
             if pairs.columns & {f"{name}_before", f"{name}_after"}:
                 columns[f"{name}_before"] = either(name, pairs.columns)
-    return pairs.frame.filter(both & scored).select(**key, **columns)
+    return pairs.frame.filter(scored_pair()).select(**key, **columns)
 
 
 def _named(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
@@ -216,7 +214,7 @@ def _keyed_noise(noise: Pairs) -> Pairs:
         for name in ("state_after", "wrong_after", "outcome_after", "k_before", "k_after")
         if name in noise.columns
     }
-    frame = noise.frame.filter(is_in("before") & is_in("after")).select(**key, **answer)
+    frame = noise.frame.filter(both_sides()).select(**key, **answer)
     item_columns = tuple(name for name in key if name != "task")
     return Pairs(frame, noise.keys, frozenset((*key, *answer)), item_columns, repeats=True)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import narwhals as nw
 import numpy as np
 
-from forgetmap.pairing.pair import RIGHT, SIDES, UNSCORED, WRONG, Pairs, either, went
+from forgetmap.pairing.pair import RIGHT, SIDES, WRONG, Pairs, either, scored_pair, went
 from forgetmap.stats.clusters import ClusterVariance, cluster_variance
-from forgetmap.transitions.cells import Label, both_sides, label_columns, label_of
+from forgetmap.transitions.cells import Label, label_columns, label_of
 from forgetmap.transitions.options import CHOICES, PAIR, Relation, options_of, relation
 
 DIGITS = 9
@@ -62,11 +62,8 @@ def sum_clusters(pairs: Pairs, within: Sequence[str]) -> dict[Label, ClusterSums
     labels = {name: value for name, value in label_columns(pairs).items() if name in within}
     scores, cluster = _scores(pairs), _cluster(pairs)
     by = ("task", *labels)
-    scored = both_sides()
-    for side in SIDES:
-        scored = scored & (nw.col(f"state_{side}") != UNSCORED)
     per_cluster = (
-        pairs.frame.filter(scored)
+        pairs.frame.filter(scored_pair())
         .select("task", **labels, **cluster, **scores)
         .group_by(*by, *cluster)
         .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores))

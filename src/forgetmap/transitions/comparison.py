@@ -13,6 +13,7 @@ from forgetmap.pairing.match import Side, match, match_twins
 from forgetmap.pairing.pair import Pairs
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.validate import reading
+from forgetmap.stats.multiplicity import FDR
 from forgetmap.transitions.cells import Cells, Label, count_cells
 from forgetmap.transitions.coverage import (
     Coverage,
@@ -41,8 +42,6 @@ from forgetmap.transitions.rollups import count_seeds, roll_up
 from forgetmap.transitions.task_tables import load_table, with_task_table
 from forgetmap.transitions.verdict import Judge
 from forgetmap.transitions.words import counted, seen
-
-FDR = 0.05
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -120,11 +120,12 @@ def _counts(name: str, cells: Cells) -> dict[str, Any]:
 
 
 def _estimates(found: Evidence, *, sampled: bool) -> dict[str, Any]:
-    use_options = matched_blocker(found) is None
+    blocker = matched_blocker(found)
+    use_options = blocker is None
     raw = _scored(found, "raw", estimators.raw)
     latent = _scored(found, "latent", estimators.latent)
     upper = _scored(found, "upper", estimators.upper)
-    matched = _matched(found)
+    matched = _matched(found, blocker)
     tighter = _scored(found, "matched_upper", estimators.matched_upper) if use_options else upper
     return {
         "forgetting": raw.forgetting,
@@ -211,8 +212,7 @@ def matched_blocker(found: Evidence) -> str | None:
     return LOPSIDED if found.lopsided else None
 
 
-def _matched(found: Evidence) -> Estimates:
-    blocker = matched_blocker(found)
+def _matched(found: Evidence, blocker: str | None) -> Estimates:
     if blocker is not None:
         return _nothing("matched", blocker if found.cells.n else NO_ITEMS)
     estimates = _scored(found, "matched", estimators.matched)
@@ -325,8 +325,7 @@ def _macro_scores(
     """Mean over tasks of a score, with the variance of every task carried."""
     if total is not None and total.forgetting.value is None:
         return total
-    blocked = [matched_blocker(part) in (NO_CHOICES, LOPSIDED) for part in parts]
-    if name == "matched" and any(blocked):
+    if name == "matched" and any(matched_blocker(p) in (NO_CHOICES, LOPSIDED) for p in parts):
         return _nothing(name, "some tasks do not have it")
     estimates = []
     for direction, turn in (("lost", dict), ("gained", reverse)):

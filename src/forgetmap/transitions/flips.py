@@ -7,7 +7,17 @@ from typing import Literal
 import narwhals as nw
 
 from forgetmap.errors import UsageError
-from forgetmap.pairing.pair import RIGHT, SIDES, UNSCORED, WRONG, Pairs, either, is_in, went
+from forgetmap.pairing.pair import (
+    RIGHT,
+    SIDES,
+    WRONG,
+    Pairs,
+    both_sides,
+    either,
+    is_in,
+    scored_pair,
+    went,
+)
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import KEY
 from forgetmap.transitions.coverage import conflicting
@@ -64,8 +74,7 @@ def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
 def select_unpaired(pairs: Pairs) -> Frame:
     """Every result that is not in the cells, and why; one row for both sides of a conflict."""
     key = ["task", "item", "repeat"]
-    scored = (nw.col("state_before") != UNSCORED) & (nw.col("state_after") != UNSCORED)
-    unscored = _listed(pairs, "before", is_in("before") & is_in("after") & ~scored)
+    unscored = _listed(pairs, "before", both_sides() & ~scored_pair())
     parts = {
         "only before": _listed(pairs, "before", ~is_in("after")),
         "only after": _listed(pairs, "after", ~is_in("before")),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from forgetmap.errors import UsageError
-from forgetmap.stats.power import items_needed, repeats_detectable
+from forgetmap.stats.power import items_needed, repeated_items_needed
 from forgetmap.stats.scores import knowledge_scale
 from forgetmap.transitions.options import PAIR
 from forgetmap.transitions.result import ComparisonResult, GroupResult, Value
@@ -111,14 +111,8 @@ def _greedy_row(wish: Wish, k: float) -> PlanRow:
 
 
 def _repeated_row(wish: Wish, repeats: int) -> PlanRow:
-    low, high = 1, 2
-    while repeats_detectable(high, repeats, churn=wish.churn) > wish.loss and high < MOST_ITEMS:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        seen = repeats_detectable(middle, repeats, churn=wish.churn) <= wish.loss
-        low, high = (low, middle) if seen else (middle, high)
-    return _row(math.inf, repeats, "excess", high)
+    items = repeated_items_needed(wish.loss, repeats, churn=wish.churn)
+    return _row(math.inf, repeats, "excess", items)
 
 
 def _row(k: float, repeats: int, estimator: str, items: int) -> PlanRow:

@@ -12,6 +12,7 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
+from forgetmap.stats.multiplicity import FDR
 from forgetmap.transitions.result import (
     ComparisonResult,
     Estimate,
@@ -25,7 +26,6 @@ from forgetmap.transitions.words import SIMULATED, counted, percent, what_paired
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-FDR = 0.05
 MOST_ROWS = 40
 MOST_PATHS = 16
 MOST_WIDTH = 100

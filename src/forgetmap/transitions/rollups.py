@@ -13,9 +13,9 @@ from statistics import fmean, stdev
 
 import narwhals as nw
 
-from forgetmap.pairing.pair import SIDES, UNSCORED, Pairs
+from forgetmap.pairing.pair import SIDES, Pairs, scored_pair
 from forgetmap.stats.published import published
-from forgetmap.transitions.cells import CELL_NAMES, Cells, both_sides, is_none, label_columns
+from forgetmap.transitions.cells import CELL_NAMES, Cells, is_none, label_columns
 from forgetmap.transitions.estimators import average_options
 from forgetmap.transitions.options import count_options, options_from, options_of
 from forgetmap.transitions.task_tables import IGNORED, MISSING
@@ -54,12 +54,9 @@ class RolledUp:
 def count_seeds(pairs: Pairs) -> list[SeedRow]:
     """The counts of every task and repeat; k and category as the data or a table say."""
     labels = label_columns(pairs)
-    scored = both_sides()
-    for side in SIDES:
-        scored = scored & (nw.col(f"state_{side}") != UNSCORED)
     category = labels.get("category", nw.lit(None, dtype=nw.String))
     k = options_of(pairs.columns)
-    rows = pairs.frame.filter(scored).select(
+    rows = pairs.frame.filter(scored_pair()).select(
         "task", "repeat", *(nw.col(f"state_{side}") for side in SIDES), category=category, k=k
     )
     by = ("task", "category", "repeat", "state_before", "state_after", "k")

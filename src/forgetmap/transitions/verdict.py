@@ -31,6 +31,9 @@ NEGLIGIBLE = 0.01
 KNOWLEDGE = ("matched", "bracket", "latent", "upper", "net")
 """Estimators on the scale of knowledge; the others are on that of answers."""
 
+FROM_REPEATS = ("excess", "excess_before", "net")
+"""Estimators that measure self-churn instead of assuming how a model guesses."""
+
 ASSUMES = {
     "matched": "blind guesses where it does not know",
     "bracket": "guessing habits that did not move",
@@ -86,8 +89,7 @@ class Judge:
         plain = _plain_cases(group, name, forgetting)
         if plain is not None:
             return plain
-        repeated = name in ("excess", "excess_before", "net")
-        if self.sampled and not repeated and self.asked == "auto":
+        if self.sampled and name not in FROM_REPEATS and self.asked == "auto":
             cost = f"one more answer per item of each model ({2 * group.items:,} in all) would tell"
             return Found("cannot_tell", f"{CHURN}; {cost}")
         if of_known.reason is not None:
@@ -102,7 +104,7 @@ class Judge:
         return _not_found(group, name, of_known)
 
     def _assumes(self, name: str) -> str:
-        if name in ("excess", "excess_before", "net"):
+        if name in FROM_REPEATS:
             return ""
         assumed = [ASSUMES[name]] if name in ASSUMES else []
         if name == "raw" and not self.knows_options:
@@ -216,7 +218,7 @@ def _is_lost(group: GroupResult, name: str, low: float) -> bool:
 
 def _lost(group: GroupResult, name: str, forgetting: Estimate, of_known: Estimate) -> str:
     limits = f"({percent(_positive(of_known.low))} to {percent(of_known.high)})"
-    knew = "of what it knew beyond guessing" if name in KNOWLEDGE else "of what it had right"
+    knew = _of_what(name)
     share = f"{percent(of_known.value)} {limits} {knew}"
     if name == "bracket":
         low, high = group.bracket_low.forgetting.value, group.bracket_high.forgetting.value
@@ -232,6 +234,10 @@ def _lost(group: GroupResult, name: str, forgetting: Estimate, of_known: Estimat
     return f"{said}: {share}"
 
 
+def _of_what(name: str) -> str:
+    return "of what it knew beyond guessing" if name in KNOWLEDGE else "of what it had right"
+
+
 def _beside(group: GroupResult, name: str) -> str:
     """What `net` says, where repeats and options allow both."""
     net = group.net.forgetting
@@ -243,17 +249,18 @@ def _beside(group: GroupResult, name: str) -> str:
 
 def _not_found(group: GroupResult, name: str, of_known: Estimate) -> Found:
     if of_known.high is not None and of_known.high < NEGLIGIBLE:
-        knew = "of what it knew beyond guessing" if name in KNOWLEDGE else "of what it had right"
         luck = group.bracket_high.forgetting.high if name in ("matched", "bracket") else None
         most = "" if luck is None else f"; {percent(luck)} of all items if none of it was luck"
-        return Found("none_lost", f"no loss found: at most {percent(of_known.high)} {knew}{most}")
+        return Found(
+            "none_lost", f"no loss found: at most {percent(of_known.high)} {_of_what(name)}{most}"
+        )
     items = counted(group.items, "item")
     if name == "bracket":
         most = percent(of_known.high)
         return Found(
             "cannot_tell",
             "cannot tell: luck and loss cannot be separated here; at most "
-            f"{most} of what it knew beyond guessing was lost",
+            f"{most} {_of_what(name)} was lost",
         )
     if group.detectable is None:
         words = f"cannot tell: {items} would not detect even the loss of all that was known"
@@ -263,7 +270,7 @@ def _not_found(group: GroupResult, name: str, of_known: Estimate) -> Found:
 
 
 def _too_little(name: str) -> str:
-    if name in ("excess", "excess_before", "net"):
+    if name in FROM_REPEATS:
         return "cannot tell: the models differ less than each differs from itself"
     return (
         "cannot tell: fewer right answers turned wrong than luck alone would turn, so guesses are "

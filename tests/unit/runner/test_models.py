@@ -73,6 +73,15 @@ def test_half_precision_on_request(folder: Path) -> None:
     assert load_model(str(folder), dtype="bfloat16").model.dtype == torch.bfloat16
 
 
+def test_where_a_model_comes_from_can_be_named(folder: Path, adapter: Path, tmp_path: Path) -> None:
+    gguf = tmp_path / "some.gguf"
+    gguf.write_bytes(b"GGUF")
+    for name in (f"{folder}/", f"{folder}+{adapter}", str(gguf)):
+        source = find_model(name)
+        assert find_model(str(source)) == source
+    assert str(find_model(f"{folder}/")) == str(folder)
+
+
 @pytest.mark.parametrize("name", ["./nowhere", "/no/such/folder", "no/such.gguf", "a b", "../x"])
 def test_a_missing_path_is_said_to_be_missing(name: str) -> None:
     with pytest.raises(ModelError, match="There is no"):

@@ -13,7 +13,12 @@ from statsmodels.stats.multitest import multipletests
 from forgetmap.simulator.batch import Shares, draw_cells
 from forgetmap.stats.clusters import cluster_variance
 from forgetmap.stats.multiplicity import false_discovery, family_wise
-from forgetmap.stats.power import detectable, items_needed, repeats_detectable
+from forgetmap.stats.power import (
+    detectable,
+    items_needed,
+    repeated_items_needed,
+    repeats_detectable,
+)
 from forgetmap.stats.published import published
 from forgetmap.stats.repeats import (
     consensus,
@@ -118,6 +123,15 @@ def test_items_needed_is_the_inverse_of_detectable() -> None:
     kind = {"c": c, "h": c**2 / 4, "share_e": 0.3 / c**2}
     needed = items_needed(0.05, **kind)
     assert float(detectable(needed, **kind)) <= 0.05 < float(detectable(needed - 1, **kind))
+
+
+@pytest.mark.parametrize(
+    ("loss", "repeats", "churn"), [(0.02, 2, 0.05), (0.1, 5, 0.2), (0.3, 2, 0)]
+)
+def test_repeated_items_needed_is_the_inverse_too(loss: float, repeats: int, churn: float) -> None:
+    needed = repeated_items_needed(loss, repeats, churn=churn)
+    enough, less = (repeats_detectable(n, repeats, churn=churn) for n in (needed, needed - 1))
+    assert float(enough) <= loss < float(less)
 
 
 def churning(rng: np.random.Generator, items: int, repeats: int, p: float) -> np.ndarray:

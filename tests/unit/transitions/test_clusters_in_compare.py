@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +13,11 @@ import statsmodels.api as sm
 import estimator_oracle as oracle
 import forgetmap as fm
 from backends import as_arrow
-from estimator_oracle import Item, Shape
+from estimator_oracle import Shape
+from estimator_runs import every_group
 from forgetmap.stats.clusters import cluster_variance
-from forgetmap.transitions.result import ComparisonResult, GroupResult
 
+SEED = 6
 SHAPES = {
     "passages": Shape(clusters=True),
     "passages, four options": Shape(clusters=True, ks=(4,)),
@@ -26,26 +26,10 @@ SHAPES = {
 }
 
 
-@cache
-def compared(name: str) -> tuple[ComparisonResult, list[Item]]:
-    before, after = (oracle.random_run(6, SHAPES[name], side) for side in ("before", "after"))
-    found = fm.compare(as_arrow(before), as_arrow(after)).result
-    return found, oracle.items_of(before, after)
-
-
-def every_group(name: str) -> list[tuple[GroupResult, list[Item]]]:
-    result, items = compared(name)
-    found = [(result.total, items)]
-    for level, names in oracle.groups_of(items).items():
-        groups = {group.name: group for group in getattr(result, level)}
-        found += [(groups[name], own) for name, own in names.items()]
-    return found
-
-
 @pytest.mark.parametrize("score", ["raw", "latent", "upper", "matched"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_intervals_widen_by_cr2_with_bell_mccaffrey_freedoms(name: str, score: str) -> None:
-    for group, items in every_group(name):
+    for group, items in every_group(SHAPES[name], SEED):
         found = group if score == "raw" else getattr(group, score)
         for own, side in ((items, "forgetting"), (oracle.swapped(items), "backward_transfer")):
             (value, low, high), affected = oracle.clustered_limits(score, own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from statistics import fmean
 
 import numpy as np
@@ -16,11 +15,13 @@ from statsmodels.stats.multitest import multipletests
 import estimator_oracle as oracle
 import forgetmap as fm
 from backends import as_arrow
-from estimator_oracle import Item, Shape
+from estimator_oracle import Shape
+from estimator_runs import compared, every_group
 from forgetmap.errors import PairingError
 from forgetmap.transitions.repeated import ItemCounts, ItemSums, excess, excess_p, net
-from forgetmap.transitions.result import ComparisonResult, Estimate, GroupResult
+from forgetmap.transitions.result import Estimate
 
+SEED = 1
 SHAPES = {
     "two": Shape(repeats=2, items=25),
     "three, some missing": Shape(repeats=3, items=20, missing=0.2),
@@ -30,29 +31,13 @@ SHAPES = {
 }
 
 
-@cache
-def compared(name: str) -> tuple[ComparisonResult, list[Item]]:
-    before, after = (oracle.random_run(1, SHAPES[name], side) for side in ("before", "after"))
-    found = fm.compare(as_arrow(before), as_arrow(after)).result
-    return found, oracle.items_of(before, after)
-
-
-def every_group(name: str) -> list[tuple[GroupResult, list[Item]]]:
-    result, items = compared(name)
-    found = [(result.total, items)]
-    for level, names in oracle.groups_of(items).items():
-        groups = {group.name: group for group in getattr(result, level)}
-        found += [(groups[name], own) for name, own in names.items()]
-    return found
-
-
 def check(found: Estimate, expected: oracle.Limits) -> None:
     assert (found.value, found.low, found.high) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_excess_is_flips_between_the_models_less_flips_within(name: str) -> None:
-    for group, items in every_group(name):
+    for group, items in every_group(SHAPES[name], SEED):
         for own, side in ((items, "forgetting"), (oracle.swapped(items), "backward_transfer")):
             expected = oracle.student_limits(oracle.excess_scores(own))
             check(getattr(group.excess, side), expected)
@@ -60,7 +45,7 @@ def test_excess_is_flips_between_the_models_less_flips_within(name: str) -> None
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_net_is_matched_between_the_models_less_within(name: str) -> None:
-    for group, items in every_group(name):
+    for group, items in every_group(SHAPES[name], SEED):
         kept = oracle.repeated_items(items)
         scale = fmean(item.k / (item.k - 1) if item.k < math.inf else 1.0 for item in kept)
         for own, side in ((items, "forgetting"), (oracle.swapped(items), "backward_transfer")):
@@ -69,7 +54,7 @@ def test_net_is_matched_between_the_models_less_within(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_noise_floor_and_excess_over_the_model_before(name: str) -> None:
-    for group, items in every_group(name):
+    for group, items in every_group(SHAPES[name], SEED):
         assert group.noise_floor.value == pytest.approx(oracle.noise_floor(items))
         expected = oracle.student_limits(oracle.excess_before_scores(items))
         check(group.excess_before, expected)
@@ -77,16 +62,16 @@ def test_noise_floor_and_excess_over_the_model_before(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_p_values_come_from_dealing_out_the_answers_of_each_item(name: str) -> None:
-    for group, items in every_group(name):
+    for group, items in every_group(SHAPES[name], SEED):
         assert group.p_lost == pytest.approx(oracle.change_p(items), rel=1e-6)
-    tasks = compared(name)[0].tasks
+    tasks = compared(SHAPES[name], SEED)[0].tasks
     theirs = multipletests([task.p_lost for task in tasks], method="fdr_bh")[1]
     assert [task.q_lost for task in tasks] == pytest.approx(list(theirs))
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_detectable_follows_from_the_error_of_excess(name: str) -> None:
-    for group, items in every_group(name):
+    for group, items in every_group(SHAPES[name], SEED):
         _, low, high = oracle.student_limits(oracle.excess_scores(items))
         error = (high - low) / 2 / stats.norm.ppf(0.975)
         loss = (stats.norm.ppf(0.95) + stats.norm.ppf(0.8)) * error
@@ -95,7 +80,7 @@ def test_detectable_follows_from_the_error_of_excess(name: str) -> None:
 
 
 def test_the_mean_over_tasks_adds_the_variances_of_the_tasks() -> None:
-    result, items = compared("two")
+    result, items = compared(SHAPES["two"], SEED)
     parts = [oracle.excess_scores(own) for own in oracle.groups_of(items)["tasks"].values()]
     errors, freedom = [], [len(part) - 1 for part in parts]
     for part, free in zip(parts, freedom, strict=True):

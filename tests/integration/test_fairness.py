@@ -1,0 +1,98 @@
+"""A model sampled as before and as after has lost nothing: intervals say so 95 times in 100."""
+
+from __future__ import annotations
+
+import copy
+import random
+from functools import cache
+
+import pyarrow as pa
+import pytest
+import torch
+from scipy import stats
+
+import forgetmap as fm
+from forgetmap.runner.backend import Backend, Failure, Prompt
+from forgetmap.runner.items import Item, Suite, Task
+from forgetmap.runner.jobs import make_jobs
+from forgetmap.runner.prompts import answered
+from forgetmap.runner.settings import Settings, settle
+from forgetmap.runner.transformers_backend import TransformersBackend
+from forgetmap.scoring.judge import judge
+from tiny_models import encode, sentence, tiny_model, tokenizer
+
+COMPARISONS, ITEMS, REPEATS = 200, 40, 2
+FEW = 40
+"""Comparisons of what must be found at once."""
+OPTIONS = ("this", "that")
+
+
+@cache
+def undecided() -> Backend:
+    """Says A or B and hardly anything else, each item with chances of its own."""
+    model = copy.deepcopy(tiny_model("gpt2"))
+    head = torch.nn.Linear(*reversed(model.lm_head.weight.shape))
+    with torch.no_grad():
+        head.weight.copy_(model.lm_head.weight)
+        head.bias.zero_()
+        for letter in "AB":
+            head.bias[encode(letter)] = 20.0
+    model.lm_head = head
+    return TransformersBackend(model, tokenizer())
+
+
+@cache
+def items() -> tuple[Item, ...]:
+    source = random.Random(1)
+    return tuple(Item(str(n), sentence(source, 3), OPTIONS[n % 2], OPTIONS) for n in range(ITEMS))
+
+
+@cache
+def sampled(salt: str, comparisons: int, temperature: float = 2.0) -> pa.Table:
+    """Every comparison is a task of its own; the task is part of each answer's seed."""
+    tasks = tuple(Task(f"{n:03}", None, "option", items) for n in range(comparisons))
+    settings = Settings(temperature=temperature, repeats=REPEATS, shots=0, max_new_tokens=1)
+    manner = settle(settings, undecided())
+    jobs = make_jobs(Suite("s", tasks), manner, undecided(), salt)
+    rows = []
+    prompts = [Prompt(job.prompt, job.seed) for job in jobs]
+    for place, response in undecided().generate(prompts, manner.decoding):
+        assert not isinstance(response, Failure)
+        score = score_of(answered(response.text, manner), jobs[place].item.gold)
+        task, item, repeat = jobs[place].key
+        rows.append({"task": task, "item": item, "repeat": repeat, "score": score})
+    return pa.Table.from_pylist(rows)
+
+
+@cache
+def score_of(response: str, gold: str) -> float | None:
+    return judge(response, gold=gold, kind="option", options=OPTIONS).score
+
+
+def without_a_change(before: pa.Table, after: pa.Table, direction: str) -> int:
+    """Comparisons whose interval of `excess` contains 0."""
+    found = [getattr(task.excess, direction) for task in fm.compare(before, after).result.tasks]
+    return sum(each.low <= 0 <= each.high for each in found)
+
+
+def fewest(comparisons: int) -> float:
+    """Intervals that contain 0, if 93 % do; one time in 20 there are fewer."""
+    return float(stats.binom.ppf(0.05, comparisons, 0.93))
+
+
+@pytest.mark.parametrize("direction", ["forgetting", "backward_transfer"])
+def test_a_model_compared_with_itself(direction: str) -> None:
+    before, after = (sampled(salt, COMPARISONS) for salt in ("before", "after"))
+    many = float(stats.binom.ppf(0.95, COMPARISONS, 0.97))
+    assert many < COMPARISONS
+    assert fewest(COMPARISONS) <= without_a_change(before, after, direction) <= many
+
+
+def test_another_temperature_is_found() -> None:
+    before, after = sampled("before", FEW), sampled("after", FEW, temperature=5.0)
+    assert without_a_change(before, after, "forgetting") < fewest(FEW)
+
+
+def test_shared_random_numbers_are_found() -> None:
+    before = sampled("before", FEW)
+    assert without_a_change(before, sampled("before", FEW), "forgetting") < fewest(FEW)
