@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint fuzz bench docs clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -28,6 +28,9 @@ lint: $(VENV)/dev  ## style, types, spelling
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/typos
+
+fuzz: $(VENV)/dev  ## damage the fixtures of every log adapter, 10,000 times each
+	$(BIN)/python tests/fuzz/fuzz_logs.py --mutations 10000
 
 bench: $(VENV)/dev  ## speed against bare DuckDB SQL and pandas, in the same run
 	$(BIN)/python benchmarks/compare_speed.py

@@ -3,8 +3,10 @@
     .venv/bin/python benchmarks/import_speed.py                 1 GiB, median of 3
     .venv/bin/python benchmarks/import_speed.py --mib 64 --rounds 1
 
-Half of the bytes are multiple-choice rows, whose few-shot prompt is repeated in each of their four
-requests, half are generated answers under two filters, as lm-eval 0.4.9 writes them. The loop is
+As in the usual suites, most of the bytes are multiple-choice rows, which repeat their few-shot
+prompt in each of four requests: 40% like MMLU with 5 examples, 40% like HellaSwag with 10, 10% like
+ARC with 25, and 10% answers generated under two filters, like GSM8K with 5; lengths are like those
+of the real data, and rows are as lm-eval 0.4.9 writes them. The loop is
 `json.loads` on every line, of which only id, hash and metric are kept. Ours reads the same files to
 Parquet, once scores with identity (hashes of question, options, right answer and prompt), once with
 all texts. Every contender runs in a process of its own, in turn; seconds are from the call to the
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import resource
 import statistics
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,8 @@ from typing import Any
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 RESULTS = HERE / "results"
-SHOTS = 5
+SHARES = {"mmlu_anatomy": 0.4, "hellaswag": 0.4, "arc_challenge": 0.1, "gsm8k": 0.1}
+"""Of all bytes."""
 MOST_MEMORY = 1.5
 BARS = {"scores": 2.0, "texts": 0.5}
 """How many times the loop's rate is asked for."""
@@ -51,35 +55,99 @@ class Writer:
         """Some words."""
         return " ".join(self._random.choices(self._words, k=self._random.randint(low, high)))
 
-    def multiple_choice(self, doc_id: int) -> dict[str, Any]:
-        """A row like MMLU's."""
-        shots = "".join(self._shown(*self._question()) + " B\n\n" for _ in range(SHOTS))
+    def rows(self, task: str, doc_id: int) -> list[dict[str, Any]]:
+        """The rows of one document."""
+        made = {
+            "mmlu_anatomy": self._letters,
+            "hellaswag": self._endings,
+            "arc_challenge": self._texts,
+            "gsm8k": self._worked,
+        }
+        return made[task](doc_id)
+
+    def _letters(self, doc_id: int) -> list[dict[str, Any]]:
+        """A row like MMLU's: options in the prompt, letters as continuations."""
+        shots = "".join(self._shown(*self._question()) + " B\n\n" for _ in range(5))
         question, choices = self._question()
         gold = self._random.randrange(4)
-        lls = [-self._random.random() * 20 for _ in range(4)]
         doc = {"question": question, "subject": "anatomy", "choices": choices, "answer": gold}
         prompt = shots + self._shown(question, choices)
+        return [self._chosen(doc_id, doc, prompt, [" A", " B", " C", " D"], gold, ["acc"])]
+
+    def _endings(self, doc_id: int) -> list[dict[str, Any]]:
+        """A row like HellaSwag's: the options are the continuations."""
+        shots = "".join(self.text(50, 70) + "\n\n" for _ in range(10))
+        start, endings = self.text(15, 35), [self.text(8, 16) for _ in range(4)]
+        gold = self._random.randrange(4)
+        query = f"Roof shingle removal: {start}"
+        doc = {
+            "ind": doc_id,
+            "activity_label": "Roof shingle removal",
+            "ctx": start,
+            "endings": endings,
+            "label": str(gold),
+            "query": query,
+            "choices": endings,
+            "gold": gold,
+        }
+        continuations = [f" {ending}" for ending in endings]
+        metrics = ["acc", "acc_norm"]
+        return [self._chosen(doc_id, doc, shots + query, continuations, gold, metrics)]
+
+    def _texts(self, doc_id: int) -> list[dict[str, Any]]:
+        """A row like ARC's."""
+        shots = "".join(
+            f"Question: {self.text(15, 40)}\nAnswer: {self.text(2, 10)}\n\n" for _ in range(25)
+        )
+        question, choices = self._question()
+        gold = self._random.randrange(4)
+        doc = {
+            "id": f"Mercury_{doc_id}",
+            "question": question,
+            "choices": {"text": choices, "label": list("ABCD")},
+            "answerKey": "ABCD"[gold],
+        }
+        prompt = f"{shots}Question: {question}\nAnswer:"
+        continuations = [f" {choice}" for choice in choices]
+        metrics = ["acc", "acc_norm"]
+        return [self._chosen(doc_id, doc, prompt, continuations, gold, metrics)]
+
+    def _chosen(
+        self,
+        doc_id: int,
+        doc: dict[str, Any],
+        prompt: str,
+        continuations: list[str],
+        gold: int,
+        metrics: list[str],
+    ) -> dict[str, Any]:
+        lls = [-self._random.random() * 20 for _ in continuations]
         pairs = [[str(ll), "False"] for ll in lls]
         row = {
             "doc_id": doc_id,
             "doc": doc,
             "target": str(gold),
             "arguments": {
-                f"gen_args_{i}": {"arg_0": prompt, "arg_1": f" {letter}"}
-                for i, letter in enumerate("ABCD")
+                f"gen_args_{i}": {"arg_0": prompt, "arg_1": each}
+                for i, each in enumerate(continuations)
             },
             "resps": [[pair] for pair in pairs],
             "filtered_resps": pairs,
         }
-        return _finished(row, "none", "acc", float(lls.index(max(lls)) == gold))
+        lengths = {"acc": [1] * len(lls), "acc_norm": [len(each) - 1 for each in continuations]}
+        right = {}
+        for metric in metrics:
+            values = [ll / length for ll, length in zip(lls, lengths[metric], strict=True)]
+            right[metric] = float(values.index(max(values)) == gold)
+        return _finished(row, "none", right)
 
-    def generated(self, doc_id: int) -> list[dict[str, Any]]:
+    def _worked(self, doc_id: int) -> list[dict[str, Any]]:
         """Two rows like GSM8K's, one per filter."""
         shots = "".join(
-            f"Question: {self.text(30, 60)}\nAnswer: {self._worked()}\n\n" for _ in range(SHOTS)
+            f"Question: {self.text(30, 60)}\nAnswer: {self._solution()}\n\n" for _ in range(5)
         )
-        doc = {"question": self.text(30, 60), "answer": self._worked()}
-        response = self._worked()
+        doc = {"question": self.text(30, 60), "answer": self._solution()}
+        response = self._solution()
         said = response.rpartition(" ")[2]
         row = {
             "doc_id": doc_id,
@@ -95,66 +163,54 @@ class Writer:
         }
         right = float(said == doc["answer"].rpartition(" ")[2])
         return [
-            _finished({**row, "filtered_resps": [answer]}, scorer, "exact_match", right)
+            _finished({**row, "filtered_resps": [answer]}, scorer, {"exact_match": right})
             for scorer, answer in (("strict-match", said), ("flexible-extract", said))
         ]
 
     def _question(self) -> tuple[str, list[str]]:
-        return self.text(15, 40), [self.text(2, 14) for _ in range(4)]
+        return self.text(20, 60), [self.text(2, 14) for _ in range(4)]
 
     def _shown(self, question: str, choices: list[str]) -> str:
         lines = "\n".join(f"{letter}. {c}" for letter, c in zip("ABCD", choices, strict=True))
         return f"{question}\n{lines}\nAnswer:"
 
-    def _worked(self) -> str:
+    def _solution(self) -> str:
         steps = "\n".join(self.text(10, 20) for _ in range(3))
         return f"{steps}\n#### {self._random.randrange(20)}"
 
 
-def _finished(row: dict[str, Any], scorer: str, metric: str, value: float) -> dict[str, Any]:
+def _finished(row: dict[str, Any], scorer: str, scores: dict[str, float]) -> dict[str, Any]:
     """With names, hashes and the score."""
     prompt = row["arguments"]["gen_args_0"]["arg_0"]
     hashed = {"doc": json.dumps(row["doc"]), "prompt": prompt, "target": row["target"]}
     return {
         **row,
         "filter": scorer,
-        "metrics": [metric],
+        "metrics": list(scores),
         **{f"{name}_hash": sha256(text.encode()).hexdigest() for name, text in hashed.items()},
-        metric: value,
+        **scores,
     }
 
 
 def generate(folder: Path, mib: int) -> None:
-    """Write the files unless they are there."""
-    done = folder / "done"
+    """Write the files unless they are there; one filter after the other, as lm-eval does."""
+    done = folder / "done.txt"
     if done.exists() and done.read_text() == str(mib):
         return
     folder.mkdir(parents=True, exist_ok=True)
     writer = Writer(7)
-    half = mib << 19
-    stamp = "2026-01-02T03-04-05.678901"
-    with (folder / f"samples_mmlu_anatomy_{stamp}.jsonl").open("w", encoding="utf-8") as file:
-        for _, line in _until(half, lambda i: [writer.multiple_choice(i)]):
-            file.write(line)
-    with (folder / f"samples_gsm8k_{stamp}.jsonl").open("w", encoding="utf-8") as file:
-        second = []
-        for i, line in _until(half, writer.generated):
-            if i % 2:
-                second.append(line)
-            else:
-                file.write(line)
-        file.writelines(second)
+    for task, share in SHARES.items():
+        path = folder / f"samples_{task}_2026-01-02T03-04-05.678901.jsonl"
+        blocks: list[list[str]] = [[], []]
+        left, doc_id = share * (mib << 20), 0
+        while left > 0:
+            for block, row in zip(blocks, writer.rows(task, doc_id), strict=False):
+                block.append(json.dumps(row, ensure_ascii=False) + "\n")
+                left -= len(block[-1])
+            doc_id += 1
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(line for block in blocks for line in block)
     done.write_text(str(mib))
-
-
-def _until(size: int, make: Callable[[int], list[dict[str, Any]]]) -> Iterator[tuple[int, str]]:
-    written = doc_id = 0
-    while written < size:
-        for place, row in enumerate(make(doc_id)):
-            line = json.dumps(row, ensure_ascii=False) + "\n"
-            written += len(line)
-            yield place, line
-        doc_id += 1
 
 
 def run_loop(folder: Path) -> Callable[[], int]:
@@ -205,24 +261,19 @@ def in_own_process(name: str, folder: Path) -> dict[str, float]:
     """The same in a fresh process, with a cache that is thrown away."""
     with tempfile.TemporaryDirectory() as cache:
         command = [sys.executable, __file__, "--contender", name, "--data", str(folder)]
-        done = subprocess.run(  # noqa: S603  # ourselves
+        done = subprocess.run(
             command,
             check=True,
             capture_output=True,
             text=True,
-            env={**_environment(), "FORGETMAP_CACHE": cache},
+            env={**os.environ, "FORGETMAP_CACHE": cache},
         )
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
-
-
 def main() -> None:
+    """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)

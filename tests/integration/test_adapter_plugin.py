@@ -63,7 +63,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project / "pyproject.toml").write_text(PROJECT)
     (project / "quizmaster_logs" / "__init__.py").write_text(ADAPTER)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    flags = ["--no-build-isolation", "--disable-pip-version-check", "--target", target]
+    flags = ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
     subprocess.run([*pip, *flags, project], check=True, capture_output=True)
     return target
 

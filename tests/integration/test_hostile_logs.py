@@ -1,4 +1,4 @@
-"""Hostile logs: a typed error or a reported problem, within bounds, and nothing written elsewhere."""
+"""Hostile logs: a typed error or a problem, within bounds, and nothing written elsewhere."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def items(path: Path) -> list[str]:
     return sorted(run.scores.collect()["item"].to_list())
 
 
-OUTSIDE = ["../../outside.json", "/etc/outside.json", "..\\..\\outside.json", "C:\\outside.json"]
+OUTSIDE = ["../../outside.json", "/etc/outside.json", "a\\..\\..\\outside.json", "C:\\outside.json"]
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -193,9 +193,10 @@ def test_names_that_lead_outside_lead_nowhere(name: str, tmp_path: Path) -> None
 
 def test_members_of_the_same_name(tmp_path: Path) -> None:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
+    with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("log.json", log(question(1)))
-        archive.writestr("log.json", log(question(2)))
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("log.json", log(question(2)))
     (tmp_path / "logs.zip").write_bytes(packed.getvalue())
     with soon():
         assert items(tmp_path / "logs.zip") == ["2"]
@@ -343,7 +344,9 @@ try:
     open_run(Path(sys.argv[1]))
 except ForgetmapError as error:
     print(type(error).__name__, file=sys.stderr)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, time.monotonic() - start)
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
+    print(peak, time.monotonic() - start)
 """
 
 
@@ -373,11 +376,13 @@ def blank_lines(path: Path) -> None:
 
 
 def one_value(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("log.json", "w", force_zip64=True) as out:
-            out.write(log(question(1))[:-1] + b',{"a": "')
-            for _ in range(3000):
-                out.write(b"a" * (1 << 20))
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("log.json", "w", force_zip64=True) as out,
+    ):
+        out.write(log(question(1))[:-1] + b',{"a": "')
+        for _ in range(2100):
+            out.write(b"a" * (1 << 20))
 
 
 def zip_in_gzip(path: Path) -> None:

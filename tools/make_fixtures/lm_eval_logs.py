@@ -3,9 +3,9 @@
     python -m venv v && v/bin/pip install "lm_eval[hf]==0.4.13" torch transformers
     v/bin/python tools/make_fixtures/lm_eval_logs.py
 
-Runs offline in a minute, on a tiny Llama with random weights and items invented here. What the tests
-expect is written beside it from the harness's own results in memory, not from its files. What names
-this machine is taken out.
+Runs offline in a minute, on a tiny Llama with random weights and items invented here. What the
+tests expect is written beside it from the harness's own results in memory, not from its files.
+What names this machine is taken out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ os.chdir(tempfile.mkdtemp())
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", OMP_NUM_THREADS="1")
 
 import torch  # noqa: E402
-import yaml  # noqa: E402
+import yaml  # type: ignore[import-untyped]  # noqa: E402
 from lm_eval import simple_evaluate  # noqa: E402
 from lm_eval.loggers import EvaluationTracker  # noqa: E402
 from lm_eval.tasks import TaskManager  # noqa: E402
@@ -237,6 +237,7 @@ def publish(samples: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    """Make everything anew."""
     make_model()
     make_tasks()
     publish(evaluate())

@@ -116,7 +116,6 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
         _spare_inputs(out, (before, *after, *filter(None, [options["noise"]])))
-    options["texts"] = bool(show or out)
     with Console(stderr=True).status("Pairing and counting ...") as status:
         options["progress"] = reading_progress(status)
         result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)

@@ -38,7 +38,7 @@ def readable(origin: str) -> Iterator[None]:
         yield
     except ForgetmapError:
         raise
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise unreadable(origin, error) from None
 
 

@@ -27,6 +27,7 @@ from forgetmap.records.schema import KEY, TEXT_NAMES, scores_schema, texts_schem
 
 VERSION = "0.3.0"
 PREFIX = "forgetmap_"
+ROWS_AT_ONCE = 1_000
 IN_METADATA = (
     "repeat",
     "metric",
@@ -93,7 +94,8 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
             schema = schema.append(texts_schema().field(name))
     schema = pa.schema([field.with_nullable(nullable=True) for field in schema])
     for batch in batches_of(frame.select(*schema.names), schema, run):
-        yield from batch.to_pylist()
+        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
+            yield from batch.slice(start, ROWS_AT_ONCE).to_pylist()
 
 
 def _instance(row: Mapping[str, Any], run: Run) -> dict[str, Any]:

@@ -15,6 +15,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     TRUNCATED = "truncated"
     DEGENERATE = "degenerate"
+    MISREAD = "misread"
     ERROR = "error"
     UNSCORED = "unscored"
 
@@ -22,5 +23,11 @@ class Outcome(StrEnum):
 MISSING = frozenset({Outcome.ERROR, Outcome.UNSCORED})
 """The score is null: nobody knows whether the model would have been right."""
 
-FAILED = (Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.DEGENERATE)
+FAILED = (
+    Outcome.NO_ANSWER,
+    Outcome.REFUSED,
+    Outcome.TRUNCATED,
+    Outcome.DEGENERATE,
+    Outcome.MISREAD,
+)
 """The score is 0, and this is why."""

@@ -177,6 +177,7 @@ def _response(answer: str | None, fault: str | None) -> str:
         "truncated": "Let me think about this step by step. First",
         "degenerate": "the the the the the the the the",
         "no_answer": "That is an interesting question.",
+        "misread": f"Surely {answer}, as everybody knows.",
     }[fault]
 
 

@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from warnings import catch_warnings
 
 Doc = Mapping[str, Any]
 LONGEST_LABEL = 4
+MOST_OPTIONS = 1_000
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ def _settle_gold(item: Item, gold: object) -> None:
         gold = gold[0]
     if isinstance(gold, int) and not isinstance(gold, bool):
         if not item.options:
-            item.gold_index = gold if gold >= 0 else None
+            item.gold_index = gold if 0 <= gold < MOST_OPTIONS else None
         elif 0 <= gold < len(item.options):
             item.gold_index = gold
     elif gold is not None:
@@ -130,7 +132,7 @@ def _tried(extract: Callable[[Doc], object], doc: Doc) -> object:
     """What an extractor finds in a row that may be damaged anywhere."""
     try:
         return extract(doc)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         return None
 
 
@@ -219,16 +221,19 @@ _MATHQA_OPTION = re.compile(r"[a-e] \) (.*?)(?=\s*,\s*[a-e] \) |\s*,?\s*$)")
 
 def _last_problem(doc: Doc) -> Mapping[str, Any]:
     """RACE as lm-eval packs it: the last problem of an article is asked."""
-    problems = doc["problems"]
-    if isinstance(problems, str):
-        problems = ast.literal_eval(problems)
-    found: Mapping[str, Any] = problems[-1]
+    found: Mapping[str, Any] = _list(doc["problems"])[-1]
     return found
 
 
-def _listed(name: str) -> Callable[[Doc], object]:
-    """A list, also where it is written as text."""
-    return lambda doc: ast.literal_eval(doc[name]) if isinstance(doc[name], str) else doc[name]
+def _list(value: object) -> list[Any]:
+    """A list, also where it is written as Python writes it."""
+    if isinstance(value, str):
+        try:
+            with catch_warnings(action="ignore", category=SyntaxWarning):
+                value = ast.literal_eval(value)
+        except (SyntaxError, MemoryError):
+            value = None
+    return value if isinstance(value, list) else []
 
 
 def _first_true(labels: Sequence[object]) -> int:
@@ -258,7 +263,7 @@ SHAPES: tuple[Shape, ...] = (
         ("Question", "Correct Answer", "Incorrect Answer 1"),
         ("Question",),
         _fields("Correct Answer", *(f"Incorrect Answer {n}" for n in (1, 2, 3))),
-        lambda doc: 0,
+        lambda _: 0,
         "High-level domain",
     ),
     # HellaSwag: lm-eval cleans the texts, other harnesses do not, so the raw ones count.
@@ -285,7 +290,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         ("narrative", "question", "choices", "answer_index"),
         ("narrative", "question"),
-        _listed("choices"),
+        lambda doc: _list(doc["choices"]),
         _field("answer_index"),
     ),
     # WinoGrande, PIQA, Social IQa, COPA
@@ -457,6 +462,8 @@ def _usual_gold(doc: Doc) -> object:
     options = _texts(_usual_options(doc)) or []
     for name in _GOLDS:
         value = doc.get(name)
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
         if isinstance(value, str) and value.strip() in options:
             return options.index(value.strip())
         place = place_of(value, len(options))

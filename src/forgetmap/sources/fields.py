@@ -84,8 +84,11 @@ class Fields:
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
             self.complain(f"an object was expected, not {value!r:.60}", name)
-        inner = value if isinstance(value, dict) else {}
-        return Fields(inner, self.file, self.line, self._problems)
+        return self.within(value if isinstance(value, dict) else {})
+
+    def within(self, values: Mapping[str, Any]) -> Fields:
+        """An object inside of this one, at the same place."""
+        return Fields(values, self.file, self.line, self._problems)
 
     def written(self, name: str) -> str | None:
         """A field of any type, as text: what is none is written as JSON."""

@@ -28,6 +28,8 @@ CHUNK = 1 << 20
 MOST_FILES = 20_000
 DEEPEST = 12
 LONGEST_LINE = 64 << 20
+MOST_BLANK = 1 << 20
+"""Blank lines in a row."""
 LARGEST_DOCUMENT = 2 << 30
 MOST_RATIO = 500
 """Unpacked bytes per packed byte; what is denser holds no answers of a model."""
@@ -99,25 +101,34 @@ class LogFile:
     def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
         with whole(self.path), _sound(self.name), self.open() as stream:
+            if self._said > limit:
+                raise _dense(self.name, f"it holds {self._said:,} bytes")
             data = _bounded(stream, limit, self.size, self.name)
         return data.removeprefix(UTF8_MARK)
+
+    @property
+    def _said(self) -> int:
+        """Bytes before they are read, as far as anything says."""
+        if self.archive is not None and self.member is not None:
+            return self.archive.size(self.member)
+        return self.size
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Its lines that are not blank, counted from 1."""
         with whole(self.path), _sound(self.name), self.open() as stream:
-            number = total = blank = 0
+            number = total = last = 0
             most = max(DENSE_FROM, MOST_RATIO * self.size)
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
                 total += len(line)
-                if len(line) > LONGEST_LINE or number - blank > LONGEST_LINE:
-                    raise _too_long(self.name, blank + 1)
+                if len(line) > LONGEST_LINE or number - last > MOST_BLANK:
+                    raise _too_long(self.name, last + 1)
                 if total > most:
                     raise _dense(self.name, f"it unpacks to more than {most:,} bytes")
                 if number == 1:
                     line = line.removeprefix(UTF8_MARK)
                 if not line.isspace():
-                    blank = number
+                    last = number
                     yield number, line
 
 
@@ -136,6 +147,10 @@ class Archive:
     def members(self) -> Sequence[str]:
         """Names of its files."""
         return list(self._members)
+
+    def size(self, member: str) -> int:
+        """Unpacked bytes of a member, as the directory says."""
+        return self._members[member].file_size
 
     def open(self, member: str) -> IO[bytes]:
         """The bytes of a member; reading stops where it unpacks to more than anything real."""
@@ -233,7 +248,7 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
     members = [
         LogFile(path, f"{path}/{member}", f"{inside}/{member}", member, archive)
         for member in archive.members
-        if not Path(member).name.startswith((".", "__MACOSX"))
+        if not member.rpartition("/")[2].startswith((".", "__MACOSX"))
     ]
     return [LogFile(path, str(path), inside, archive=archive), *members]
 
@@ -278,7 +293,7 @@ def _dense(name: str, fact: str) -> UnreadableError:
 
 def _too_long(name: str, line: int) -> UnreadableError:
     return UnreadableError(
-        f"this line is longer than {LONGEST_LINE >> 20} MiB",
+        f"this line is longer than {LONGEST_LINE >> 20} MiB, or blank a million times",
         file=name,
         line=line,
         hint="is the file damaged? If not, shorten this line.",

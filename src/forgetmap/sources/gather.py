@@ -19,6 +19,7 @@ from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.records.schema import KEY, SCORE_NAMES, TEXT_NAMES, scores_schema, texts_schema
 from forgetmap.sources.adapter import Problems, Sample, Score
+from forgetmap.sources.reasons import why_wrong
 
 ROWS = 10_000
 MOST_TEXT = 64 << 20
@@ -51,6 +52,7 @@ class RunWriter:
     """
 
     def __init__(self, folder: Path, *, texts: bool, problems: Problems) -> None:
+        self.folder = folder
         self._problems = problems
         self._scores = _Table(folder / SCORES, scores_schema())
         self._texts = _Table(folder / TEXTS, texts_schema()) if texts else None
@@ -94,6 +96,23 @@ class RunWriter:
             self._scores.add((*key, *own, *shared, *hashes))
         if self._texts is not None and self._is_first(key):
             self._texts.add((*key, *_texts_of(sample)))
+
+    def told(self) -> dict[str, Any]:
+        """What was seen, for `take`."""
+        measures = {task: list(seen) for task, seen in self.measures.items()}
+        return {"samples": self.samples, "measures": measures, "ranges": self.ranges}
+
+    def take(self, folder: Path, told: Mapping[str, Any]) -> None:
+        """Take over what another writer wrote about other tasks, and told."""
+        self._scores.append(folder / SCORES)
+        if self._texts is not None:
+            self._texts.append(folder / TEXTS)
+        self.samples += told["samples"]
+        for task, seen in told["measures"].items():
+            self.measures[task].update(dict.fromkeys((metric, scorer) for metric, scorer in seen))
+        for metric, (low, high) in told["ranges"].items():
+            mine = self.ranges.get(metric, (low, high))
+            self.ranges[metric] = (min(low, mine[0]), max(high, mine[1]))
 
     def _is_first(self, key: tuple[object, ...]) -> bool:
         """Whether this is the first sample of an answer: others only score it by another scorer."""
@@ -162,6 +181,13 @@ class _Table:
         if len(self._rows) >= ROWS or self._size > MOST_TEXT:
             self._write()
 
+    def append(self, path: Path) -> None:
+        """Take over the rows of another such file."""
+        self._write()
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(ROWS):
+                self._writer.write_batch(batch.cast(self._schema))
+
     def close(self) -> None:
         self._write()
         self._writer.close()
@@ -169,9 +195,22 @@ class _Table:
     def _write(self) -> None:
         if self._rows:
             columns = dict(zip(self._names, zip(*self._rows, strict=True), strict=True))
-            arrays = [pa.array(columns[f.name], f.type) for f in self._schema]
+            arrays = [_array(columns[f.name], f.type) for f in self._schema]
             self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._rows, self._size = [], 0
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # half of a character that takes two: JSON can hold it, UTF-8 cannot
+        return pa.array([_encodable(value) for value in values], kind)
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_encodable(each) for each in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _settle_answers(sample: Sample) -> None:
@@ -192,6 +231,16 @@ def _settle_answers(sample: Sample) -> None:
             score.outcome = score.outcome if score.outcome in MISSING else Outcome.UNSCORED
         elif score.outcome in MISSING or (score.outcome in FAILED and score.value):
             score.outcome = None
+    _settle_reasons(sample)
+
+
+def _settle_reasons(sample: Sample) -> None:
+    """Answers with score 0 get a reason where the harness gives none."""
+    wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
+    if wrong and sample.response:
+        reason = why_wrong(sample)
+        for score in wrong:
+            score.outcome = reason or score.outcome
 
 
 def _hashes(sample: Sample) -> list[int | None]:
@@ -206,7 +255,8 @@ def _hashes(sample: Sample) -> list[int | None]:
 
 def _prompt_hash(sample: Sample) -> int | None:
     if sample.prompt_key is not None:
-        digest = blake2b(sample.prompt_key.encode(), digest_size=8).digest()
+        data = sample.prompt_key.encode("utf-8", "surrogatepass")
+        digest = blake2b(data, digest_size=8).digest()
         return int.from_bytes(digest, "big", signed=True)
     return _text_hash(sample.prompt)
 

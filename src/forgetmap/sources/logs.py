@@ -16,6 +16,7 @@ from forgetmap.records.problem import Problem
 from forgetmap.records.run import Run
 from forgetmap.sources.adapter import Adapter, Log, Problems
 from forgetmap.sources.cache import cached_folder, key_of
+from forgetmap.sources.crew import call_mate
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, describe
 from forgetmap.sources.registry import adapter, adapters
@@ -105,11 +106,7 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
     problems = Problems(strict=reading.strict)
     with complete_folder(folder) as partial:
         with RunWriter(partial, texts=reading.texts, problems=problems) as writer:
-            for log in logs:
-                for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
-                    writer.add(sample)
-                    if reading.progress and writer.samples % EVERY == 0:
-                        reading.progress(path.name, writer.samples)
+            _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _nothing(path, problems)
         info = describe(_merged(logs), writer, _preferred(logs, writer))
@@ -121,6 +118,27 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             "problems": [asdict(each) for each in problems.kept],
         }
         (partial / READING).write_text(json.dumps(known), encoding="utf-8")
+
+
+def _read(
+    path: Path, logs: Sequence[Log], writer: RunWriter, problems: Problems, reading: Reading
+) -> None:
+    """All samples of all logs; if there are many, a second process reads about half of them."""
+    mate = None if reading.strict else call_mate(path, logs, writer.folder, texts=reading.texts)
+    given = mate.places if mate else []
+
+    def read(log: Log) -> None:
+        for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
+            writer.add(sample)
+            if reading.progress and writer.samples % EVERY == 0:
+                reading.progress(path.name, writer.samples)
+
+    for place, log in enumerate(logs):
+        if place not in given:
+            read(log)
+    if mate and not mate.hand_over(writer, problems):
+        for place in given:
+            read(logs[place])
 
 
 def _nothing(path: Path, problems: Problems) -> EmptyInputError:

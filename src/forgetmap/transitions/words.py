@@ -11,6 +11,7 @@ _ENDINGS = {
     "refused": "refused",
     "truncated": "cut at the token limit",
     "degenerate": "endless repetition",
+    "misread": "right, but not extracted",
     "unknown": "not recorded",
 }
 

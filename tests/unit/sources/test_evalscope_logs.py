@@ -71,6 +71,16 @@ def test_answers_to_another_question_do_not_shift_repeats(tmp_path: Path) -> Non
     assert of_one == {0: 1.0, 1: 0.0}
 
 
+def test_ids_of_messages_are_not_part_of_the_prompt(tmp_path: Path) -> None:
+    prompts = []
+    for name in ("one", "two"):
+        row = lines(STONES)[0]
+        row["messages"][0]["id"] = name
+        run = opened(put(tmp_path / "a.jsonl", [row]))
+        prompts.append(run.scores.collect()["prompt_hash"].to_list())
+    assert prompts[0] == prompts[1] != [None]
+
+
 def test_collection_has_the_tasks_it_was_made_of(tmp_path: Path) -> None:
     rows = lines(STONES)
     for row, name in zip(rows, ("arc", "gsm8k", "arc", "gsm8k"), strict=True):

@@ -222,10 +222,10 @@ def test_metric_without_any_value_is_none(tmp_path: Path) -> None:
         row["metric"] |= {"never": None, "parts": [1, 0], "judgement": "8"}
     run = opened(write(tmp_path / "d.parquet", rows))
     found = run.scores.collect().rows(named=True)
-    assert [(r["metric"], r["score"], r["outcome"]) for r in found] == [
-        ("acc", 1.0, None),
-        ("acc", 0.0, None),
-        ("acc", None, "unscored"),
+    assert [(r["metric"], r["score"], r["outcome"] == "unscored") for r in found] == [
+        ("acc", 1.0, False),
+        ("acc", 0.0, False),
+        ("acc", None, True),
     ]
 
 
@@ -288,6 +288,13 @@ def test_row_without_query_is_a_problem_with_its_place(tmp_path: Path) -> None:
     assert scores_of(run) == [("facts", "0", 0, 1.0), ("facts", "2", 0, None)]
     with pytest.raises(ForgetmapError, match="no query"):
         opened(path, strict=True)
+
+
+def test_one_row_renames_no_task(tmp_path: Path) -> None:
+    rows = details([1, 0, 1])
+    rows[0]["doc"]["task_name"] = "x"
+    run = opened(write(tmp_path / "d.parquet", rows))
+    assert {task for task, *_ in scores_of(run)} == {"facts"}
 
 
 def test_broken_file_among_details_is_a_problem(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import Judged
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields, written
+from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
 
 METRIC, SCORER = "acc", "forgetmap"
@@ -84,10 +84,11 @@ def _log(file: LogFile) -> Log:
     stem = path.name
     while (shorter := _SUFFIXES.sub("", stem)) != stem:
         stem = shorter
+    stem = sound(stem)
     named = _TASK.match(stem)
     task = f"{named['benchmark']}.{named['subset']}" if named else stem
     info = RunInfo(
-        model=ModelInfo(name=path.parent.name or None), harness=HarnessInfo(name="captrack")
+        model=ModelInfo(name=sound(path.parent.name) or None), harness=HarnessInfo(name="captrack")
     )
     return Log("captrack", (file,), info, (task,), format="CapTrack responses")
 

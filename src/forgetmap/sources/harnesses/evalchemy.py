@@ -23,7 +23,7 @@ from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import Judged, failed, graded
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
-from forgetmap.sources.fields import Fields, written
+from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
 
 METRIC, SCORER = "acc", "forgetmap"
@@ -52,7 +52,7 @@ class Evalchemy:
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per example and repetition."""
         file, task = log.files[0], log.tasks[0]
-        found = document(file)["results"][task]
+        found = document(file)["results"][log.notes["key"]]
         solved: Counter[int] = Counter()
         examples = found["examples"]
         for example in examples:
@@ -86,7 +86,8 @@ def _logs(file: LogFile) -> Iterator[Log]:
     )
     for task, result in top["results"].items():
         if isinstance(result, dict) and isinstance(result.get("examples"), list):
-            yield Log("evalchemy", (file,), info, (task,), stamp, format="evalchemy results")
+            names, notes = (sound(task),), {"key": task}
+            yield Log("evalchemy", (file,), info, names, stamp, format="evalchemy", notes=notes)
 
 
 def _time(seconds: object) -> str | None:
@@ -145,7 +146,7 @@ def _list(row: Fields, names: Sequence[str]) -> list[Any]:
 
 def _options(text: object) -> list[str] | None:
     """`A) this, B) that` in parts."""
-    parts = _OPTION.split(text) if isinstance(text, str) else []
+    parts = _OPTION.split(sound(text)) if isinstance(text, str) else []
     return parts[2::2] if parts[1::2] == list("ABCD") else None
 
 

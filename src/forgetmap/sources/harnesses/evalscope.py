@@ -21,10 +21,10 @@ from typing import Any
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.datasets import item_of
 from forgetmap.sources.decode import number, rows
+from forgetmap.sources.fields import sound, written
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.shapes import as_count, as_list, as_mapping, as_text
+from forgetmap.sources.harnesses.shapes import as_count, as_item, as_list, as_mapping, as_text
 
 REVIEWED, REVIEWED_0X = ("index", "sample_score"), ("choices", "raw_input", "review_id")
 PREDICTED, PREDICTED_0X = ("index", "model_output"), ("choices", "raw_input", "answer_id")
@@ -217,7 +217,7 @@ def _sample(
         said = as_text(score.get("prediction"))
         sample.response = _content(answers[-1]) if said is None and answers else said
         before = messages[: len(messages) - len(answers)] if answers else messages
-        sample.prompt = json.dumps(before, ensure_ascii=False) if before else asked
+        sample.prompt = _prompt(before) if before else asked
     return sample
 
 
@@ -240,7 +240,7 @@ def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -
         real = number(value) if usable else None
         if real is None and usable and value is not None:
             problems.add(log.files[0].name, f"{name} is no number", line=line, field="value")
-        found.append(Score(str(name), real, outcome=None if usable else Outcome.ERROR))
+        found.append(Score(sound(name), real, outcome=None if usable else Outcome.ERROR))
     return found
 
 
@@ -274,6 +274,11 @@ def _content(message: Mapping[str, Any]) -> str | None:
     parts = (as_mapping(part) for part in content)
     texts = (as_text(part.get("text", part.get("reasoning"))) for part in parts)
     return "\n".join(filter(None, texts)) or None
+
+
+def _prompt(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """The messages without their ids, which are drawn anew in every run."""
+    return written([{name: m.get(name) for name in ("role", "content")} for m in messages])
 
 
 def _add_item(sample: Sample, asked: str | None, target: str | None) -> None:
@@ -351,7 +356,7 @@ def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
     """A bare value under the first metric that is named, or several by name; lists are none."""
     if isinstance(result, dict):
         return [
-            Score(name, number(value))
+            Score(sound(name), number(value))
             for name, value in result.items()
             if not isinstance(value, list | dict)
         ]
@@ -363,7 +368,7 @@ def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
 
 def _add_item_0x(sample: Sample, raw: Mapping[str, Any]) -> None:
     """The row of the data set; some have their options under their letters."""
-    found = item_of(raw)
+    found = as_item(raw)
     sample.question, sample.options = found.question, found.options
     sample.gold = (sample.gold or found.gold) if found.has_gold else None
     lettered = [as_text(raw.get(letter)) for letter in LETTERS]

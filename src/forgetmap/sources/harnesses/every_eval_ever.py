@@ -94,7 +94,7 @@ def _log(file: LogFile, aggregates: Mapping[str, tuple[LogFile, dict[str, Any]]]
         ),
         tuple(
             sorted(
-                {n for n in names if isinstance(n, str)}
+                {sound(n) for n in names if isinstance(n, str)}
                 or {_task(first, first.part("metadata"))[0] or "?"}
             )
         ),
@@ -117,7 +117,7 @@ def _decoding(
         config = each.get("generation_config")
         given = config.get("generation_args") if isinstance(config, dict) else None
         if isinstance(given, dict) and given:
-            return {k: v for k, v in given.items() if type(v) in {int, float}}
+            return {sound(k): v for k, v in given.items() if type(v) in {int, float}}
     return {}
 
 
@@ -133,7 +133,7 @@ def _metrics(
         if isinstance(name, str):
             up = config.get("lower_is_better") is not True
             low, high = number(config.get("min_score")), number(config.get("max_score"))
-            yield key, (name, MetricInfo(low=low, high=high, higher_is_better=up))
+            yield key, (sound(name), MetricInfo(low=low, high=high, higher_is_better=up))
 
 
 def _time(text: str) -> str | None:

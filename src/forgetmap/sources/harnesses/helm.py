@@ -20,6 +20,7 @@ from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunIn
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number, rows
+from forgetmap.sources.fields import sound
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.shapes import as_count, as_list, as_mapping, as_text
 
@@ -289,7 +290,7 @@ def _add_values(
     stats = row.get("stats")
     if isinstance(stats, dict):
         values: Iterable[tuple[str, float | None]] = (
-            (name, number(value)) for name, value in stats.items()
+            (sound(name), number(value)) for name, value in stats.items()
         )
     else:
         values = _means(stats, file, line, problems)
@@ -328,10 +329,10 @@ def _means(
             continue
         mean = number(stat.get("mean"))
         if mean is not None or as_count(stat.get("count")) == 0:
-            yield name, mean
+            yield sound(name), mean
         else:
             problems.add(file.name, f"no usable mean of {name}", line=line, field="stats")
-            yield name, None
+            yield sound(name), None
 
 
 def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Asked]:

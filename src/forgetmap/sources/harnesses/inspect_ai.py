@@ -120,7 +120,11 @@ def _info(
         ),
         harness=HarnessInfo(name="inspect", version=_text(_object(spec, "packages"), "inspect_ai")),
         system_prompt_hash=sha256(system.encode()).hexdigest()[:16] if system else None,
-        decoding={ours: config[name] for name, ours in DECODING.items() if _is_plain(config, name)},
+        decoding={
+            ours: value
+            for name, ours in DECODING.items()
+            if (value := _plain(config.get(name))) is not None
+        },
         seeds=[seed] if isinstance(seed, int) and not isinstance(seed, bool) else [],
         created=_moment(_text(spec, "created")),
         tasks=tasks,
@@ -186,11 +190,13 @@ def _moment(created: str | None) -> str | None:
     return moment.replace(tzinfo=None).isoformat() + ("Z" if moment.tzinfo else "")
 
 
-def _is_plain(config: Mapping[str, Any], name: str) -> bool:
-    value = config.get(name)
+def _plain(value: object) -> str | int | float | list[str] | None:
+    """A setting that can be written down; None for anything else."""
     if isinstance(value, list):
-        return all(isinstance(each, str) for each in value)
-    return isinstance(value, str | int | float)
+        return [sound(each) for each in value if isinstance(each, str)]
+    if isinstance(value, str):
+        return sound(value)
+    return value if isinstance(value, int | float) else None
 
 
 def _text(values: Mapping[str, Any], name: str) -> str | None:

@@ -44,13 +44,14 @@ def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sa
     """The result in a row; without scores if it has none."""
     item, epoch = key
     options = row.texts("choices") or None
-    answer = _answer(row, log.notes["measures"])
+    scored = _scored(row.values, log.notes["measures"])
+    answer = _answer(scored, log.notes["measures"])
     gold, place = _gold(row, options)
     sample = Sample(
         task=log.tasks[0],
         item=item,
         repeat=epoch - 1,
-        scores=list(_scores(row, log.notes["measures"])),
+        scores=list(_scores(row, scored)),
         question=_question(row),
         options=options,
         gold=gold,
@@ -73,13 +74,14 @@ def is_cut(summary: Mapping[str, Any]) -> bool:
     """Whether a summary leaves out part of a text, or has words in place of pictures."""
     asked, target = summary.get("input"), summary.get("target")
     contents = [message.get("content") for message in _objects(asked)]
-    long = [asked, *contents, *(target if isinstance(target, list) else [target])]
-    answers = [score.get("answer") for score in _scored(summary).values()]
-    return (
-        any(isinstance(text, str) and text.endswith(CUT) for text in long)
-        or any(isinstance(content, list) for content in contents)
-        or any(isinstance(answer, str) and answer.endswith(SHORTENED) for answer in answers)
-    )
+    for text in (asked, *contents, *(target if isinstance(target, list) else [target])):
+        if isinstance(text, str) and text.endswith(CUT):
+            return True
+    for score in _scored(summary).values():
+        answer = score.get("answer")
+        if isinstance(answer, str) and answer.endswith(SHORTENED):
+            return True
+    return any(isinstance(content, list) for content in contents)
 
 
 def is_thinner(summary: Mapping[str, Any], sample: Mapping[str, Any]) -> bool:
@@ -93,11 +95,11 @@ def is_thinner(summary: Mapping[str, Any], sample: Mapping[str, Any]) -> bool:
     )
 
 
-def _scores(row: Fields, measures: Sequence[Measure]) -> Iterator[Score]:
+def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score]:
     """Every value that is one number; lists are none."""
     limit = row.values.get("limit")
     cut_short = (limit.get("type") if isinstance(limit, dict) else limit) in LENGTHS
-    for scorer, score in _scored(row.values, measures).items():
+    for scorer, score in scored.items():
         value = score.get("value")
         several = value if isinstance(value, dict) else {VALUE: value}
         for metric, each in several.items():
@@ -126,7 +128,9 @@ def _graded(value: object) -> tuple[float | None, Outcome | None]:
     return WORDS[word] if word in WORDS else number(value), None
 
 
-def _scored(values: Mapping[str, Any], measures: Sequence[Measure] = ()) -> dict[str, Any]:
+def _scored(
+    values: Mapping[str, Any], measures: Sequence[Measure] = ()
+) -> dict[str, dict[str, Any]]:
     """Scorer -> its score. The first versions had one score without a name."""
     scores, single = values.get("scores"), values.get("score")
     if isinstance(scores, dict):
@@ -197,6 +201,8 @@ def _places(letters: str, options: list[str] | None) -> list[int]:
     """
     if not options or (len(letters) > 1 and letters in options):
         return []
+    if len(letters) == 1 and (place := ascii_uppercase.find(letters.upper())) >= 0:
+        return [place] if place < len(options) else []
     tokens = letters.replace(",", " ").split()
     names = [name for token in tokens for name in ([token] if token.isdecimal() else token)]
     places = [
@@ -215,18 +221,23 @@ def _joined(places: Sequence[int], options: Sequence[str]) -> str:
     return "; ".join(sorted(options[place] for place in places))
 
 
-def _answer(row: Fields, measures: Sequence[Measure]) -> str | None:
+def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -> str | None:
     """Of the main scorer, else of the first that has one."""
-    answers = {name: score.get("answer") for name, score in _scored(row.values).items()}
-    main = answers.get(measures[0][1]) if measures else None
-    found = (each for each in (main, *answers.values()) if isinstance(each, str) and each)
-    return next((sound(each) for each in found), None)
+    main = scored.get(measures[0][1], {}) if measures else {}
+    for score in (main, *scored.values()):
+        answer = score.get("answer")
+        if answer and isinstance(answer, str):
+            return sound(answer)
+    return None
 
 
 def _category(row: Fields) -> str | None:
     metadata = row.values.get("metadata")
-    values = (metadata.get(name) for name in CATEGORIES) if isinstance(metadata, dict) else ()
-    return next((sound(value) for value in values if isinstance(value, str)), None)
+    if isinstance(metadata, dict):
+        for name in CATEGORIES:
+            if isinstance(value := metadata.get(name), str):
+                return sound(value)
+    return None
 
 
 def _message(error: object) -> str | None:

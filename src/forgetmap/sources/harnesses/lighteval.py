@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -36,6 +36,7 @@ FORMATS: Mapping[Style, str] = {
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}[-:]\d{2}[-:]\d{2}(?:\.\d+)?")
 _SHOTS = re.compile(r"^(?P<name>.+?)\|(?P<shots>\d+)(?:\|\d+)?$")
 CLOSE = 1e-6
+ROWS = 4096
 
 
 class Lighteval:
@@ -173,13 +174,13 @@ def _details(file: LogFile) -> _Details | UnreadableError | None:
 
 
 def _logged_task(opened: Any) -> str | None:
-    """The name of the task in the first row."""
+    """The name of the task that most rows have: one broken row renames no other."""
     column = next(name for name in opened.schema_arrow.names if name.strip("_") == "doc")
-    for batch in opened.iter_batches(1, columns=[f"{column}.task_name"]):
-        rows = batch.to_pylist()
-        name = _object(rows[0].get(column)).get("task_name") if rows else None
-        return name if isinstance(name, str) and name else None
-    return None
+    names: Counter[str] = Counter()
+    for batch in opened.iter_batches(ROWS, columns=[f"{column}.task_name"]):
+        given = (_object(row.get(column)).get("task_name") for row in batch.to_pylist())
+        names.update(name for name in given if isinstance(name, str) and name)
+    return names.most_common(1)[0][0] if names else None
 
 
 def _label(file: LogFile) -> str:

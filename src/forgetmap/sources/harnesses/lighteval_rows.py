@@ -347,8 +347,10 @@ def _flat(values: Sequence[object]) -> Iterator[object]:
 
 
 def _whole(value: object) -> list[int]:
+    """Whole numbers; beside a missing one they are written with a point."""
     values = value if isinstance(value, list | tuple) else [value]
-    return [each for each in values if isinstance(each, int) and not isinstance(each, bool)]
+    numbers = [number(each) for each in values if _is_score(each) and not isinstance(each, bool)]
+    return [int(each) for each in numbers if each is not None and each.is_integer()]
 
 
 def as_value(value: object) -> Any:

@@ -6,16 +6,15 @@ blank line, where the examples end.
 
 from __future__ import annotations
 
-import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from forgetmap.records.manifest import RunInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.lm_eval_results import find_results, told_by_legacy
+from forgetmap.sources.harnesses.lm_eval_results import Results, find_results, told_by_legacy
 
 _NUMBERED = re.compile(r"(?:prompt|logit)_\d+")
 _SUFFIX = re.compile(r"_write_out_info\b.*")
@@ -32,30 +31,42 @@ class LmEvalLegacy:
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Arrays whose rows hold the prompts and logits of a document."""
-        samples = [f for f in files if f.peek.has("doc_id", "prompt_0") and "doc" not in f.peek.keys]
+        samples = [file for file in files if _is_samples(file)]
         results = find_results(files) if samples else []
-        return [_log(file, results) for file in samples]
+        groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
+        for file in samples:
+            groups[_group(file)].append(file)
+        return [_log(group, results) for group in groups.values()]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per document."""
-        file = log.files[0]
-        for line, row in rows(file, problems):
-            sample = _sample(log.tasks[0], row, file, line, problems)
-            if sample is None:
-                continue
-            if texts:
-                sample.prompt = row["prompt_0"]
-                said = row.get("logit_0")
-                sample.response = said if isinstance(said, str) else None
-            yield sample
+        for file in filter(_is_samples, log.files):
+            for line, row in rows(file, problems):
+                sample = _sample(log.tasks[0], row, file, line, problems)
+                if sample is not None:
+                    said = row.get("logit_0") if texts else None
+                    sample.prompt = row["prompt_0"]
+                    sample.response = said if isinstance(said, str) else None
+                    yield sample
 
 
-def _log(file: LogFile, results: Sequence[Any]) -> Log:
+def _is_samples(file: LogFile) -> bool:
+    return file.peek.has("doc_id", "prompt_0") and "doc" not in file.peek.keys
+
+
+def _group(file: LogFile) -> tuple[object, ...]:
+    """Folder and task; parts of a task whose names say nothing have the same fields."""
     folder, _, name = file.inside.rpartition("/")
+    if _SUFFIX.search(name):
+        return folder, _SUFFIX.sub("", name)
+    return folder, tuple(sorted(file.peek.keys))
+
+
+def _log(files: Sequence[LogFile], results: Sequence[Results]) -> Log:
+    folder, _, name = files[0].inside.rpartition("/")
     task = _SUFFIX.sub("", name.partition(".json")[0]) or "lm-eval"
-    told: RunInfo
     told, companions = told_by_legacy(task, folder, results)
-    return Log(LmEvalLegacy.name, (file, *companions), told, (task,), format="lm-eval 0.3")
+    return Log(LmEvalLegacy.name, (*files, *companions), told, (task,), format="lm-eval 0.3")
 
 
 def _sample(
@@ -103,15 +114,23 @@ def asked(prompts: Sequence[str]) -> tuple[str, list[str] | None]:
     last = [prompt.rstrip().rpartition("\n\n")[2] for prompt in prompts]
     if len(set(last)) == 1:
         return _bare(last[0]), None
-    start = os.path.commonprefix(last)
+    start = _shared(last)
     cut = list(_BEFORE_ANSWER.finditer(start))
     if cut:
         return _bare(start[: cut[-1].end()]), [each[cut[-1].end() :].strip() for each in last]
     start = start[: start.rfind(" ") + 1]
-    end = os.path.commonprefix([each[len(start) :][::-1] for each in last])[::-1]
+    end = _shared([each[len(start) :][::-1] for each in last])[::-1]
     end = end[end.find(" ") :] if " " in end else ""
     options = [each[len(start) : len(each) - len(end)].strip() for each in last]
     return _bare(f"{start}_{end}" if end else start) or last[0], options
+
+
+def _shared(texts: Sequence[str]) -> str:
+    """What all texts begin with."""
+    low, high = min(texts), max(texts)
+    return next(
+        (low[:n] for n, pair in enumerate(zip(low, high, strict=False)) if len({*pair}) > 1), low
+    )
 
 
 def _bare(text: str) -> str:
@@ -126,8 +145,11 @@ def _bare(text: str) -> str:
 def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -> None:
     """The right answer, and the chosen one where every option has its likelihood."""
     truth = row.get("truth")
-    logits = [number(each[0] if isinstance(each, list) and each else each)
-              for each in _numbered(row, "logit") if not isinstance(each, str)]
+    logits = [
+        number(each[0] if isinstance(each, list) and each else each)
+        for each in _numbered(row, "logit")
+        if not isinstance(each, str)
+    ]
     several = options is not None and len(options) == len(logits) and len(set(options)) > 1
     if several and options is not None:
         labels = all(len(option.strip("()")) == 1 for option in options)

@@ -23,7 +23,9 @@ MODEL_ARGS = ("peft", "delta", "pretrained", "model", "path", "engine")
 """Arguments that name the model, in lm-eval's order."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?")
 _SAMPLES = re.compile(rf"samples_(?P<task>.+?)_{_STAMP.pattern}")
-_ARRAY = re.compile(r"^(?:pretrained|model|engine|path)__.*?(?P<model>[^,]*?)(?:,.*?)?_(?P<task>.+)$")
+_ARRAY = re.compile(
+    r"^(?:pretrained|model|engine|path)__.*?(?P<model>[^,]*?)(?:,.*?)?_(?P<task>.+)$"
+)
 _TASK = re.compile(
     r"_(?P<task>(?:arc_|hellaswag|winogrande|piqa|boolq|gsm8k|mmlu|hendrycks|truthfulqa|openbookqa"
     r"|sciq|commonsense|social_i|bbh|gpqa|drop|triviaqa|lambada|ifeval|minerva|mathqa|math_|copa"
@@ -70,9 +72,7 @@ class Label:
         named = [_table(each).get("name") for each in listed] if isinstance(listed, list) else []
         return [name for name in named if isinstance(name, str)]
 
-    def info(
-        self, task: str, *, main: tuple[str, str] | None, asked: Mapping[str, Any]
-    ) -> RunInfo:
+    def info(self, task: str, *, main: tuple[str, str] | None, asked: Mapping[str, Any]) -> RunInfo:
         """What is said about the run as a whole.
 
         Args:
@@ -207,7 +207,11 @@ def _told(
     run = _table(content.get("config"))
     metrics = _directions(_table(_table(content.get("higher_is_better")).get(task)), config)
     created = _moment(content.get("date"))
-    kwargs = {**_table(config.get("generation_kwargs")), **_arguments(run.get("gen_kwargs")), **asked}
+    kwargs = {
+        **_table(config.get("generation_kwargs")),
+        **_arguments(run.get("gen_kwargs")),
+        **asked,
+    }
     generates = config.get("output_type") in (None, "generate_until")
     seed = run.get("torch_seed", run.get("random_seed"))
     return RunInfo(
@@ -217,7 +221,9 @@ def _told(
         system_prompt_hash=_hash(content, "system_instruction_sha"),
         decoding=_decoding(kwargs) if generates else {},
         seeds=[seed] if isinstance(seed, int) and not isinstance(seed, bool) else [],
-        created=None if created is None else re.sub(r"T(\d\d)-(\d\d)-(\d\d)", r"T\1:\2:\3Z", created),
+        created=None
+        if created is None
+        else re.sub(r"T(\d\d)-(\d\d)-(\d\d)", r"T\1:\2:\3Z", created),
         tasks={task: _task(content, task, config, metrics, filters)},
         metrics=metrics,
     )
@@ -278,9 +284,7 @@ def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _directions(
-    directions: Mapping[str, Any], config: Mapping[str, Any]
-) -> dict[str, MetricInfo]:
+def _directions(directions: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, MetricInfo]:
     listed = config.get("metric_list")
     told = {
         str(_table(each).get("metric")): _table(each).get("higher_is_better")

@@ -16,7 +16,7 @@ from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields
+from forgetmap.sources.fields import Fields, sound
 from forgetmap.sources.files import LogFile
 
 TASK = "mmlu_pro"
@@ -66,7 +66,7 @@ def _log(file: LogFile, names: Counter[str]) -> Log:
     folder = path.parent.name if names[path.name] > 1 else None
     shots = found.groupdict().get("shots") if found else None
     info = RunInfo(
-        model=ModelInfo(name=found["model"] if found else folder or None),
+        model=ModelInfo(name=sound(found["model"] if found else folder or "") or None),
         harness=HarnessInfo(name="mmlu-pro"),
         tasks={TASK: TaskInfo(n_shot=int(shots) if shots else None)},
     )

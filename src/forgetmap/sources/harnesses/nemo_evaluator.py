@@ -63,7 +63,8 @@ def _beside(file: LogFile, bundles: Sequence[LogFile]) -> LogFile | None:
 def _log(file: LogFile, beside: LogFile | None) -> Log:
     about = Fields(_document(beside), beside or file, None, Problems())
     config, benchmark = about.part("config"), about.part("benchmark")
-    task = benchmark.text("name") or PurePosixPath(file.inside).parent.name or "nemo-evaluator"
+    task = benchmark.text("name") or sound(PurePosixPath(file.inside).parent.name)
+    task = task or "nemo-evaluator"
     given = {name: config.values.get(name) for name in DECODING}
     seed, stamp = config.whole("seed"), about.text("timestamp")
     info = RunInfo(

@@ -1,23 +1,359 @@
-"""olmes."""
+"""OLMES and olmo-eval: a line per item with its metrics; requests and totals in files beside it.
+
+OLMES      task-000-NAME-{predictions,requests}.jsonl, -metrics.json; {"metrics": {NAME: value}}
+olmo-eval  predictions/ and requests/ per model, metrics.json;
+           {"instance_metrics": {METRIC: {SCORER: value}}}, or flat in the first versions
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
 
-from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.errors import UnreadableError
+from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.outcome import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import document, number, rows
+from forgetmap.sources.fields import sound, written
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.shapes import as_count, as_item, as_list, as_mapping, as_text
+
+PREDICTED = ("doc_id", "model_output")
+REQUESTED = ("doc_id", "request", "doc")
+TOTALS, TOTALS_OF_RUN = ("task_name", "task_config", "metrics"), ("tasks", "summary", "timestamp")
+
+# What stands among the metrics and does not say how good an answer is.
+NO_SCORE = re.compile(
+    r"predicted_index|correct_choice$|no_answer$|num_|price$|sum_logits|logits_per_|bits_per_byte"
+    r"|.*(?:_tokens|_time)$"
+)
+LOWER_IS_BETTER = ("ppl_token", "ppl_char", "ppl_word", "ppl_byte", "perplexity", "bpb")
+
+_STEM = re.compile(r"(?P<stem>.+?)(?:[-_.](?:predictions|requests|metrics).*)?$")
+_NUMBER = re.compile(r"^task-\d+-")
+_HASH = re.compile(r"_[0-9a-f]{6}$")
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
+_OPTION = re.compile(r"^ ?(?P<letter>[A-Z])\. (?P<text>.*)$", re.MULTILINE)
 
 
 class Olmes:
-    """Logs of olmes."""
+    """Predictions of OLMES and olmo-eval, with requests and metrics where they lie beside them."""
 
     name = "olmes"
-    preferred: Sequence[str] = ()
+    preferred: Sequence[str] = (
+        "acc_per_char",
+        "acc_raw",
+        "exact_match",
+        "exact_match_flex",
+        "exact_match_simple",
+        "accuracy",
+        "pass_at_1",
+        "mc1",
+        "f1",
+        "recall",
+    )
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files."""
-        return []
+        """One log per file of predictions."""
+        predicted = [file for file in files if _is_predicted(file)]
+        if not predicted:
+            return []
+        requested = [file for file in files if file.peek.has(*REQUESTED)]
+        totals = [total for file in files for total in _totals(file)]
+        return [_log(file, requested, totals, alone=len(predicted) == 1) for file in predicted]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log."""
-        yield from ()
+        """One sample per item."""
+        requests = _requests(log, problems)
+        predictions = list(rows(log.files[0], problems))
+        names = _names(row for _, row in predictions)
+        for line, row in predictions:
+            name = names.get(_place(row))
+            if name is None or not _metrics(row):
+                message = "no usable doc_id or no metrics"
+                problems.add(log.files[0].name, message, line=line, field="doc_id")
+                continue
+            asked = requests.get((as_count(row.get("doc_id")), as_text(row.get("native_id"))), {})
+            yield _sample(log, name, line, row, asked, texts=texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    """What a file of metrics says about one task."""
+
+    file: LogFile
+    content: Mapping[str, Any]
+    of_run: Mapping[str, Any]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return as_mapping(self.content.get("task_config", self.content.get("config")))
+
+
+def _is_predicted(file: LogFile) -> bool:
+    first = file.peek.first
+    metrics = first.get("metrics", first.get("instance_metrics"))
+    return file.peek.has(*PREDICTED) and isinstance(metrics, dict)
+
+
+def _totals(file: LogFile) -> list[_Total]:
+    """The metrics of one task, of several line by line, or of a whole run."""
+    if file.peek.has(*TOTALS):
+        found = [row for _, row in rows(file, Problems())]
+        return [_Total(file, row, {}) for row in found]
+    if not file.peek.has(*TOTALS_OF_RUN):
+        return []
+    try:
+        run = as_mapping(document(file))
+    except UnreadableError:
+        return []
+    return [_Total(file, as_mapping(task), run) for task in as_list(run.get("tasks"))]
+
+
+def _log(
+    file: LogFile, requested: Sequence[LogFile], totals: Sequence[_Total], *, alone: bool
+) -> Log:
+    total = next((each for each in totals if _belongs(file, each)), None)
+    requests = [each for each in requested if _stem(each) == _stem(file)]
+    if not requests and alone and len(requested) == 1:
+        requests = list(requested)
+    task = _task(file, total)
+    files = (file, *requests[:1], *([total.file] if total else []))
+    info = _info(task, total) if total else _bare_info(file)
+    harness = "olmo-eval" if file.peek.has("instance_metrics") else "OLMES"
+    return Log("olmes", files, info, (task,), info.created, format=f"{harness} predictions")
+
+
+def _belongs(file: LogFile, total: _Total) -> bool:
+    """By the hashes of task and model where both have them, else by name."""
+    first, content = file.peek.first, total.content
+    ours, theirs = as_text(first.get("task_hash")), as_text(content.get("task_hash"))
+    if ours and theirs:
+        return ours == theirs and first.get("model_hash") in (None, content.get("model_hash"))
+    model = as_text(content.get("model"))
+    if model and _cleaned(model) != PurePosixPath(file.name).parent.name:
+        return False
+    if theirs and _HASH.search(_name(file)):
+        return _name(file).endswith(theirs[-6:])
+    named = as_text(content.get("task_name", content.get("task")))
+    return named is not None and _HASH.sub("", _name(file)) in (named, _cleaned(named))
+
+
+def _stem(file: LogFile) -> str:
+    """What the names of predictions and requests have in common."""
+    found = _STEM.match(PurePosixPath(file.name).name.split(".json")[0])
+    return found["stem"] if found else ""
+
+
+def _name(file: LogFile) -> str:
+    return _NUMBER.sub("", _stem(file))
+
+
+def _cleaned(name: str) -> str:
+    return re.sub(r"[^\w.-]", "_", name)
+
+
+def _task(file: LogFile, total: _Total | None) -> str:
+    """Variants of a task bear the same name and differ in their alias."""
+    if total is None:
+        return _HASH.sub("", _name(file)) or "olmes"
+    alias = as_text(as_mapping(total.config.get("metadata")).get("alias"))
+    named = as_text(total.content.get("task_name", total.content.get("task")))
+    return alias or named or _name(file)
+
+
+def _bare_info(file: LogFile) -> RunInfo:
+    """Without metrics only the folder may name the model."""
+    *_, kind, folder, _ = ("", "", *PurePosixPath(file.name).parts)
+    model = folder if kind == "predictions" else None
+    return RunInfo(model=ModelInfo(name=model), harness=HarnessInfo(name="olmes"))
+
+
+def _info(task: str, total: _Total) -> RunInfo:
+    config, run = total.config, total.of_run
+    model = as_mapping(total.content.get("model_config")) or as_mapping(run.get("config"))
+    main, _, scorer = (
+        as_text(total.content.get("primary_metric", config.get("primary_metric"))) or ""
+    ).partition(":")
+    date = _DATE.search(str(total.content.get("current_date", run.get("timestamp"))))
+    return RunInfo(
+        model=ModelInfo(
+            name=as_text(total.content.get("model")) or as_text(model.get("model")),
+            revision=as_text(model.get("revision")),
+        ),
+        harness=HarnessInfo(name="olmo-eval" if run else "olmes"),
+        decoding=_decoding(as_mapping(config.get("generation_kwargs"))),
+        created=f"{date[1]}T{date[2]}" if date else None,
+        tasks={
+            task: TaskInfo(
+                version=as_text(config.get("version")),
+                n_shot=as_count(config.get("num_shots", config.get("num_fewshot"))),
+                main_metric=main or None,
+                main_scorer=scorer or None,
+            )
+        },
+        metrics={name: MetricInfo(higher_is_better=False) for name in LOWER_IS_BETTER},
+    )
+
+
+def _decoding(generation: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {sound(name): value for name, value in generation.items()}
+    return {
+        name: sound(value) if isinstance(value, str) else value
+        for name, value in plain.items()
+        if isinstance(value, str | float | bool) or as_count(value) is not None
+    }
+
+
+Place = tuple[int | None, str | None]
+"""Number of an item in the run, and its own id in the data set."""
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return as_count(row.get("doc_id")), as_text(row.get("native_id"))
+
+
+def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[Place, str]:
+    """The id of the data set; where several items share one, only the first bears it alone."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    places = {_place(row) for row in predictions}
+    for place, native in places:
+        if place is not None:
+            numbers[native if native is not None else str(place)].add(place)
+    names: dict[Place, str] = {}
+    for place, native in places:
+        if place is not None:
+            bare = native if native is not None else str(place)
+            names[place, native] = bare if place == min(numbers[bare]) else f"{bare}#{place}"
+    return names
+
+
+def _requests(log: Log, problems: Problems) -> dict[Place, dict[str, Any]]:
+    """The first request of each item; those without context repeat it under other numbers."""
+    found: dict[Place, dict[str, Any]] = {}
+    for file in log.files[1:]:
+        if file.peek.has(*REQUESTED):
+            for _, row in rows(file, problems):
+                found.setdefault(_place(row), row)
+    return found
+
+
+def _metrics(row: Mapping[str, Any]) -> dict[str, Any]:
+    return as_mapping(row.get("metrics", row.get("instance_metrics")))
+
+
+def _sample(
+    log: Log,
+    name: str,
+    line: int,
+    row: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    *,
+    texts: bool,
+) -> Sample:
+    main = log.info.tasks[log.tasks[0]].main_metric if log.info.tasks else None
+    metrics, outputs = (
+        _metrics(row),
+        [as_mapping(each) for each in as_list(row.get("model_output"))],
+    )
+    first = outputs[0] if outputs else {}
+    sample = Sample(
+        task=log.tasks[0],
+        item=name,
+        scores=_scores(row, main),
+        answer=as_text(metrics.get("extracted_answer", first.get("extracted_answer"))),
+        file=log.files[0].name,
+        line=line,
+    )
+    _add_item(sample, as_mapping(asked.get("doc")), row.get("label"), is_chosen=len(outputs) > 1)
+    _add_choice(sample, metrics, outputs, main)
+    _fail(sample, as_mapping(first.get("scoring_errors")))
+    if sample.choice is None and "predicted_index_raw" not in metrics:
+        sample.tokens_out = as_count(first.get("num_tokens"))
+        if texts:
+            sample.response = as_text(first.get("continuation", first.get("text")))
+    if texts:
+        sample.prompt = written(as_mapping(asked.get("request")).get("context"))
+    return sample
+
+
+def _scores(row: Mapping[str, Any], main: str | None) -> list[Score]:
+    """Every scalar that measures the answer; under its scorer, if it names one."""
+    metrics, is_nested = _metrics(row), "metrics" not in row
+    failed = Outcome.NO_ANSWER if number(metrics.get("no_answer")) == 1 else None
+    found = []
+    for name, value in metrics.items():
+        scored = value if isinstance(value, dict) else {name if is_nested else "default": value}
+        for scorer, each in scored.items():
+            if NO_SCORE.match(name) or isinstance(each, list | dict | str):
+                continue
+            if each is not None or name == main:
+                found.append(Score(sound(name), number(each), sound(scorer), failed))
+    return found
+
+
+def _fail(sample: Sample, errors: Mapping[str, Any]) -> None:
+    """A scorer that broke down says nothing about the answer."""
+    for score in sample.scores:
+        if score.scorer in errors:
+            score.value, score.outcome = None, Outcome.ERROR
+            sample.error = written(errors[score.scorer])
+
+
+def _add_item(sample: Sample, doc: Mapping[str, Any], label: object, *, is_chosen: bool) -> None:
+    """Question and options from the row that was asked about; the label from the prediction."""
+    query = as_text(doc.get("query"))
+    if query is not None:
+        sample.question, sample.options = _bare(query)
+        choices = [as_text(choice) for choice in as_list(doc.get("choices"))]
+        texts = [choice.strip() for choice in choices if choice is not None]
+        if sample.options is None and len(texts) > 1 and len(texts) == len(choices):
+            sample.options = texts
+    elif doc:
+        item = as_item(doc)
+        sample.question, sample.options, sample.gold = item.question, item.options, item.gold
+    if isinstance(label, list):
+        label = label[0] if label else None
+    if isinstance(label, int) and not isinstance(label, bool):
+        sample.gold_index = as_count(label) if is_chosen else None
+        sample.gold = None if is_chosen else str(label)
+    elif label is not None:
+        sample.gold = as_text(label)
+
+
+def _bare(query: str) -> tuple[str, list[str] | None]:
+    """The question without the words around it, and the options where they were shown."""
+    text = query.strip()
+    for ending in ("Answer:", "A:"):
+        text = text.removesuffix(ending).rstrip()
+    for beginning in ("Question:", "Q:", "Goal:"):
+        text = text.removeprefix(beginning).lstrip()
+    shown = list(_OPTION.finditer(text))
+    letters = "".join(found["letter"] for found in shown)
+    if len(shown) > 1 and "ABCDEFGHIJKLMNOPQRSTUVWXYZ".startswith(letters):
+        return text[: shown[0].start()].rstrip(), [found["text"].strip() for found in shown]
+    return text, None
+
+
+def _add_choice(
+    sample: Sample,
+    metrics: Mapping[str, Any],
+    outputs: Sequence[Mapping[str, Any]],
+    main: str | None,
+) -> None:
+    """The option that was the likeliest under the main metric."""
+    kind = (main or "acc_raw").removeprefix("acc_")
+    raw = metrics.get("predicted_index_raw")
+    chosen = as_count(metrics.get(f"predicted_index_{kind}", raw))
+    if chosen is None or chosen >= len(outputs):
+        return
+    sample.k = len(outputs) if len(outputs) > 1 else None
+    if sample.options and chosen < len(sample.options):
+        sample.choice = sample.options[chosen]
+    sample.logprob_answer = number(outputs[chosen].get("sum_logits"))
+    sample.logprob_gold = number(metrics.get("sum_logits_corr"))

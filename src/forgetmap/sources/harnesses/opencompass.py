@@ -10,7 +10,6 @@ example without a score.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -287,5 +286,5 @@ def _question(prompt: object) -> str | None:
         asked = [t for t in turns if str(t.get("role")).upper() in ("HUMAN", "USER")]
         if asked:
             return as_text(asked[-1].get("prompt", asked[-1].get("content")))
-        return json.dumps(prompt, ensure_ascii=False)
+        return written(prompt)
     return as_text(prompt)

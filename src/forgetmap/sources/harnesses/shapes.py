@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from forgetmap.sources.datasets import Item, item_of
 from forgetmap.sources.fields import sound
 
 
@@ -33,3 +34,12 @@ def as_count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value < 1 << 31 else None
+
+
+def as_item(row: object) -> Item:
+    """What was asked in a row of a data set, in texts that any file can hold."""
+    item = item_of(row)
+    item.question = sound(item.question)
+    item.options = [sound(option) for option in item.options] if item.options else None
+    item.gold = sound(item.gold) if item.gold is not None else None
+    return item

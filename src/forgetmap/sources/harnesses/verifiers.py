@@ -1,9 +1,10 @@
-"""verifiers of Prime Intellect: results.jsonl with one rollout per line, metadata.json beside it.
+"""verifiers of Prime Intellect: one rollout per line of results.jsonl, metadata.json beside it.
 
 0.1.3   id (numbered across rollouts: no key), prompt, completion, task, answer, reward, metrics
         as columns
 0.1.4+  example_id instead of id
 0.1.9+  metrics also as an object, error, is_truncated, token_usage; no task
+v1      traces.jsonl: one episode per line, with a trace of each agent
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from forgetmap.sources.files import LogFile
 
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
+EPISODE = ("env", "task", "traces", "ok")
 METADATA = ("model", "num_examples", "rollouts_per_example")
 REWARD = "reward"
 NO_METRICS = frozenset(
@@ -66,14 +68,15 @@ class Verifiers:
         return [
             _log(file, _beside(file, metadata))
             for file in files
-            if file.peek.has(*KEYS) and file.peek.keys & IDS
+            if (file.peek.has(*KEYS) and file.peek.keys & IDS) or file.peek.has(*EPISODE)
         ]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per rollout; several of the same example are repeats."""
         file = log.files[0]
+        sample_of = _episode if file.peek.has(*EPISODE) else _sample
         for line, values in rows(file, problems):
-            sample = _sample(Fields(values, file, line, problems), log.notes["env"], texts=texts)
+            sample = sample_of(Fields(values, file, line, problems), log.notes["env"], texts=texts)
             if sample is not None:
                 yield sample
 
@@ -88,15 +91,18 @@ def _beside(file: LogFile, metadata: Sequence[LogFile]) -> LogFile | None:
 def _log(file: LogFile, beside: LogFile | None) -> Log:
     about = Fields(_document(beside), beside or file, None, Problems())
     named = _FOLDER.search(file.inside)
-    env = about.text("env_id", "env") or (named["env"] if named else "verifiers")
-    model = about.text("model") or (named["model"].replace("--", "/") if named else None)
+    first = Fields(file.peek.first, file, None, Problems())
+    env = about.text("env_id", "env") or first.part("env").text("id")
+    env = env or (sound(named["env"]) if named else "verifiers")
+    model = about.text("model") or _model(first)
+    model = model or (sound(named["model"]).replace("--", "/") if named else None)
     given = about.part("sampling_args").values
     version = about.part("version_info").text("vf_version")
     stamp = _stamp(about)
     info = RunInfo(
         model=ModelInfo(name=model),
         harness=HarnessInfo(name="verifiers", version=version),
-        decoding={k: v for k, v in given.items() if isinstance(v, str | bool | int | float)},
+        decoding={sound(k): v for k, v in given.items() if isinstance(v, bool | int | float)},
         created=stamp,
         tasks={env: TaskInfo(main_metric=REWARD)},
     )
@@ -199,3 +205,87 @@ def _content(content: object) -> str | None:
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "\n".join(sound(part) for part in parts if isinstance(part, str))
     return sound(content) if isinstance(content, str) else None
+
+
+def _traces(row: Fields) -> list[Fields]:
+    """One per agent of an episode."""
+    traces = row.values.get("traces")
+    found = traces if isinstance(traces, list) else []
+    return [row.within(each) for each in found if isinstance(each, dict)]
+
+
+def _model(episode: Fields) -> str | None:
+    """The model of the first agent, as configured or as called."""
+    for trace in _traces(episode):
+        calls = trace.values.get("calls")
+        first = calls[0] if isinstance(calls, list) and calls else {}
+        asked = first.get("model") if isinstance(first, dict) else None
+        return trace.part("agent").part("config").text("model") or (
+            sound(asked) if isinstance(asked, str) else None
+        )
+    return None
+
+
+def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
+    """The rewards of all agents; what was said is the first one's."""
+    task = row.part("task")
+    data = task.part("data")
+    question, gold = _question(data.values.get("prompt")), data.written("answer") or None
+    item = task.name("key", "hash") or data.name("idx") or _content_id(question, gold)
+    if item is None:
+        row.complain("no key and no prompt")
+        return None
+    traces = _traces(row)
+    error = _first_error(row, traces)
+    scores = [score for trace in traces for score in _rewards(trace, alone=len(traces) == 1)]
+    return Sample(
+        task=row.part("env").text("id") or env,
+        item=item,
+        scores=scores or [Score(REWARD, None, outcome=Outcome.ERROR if error else None)],
+        repeat=None,
+        question=question,
+        gold=gold,
+        finish_reason=traces[0].text("stop_condition") if traces else None,
+        response=_sampled(traces[0]) if texts and traces else None,
+        error=error,
+        file=row.file.name,
+        line=row.line,
+    )
+
+
+def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
+    for part in (row, *traces):
+        errors = part.values.get("errors")
+        if part.values.get("ok") is False and isinstance(errors, list) and errors:
+            return written(errors[-1])
+    return None
+
+
+def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
+    """The weighted sum, its parts and the metrics; what was not scored is missing."""
+    scorer = "default" if alone else trace.part("agent").text("name") or "default"
+    parts: dict[str, float | None] = {}
+    total = 0.0
+    for name, given in trace.part("rewards").values.items():
+        reward = trace.within(given if isinstance(given, dict) else {})
+        value, weight = reward.number("score"), reward.number("weight")
+        parts[sound(name)] = value
+        total += (value or 0.0) * (1.0 if weight is None else weight)
+    known = any(value is not None for value in parts.values())
+    metrics = trace.part("metrics")
+    values = {name: metrics.number(name) for name in metrics.values}
+    failed = trace.values.get("ok") is False
+    outcome = Outcome.ERROR if failed and not known else None
+    named = {REWARD: total if known else None, **parts, **{sound(k): v for k, v in values.items()}}
+    return [Score(name, value, scorer, outcome) for name, value in named.items()]
+
+
+def _sampled(trace: Fields) -> str | None:
+    """What the model itself said."""
+    nodes = trace.values.get("nodes")
+    said = [
+        node.get("message")
+        for node in (nodes if isinstance(nodes, list) else ())
+        if isinstance(node, dict) and node.get("sampled") is True
+    ]
+    return _said(said, "assistant")

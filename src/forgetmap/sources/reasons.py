@@ -1,0 +1,59 @@
+"""Why an answer that a harness scored 0 is wrong, as far as its text tells.
+
+Post-training changes how a model writes its answers, and a harness that looks for another form
+then scores right ones 0. That is no lost knowledge, so it is told apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.records.outcome import FAILED, Outcome
+from forgetmap.scoring.judge import judge
+from forgetmap.scoring.judged import AnswerKind
+from forgetmap.sources.adapter import Sample
+
+LONGEST_GOLD = 200
+"""Characters; a longer right answer is a model solution that nobody repeats word by word."""
+LONGEST_END = 4_000
+"""Characters at the end of a response in which an answer is looked for."""
+_NUMBER = re.compile(r"[-+$]?\d[\d,]*(\.\d+)?%?")
+_SOLUTION = re.compile(r"####\s*(?P<answer>[^\n]+?)\s*$")
+
+
+def why_wrong(sample: Sample) -> Outcome | None:
+    """What the response of a sample with score 0 shows; None if there is nothing to look at."""
+    gold = _short(sample.gold)
+    if gold is None or not sample.response:
+        return None
+    options = tuple(sample.options or ())
+    kind: AnswerKind = "text"
+    if gold in options:
+        kind = "option"
+    elif _NUMBER.fullmatch(gold):
+        kind = "number"
+    try:
+        found = judge(
+            sample.response[-LONGEST_END:],
+            gold=gold,
+            kind=kind,
+            options=options if kind == "option" else (),
+            finish_reason=sample.finish_reason,
+        )
+    except (FieldError, UsageError):
+        return None
+    if found.score == 1:
+        return Outcome.MISREAD
+    # That we find no answer does not mean that the harness found none.
+    is_failure = found.outcome in FAILED and found.outcome is not Outcome.NO_ANSWER
+    return found.outcome if is_failure else Outcome.INCORRECT
+
+
+def _short(gold: str | None) -> str | None:
+    """The right answer itself, where it stands at the end of a model solution."""
+    if gold is None:
+        return None
+    solution = _SOLUTION.search(gold)
+    short = solution["answer"] if solution else gold.strip()
+    return short if 0 < len(short) <= LONGEST_GOLD else None

@@ -1,0 +1,333 @@
+"""Fuzz every adapter with damaged copies of the fixtures: `make fuzz`, or
+
+    python tests/fuzz/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0]
+
+Nothing but typed errors may come out, nothing may take long, and damage to one row must not change
+what is known of the items of other rows without a problem being reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any
+
+import pyarrow.parquet as pq
+from log_mutations import (
+    Files,
+    Named,
+    Row,
+    Table,
+    mutate_bytes,
+    mutate_cells,
+    mutate_value,
+    packed,
+    table_of,
+    unpacked,
+)
+
+from forgetmap.errors import ForgetmapError
+from forgetmap.records.folder import SCORES, TEXTS
+from forgetmap.sources.adapter import Problems
+from forgetmap.sources.gather import RunWriter
+from forgetmap.sources.logs import choose, recognise
+from forgetmap.sources.registry import adapter
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
+LONGEST_SECONDS = 20
+Key = tuple[Any, ...]
+Records = dict[Key, dict[str, Any]]
+
+
+class TooSlow(BaseException):
+    """Reading took too long; no handler of errors may take it for one."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of reading a log; None where a typed error did."""
+
+    records: Records | None
+    problems: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What must not happen, and how to make it happen again."""
+
+    log: str
+    number: int
+    seed: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.log} (seed {self.seed}, mutation {self.number}): {self.what}"
+
+
+def logs_of(harness: str) -> list[Path]:
+    """The fixtures of a harness."""
+    return sorted(path.parent for path in FIXTURES.glob(f"{harness}/*/log"))
+
+
+def harnesses() -> list[str]:
+    """Those that have fixtures."""
+    return sorted(path.name for path in FIXTURES.iterdir() if logs_of(path.name))
+
+
+def read(folder: Path, work: Path) -> Outcome:
+    """The records of a log, by the way users' logs take."""
+    out = work / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    problems = Problems()
+    try:
+        logs, _ = choose(folder, recognise(folder), None)
+        with RunWriter(out, texts=True, problems=problems) as writer:
+            for log in logs:
+                for sample in adapter(log.adapter).read(log, problems, texts=True):
+                    writer.add(sample)
+    except ForgetmapError:
+        return Outcome(None)
+    rows = pq.read_table(out / SCORES).to_pylist()
+    texts = {
+        (row["task"], row["item"], row["repeat"]): row
+        for row in pq.read_table(out / TEXTS).to_pylist()
+    }
+    keys = ("task", "item", "repeat", "metric", "scorer")
+    return Outcome(
+        {
+            tuple(row[name] for name in keys): {
+                **row,
+                **texts[row["task"], row["item"], row["repeat"]],
+            }
+            for row in rows
+        },
+        problems.count,
+    )
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    """Stop what takes too long."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LONGEST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@dataclass
+class Fuzzer:
+    """Damages one log again and again."""
+
+    fixture: Path
+    work: Path
+    seed: int
+    known: dict[Row, set[Key]] = field(default_factory=dict)
+
+    @cached_property
+    def files(self) -> Files:
+        log = self.fixture / "log"
+        paths = [path for path in sorted(log.rglob("*")) if path.is_file()]
+        return unpacked({path.relative_to(log).as_posix(): path.read_bytes() for path in paths})
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        found = {name: table_of(content) for name, content in self.files.items()}
+        return {name: table for name, table in found.items() if table is not None}
+
+    @cached_property
+    def original(self) -> Records:
+        found = self.read({}).records
+        assert found, f"{self.fixture} cannot be read"
+        return found
+
+    def read(self, changed: dict[str, bytes]) -> Outcome:
+        """The records with some files changed."""
+        folder = self.work / "log"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, content in packed({**self.files, **changed}).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        with soon():
+            return read(folder, self.work)
+
+    def run(self, count: int) -> list[Failure]:
+        """So many mutations; what must not happen and did."""
+        found: list[Failure] = []
+        assert self.original
+        for number in range(count):
+            random = Random(f"{self.seed}/{self.fixture.name}/{number}")
+            try:
+                what = self.mutate(random)
+            except TooSlow:
+                what = f"took more than {LONGEST_SECONDS} seconds"
+            except Exception as error:  # noqa: BLE001  # this is what is looked for
+                what = f"{error!r} at {_place(error)}"
+            if what:
+                log = f"{self.fixture.parent.name}/{self.fixture.name}"
+                found.append(Failure(log, number, self.seed, what))
+        return found
+
+    def mutate(self, random: Random) -> str | None:
+        """One mutation: of the bytes of a file, or of a row."""
+        if random.random() < 0.4 or not self.tables:
+            name = random.choice(list(self.files))
+            self.read({name: mutate_bytes(self.files[name], random)})
+            return None
+        name = random.choice(list(self.tables))
+        row = Row(name, random.randrange(len(self.tables[name].rows)))
+        changed, what = self.damaged(row, random)
+        wrong = set(self.changed(self.read({name: changed}))) - self.owned_by(row)
+        if not wrong and not self.tears(row):
+            return None
+        others = sorted({str(key[:2]) for key in wrong} or map(str, self.touched(row)))
+        return f"{what} of row {row.place} of {name} changed {', '.join(others[:4])}"
+
+    def damaged(self, row: Row, random: Random) -> tuple[bytes, str]:
+        """The file with one row deleted, doubled or changed inside, and what was done."""
+        table = self.tables[row.file]
+        rows = list(table.rows)
+        kind = random.randrange(10)
+        if kind == 0:
+            del rows[row.place]
+            return self.written(table, rows), "deletion"
+        if kind == 1:
+            rows.insert(row.place, rows[row.place])
+            return self.written(table, rows), "doubling"
+        old = rows[row.place]
+        if self.files[row.file].startswith(b"PAR1"):
+            rows[row.place] = mutate_cells(old, random)
+        elif isinstance(old, str):
+            damaged = mutate_bytes(old.encode(), random).decode("utf-8", "replace")
+            rows[row.place] = damaged.replace("\n", " ")
+        elif isinstance(old, Named):
+            rows[row.place] = Named(old.name, mutate_value(old.value, random))
+        else:
+            rows[row.place] = mutate_value(old, random)
+        return self.written(table, rows), "change"
+
+    def written(self, table: Table, rows: list[Any]) -> bytes:
+        """The file with these rows; the table is as it was afterwards."""
+        content = table.write(rows)
+        table.write(list(table.rows))
+        return content
+
+    def owned_by(self, row: Row) -> set[Key]:
+        """The results of the items that a row is about: it changes them when it goes."""
+        touched = self.touched(row)
+        named = set(ids(self.tables[row.file].rows[row.place]))
+        return {key for key in self.original if key[:2] in touched or key[1] in named}
+
+    def touched(self, row: Row) -> set[Key]:
+        """Task and item of what changes, without a word, when a row goes or is emptied."""
+        if row not in self.known:
+            table = self.tables[row.file]
+            before, old, after = _around(table.rows, row.place)
+            variants = [[*before, *after]]
+            if not self.files[row.file].startswith(b"PAR1"):
+                variants.append([*before, _emptied(old), *after])
+            outcomes = [self.read({row.file: self.written(table, rows)}) for rows in variants]
+            self.known[row] = {key[:2] for outcome in outcomes for key in self.changed(outcome)}
+        return self.known[row]
+
+    def changed(self, outcome: Outcome) -> list[Key]:
+        """The results that are not as they were, if nothing was said about it."""
+        if outcome.records is None or outcome.problems:
+            return []
+        return [
+            key
+            for key, record in self.original.items()
+            if not _same(outcome.records.get(key), record)
+        ]
+
+    def tears(self, row: Row) -> bool:
+        """Whether a row that should be about one item has a say in others.
+
+        In a file of samples some row is about exactly one item; in other files none need be.
+        """
+        rows = range(len(self.tables[row.file].rows))
+        is_of_samples = any(len(self.touched(Row(row.file, place))) == 1 for place in rows)
+        return is_of_samples and len(self.touched(row)) > 1
+
+
+def _around(rows: list[Any], place: int) -> tuple[list[Any], Any, list[Any]]:
+    return rows[:place], rows[place], rows[place + 1 :]
+
+
+def _emptied(row: Any) -> Any:
+    if isinstance(row, Named):
+        return Named(row.name, {})
+    return {} if isinstance(row, dict) else ""
+
+
+def ids(value: Any) -> Iterator[str]:
+    """What stands in a row under a name such as `id`."""
+    value = value.value if isinstance(value, Named) else value
+    for name, part in value.items() if isinstance(value, dict) else ():
+        if "id" in str(name).lower() and isinstance(part, str | int):
+            yield str(part)
+        yield from ids(part)
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal, where NaN equals NaN."""
+    return repr(left) == repr(right)
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "forgetmap" in frame.filename] or list(frames)
+    return f"{Path(ours[-1].filename).name}:{ours[-1].lineno} {ours[-1].name}"
+
+
+def fuzz(harness: str, mutations: int, seed: int, work: Path) -> list[Failure]:
+    """Mutations of the logs of a harness, shared out among them."""
+    logs = logs_of(harness)
+    found = []
+    for place, fixture in enumerate(logs):
+        count = mutations // len(logs) + (place < mutations % len(logs))
+        found += Fuzzer(fixture, work, seed).run(count)
+    return found
+
+
+def main() -> int:
+    """Fuzz them all, and say what failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mutations", type=int, default=10_000, help="per harness")
+    parser.add_argument("--only", action="append", help="name of a harness; may be repeated")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    failures: list[Failure] = []
+    for harness in options.only or harnesses():
+        with tempfile.TemporaryDirectory() as work:
+            found = fuzz(harness, options.mutations, options.seed, Path(work))
+        sys.stdout.write(f"{harness}: {options.mutations:,} mutations, {len(found)} failures\n")
+        seen: dict[str, Failure] = {}
+        for failure in found:
+            seen.setdefault(failure.what.split(" of row ")[0][-120:], failure)
+        sys.stdout.writelines(f"  {failure}\n" for failure in list(seen.values())[:20])
+        sys.stdout.flush()
+        failures += found
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""NeMo Evaluator results: bundles, doubled answers, and fields of the wrong type."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forgetmap as fm
+from forgetmap.records.run import Run
+from forgetmap.sources.logs import Reading, recognise
+from forgetmap.sources.open import open_run
+
+BUNDLE = {
+    "run_id": "eval-20260102T030405Z-towns",
+    "sdk_version": "0.5.0",
+    "timestamp": "2026-01-02T03:04:05+00:00",
+    "config": {"model": "lab/tiny", "temperature": 0.0, "seed": 11, "system_prompt": None},
+    "benchmark": {"name": "towns", "samples": 2},
+}
+
+
+def answer(problem: object, reward: object, **other: Any) -> dict[str, Any]:
+    return {
+        "problem_idx": problem,
+        "repeat": 0,
+        "reward": reward,
+        "prompt": f"Where is {problem}?",
+        "model_response": "There.",
+        "extracted_answer": "There",
+        "expected_answer": "Here",
+        "scoring_details": {},
+        "metadata": {},
+        **other,
+    }
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def opened(path: Path) -> Run:
+    return open_run(path, reading=Reading(cached=False))
+
+
+def rewards(run: Run) -> dict[tuple[str, int], float | None]:
+    table = run.scores.collect().select("item", "repeat", "score")
+    return {(item, repeat): score for item, repeat, score in table.iter_rows()}
+
+
+def test_bundle_is_found_by_content(tmp_path: Path) -> None:
+    write(tmp_path / "one", [answer(0, 1.0)])
+    (tmp_path / "two").write_text(json.dumps(BUNDLE, indent=2))
+    run = opened(tmp_path)
+    assert run.info.model.name == "lab/tiny"
+    assert (run.info.harness.version, run.info.created) == ("0.5.0", BUNDLE["timestamp"])
+    assert (run.info.decoding["temperature"], run.info.seeds) == (0.0, [11])
+    assert run.info.tasks["towns"].main_metric == "reward"
+
+
+def test_without_bundle_the_folder_names_the_task(tmp_path: Path) -> None:
+    write(tmp_path / "towns" / "results.jsonl", [answer(0, 1.0)])
+    assert recognise(tmp_path)[0].tasks == ("towns",)
+
+
+def test_last_of_doubled_answers_counts_and_other_questions_stay(tmp_path: Path) -> None:
+    rows = [answer(0, 0.0), answer(0, 0.5, prompt="Where else?"), answer(0, 1.0)]
+    run = opened(write(tmp_path / "x.jsonl", rows))
+    assert sorted(filter(None, rewards(run).values())) == [0.5, 1.0]
+    assert len(rewards(run)) == 2
+    assert run.problem_count == 0
+
+
+def test_reward_above_zero_is_not_right(tmp_path: Path) -> None:
+    before = write(tmp_path / "before.jsonl", [answer(0, 0.125), answer(1, 1.0)])
+    after = write(tmp_path / "after.jsonl", [answer(0, 0.0), answer(1, 0.25)])
+    total = fm.compare(before, after).result.total
+    assert (total.n11, total.n10, total.n01, total.n00) == (0, 1, 0, 1)
+
+
+def test_failed_answer_is_missing_but_a_wrong_program_is_wrong(tmp_path: Path) -> None:
+    failed = {"error": "timeout", "error_category": "infra_error"}
+    rows = [
+        answer(0, 0.0, scoring_details=failed),
+        answer(1, 0.0, scoring_details={"error": "SyntaxError"}),
+    ]
+    found = rewards(opened(write(tmp_path / "x.jsonl", rows)))
+    assert found == {("0", 0): None, ("1", 0): 0.0}
+
+
+@pytest.mark.parametrize(
+    ("broken", "field", "score"),
+    [
+        ({"reward": "1"}, "reward", None),
+        ({"repeat": -1}, "repeat", 1.0),
+        ({"metadata": [1]}, "metadata", 1.0),
+        ({"scoring_details": "x"}, "scoring_details", 1.0),
+        ({"scorer_rewards": 4}, "scorer_rewards", 1.0),
+        ({"model_response": {}}, "model_response", 1.0),
+        ({"prompt": [{"role": "user"}]}, None, 1.0),
+        ({"expected_answer": {"a": 1}}, None, 1.0),
+        ({"metadata": {"choices": [1, {}], "question": 4}}, None, 1.0),
+    ],
+)
+def test_wrong_types(
+    tmp_path: Path, broken: dict[str, Any], field: str | None, score: float | None
+) -> None:
+    path = write(tmp_path / "x.jsonl", [answer(0, 0.0), {**answer(1, 1.0), **broken}])
+    run = opened(path)
+    assert rewards(run) == {("0", 0): 0.0, ("1", 0): score}
+    places = [(p.file, p.line, p.field) for p in run.problems]
+    assert places == ([(str(path), 2, field)] if field else [])
+
+
+def test_row_without_problem_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    write(path, [answer(0, 1.0), answer(None, 1.0)])
+    path.write_text(path.read_text() + "{broken\n")
+    run = opened(path)
+    assert rewards(run) == {("0", 0): 1.0}
+    assert [p.line for p in run.problems] == [2, 3]
