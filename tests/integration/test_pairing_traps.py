@@ -35,12 +35,7 @@ def warnings(before: Path, after: Path, **options: Any) -> dict[str, str]:
 
 def lost(before: Path, after: Path) -> set[str]:
     flips = fm.compare(before, after).flips("forgotten", texts=True)
-    return {row["question"] for row in flips.fetchall_dicts()} if False else set(_questions(flips))
-
-
-def _questions(flips: Any) -> list[str]:
-    names = flips.columns
-    return [dict(zip(names, row, strict=True))["question"] for row in flips.fetchall()]
+    return set(flips["question"].to_pylist())
 
 
 def sums(tmp: Path, name: str, scores: dict[int, int], **more: Any) -> Path:
@@ -105,8 +100,7 @@ def test_4_shuffled_options_pair_by_the_text_of_the_right_one(tmp_path: Path) ->
     assert compared.result.pairing.paired == 4
     assert cells(before, after) == (3, 1, 0, 0)
     flips = compared.flips("forgotten")
-    row = dict(zip(flips.columns, flips.fetchall()[0], strict=True))
-    assert (row["gold"], row["k"]) == ("right 2", 4)
+    assert flips.select(["gold", "k"]).to_pylist() == [{"gold": "right 2", "k": 4}]
 
 
 def test_5_prompts_may_differ_and_are_warned_about(tmp_path: Path) -> None:
@@ -279,10 +273,7 @@ def test_16_doubled_items_keep_their_own_scores(tmp_path: Path) -> None:
     before = write_lm_eval(tmp_path / "before", rows)
     after = write_lm_eval(tmp_path / "after", list(reversed(rows)))
     assert cells(before, after) == (1, 0, 0, 1)
-    assert (
-        "duplicates" in json.dumps(warnings(before, after))
-        or fm.compare(before, after).result.pairing.duplicates
-    )
+    assert fm.compare(before, after).result.pairing.duplicates == 2
 
 
 def test_17_the_newest_of_several_stamps_counts_and_is_said(tmp_path: Path) -> None:

@@ -94,9 +94,11 @@ def _brackets(rng: Random) -> Draft:
 
 def _snake_case(rng: Random) -> Draft:
     words = rng.sample(KEYS + VALUES, 3)
-    title = " ".join(word.capitalize() for word in words)
-    question = f"Write '{title}' in small letters with underscores instead of spaces."
-    return Draft(question, "_".join(words))
+    titled = [word.capitalize() for word in words]
+    # With options, as written answers are read without regard to capitals and punctuation.
+    wrong = ("_".join(titled), "-".join(words), " ".join(words), "".join(titled), "".join(words))
+    question = f"Which is '{' '.join(titled)}' in small letters, underscores instead of spaces?"
+    return choice(rng, question, "_".join(words), wrong)
 
 
 def _key_value(rng: Random) -> Draft:
@@ -124,7 +126,9 @@ KINDS = (
     Kind("formats:nested_value", "Formats", "option", _READ, _nested_value),
     Kind("formats:valid_json", "Formats", "option", "Check the notation.", _valid_json),
     Kind("formats:brackets", "Formats", "option", "Check the notation.", _brackets),
-    Kind("formats:snake_case", "Formats", "text", "Rewrite the text.", _snake_case),
+    Kind(
+        "formats:snake_case", "Formats", "option", "Check the notation.", _snake_case, version="2"
+    ),
     Kind("formats:key_value", "Formats", "option", _READ, _key_value),
     Kind("formats:path", "Formats", "text", _READ, _path),
     Kind("tables:cell", "Tables", "number", _READ, _table_cell),

@@ -37,6 +37,7 @@ class Kind:
     instruction: str
     make: Generator
     options: int = OPTIONS
+    version: str = "1"
 
 
 def as_task(kind: Kind) -> Task:
@@ -48,6 +49,7 @@ def as_task(kind: Kind) -> Task:
         load=partial(draw_items, kind),
         instruction=kind.instruction,
         lessons=format_lessons(kind.answer, options=kind.options),
+        version=kind.version,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from string import ascii_lowercase
 
 from forgetmap.runner.suites.basics.making import Draft, Kind, choice
 
@@ -97,11 +98,12 @@ def _initials(rng: Random) -> Draft:
 
 
 def _letters(rng: Random) -> Draft:
-    word = rng.choice(WORDS)
-    letter = rng.choice(word)
-    return Draft(
-        f"How often does the letter '{letter}' occur in '{word}'?", str(word.count(letter))
+    # How often comes first: most letters of most words occur once.
+    times = rng.randint(0, 2)
+    word, letter = rng.choice(
+        [(word, each) for word in WORDS for each in ascii_lowercase if word.count(each) == times]
     )
+    return Draft(f"How often does the letter '{letter}' occur in '{word}'?", str(times))
 
 
 def _backwards(rng: Random) -> Draft:
@@ -141,7 +143,7 @@ KINDS = (
     Kind("lists:twice", "Lists", "option", _LIST, _twice),
     Kind("lists:total", "Lists", "number", _LIST, _total),
     Kind("words:initials", "Words", "text", _WORD, _initials),
-    Kind("words:letters", "Words", "number", _WORD, _letters),
+    Kind("words:letters", "Words", "number", _WORD, _letters, version="2"),
     Kind("words:backwards", "Words", "text", _WORD, _backwards),
     Kind("words:contains", "Words", "option", _WORD, _contains),
     Kind("words:first_in_alphabet", "Words", "option", _WORD, _first_in_alphabet),

