@@ -171,7 +171,7 @@ def unsure() -> Scorer:
         "nan": float("nan"),
     }
 
-    async def score(state: TaskState, _: Target) -> Score:
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001  # by its name
         reason = "refusal" if state.sample_id == "none" else None
         return Score(value=values.get(str(state.sample_id), 1), reason=reason)
 

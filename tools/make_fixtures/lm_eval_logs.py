@@ -198,7 +198,7 @@ def _expected_sum(task: str, sample: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             **_key(task, sample, "exact_match"),
-            "outcome": "no_answer" if missed else None,
+            **({"outcome": "no_answer"} if missed else {}),
             "k": None,
             "question": f"How many are {words}?",
             "options": None,

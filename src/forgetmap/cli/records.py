@@ -15,6 +15,7 @@ from rich.text import Text
 
 from forgetmap.cli.options import Command, json_option, overwrite_option, table_options
 from forgetmap.cli.reading import log_options, reading_progress
+from forgetmap.records.every_eval_ever import write_instances
 from forgetmap.records.folder import refuse_to_replace, write_run
 from forgetmap.records.manifest import ModelInfo
 from forgetmap.records.run import Run
@@ -23,7 +24,9 @@ from forgetmap.records.survey import Survey, TaskSurvey, survey
 from forgetmap.records.tables import write_table
 from forgetmap.records.validate import check_run, refuse_duplicates, result_key
 from forgetmap.sources.logs import Reading
+from forgetmap.sources.maps import save_map
 from forgetmap.sources.open import open_run
+from forgetmap.sources.selection import chosen
 from forgetmap.transitions.render import Sheet, print_sheet, printable, shorten
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 from forgetmap.transitions.words import SIMULATED, counted
@@ -42,6 +45,13 @@ def described_options(command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+save_map_option = click.option(
+    "--save-map",
+    is_flag=True,
+    help="Keep --map and --task next to the table, and use them from now on.",
+)
 
 
 @click.group(
@@ -66,6 +76,7 @@ Examples:
 )
 @click.argument("path", type=click.Path())
 @table_options
+@save_map_option
 @log_options
 @json_option
 def check(path: str, *, as_json: bool, **options: Any) -> None:
@@ -86,11 +97,14 @@ def check(path: str, *, as_json: bool, **options: Any) -> None:
     epilog="""\b
 Examples:
   forgetmap records show runs/base
-  forgetmap records show base.csv --map item=question_id,score=correct --limit 5
+  forgetmap records show base.csv --map item=question_id,score=correct --save-map
+  forgetmap records show lm-eval-logs/base --run 2026-01-31
+  forgetmap records show answers.csv#model_a
 """,
 )
 @click.argument("path", type=click.Path())
 @table_options
+@save_map_option
 @log_options
 @json_option
 @click.option("--limit", type=click.IntRange(0), default=3, show_default=True, help="Rows to show.")
@@ -113,6 +127,7 @@ def show(path: str, *, as_json: bool, limit: int, **options: Any) -> None:
 Examples:
   forgetmap records convert base.csv --out runs/base --model my/model --stage base
   forgetmap records convert runs/base --out base.parquet
+  forgetmap records convert runs/base --out base.jsonl --format every-eval-ever
 """,
 )
 @click.argument("path", type=click.Path())
@@ -123,12 +138,25 @@ Examples:
     help="A run folder, or a table if it ends in .csv, .jsonl or .parquet.",
 )
 @table_options
+@save_map_option
 @log_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["auto", "every-eval-ever"]),
+    default="auto",
+    show_default=True,
+    help="every-eval-ever writes its instances, one JSON object per line.",
+)
 @described_options
 @overwrite_option
-def convert(path: str, out: Path, **options: Any) -> None:
+def convert(path: str, out: Path, form: str, **options: Any) -> None:
     """Write PATH as a run folder, or as one CSV, JSON lines or Parquet table."""
+    refuse_to_replace(out, overwrite=options["overwrite"])
     run = _described(_checked(path, options), options)
+    if form == "every-eval-ever":
+        _write_instances(run, out)
+        return
     if out.suffix in TABLE_ENDINGS:
         write_table(run, out, overwrite=options["overwrite"])
     else:
@@ -149,6 +177,7 @@ Examples:
 @click.argument("path", type=click.Path())
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder.")
 @table_options
+@save_map_option
 @log_options
 @described_options
 @overwrite_option
@@ -190,7 +219,17 @@ def _checked(path: str, options: dict[str, Any]) -> Run:
         )
     check_run(run)
     refuse_duplicates(run, run.scores, result_key(run))
+    if options["save_map"]:
+        saved = save_map(chosen(path).path, options["column_map"], task=options["task"])
+        click.echo(printable(f"Columns are kept in {saved}."), err=True)
     return run
+
+
+def _write_instances(run: Run, out: Path) -> None:
+    written = write_instances(run, out)
+    without = f"; {written.left_out:,} without score were left out" if written.left_out else ""
+    said = f"Written to {out}. {counted(written.rows, 'instance')}{without}."
+    click.echo(printable(said))
 
 
 def _described(run: Run, options: dict[str, Any]) -> Run:
@@ -279,5 +318,5 @@ def _examples(rows: Sequence[dict[str, Any]]) -> Table:
         table.add_column(name, no_wrap=True, overflow="ellipsis")
     for row in rows:
         cells = ("" if row[name] is None else str(row[name]) for name in names)
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        table.add_row(*(Text(shorten(printable(cell), 28)) for cell in cells))
     return table

@@ -22,7 +22,7 @@ from forgetmap.records.run import Frame
 LEAST_SHARED = 0.1
 """Share of the smaller task's questions that must occur in the other one. Low, because a task may
 be split over several files on both sides."""
-MOSTLY = 0.8
+MOSTLY = 0.95
 """Share of questions from which on two tasks of one name are taken to be the same."""
 
 Names = Mapping[str, str]

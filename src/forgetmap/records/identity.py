@@ -29,7 +29,7 @@ def text_hash(text: str) -> int:
 
 def options_hash(options: Sequence[str]) -> int:
     """Hash of a set of options, whatever their order."""
-    return _digest("\x1f".join(sorted(normalise(option) for option in options)))
+    return _digest("\x1f".join(sorted([normalise(option) for option in options])))
 
 
 def option_text(value: str, options: Sequence[str]) -> str:

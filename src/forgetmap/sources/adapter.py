@@ -46,8 +46,6 @@ class Sample:
     Attributes:
         scores: one or several values.
         repeat: None if answers to the same item count as repeats in the order they come.
-        version: of the item's content where the harness hashes it: tells items with equal ids apart
-            that have no question.
         prompt_key: the harness's own hash of the prompt, where the prompt itself is not read.
     """
 

@@ -86,7 +86,7 @@ def _share(logs: Sequence[Log]) -> list[int]:
     mine = other = 0
     given = set()
     for tasks in sorted(sizes, key=lambda tasks: -sizes[tasks]):
-        if other + sizes[tasks] < mine:
+        if other < mine:
             other += sizes[tasks]
             given.add(tasks)
         else:

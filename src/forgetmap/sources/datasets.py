@@ -132,7 +132,7 @@ def _tried(extract: Callable[[Doc], object], doc: Doc) -> object:
     """What an extractor finds in a row that may be damaged anywhere."""
     try:
         return extract(doc)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError):
         return None
 
 

@@ -25,6 +25,8 @@ ROWS = 10_000
 MOST_TEXT = 64 << 20
 """Characters of text held before they are written."""
 
+REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
+"""Columns whose values occur again and again; for others a dictionary costs more than it saves."""
 _WRITTEN = 0x5DEECE66D
 """Turns the key of a result into the key that says it was written."""
 
@@ -170,7 +172,13 @@ class _Table:
         order = [*KEY, "metric", "scorer", "score", "outcome", *_COPIED, *_HASHED]
         self._has_texts = "score" not in schema.names
         self._names = [*KEY, *TEXT_NAMES] if self._has_texts else order
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[name for name in REPEATED if name in schema.names],
+        )
         self._rows: list[Sequence[Any]] = []
         self._size = 0
 
@@ -266,7 +274,7 @@ def _digest(hashes: Sequence[int | None]) -> int:
 
 
 def _text_hash(text: str | None) -> int | None:
-    return text_hash(text) if text is not None and text.strip() else None
+    return text_hash(text) if text and not text.isspace() else None
 
 
 def describe(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"\s*")
 _DEEPEST = 3
+_SOME = 3
 
 Shape = Literal["nothing", "object", "objects", "array"]
 CUT = object()
@@ -23,7 +24,7 @@ class Peek:
 
     Attributes:
         shape: one object, one object per line, an array, or nothing of the kind.
-        first: the first object as far as it could be read; of an array its first element.
+        first: of the first objects, lines or elements the fullest, as far as it could be read.
     """
 
     shape: Shape
@@ -40,23 +41,56 @@ class Peek:
 
 
 def peek(head: bytes) -> Peek:
-    """Read the first object of a text that may be cut off anywhere."""
+    """Read the first objects of a text that may be cut off anywhere."""
     text = head.decode("utf-8", "replace")
-    try:
-        value, end = _value(text, _skip(text, 0), _DEEPEST)
-    except (ValueError, RecursionError, IndexError):
+    start = _skip(text, 0)
+    mark = text[start : start + 1]
+    if mark == "[":
+        return Peek("array", _fullest(_elements(text, start + 1)))
+    if mark != "{":
         return Peek("nothing", {})
-    if isinstance(value, dict):
-        return Peek("objects" if _goes_on(text, end) else "object", value)
-    if isinstance(value, list):
-        first = value[0] if value else {}
-        return Peek("array", first if isinstance(first, dict) else {})
-    return Peek("nothing", {})
+    found = list(_objects(text, start))
+    return Peek("objects" if len(found) > 1 else "object", _fullest(found))
 
 
-def _goes_on(text: str, end: int | None) -> bool:
-    """Whether another object follows."""
-    return end is not None and text[_skip(text, end) : _skip(text, end) + 1] == "{"
+def _fullest(found: Iterable[Any]) -> Mapping[str, Any]:
+    """The object with most names: one row that is damaged must not hide what a file is."""
+    objects = [each for each in found if isinstance(each, dict)]
+    return max(objects, key=len, default={})
+
+
+def _elements(text: str, at: int) -> Iterator[Any]:
+    """The first elements of an array."""
+    for _ in range(_SOME):
+        at = _skip(text, at)
+        if text[at : at + 1] in {"", "]"}:
+            return
+        value, end = _whole_or_cut(text, at)
+        yield value
+        if end is None or text[_skip(text, end) : _skip(text, end) + 1] != ",":
+            return
+        at = _skip(text, end) + 1
+
+
+def _objects(text: str, at: int) -> Iterator[Any]:
+    """The first objects; after one that is broken, the next that begins a line."""
+    for _ in range(_SOME):
+        value, end = _whole_or_cut(text, at)
+        yield value
+        if end is None:
+            end = text.find("\n", at)
+            if end < 0 or text[end + 1 : end + 2] != "{":
+                return
+        at = _skip(text, end)
+        if text[at : at + 1] != "{":
+            return
+
+
+def _whole_or_cut(text: str, at: int) -> tuple[Any, int | None]:
+    try:
+        return _value(text, at, _DEEPEST)
+    except (ValueError, RecursionError, IndexError):
+        return {}, None
 
 
 def _skip(text: str, at: int) -> int:

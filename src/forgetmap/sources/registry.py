@@ -20,6 +20,7 @@ _FAULTS = (
 # In this order: what is most specific comes first.
 BUILT_IN = (
     "inspect_ai:InspectAI",
+    "evalchemy:Evalchemy",
     "lm_eval:LmEval",
     "lm_eval_legacy:LmEvalLegacy",
     "lighteval:Lighteval",
@@ -27,7 +28,6 @@ BUILT_IN = (
     "evalscope:EvalScope",
     "opencompass:OpenCompass",
     "olmes:Olmes",
-    "evalchemy:Evalchemy",
     "verifiers:Verifiers",
     "mmlu_pro:MmluPro",
     "nemo_evaluator:NemoEvaluator",

@@ -128,6 +128,8 @@ def test_wrong_types_harm_only_their_row(
     assert {key: found[key] for key in of_others} == of_others
     if place[0] == "sample_score":
         assert found.get(spoilt) != 1.0
+    if value != {"acc": None}:
+        assert {problem.line for problem in run.problems} == {2}
 
 
 def test_broken_line_is_named(tmp_path: Path) -> None:

@@ -109,7 +109,12 @@ def test_summaries_say_the_same_as_samples(path: Path) -> None:
     order = [tuple(row[key] for key in keys) for row in whole]
     assert sorted(order) == sorted(tuple(row[key] for key in keys) for row in quick)
     by_key = {tuple(row[key] for key in keys): row for row in quick}
-    assert [by_key[key] for key in order] == whole
+    assert [by_key[key] for key in order] == [_without_texts(row) for row in whole]
+
+
+def _without_texts(row: dict[str, Any]) -> dict[str, Any]:
+    """That a right answer was scored 0 shows only in its text."""
+    return row | {"outcome": None} if row["outcome"] == "misread" else row
 
 
 def test_a_long_question_is_not_taken_from_its_summary() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 import forgetmap as fm
 from forgetmap.errors import FieldError, ForgetmapError
 from forgetmap.records.run import Run
+from forgetmap.sources import crew
+from forgetmap.sources.gather import RunWriter
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
 
@@ -146,6 +149,25 @@ def test_filters_without_names_are_told_apart_by_occurrence(tmp_path: Path) -> N
     (tmp_path / "m" / f"results_{STAMP}.json").write_text(json.dumps(results()))
     named = {(r["scorer"], r["score"]) for r in results_of(read(tmp_path))}
     assert named == {("strict", 0.0), ("loose", 1.0)}
+
+
+def test_filters_without_names_are_found_in_any_order(tmp_path: Path) -> None:
+    """The strict one finds `#### 7` or nothing, the other one the last number."""
+    rows = []
+    for n in range(200):
+        said = f"#### {n + 1}" if n % 2 else f"It is {n + 1}."
+        strict = (str(n + 1), 1.0) if n % 2 else ("[invalid]", 0.0)
+        for filtered, score in (strict, (str(n + 1), 1.0)):
+            each = row(n, score, resps=[[said]], filtered_resps=[filtered])
+            del each["filter"], each["metrics"]
+            rows.append(each)
+    random.Random(5).shuffle(rows)
+    run = read(write(tmp_path / f"samples_sums_{STAMP}.jsonl", rows))
+    scores = {(r["scorer"], int(r["item"])): r["score"] for r in results_of(run)}
+    assert scores == {
+        **{("filter-1", n): float(n % 2) for n in range(200)},
+        **{("filter-2", n): 1.0 for n in range(200)},
+    }
 
 
 def test_newest_stamp_counts_and_is_said(tmp_path: Path) -> None:
@@ -324,3 +346,30 @@ def test_nothing_usable_is_a_typed_error(tmp_path: Path) -> None:
     path = write(tmp_path / f"samples_sums_{STAMP}.jsonl", [{**row(0), "doc": None}])
     with pytest.raises(ForgetmapError):
         read(path)
+
+
+def test_two_processes_find_the_same_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task in ("sums", "more_sums"):
+        rows = [row(n, float(n % 2)) for n in range(5)]
+        write(tmp_path / "m" / f"samples_{task}_{STAMP}.jsonl", [*rows, {**row(9), "doc": None}])
+    alone = read(tmp_path)
+    monkeypatch.setattr(crew, "LARGE", 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    taken: list[Path] = []
+    take = RunWriter.take
+
+    def noted(writer: RunWriter, folder: Path, told: dict[str, Any]) -> None:
+        taken.append(folder)
+        take(writer, folder, told)
+
+    monkeypatch.setattr(RunWriter, "take", noted)
+    together = read(tmp_path)
+    assert len(taken) == 1
+    assert not taken[0].exists()
+    key = lambda r: (r["task"], r["item"])  # noqa: E731  # two words
+    both = [sorted(run.scores.collect().rows(named=True), key=key) for run in (alone, together)]
+    assert both[0] == both[1]
+    assert sorted(map(str, together.problems)) == sorted(map(str, alone.problems))
+    assert together.info == alone.info

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import forgetmap as fm
 from forgetmap.records.run import Run
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
@@ -75,11 +74,10 @@ def test_last_of_doubled_answers_counts_and_other_questions_stay(tmp_path: Path)
     assert run.problem_count == 0
 
 
-def test_reward_above_zero_is_not_right(tmp_path: Path) -> None:
-    before = write(tmp_path / "before.jsonl", [answer(0, 0.125), answer(1, 1.0)])
-    after = write(tmp_path / "after.jsonl", [answer(0, 0.0), answer(1, 0.25)])
-    total = fm.compare(before, after).result.total
-    assert (total.n11, total.n10, total.n01, total.n00) == (0, 1, 0, 1)
+def test_reward_above_zero_stays_what_it_is(tmp_path: Path) -> None:
+    run = opened(write(tmp_path / "x.jsonl", [answer(0, 0.125), answer(1, 1.0)]))
+    assert rewards(run) == {("0", 0): 0.125, ("1", 0): 1.0}
+    assert run.scores.collect()["outcome"].to_list() == [None, None]
 
 
 def test_failed_answer_is_missing_but_a_wrong_program_is_wrong(tmp_path: Path) -> None:

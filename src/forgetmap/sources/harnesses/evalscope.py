@@ -92,6 +92,8 @@ class EvalScope:
             sample = _sample(row, log, line, problems, texts=texts)
             if sample is not None:
                 index = as_count(row.get("index"))
+                if index is None:
+                    problems.add(file.name, "no usable index", line=line, field="index")
                 if index in failed:
                     _fail(sample, failed[index])
                 answers[sample.item, sample.question].append((index or 0, sample))
@@ -209,7 +211,10 @@ def _sample(
     asked, answers = _turns(messages, row.get("input"))
     if asked is None:
         problems.add(file.name, "no text of a question", line=line, field="messages")
-    _add_item(sample, asked, as_text(row.get("target")))
+    target = as_text(row.get("target"))
+    if target is None and row.get("target") is not None:
+        problems.add(file.name, "the target is no text", line=line, field="target")
+    _add_item(sample, asked, target)
     answered = as_mapping(answers[-1].get("perf_metrics")) if answers else {}
     sample.tokens_in = as_count(answered.get("input_tokens"))
     sample.tokens_out = as_count(answered.get("output_tokens"))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +21,7 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.datasets import Item, item_of, place_of
 from forgetmap.sources.decode import Malformed, decode, number, raw_rows
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.lm_eval_filters import INVALID, Filters
 from forgetmap.sources.harnesses.lm_eval_results import Label, find_results, label_of
 
 SIGNS = frozenset({"doc", "target", "arguments", "resps", "filtered_resps"})
@@ -31,8 +31,6 @@ OWN = SIGNS | {
     "scores_per_repeat",
 }
 """Fields of a row that are no metrics."""
-INVALID = "[invalid]"
-"""What lm-eval's extraction gives where it finds nothing."""
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
 LONGEST_ANSWER = 400
@@ -66,7 +64,7 @@ class LmEval:
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per row, and more where metrics choose differently or repeats are scored."""
         files = [file for file in log.files if _is_samples(file)]
-        reader = _Reader(log.tasks[0], _scorers(log, files), problems, texts=texts)
+        reader = _Reader(log.tasks[0], _nameless(log, files), problems, texts=texts)
         for file in files:
             yield from reader.samples(file)
 
@@ -180,38 +178,29 @@ def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
     return row
 
 
-def _scorers(log: Log, files: Sequence[LogFile]) -> Sequence[str]:
-    """Names for the filters of rows without: the k-th row of a document is the k-th filter's."""
-    if not any("filter" not in file.peek.keys for file in files):
-        return ()
-    seen: Counter[bytes] = Counter()
+def _nameless(log: Log, files: Sequence[LogFile]) -> Filters | None:
+    """Who names the filters of rows that do not; None if all files do."""
+    if all("filter" in file.peek.keys for file in files):
+        return None
+    return Filters(_all_rows(files), log.notes.get("filters", ()))
+
+
+def _all_rows(files: Sequence[LogFile]) -> Iterator[Row]:
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
-                seen[_identity(_parsed(raw, texts=False))] += 1
+                yield _parsed(raw, texts=True)
             except Malformed:
                 continue
-    count = max(seen.values(), default=1)
-    named = list(log.notes.get("filters", ()))
-    if len(named) >= count:
-        return named
-    return ["none"] if count == 1 else [f"filter-{k}" for k in range(1, count + 1)]
-
-
-def _identity(row: Row) -> bytes:
-    """What the rows of one document under several filters share."""
-    shown = repr((row.get("doc_id"), row.get("doc"))).encode("utf-8", "surrogatepass")
-    return blake2b(shown, digest_size=16).digest()
 
 
 class _Reader:
     """Reads the rows of one task."""
 
     def __init__(
-        self, task: str, scorers: Sequence[str], problems: Problems, *, texts: bool
+        self, task: str, filters: Filters | None, problems: Problems, *, texts: bool
     ) -> None:
-        self._task, self._scorers, self._problems, self._texts = task, scorers, problems, texts
-        self._occurrences: Counter[bytes] = Counter()
+        self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
         self._labels = False
 
@@ -263,13 +252,10 @@ class _Reader:
         return scores
 
     def _scorer(self, row: Row) -> str:
-        if "filter" in row:
-            named = row["filter"]
-            return named if isinstance(named, str) else "none"
-        identity = _identity(row)
-        place = self._occurrences[identity]
-        self._occurrences[identity] += 1
-        return self._scorers[place] if place < len(self._scorers) else f"filter-{place + 1}"
+        named = row.get("filter")
+        if self._filters is not None and "filter" not in row:
+            return self._filters.name(row)
+        return named if isinstance(named, str) else "none"
 
     def _chosen(
         self, sample: Sample, row: Row, doc: object, logliks: Sequence[float]

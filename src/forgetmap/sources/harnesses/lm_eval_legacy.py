@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.datasets import place_of
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lm_eval_results import Results, find_results, told_by_legacy
@@ -155,8 +156,9 @@ def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -
         labels = all(len(option.strip("()")) == 1 for option in options)
         sample.options = None if labels else options
         sample.k = len(options)
-    if isinstance(truth, int) and not isinstance(truth, bool) and several:
-        sample.gold_index = truth
+    place = place_of(truth, len(options or ())) if several and isinstance(truth, int) else None
+    if place is not None:
+        sample.gold_index = place
     elif isinstance(truth, str | int | float):
         sample.gold = str(truth).strip()
     if several and options is not None:

@@ -18,14 +18,10 @@ from forgetmap.sources.decode import document, number
 from forgetmap.sources.files import LogFile
 
 MARKS = frozenset({"configs", "versions", "n-shot", "group_subtasks", "higher_is_better"})
-LARGEST = 512 << 20
 MODEL_ARGS = ("peft", "delta", "pretrained", "model", "path", "engine")
 """Arguments that name the model, in lm-eval's order."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?")
 _SAMPLES = re.compile(rf"samples_(?P<task>.+?)_{_STAMP.pattern}")
-_ARRAY = re.compile(
-    r"^(?:pretrained|model|engine|path)__.*?(?P<model>[^,]*?)(?:,.*?)?_(?P<task>.+)$"
-)
 _TASK = re.compile(
     r"_(?P<task>(?:arc_|hellaswag|winogrande|piqa|boolq|gsm8k|mmlu|hendrycks|truthfulqa|openbookqa"
     r"|sciq|commonsense|social_i|bbh|gpqa|drop|triviaqa|lambada|ifeval|minerva|mathqa|math_|copa"

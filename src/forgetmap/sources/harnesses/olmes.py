@@ -79,6 +79,8 @@ class Olmes:
                 problems.add(log.files[0].name, message, line=line, field="doc_id")
                 continue
             asked = requests.get((as_count(row.get("doc_id")), as_text(row.get("native_id"))), {})
+            if isinstance(row.get("label"), dict):
+                problems.add(log.files[0].name, "the label is no answer", line=line, field="label")
             yield _sample(log, name, line, row, asked, texts=texts)
 
 

@@ -80,15 +80,15 @@ class _Example:
 def _is_result(file: LogFile) -> bool:
     details = file.peek.first.get("details") if file.peek.shape == "object" else None
     if isinstance(details, list):
-        first = as_mapping(next(iter(details), None))
-        return "example_abbr" in first
+        return any("example_abbr" in as_mapping(each) for each in details)
     numbered = [value for key, value in as_mapping(details).items() if key.isdigit()]
-    return bool(numbered) and not EXAMPLE.isdisjoint(as_mapping(numbered[0]))
+    return any(not EXAMPLE.isdisjoint(as_mapping(each)) for each in numbered)
 
 
 def _is_predicted(file: LogFile) -> bool:
-    first = as_mapping(file.peek.first.get("0"))
-    return "prediction" in first or any(key.startswith(_LABEL) for key in first)
+    numbered = [as_mapping(value) for key, value in file.peek.first.items() if key.isdigit()]
+    names = {name for each in numbered for name in each}
+    return "prediction" in names or any(name.startswith(_LABEL) for name in names)
 
 
 def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
@@ -171,7 +171,10 @@ def _listed(
             problems.add(file.name, "an example without usable name", field="example_abbr")
             continue
         answers = _unfolded(example)
-        size = predicted // max(len(answers), 1)
+        size, rest = divmod(predicted, max(len(answers), 1))
+        if predicted and (rest or size != len(details)):
+            problems.add(file.name, f"{predicted} predictions do not fit {name[:60]!r}")
+            size = 0
         for repeat, content in enumerate(answers):
             known = repeat * size + place if is_whole and place < size else -1
             yield _Example(str(place) if len(parts) == 1 else name, repeat, known, content)
@@ -213,8 +216,11 @@ def _predictions(files: Sequence[LogFile], problems: Problems) -> dict[int, dict
     for file in files:
         part = _document(file, problems)
         places = {_number_of(key): as_mapping(value) for key, value in part.items()}
-        found |= {begun + place: value for place, value in places.items() if place is not None}
-        begun += len(part)
+        numbers = [place for place in places if place is not None]
+        if sorted(numbers) != list(range(len(part))):
+            problems.add(file.name, "predictions are missing: their numbers have gaps")
+        found |= {begun + place: places[place] for place in numbers}
+        begun += max(numbers, default=-1) + 1
     return found
 
 

@@ -1,0 +1,87 @@
+"""lm-eval 0.4.0 to 0.4.6 logs a row per document and filter, but not which filter it was.
+
+Filters come one after the other, so the k-th row of a document is that of the k-th filter. Where
+rows were put in another order, a strict filter is known by what it extracts: nothing, or what
+stands behind the words that announce an answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+Row = Mapping[str, Any]
+INVALID = "[invalid]"
+"""What lm-eval's extraction gives where it finds nothing."""
+ANNOUNCED = ("#### ", "answer is ")
+MOST_BLOCKS = 64
+"""Filters times processes: so often may the ids of rows in the harness's order start anew."""
+
+
+class Filters:
+    """Names the filter of each row, asked in the order of the rows.
+
+    Args:
+        rows: all rows of the task.
+        named: names of its filters in order, where they are known.
+    """
+
+    def __init__(self, rows: Iterable[Row], named: Sequence[str]) -> None:
+        looseness: dict[bytes, list[bool]] = defaultdict(list)
+        restarts, last = 0, -1
+        for row in rows:
+            looseness[_identity(row)].append(not _is_strict(row))
+            here = row.get("doc_id")
+            if isinstance(here, int):
+                restarts += here < last
+                last = here
+        count = max(map(len, looseness.values()), default=1)
+        self._names = _names(named, count)
+        self._places: dict[bytes, list[int]] = {}
+        if count == 2 and restarts > MOST_BLOCKS:  # noqa: PLR2004  # strict and loose
+            strict_last = bool(named) and "strict" not in named[0]
+            self._places = {key: _order(v, strict_last=strict_last) for key, v in looseness.items()}
+        self._asked: dict[bytes, int] = defaultdict(int)
+
+    def name(self, row: Row) -> str:
+        """The filter of the next row of this document."""
+        key = _identity(row)
+        place = self._asked[key]
+        self._asked[key] += 1
+        places = self._places.get(key, ())
+        place = places[place] if place < len(places) else place
+        return self._names[place] if place < len(self._names) else f"filter-{place + 1}"
+
+
+def _names(named: Sequence[str], count: int) -> Sequence[str]:
+    if len(named) >= count:
+        return named
+    return ["none"] if count == 1 else [f"filter-{k}" for k in range(1, count + 1)]
+
+
+def _order(loose: Sequence[bool], *, strict_last: bool) -> list[int]:
+    """Which filter each of two rows belongs to."""
+    if len(set(loose)) == 1:
+        return list(range(len(loose)))
+    return [int(each != strict_last) for each in loose]
+
+
+def _is_strict(row: Row) -> bool:
+    filtered, said = _first(row.get("filtered_resps")), _first(_first(row.get("resps")))
+    if not isinstance(filtered, str):
+        return False
+    if filtered == INVALID:
+        return True
+    return isinstance(said, str) and any(f"{words}{filtered}" in said for words in ANNOUNCED)
+
+
+def _first(value: object) -> object:
+    return value[0] if isinstance(value, list) and value else None
+
+
+def _identity(row: Row) -> bytes:
+    """What the rows of one document share."""
+    shown = repr((row.get("doc_id"), row.get("doc"))).encode("utf-8", "surrogatepass")
+    return blake2b(shown, digest_size=16).digest()
