@@ -61,8 +61,7 @@ def _matched(first: Side, other: Side) -> Groups:
     if (ours and theirs) or scattered:
         shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
         groups += _together([pair for pair, share in shared.items() if share >= LEAST_SHARED])
-    only = len(first.measured.measures) == len(other.measured.measures) == 1
-    return groups or ([((ours[0],), (theirs[0],))] if only and ours else [])
+    return groups
 
 
 def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:

@@ -136,9 +136,7 @@ class Adapter(Protocol):
     first that a task has. A task with none of them is compared by the first metric it logs."""
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files, known by content; nothing else is read than beginnings and
-        small documents.
-        """
+        """The logs among these files, known by content; large files are only peeked at."""
         ...
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:

@@ -93,7 +93,8 @@ def test_every_older_version_has_its_step() -> None:
 
 
 def test_every_way_an_answer_can_end() -> None:
-    words = "correct incorrect partial no_answer refused truncated degenerate error unscored"
+    words = "correct incorrect partial no_answer refused truncated degenerate misread error"
+    words += " unscored"
     assert [str(outcome) for outcome in Outcome] == words.split()
     assert set(map(str, MISSING)) == {"error", "unscored"}
-    assert set(map(str, FAILED)) == {"no_answer", "refused", "truncated", "degenerate"}
+    assert set(map(str, FAILED)) == {"no_answer", "refused", "truncated", "degenerate", "misread"}

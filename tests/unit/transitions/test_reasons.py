@@ -8,7 +8,7 @@ from small_runs import table
 
 import forgetmap as fm
 
-FAILURES = ("no_answer", "refused", "truncated", "degenerate")
+FAILURES = ("no_answer", "refused", "truncated", "degenerate", "misread")
 REASONS = ("wrong", *FAILURES, "unknown")
 
 
@@ -23,7 +23,8 @@ def reasons(outcomes: list[str | None] | None) -> dict[str, int | None]:
 def test_every_way_of_ending_is_counted_by_its_name() -> None:
     found = reasons(["incorrect", *FAILURES, "refused"])
     assert found == {
-        "wrong": 1, "no_answer": 1, "refused": 2, "truncated": 1, "degenerate": 1, "unknown": 0,
+        "wrong": 1, "no_answer": 1, "refused": 2, "truncated": 1, "degenerate": 1, "misread": 1,
+        "unknown": 0,
     }  # fmt: skip
 
 

@@ -202,13 +202,11 @@ class _Reader:
     ) -> None:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
-        self._labels = False
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """The samples of one file."""
         first = file.peek.first
         self._lists = {name for name in _metrics(first) if not _is_scalar(first[name])}
-        self._labels = _are_labels([last for _, last in _requests(first.get("arguments"))])
         for line, raw in raw_rows(file, self._problems):
             try:
                 yield from self._row(_parsed(raw, texts=self._texts), file, line)
@@ -267,7 +265,7 @@ class _Reader:
         texts = sample.options
         if texts is None or len(texts) != len(logliks):
             texts = _continuations(row, len(logliks))
-        shown = None if self._labels else _shown(doc, texts)
+        shown = None if _asks_for_labels(row) else _shown(doc, texts)
         places = [_best(score.metric, logliks, shown) for score in sample.scores]
         found = []
         for place in dict.fromkeys(places):
@@ -290,9 +288,16 @@ def _copy(sample: Sample, scores: list[Score]) -> Sample:
     return copied
 
 
-def _are_labels(continuations: Sequence[object]) -> bool:
-    """Whether all continuations have one length, like letters; then no length matters."""
-    return len({len(each) for each in continuations if isinstance(each, str)}) == 1
+def _asks_for_labels(row: Row) -> bool:
+    """Whether the model continued with a letter or digit; then lengths of options do not matter."""
+    arguments = row.get("arguments")
+    if isinstance(arguments, memoryview):
+        return _ENDS_IN_LABEL.search(arguments[-24:]) is not None
+    last = next((last for _, last in reversed(_requests(arguments))), None)
+    return isinstance(last, str) and len(last.strip()) == 1
+
+
+_ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
 
 
 def _logliks(responses: object) -> list[float]:

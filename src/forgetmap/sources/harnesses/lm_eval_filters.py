@@ -7,7 +7,7 @@ stands behind the words that announce an answer.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -37,7 +37,7 @@ class Filters:
             if isinstance(here, int):
                 restarts += here < last
                 last = here
-        count = max(map(len, looseness.values()), default=1)
+        count = _usual(map(len, looseness.values()))
         self._names = _names(named, count)
         self._places: dict[bytes, list[int]] = {}
         if count == 2 and restarts > MOST_BLOCKS:  # noqa: PLR2004  # strict and loose
@@ -52,12 +52,19 @@ class Filters:
         self._asked[key] += 1
         places = self._places.get(key, ())
         place = places[place] if place < len(places) else place
-        return self._names[place] if place < len(self._names) else f"filter-{place + 1}"
+        # A row more than there are filters is a second result, to be reported as such.
+        return self._names[min(place, len(self._names) - 1)]
+
+
+def _usual(counts: Iterable[int]) -> int:
+    """How many rows most documents have; one that was doubled by accident does not matter."""
+    often = Counter(counts)
+    return max(often, key=lambda count: (often[count], count), default=1)
 
 
 def _names(named: Sequence[str], count: int) -> Sequence[str]:
     if len(named) >= count:
-        return named
+        return named[:count]
     return ["none"] if count == 1 else [f"filter-{k}" for k in range(1, count + 1)]
 
 
