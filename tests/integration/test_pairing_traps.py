@@ -201,7 +201,7 @@ def test_10_repeats_are_not_further_items(tmp_path: Path) -> None:
 
 def test_11_errors_and_missing_items_are_neither_right_nor_wrong(tmp_path: Path) -> None:
     before = write_inspect(tmp_path / "a.json", [inspect_sample(n, "C") for n in range(8)])
-    failed = {"error": {"message": "server gone", "traceback": ""}, "scores": None}
+    failed: dict[str, Any] = {"error": {"message": "server gone", "traceback": ""}, "scores": None}
     samples = [inspect_sample(n, "C") for n in range(5)]
     samples += [inspect_sample(5, "C", **failed), inspect_sample(6, float("nan"))]
     after = write_inspect(tmp_path / "b.json", samples)
@@ -252,7 +252,8 @@ def test_14_two_versions_of_a_task_are_refused(tmp_path: Path) -> None:
 def test_14_other_numbers_of_examples_are_warned_about(tmp_path: Path) -> None:
     for side, shots in (("before", 5), ("after", 0)):
         folder = sums(tmp_path, side, dict.fromkeys(range(4), 1))
-        write_lm_eval_results(folder, **{"n-shot": {"sums": shots}, "results": {"sums": {}}})
+        parts: dict[str, Any] = {"n-shot": {"sums": shots}, "results": {"sums": {}}}
+        write_lm_eval_results(folder, **parts)
     found = warnings(tmp_path / "before", tmp_path / "after")
     assert "5 before, 0 after" in found["n_shot"]
 

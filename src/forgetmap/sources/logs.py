@@ -25,8 +25,8 @@ READING = "reading.json"
 """What was found out while a cached run was read."""
 MOST_NAMES = 6
 EVERY = 2_000
-Progress = Callable[[str, int], None]
-"""Name and number of samples."""
+Progress = Callable[[str], None]
+"""Told what is going on, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Reading:
         strict: whether the first problem in a row is an error.
         run: part of a time stamp, model or file name, to choose one of several runs.
         cached: whether what was read before is used again.
-        progress: called now and then with the name of what is read and the samples so far.
+        progress: told now and then, in words, how far it is.
     """
 
     texts: bool = True
@@ -131,7 +131,7 @@ def _read(
         for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
             writer.add(sample)
             if reading.progress and writer.samples % EVERY == 0:
-                reading.progress(path.name, writer.samples)
+                reading.progress(f"Reading {path.name}: {writer.samples:,} samples")
 
     for place, log in enumerate(logs):
         if place not in given:

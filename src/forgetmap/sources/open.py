@@ -15,7 +15,7 @@ from forgetmap.records.repeats import as_repeats
 from forgetmap.records.run import Run
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.maps import is_map, saved_map
-from forgetmap.sources.remote import fetch, is_remote
+from forgetmap.sources.remote import Report, fetch, is_remote
 from forgetmap.sources.selection import chosen, read_chosen
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
@@ -73,9 +73,19 @@ def _open_remote(
     url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
 ) -> Run:
     """Open a copy of what is there; people are told of the original."""
-    fetched = fetch(url)
+    fetched = fetch(url, report=_in_words(reading))
     with fetched.speaking(), whole(fetched.path):
         return fetched.original(_open_path(fetched.path, name, column_map, task, reading))
+
+
+def _in_words(reading: Reading) -> Report | None:
+    """How far a download is, for whoever wants to know how far the reading is."""
+    told = reading.progress
+    if told is None:
+        return None
+    return lambda name, done, total: told(
+        f"Fetching {name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+    )
 
 
 def _open_path(

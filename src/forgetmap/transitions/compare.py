@@ -115,7 +115,7 @@ def compare(
         strict: the first row of a log that cannot be used is an error, not a problem in the result.
         cached: use what was read from the same logs before.
         texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
-        progress: called with a name and the number of samples read so far.
+        progress: told now and then, in words, how far the reading is.
 
     Returns:
         A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
@@ -168,20 +168,20 @@ def make_rule(options: Options) -> Rule:
 def make_readings(options: Options, count: int) -> list[Reading]:
     """How the logs of each side are read."""
     given = options.get("run")
-    wanted = [given] if given is None or isinstance(given, str) else list(given)
+    wanted: list[str | None] = [given] if given is None or isinstance(given, str) else [*given]
     wanted = wanted or [None]
     if len(wanted) not in (1, count):
         raise UsageError(
             f"{len(wanted)} runs are named for {count} sides",
             hint="give --run once for all sides, or once for each of them in order.",
         )
-    return [
-        Reading(
-            run=wanted[place % len(wanted)],
-            **{n: options[n] for n in ("strict", "cached", "texts", "progress") if n in options},  # type: ignore[literal-required]
-        )
-        for place in range(count)
-    ]
+    common = Reading(
+        texts=options.get("texts", True),
+        strict=options.get("strict", False),
+        cached=options.get("cached", True),
+        progress=options.get("progress"),
+    )
+    return [replace(common, run=wanted[place % len(wanted)]) for place in range(count)]
 
 
 def open_all(

@@ -33,7 +33,7 @@ def items(
 LIBRARIES: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": pa.Table.to_pandas,
     "polars": pl.from_arrow,
-    "polars-lazy": lambda table: pl.from_arrow(table).lazy(),
+    "polars-lazy": lambda table: pl.DataFrame(table).lazy(),
     "pyarrow": lambda table: table,
     "duckdb": duckdb.from_arrow,
 }
