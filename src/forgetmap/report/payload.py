@@ -1,0 +1,76 @@
+"""Everything a report says, as plain values. Every renderer reads this and computes nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from forgetmap.transitions.result import ComparisonResult, Value
+
+PAYLOAD_VERSION = 1
+
+Kind = Literal["pair", "many", "chain"]
+Level = Literal["total", "macro", "category", "tag", "task", "stage"]
+Direction = Literal["forgetting", "backward_transfer"]
+Scale = Literal["items", "known"]
+"""A share of all items; or, of what there was to lose (or to gain)."""
+ESTIMATORS = ("headline", "raw", "published", "latent", "upper", "matched", "excess", "net")
+"""In the order they are offered; one that has no value anywhere is not."""
+
+
+class Rows(Value):
+    """Estimates in long form: column -> one value per row, all of the same length."""
+
+    comparison: list[int] = Field(description="Place in `Payload.comparisons`.")
+    level: list[Level]
+    group: list[str]
+    estimator: list[str]
+    direction: list[Direction]
+    scale: list[Scale]
+    value: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    n: list[int]
+
+
+class Items(Value):
+    """Items of one comparison: column -> one value per item; what nobody recorded is absent.
+
+    `task`, `item`, `repeat`, `transition` (forgotten, gained; kept and never where asked for),
+    `category`, `reason`, `k`, `gold`, `question`, `options`, and for each side `score_*`,
+    `outcome_*`, `answer_*`, `choice_*`, `prompt_*`, `response_*`, `error_*`.
+    """
+
+    comparison: int
+    total: dict[str, int] = Field(description="Transition -> how many there are in all.")
+    columns: dict[str, list[str | float | int | list[str] | None]]
+
+
+class Histories(Value):
+    """Of a chain: one entry per item scored at every stage, or a sample of them."""
+
+    stages: list[str]
+    total: int
+    task: list[str]
+    item: list[str]
+    path: list[str] = Field(description="One digit per stage; 1 is right.")
+    kind: list[str]
+
+
+class Payload(Value):
+    """A whole report."""
+
+    payload_version: int = PAYLOAD_VERSION
+    kind: Kind
+    title: str
+    made: str | None = Field(description="Date, ISO 8601; null where reports must not differ.")
+    version: str = Field(description="Of forgetmap.")
+    redacted: bool = Field(description="Texts are left out or blackened.")
+    comparisons: list[ComparisonResult] = Field(
+        description="One of a pair; of many each after against the one before; of a chain first "
+        "against last (with stages and paths), then first against each later stage."
+    )
+    rows: Rows
+    items: list[Items]
+    histories: Histories | None = None
