@@ -22,9 +22,11 @@ demo: $(VENV)/run  ## set up, train a tiny model, fine-tune it, map what it forg
 	$(BIN)/forgetmap map demo/models/before demo/models/after --suite world --out demo/map
 	$(BIN)/forgetmap compare demo/map/runs/0-before demo/map/runs/1-after --show forgotten --limit 3 | tail -n 20
 	@echo "Runs and every table are in demo/map."
+	@echo "The report, to be opened in a browser: demo/map/report.html"
 
 test: $(VENV)/dev lint  ## everything that CI runs
 	tools/system.sh java
+	tools/system.sh chromium
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/pytest -n 2 --dist loadfile
 

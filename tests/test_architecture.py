@@ -20,6 +20,7 @@ LAYERS = [
     {"transitions"},
     {"capabilities", "overlap"},
     {"report", "gate"},
+    {"explorer"},
     {"map", "sweeps"},
     {"cli"},
 ]

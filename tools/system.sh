@@ -3,6 +3,7 @@
 set -eu
 
 have_java() { command -v java >/dev/null && java -version 2>&1 | grep -qE 'version "(1[7-9]|2[0-9])'; }
+have_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
 
 case "${1:-}" in
   java)
@@ -14,8 +15,17 @@ case "${1:-}" in
     echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless), then run again." >&2
     exit 1
     ;;
+  chromium)
+    have_chromium && exit 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+      apt-get update -qq && apt-get install -qq -y chromium >/dev/null
+      have_chromium && exit 0
+    fi
+    echo "The report is tested in Chromium: install it (Debian: apt-get install chromium), then run again." >&2
+    exit 1
+    ;;
   *)
-    echo "usage: tools/system.sh java" >&2
+    echo "usage: tools/system.sh java|chromium" >&2
     exit 2
     ;;
 esac

@@ -63,6 +63,9 @@ def test_the_same_model_twice_lost_nothing(model: Path, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "nothing was lost" in done.out
     assert (tmp_path / "map" / "result" / "comparison.json").is_file()
+    report = tmp_path / "map" / "report.html"
+    assert done.out.splitlines()[-1] == f"Report: {report}"
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
     runs = sorted(path.name for path in (tmp_path / "map" / "runs").iterdir())
     assert runs == ["0-tiny", "1-tiny"]
     stamp = (tmp_path / "map" / "runs" / "0-tiny").stat().st_mtime_ns

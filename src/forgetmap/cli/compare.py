@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from forgetmap.cli.options import by_option, json_option, overwrite_option, table_options
-from forgetmap.cli.reading import log_options, reading_progress
+from forgetmap.cli.comparing import comparison_options, spare_inputs
+from forgetmap.cli.options import by_option, json_option, overwrite_option
+from forgetmap.cli.reading import reading_progress
 from forgetmap.errors import UsageError
-from forgetmap.pairing.keys import PairBy
 from forgetmap.records.folder import refuse_to_replace
 from forgetmap.records.validate import reading
 from forgetmap.transitions.cells import CELL_NAMES
@@ -24,8 +24,6 @@ from forgetmap.transitions.comparison import Comparison
 from forgetmap.transitions.export import write_result
 from forgetmap.transitions.flips import KINDS, Kind
 from forgetmap.transitions.render import print_comparison, printable
-from forgetmap.transitions.result import Estimator, Rollup, Rule
-from forgetmap.transitions.task_tables import NAMES as TASK_TABLES
 
 EXAMPLES = """\b
 Examples:
@@ -43,57 +41,8 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
-@click.option("--chain", is_flag=True, help="The runs are checkpoints, one trained from the other.")
 @by_option("Lines of the table; tasks where nothing has a category.")
-@click.option("--metric", help="METRIC or METRIC/SCORER, where there are several.")
-@table_options
-@log_options
-@click.option(
-    "--min-paired",
-    type=float,
-    default=Rule().min_paired,
-    show_default=True,
-    help="Refuse if a smaller share of the smaller side pairs.",
-)
-@click.option(
-    "--correct-at",
-    type=float,
-    default=Rule().correct_at,
-    show_default=True,
-    help="The score from which on an answer counts as right.",
-)
-@click.option(
-    "--pair-by",
-    type=click.Choice(get_args(PairBy)),
-    default="auto",
-    show_default=True,
-    help="What makes two items the same: content where both sides have it, else id.",
-)
-@click.option(
-    "--estimator",
-    type=click.Choice(get_args(Estimator)),
-    default="auto",
-    show_default=True,
-    help="What the headline is made of; auto follows from what the data allow.",
-)
-@click.option(
-    "--noise",
-    type=click.Path(),
-    metavar="RUN",
-    help="A repeat of BEFORE: its disagreement with itself is taken out.",
-)
-@click.option(
-    "--rollup",
-    type=click.Choice(get_args(Rollup)),
-    default="default",
-    show_default=True,
-    help="post-forget adds the averages of Harmon et al. (2026), for comparison.",
-)
-@click.option(
-    "--task-table",
-    type=click.Choice(TASK_TABLES),
-    help="Options and categories of the tasks of that study, where the data name none.",
-)
+@comparison_options
 @json_option
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for all tables and items.")
 @overwrite_option
@@ -115,7 +64,7 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         )
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
-        _spare_inputs(out, (before, *after, *filter(None, [options["noise"]])))
+        spare_inputs(out, (before, *after, *filter(None, [options["noise"]])))
     with Console(stderr=True).status("Pairing and counting ...") as status:
         options["progress"] = reading_progress(status)
         result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)
@@ -130,13 +79,6 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         _print_flips(console, comparison, show, limit)
     if out is not None:
         click.echo(f"\n{printable(f'Written to {out}')}")
-
-
-def _spare_inputs(out: Path, inputs: Sequence[str]) -> None:
-    """Refuse to write where the results come from: --overwrite would replace them."""
-    for path in map(Path, inputs):
-        if path.resolve().is_relative_to(out.resolve()):
-            raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")
 
 
 def _shown(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:

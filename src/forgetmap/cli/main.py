@@ -16,9 +16,11 @@ from forgetmap.errors import ForgetmapError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
+    "report": "Write what was forgotten as one file to read and mail around.",
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
     "plan": "How many items and repeats detect a loss?",
+    "serve": "Explore runs of any size in a browser.",
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
     "completion": "Print the shell completion script.",
@@ -29,6 +31,7 @@ Examples:
   forgetmap compare base.csv tuned.csv --map item=question_id,score=correct
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
+  forgetmap report runs/base runs/tuned --out report.html
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl
 """

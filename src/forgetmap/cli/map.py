@@ -30,7 +30,10 @@ Examples:
 @click.argument("before")
 @click.argument("after", nargs=-1, required=True)
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder for runs and result."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder for runs, result and report.",
 )
 @click.option("--chain", is_flag=True, help="The models are checkpoints, one from the other.")
 @asking_options
@@ -44,10 +47,10 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     from rich.console import Console  # noqa: PLC0415  # heavy
 
     from forgetmap.cli.progress import Shown  # noqa: PLC0415
-    from forgetmap.map.job import map_models, run_names  # noqa: PLC0415
+    from forgetmap.map.job import REPORT, map_models, run_names  # noqa: PLC0415
     from forgetmap.runner.evaluate import open_model  # noqa: PLC0415
     from forgetmap.runner.run import estimate  # noqa: PLC0415
-    from forgetmap.transitions.render import print_comparison  # noqa: PLC0415
+    from forgetmap.transitions.render import print_comparison, printable  # noqa: PLC0415
 
     models = [before, *after]
     sources = [find_model(model) for model in models]
@@ -71,4 +74,5 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
             **loading(options),
         )  # fmt: skip
     print_comparison(Console(), result.result, by="category")
-    click.echo(f"\nWritten to {out}")
+    click.echo(f"\n{printable(f'Written to {out}')}")
+    click.echo(printable(f"Report: {out / REPORT}"))

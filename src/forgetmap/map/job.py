@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import UsageError
+from forgetmap.report.build import make_payload
+from forgetmap.report.html import write_report
 from forgetmap.runner.evaluate import open_model
 from forgetmap.runner.items import Suite
 from forgetmap.runner.run import Step, run_model
@@ -20,6 +22,7 @@ from forgetmap.transitions.comparison import Comparison
 from forgetmap.transitions.export import write_result
 
 Mapped = Comparison | FanOut | Chain
+REPORT = "report.html"
 Report = Callable[[str, Step], None]
 """Called with the name of the run and how far it is."""
 
@@ -47,7 +50,7 @@ def map_models(
         after: the model after.
         more: further models after.
         suite: its name, a file of items, a hub data set, or a suite.
-        out: folder for `runs/` and `result/`.
+        out: folder for `runs/`, `result/` and `report.html`.
         settings: how the models are asked.
         chain: the models are ordered checkpoints.
         overwrite: start anew, whatever is there.
@@ -72,6 +75,7 @@ def map_models(
     runs = [out / "runs" / name for name in names]
     result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]
     write_result(result, out / "result", overwrite=True)
+    write_report(make_payload(result), out / REPORT)
     return result
 
 

@@ -11,12 +11,16 @@ from forgetmap.transitions.result import ComparisonResult, Value
 PAYLOAD_VERSION = 1
 
 Kind = Literal["pair", "many", "chain"]
-Level = Literal["total", "macro", "category", "tag", "task", "stage"]
+Level = Literal["total", "macro", "category", "tag", "task", "stage", "since_first"]
+"""Of a chain `stage` is against the stage before, `since_first` against the first one."""
 Direction = Literal["forgetting", "backward_transfer"]
 Scale = Literal["items", "known"]
 """A share of all items; or, of what there was to lose (or to gain)."""
 ESTIMATORS = ("headline", "raw", "published", "latent", "upper", "matched", "excess", "net")
-"""In the order they are offered; one that has no value anywhere is not."""
+"""In the order they are offered; one that has no value anywhere has no rows."""
+NOISE_FLOOR = "noise_floor"
+"""Stands in `Rows.estimator` too; it is drawn beside the others, not chosen."""
+Cell = str | float | int | list[str] | None
 
 
 class Rows(Value):
@@ -37,14 +41,15 @@ class Rows(Value):
 class Items(Value):
     """Items of one comparison: column -> one value per item; what nobody recorded is absent.
 
-    `task`, `item`, `repeat`, `transition` (forgotten, gained; kept and never where asked for),
-    `category`, `reason`, `k`, `gold`, `question`, `options`, and for each side `score_*`,
-    `outcome_*`, `answer_*`, `choice_*`, `prompt_*`, `response_*`, `error_*`.
+    `task`, `item`, `item_after` (where any is called otherwise), `repeat`, `transition`
+    (forgotten, gained; kept and never where asked for), `category`, `reason` (of the forgotten),
+    `k`, `gold`, `question`, `options`, and for each side `score_*`, `outcome_*`, `answer_*`,
+    `choice_*`, `prompt_*`, `response_*`, `error_*`.
     """
 
     comparison: int
     total: dict[str, int] = Field(description="Transition -> how many there are in all.")
-    columns: dict[str, list[str | float | int | list[str] | None]]
+    columns: dict[str, list[Cell]]
 
 
 class Histories(Value):
@@ -69,7 +74,8 @@ class Payload(Value):
     redacted: bool = Field(description="Texts are left out or blackened.")
     comparisons: list[ComparisonResult] = Field(
         description="One of a pair; of many each after against the one before; of a chain first "
-        "against last (with stages and paths), then first against each later stage."
+        "against last (with stages and paths), then first against each later stage "
+        "(only the last where it was read from a folder)."
     )
     rows: Rows
     items: list[Items]

@@ -39,6 +39,7 @@ from forgetmap.transitions.result import (
     RunResult,
 )
 from forgetmap.transitions.rollups import count_seeds, roll_up
+from forgetmap.transitions.sanity import count_failures, sanity_warnings
 from forgetmap.transitions.task_tables import load_table, with_task_table
 from forgetmap.transitions.verdict import Judge
 from forgetmap.transitions.words import counted, seen
@@ -132,6 +133,7 @@ def compare_sides(
             cells = with_places(cells, before.measured.scores)
         evidence = gather(pairs, cells, again)
         rolled_up = _rolled_up(pairs, rule)
+        failures = tuple(count_failures(side.measured.scores) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)
     warnings = [
         *_reading_warnings(before.run, after.run),
@@ -141,6 +143,7 @@ def compare_sides(
         *coverage_warnings(coverage, total, cells, rule.min_paired),
         *evidence_warnings(evidence.total()),
         *table_warnings(evidence.tasks(), rule.task_table),
+        *sanity_warnings(evidence.total(), evidence.tasks(), failures),
     ]
     judge = make_judge(rule, before.run, after.run, pairs)
     paired = _pairing(coverage, warnings)

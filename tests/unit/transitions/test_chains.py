@@ -220,4 +220,4 @@ def test_every_stage_tells_how_it_paired() -> None:
     base, sft = run(table([1.0, 1.0])), run(table([1.0, None]), decoding={"temperature": 1.0})
     chain = fm.compare(base, sft, run(table([1.0, 1.0])), chain=True)
     warned = [[notice.code for notice in stage.pairing.warnings] for stage in chain.stages]
-    assert warned == [["sampled", "unscored"], []]
+    assert warned == [["sampled", "unscored", "tiny"], ["tiny"]]

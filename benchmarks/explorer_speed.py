@@ -1,0 +1,260 @@
+"""How fast is the explorer? A real server over runs with millions of items, asked over HTTP.
+
+    .venv/bin/python benchmarks/explorer_speed.py                    5 million items
+    .venv/bin/python benchmarks/explorer_speed.py --items 200000 --clients 10
+
+Two run folders with questions and responses are generated once. The first comparison builds tables
+and is stated apart; then one client filters by a column and reads the first page, searches texts
+that no one searched before, opens items, and many clients ask for all of that at once. Memory is
+the highest resident size of the server process while it did so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+import psutil
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+RESULTS = HERE / "results"
+TASKS = 100
+BARS = {"filter_p95_ms": 200, "search_max_s": 3.0, "errors": 0, "memory_mib": 1024}
+WORDS = [
+    "the", "a", "of", "river", "stone", "light", "number", "answer", "which",
+    "city", "model", "because", "therefore", "small", "green", "follow", "water", "second",
+    "energy", "between", "theory", "history", "measure", "person", "question", "under", "letter",
+    "simple", "orange", "matter", "planet", "music", "table", "window", "doctor", "market",
+    "winter", "garden", "silver", "castle", "engine", "forest", "bridge", "island", "mirror",
+    "pocket", "ticket", "yellow",
+]  # fmt: skip
+RARE = ("castle 4999", "Silver Castle Engine", "zebra", "mirror mirror mirror", "123456?")
+
+
+def sentence(seed: int, words: int) -> str:
+    """SQL for a text that depends on the item and the seed."""
+    listed = ", ".join(f"'{word}'" for word in WORDS)
+    picked = f"[{listed}][1 + (hash(i, {seed}, j) % {len(WORDS)})::BIGINT]"
+    return f"array_to_string([{picked} FOR j IN range({words})], ' ')"
+
+
+def write_run(folder: Path, items: int, seed: int, parent: str | None) -> None:
+    """A run folder of which about one item in ten differs from that of another seed."""
+    folder.mkdir(parents=True)
+    right = (
+        f"(CASE WHEN hash(i, 7) % 100 < 60 THEN hash(i, {seed}, 8) % 100 < 95 "
+        f"ELSE hash(i, {seed}, 9) % 100 < 30 END)"
+    )
+    task = f"printf('task_%03d', i * {TASKS} // {items}) AS task"
+    key = f"{task}, printf('q%07d', i) AS item, 0 AS repeat"
+    scores = f"""SELECT {key}, 'acc' AS metric, 'default' AS scorer,
+        CASE WHEN {right} THEN 1.0 ELSE 0.0 END::DOUBLE AS score,
+        CASE WHEN {right} THEN 'correct' WHEN hash(i, {seed}, 3) % 20 = 0 THEN 'no_answer'
+             WHEN hash(i, {seed}, 4) % 30 = 0 THEN 'truncated' ELSE 'incorrect' END AS outcome,
+        4 AS k, printf('category %d', (i * {TASKS} // {items}) % 10) AS category,
+        printf('option %d', hash(i, 5) % 4) AS gold,
+        printf('option %d', (hash(i, 5) % 4 + CASE WHEN {right} THEN 0
+               ELSE 1 + hash(i, {seed}, 6) % 3 END) % 4) AS answer, answer AS choice,
+        (hash(i, 11) >> 1)::BIGINT AS question_hash, (hash(i, 13) >> 1)::BIGINT AS gold_hash
+        FROM range({items}) t(i)"""
+    texts = f"""SELECT {key}, {sentence(21, 14)} || ' ' || i || '?' AS question,
+        ['option 0', 'option 1', 'option 2', 'option 3'] AS options,
+        'Question: ' || question || ' Answer:' AS prompt,
+        {sentence(30 + seed, 26)} || '.' AS response, NULL::VARCHAR AS error
+        FROM range({items}) t(i)"""
+    engine = duckdb.connect(config={"memory_limit": "3GB", "threads": 2})
+    for name, sql in (("scores", scores), ("texts", texts)):
+        engine.execute(
+            f"COPY ({sql}) TO '{folder / name}.parquet' (COMPRESSION zstd, ROW_GROUP_SIZE 100000)"
+        )
+    manifest = {"schema_version": 1, "run_id": folder.name, "parent": parent}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def make_runs(items: int) -> Path:
+    """The two runs, made once."""
+    folder = DATA / f"explorer-{items}"
+    if not (folder / "tuned" / "manifest.json").is_file():
+        write_run(folder / "base", items, seed=1, parent=None)
+        write_run(folder / "tuned", items, seed=2, parent="base")
+    return folder
+
+
+class Memory(threading.Thread):
+    """The highest resident size of a process, sampled."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._process = psutil.Process(pid)
+        self.highest = 0
+
+    def run(self) -> None:
+        """Look twenty times a second."""
+        while self._process.is_running():
+            try:
+                self.highest = max(self.highest, self._process.memory_info().rss)
+            except psutil.NoSuchProcess:
+                return
+            time.sleep(0.05)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[str, Memory]]:
+    """The installed command as a process; its address and memory."""
+    code = "from forgetmap.cli.main import script; script()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "serve", str(folder)], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[-1]
+        memory = Memory(server.pid)
+        memory.start()
+        try:
+            yield address, memory
+        finally:
+            server.terminate()
+
+
+def timed(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def quantile(seconds: list[float], share: float) -> float:
+    return sorted(seconds)[min(int(share * len(seconds)), len(seconds) - 1)]
+
+
+def filters(dice: random.Random) -> dict[str, str]:
+    """A selection by columns, as a reader would make it."""
+    return dice.choice(
+        [
+            {"transition": dice.choice(["forgotten", "gained", "kept", "never"])},
+            {"task": f"task_{dice.randrange(TASKS):03d}"},
+            {"category": f"category {dice.randrange(10)}", "transition": "forgotten"},
+            {"reason": dice.choice(["wrong", "no_answer", "truncated"])},
+            {
+                "task": f"task_{dice.randrange(TASKS):03d}",
+                "transition": "gained",
+                "sort": "longest",
+            },
+        ]
+    )
+
+
+def measure_one(client: httpx.Client, pair: dict[str, str], rounds: int) -> dict[str, float]:
+    """One client: filters, searches, items."""
+
+    def ask(path: str, **given: str) -> Any:
+        answer = client.get(path, params={**pair, **given})
+        answer.raise_for_status()
+        return answer.json()
+
+    dice = random.Random(5)
+    found = ask("api/items", limit="50")["rows"]
+    seconds = [timed(lambda: ask("api/items", **filters(dice))) for _ in range(rounds)]
+    searches = [timed(lambda text=text: ask("api/items", q=text)) for text in RARE]  # type: ignore[misc]
+    opened = []
+    for row in found[:20]:
+        key = f"{row['task']}/{row['item']}/{row['repeat']}"
+        opened.append(timed(lambda key=key: ask("api/item", key=key)))  # type: ignore[misc]
+    return {
+        "filter_p50_ms": 1e3 * statistics.median(seconds),
+        "filter_p95_ms": 1e3 * quantile(seconds, 0.95),
+        "search_median_s": statistics.median(searches),
+        "search_max_s": max(searches),
+        "item_p95_ms": 1e3 * quantile(opened, 0.95),
+    }
+
+
+async def measure_many(
+    address: str, pair: dict[str, str], clients: int, each: int
+) -> dict[str, float]:
+    """Many clients at once: nine filters to one search, ten texts among all of them."""
+    seconds: dict[str, list[float]] = {"filter": [], "search": []}
+    errors = 0
+
+    async def use(client: httpx.AsyncClient, number: int) -> None:
+        nonlocal errors
+        dice = random.Random(number)
+        for turn in range(each):
+            is_search = turn == number % each
+            wanted = {"q": f"{WORDS[number % 10]} 77"} if is_search else filters(dice)
+            start = time.perf_counter()
+            try:
+                answer = await client.get("api/items", params={**pair, **wanted})
+                errors += answer.status_code != 200 or "rows" not in answer.json()
+            except httpx.HTTPError:
+                errors += 1
+            seconds["search" if is_search else "filter"].append(time.perf_counter() - start)
+
+    limits = httpx.Limits(max_connections=clients)
+    async with httpx.AsyncClient(base_url=address, timeout=600, limits=limits) as client:
+        waiting: list[Awaitable[None]] = [use(client, number) for number in range(clients)]
+        await asyncio.gather(*waiting)
+    return {
+        "clients": clients,
+        "requests": sum(map(len, seconds.values())),
+        "errors": errors,
+        "many_filter_p50_ms": 1e3 * statistics.median(seconds["filter"]),
+        "many_filter_p95_ms": 1e3 * quantile(seconds["filter"], 0.95),
+        "many_search_p95_s": quantile(seconds["search"], 0.95),
+    }
+
+
+def measure(items: int, rounds: int, clients: int) -> dict[str, float]:
+    """Everything, with one server."""
+    with serving(make_runs(items)) as (address, memory):
+        with httpx.Client(base_url=address, timeout=900) as client:
+            runs = {each["name"]: each["id"] for each in client.get("api/runs").json()}
+            pair = {"before": runs["base"], "after": runs["tuned"]}
+            built = timed(lambda: client.get("api/comparison", params=pair).raise_for_status())
+            again = timed(lambda: client.get("api/comparison", params=pair).raise_for_status())
+            found = {"items": items, "first_comparison_s": built, "again_ms": 1e3 * again}
+            found |= measure_one(client, pair, rounds)
+        show(found)
+        found |= asyncio.run(measure_many(address, pair, clients, each=10))
+        return found | {"memory_mib": memory.highest / 2**20}
+
+
+def show(found: dict[str, float]) -> None:
+    """As far as it is measured, beside the bars."""
+    for name, value in found.items():
+        bar = f"   bar {BARS[name]:,}" if name in BARS else ""
+        print(f"{name:20} {value:14,.1f}{bar}", flush=True)
+    print()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--clients", type=int, default=50)
+    given = parser.parse_args()
+    found = measure(given.items, given.rounds, given.clients)
+    show(found)
+    missed = [name for name, bar in BARS.items() if found[name] > bar]
+    RESULTS.mkdir(exist_ok=True)
+    named = {"machine": platform.platform(), "cpus": psutil.cpu_count(), **found}
+    (RESULTS / "explorer_speed.json").write_text(json.dumps(named, indent=2) + "\n")
+    if missed:
+        sys.exit(f"missed: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

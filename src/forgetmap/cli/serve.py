@@ -1,0 +1,132 @@
+"""`forgetmap serve`."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import socket
+import webbrowser
+from typing import Any
+
+import click
+from rich.console import Console
+
+from forgetmap.cli.reading import log_options, reading_progress
+from forgetmap.errors import UsageError
+from forgetmap.sources.logs import Progress, Reading
+from forgetmap.transitions.words import counted
+
+MEMORY = "512MB"
+"""What the engine may hold in memory; Python and what it imports come on top."""
+EXAMPLES = """\b
+Examples:
+  forgetmap serve runs
+  forgetmap serve runs/base runs/sft runs/rl --open
+  forgetmap serve lm-eval-logs inspect-logs/tuned.eval --port 8080
+  forgetmap serve runs --host 0.0.0.0 --allow-host explorer.example.org
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 is any that is free."
+)
+@click.option("--token", is_flag=True, help="Ask for a token on this machine too.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this server.")
+@click.option("--open", is_flag=True, help="Open it in a browser.")
+@log_options
+def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
+    """Explore RUNS in a browser, and compare any two of them.
+
+    RUNS are run folders, logs of an evaluation harness, tables, or folders that contain such.
+    Only this machine can reach the server, unless --host says otherwise; then a token is needed,
+    which is printed as part of the address. Nothing is ever written to RUNS.
+    """
+    _require_server()
+    from forgetmap.explorer.app import Explorer, make_app  # noqa: PLC0415
+    from forgetmap.explorer.runs import find_runs  # noqa: PLC0415
+    from forgetmap.explorer.security import allowed_hosts, is_loopback  # noqa: PLC0415
+    from forgetmap.explorer.store import Store  # noqa: PLC0415
+
+    store = Store(MEMORY)
+    with Console(stderr=True).status("Opening the runs ...") as status:
+        known = find_runs(runs, _how_to_read(options, reading_progress(status)))
+    listener = _listen(host, port)
+    port = listener.getsockname()[1]
+    needs_token = options["token"] or not is_loopback(host)
+    token = secrets.token_urlsafe(24) if needs_token else None
+    explorer = Explorer(known, store)
+    app = make_app(explorer, hosts=allowed_hosts(host, port, options["allow_host"]), token=token)
+    address = _address(host, port, token)
+    click.echo(f"Serving {counted(len(known), 'run')} at {address}\nCtrl-C ends it.")
+    if options["open"]:
+        webbrowser.open(address)
+    try:
+        _run(app, listener)
+    finally:
+        explorer.close()
+
+
+def _how_to_read(options: dict[str, Any], progress: Progress) -> Reading:
+    names = options["run"]
+    if len(names) > 1:
+        raise UsageError("--run is given more than once", hint="serve each of them by its folder.")
+    return Reading(
+        run=names[0] if names else None,
+        strict=options["strict"],
+        cached=options["cached"],
+        progress=progress,
+    )
+
+
+def _require_server() -> None:
+    try:
+        import starlette  # noqa: F401, PLC0415  # optional
+        import uvicorn  # noqa: F401, PLC0415  # optional
+    except ImportError as error:
+        raise UsageError(
+            f"serving needs {error.name}, which is not installed",
+            hint="pip install 'forgetmap[serve]'.",
+        ) from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}",
+            hint="choose another --port (0 is any that is free) or --host.",
+        ) from None
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    """What to open; a server that listens everywhere is also here."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # only read
+    name = f"[{name}]" if ":" in name else name
+    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+
+
+def _run(app: object, listener: socket.socket) -> None:
+    """Serve until Ctrl-C. Nothing is logged per request: addresses may hold a token."""
+    import uvicorn  # noqa: PLC0415  # optional
+
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # an ASGI application, whatever it is made with
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        # Longer than clients keep a connection, or one closes while it is used again.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=2,
+    )
+    # Being terminated ends it as Ctrl-C does: the temporary tables must go.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        click.echo("\nEnded.")

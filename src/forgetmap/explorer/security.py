@@ -1,0 +1,140 @@
+"""Who may ask, and what a browser may do with the answer.
+
+Only reading, only under the names this server goes by (a foreign name that leads here is an attack
+called DNS rebinding), only from pages of its own, and beyond this machine only with the token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from collections.abc import Collection
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "forgetmap_token"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def allowed_hosts(host: str, port: int, more: Collection[str] = ()) -> frozenset[str]:
+    """What the Host header may say, port included."""
+    names = {*LOOPBACK, _written(host), *map(_written, more)}
+    if not is_loopback(host):
+        names |= {socket.gethostname(), socket.getfqdn()}
+    found = {f"{name.lower()}:{port}" for name in names}
+    return frozenset(found | ({name.lower() for name in names} if port in (80, 443) else set()))
+
+
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+class Guard:
+    """Refuses what it must, and adds the headers that every answer has.
+
+    Args:
+        app: what is behind it.
+        hosts: what the Host header may say.
+        token: what a client must know; None on loopback.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str], token: str | None) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if scope["method"] not in ("GET", "HEAD"):
+            return refused(405, "this server only answers questions (GET)")
+        if headers.get("host", "").lower() not in self._hosts:
+            return refused(
+                421, "this server does not go by that name; start it with --allow-host NAME"
+            )
+        if not self._is_own_page(scope, headers):
+            return refused(403, "only pages of this server may ask")
+        return self._without_token(scope, headers)
+
+    def _is_own_page(self, scope: Scope, headers: Headers) -> bool:
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() not in self._hosts:
+            return False
+        is_page = scope["path"] == "/"
+        site = headers.get("sec-fetch-site", "none")
+        return is_page or site in ("same-origin", "none")
+
+    def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
+        """None if the token is known; a link with the token is turned into a cookie."""
+        if self._token is None or self._knows(_cookie(headers)) or self._knows(_bearer(headers)):
+            return None
+        given = parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50)
+        if scope["path"] == "/" and self._knows(dict(given).get("token")):
+            rest = urlencode([pair for pair in given if pair[0] != "token"])
+            answer = RedirectResponse(f"/?{rest}" if rest else "/", status_code=303)
+            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
+            return answer
+        return refused(401, "this server asks for its token: open the address that it printed")
+
+    def _knows(self, given: str | None) -> bool:
+        if given is None or self._token is None:
+            return False
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode("utf-8"))
+
+
+def refused(status: int, why: str, hint: str | None = None) -> JSONResponse:
+    """An error as clients get to see it: a sentence, no traceback, no path."""
+    return JSONResponse({"error": why, "hint": hint}, status_code=status)
+
+
+def _cookie(headers: Headers) -> str | None:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value
+
+
+def _bearer(headers: Headers) -> str | None:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
+
+
+def _with_headers(send: Send) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return wrapped

@@ -1,0 +1,193 @@
+"""From a comparison to the payload of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import forgetmap
+from forgetmap.pairing.checks import Notice
+from forgetmap.records.run import Frame
+from forgetmap.report.items import items_of
+from forgetmap.report.payload import Histories, Items, Kind, Payload
+from forgetmap.report.rows import make_rows
+from forgetmap.report.texts import (
+    LEAST_CHARACTERS,
+    MOST_CHARACTERS,
+    Secret,
+    blacken,
+    blackened,
+    cut,
+    fair_cap,
+    lengths,
+    patterns_of,
+    without_texts,
+)
+from forgetmap.transitions.chains import Chain
+from forgetmap.transitions.compare import FanOut
+from forgetmap.transitions.comparison import Comparison
+from forgetmap.transitions.result import ComparisonResult, PairingResult, RunResult
+
+MOST_ITEMS = 10_000
+"""Flips in a report, over all its comparisons."""
+MOST_HISTORIES = 20_000
+
+
+def make_payload(
+    result: Comparison | FanOut | Chain,
+    *,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    limit: int = MOST_ITEMS,
+    title: str | None = None,
+    made: str | None = None,
+) -> Payload:
+    """Everything a report says about a result.
+
+    Args:
+        result: what `compare` returned.
+        texts: with questions, answers and responses; without them the report says which items
+            flipped and how their answers ended, and not what was asked.
+        redact: regular expressions; what they match in texts and warnings is blackened.
+        limit: most flipped items in the report; every task has its share.
+        title: of the report; made of the names of the runs where there is none.
+        made: date to be shown.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> from forgetmap.report.build import make_payload
+        >>> from forgetmap.report.html import write_report
+        >>> comparison = fm.compare("runs/base", "runs/tuned")  # doctest: +SKIP
+        >>> write_report(make_payload(comparison), "report.html")  # doctest: +SKIP
+    """
+    each, histories = _parts(result)
+    share = max(limit // len(each), 1)
+    items = [
+        items_of(comparison, place, texts=texts, limit=share) for place, comparison in each.items()
+    ]
+    return assemble(
+        _results(result), items, histories, texts=texts, redact=redact, title=title, made=made
+    )
+
+
+def assemble(
+    results: Sequence[ComparisonResult],
+    items: Sequence[Items],
+    histories: Histories | None,
+    *,
+    texts: bool,
+    redact: Sequence[str] | None,
+    title: str | None,
+    made: str | None,
+) -> Payload:
+    """Put the parts together; what must not leave the house is taken out here, and only here."""
+    secrets = patterns_of(redact or ())
+    discreet = not texts or bool(secrets)
+    if discreet:
+        results = [_discreet(each, secrets) for each in results]
+    return Payload(
+        kind=_kind(results),
+        title=title or _title(results),
+        made=made,
+        version=forgetmap.__version__,
+        redacted=discreet,
+        comparisons=list(results),
+        rows=make_rows(results),
+        items=_fitted([_shown(each, secrets, texts=texts) for each in items]),
+        histories=histories,
+    )
+
+
+def _parts(
+    result: Comparison | FanOut | Chain,
+) -> tuple[dict[int, Comparison], Histories | None]:
+    """The comparisons to list items of, by their place in the payload; and the histories."""
+    if isinstance(result, Comparison):
+        return {0: result}, None
+    if isinstance(result, FanOut):
+        return dict(enumerate(result)), None
+    # Place 0 is first against last, which is also the last of the comparisons.
+    *earlier, last = result.comparisons
+    names = [last.before.name, *(stage.name for stage in result.stages)]
+    return {0: last, **dict(enumerate(earlier, start=1))}, histories_of(result.items, names)
+
+
+def _results(result: Comparison | FanOut | Chain) -> list[ComparisonResult]:
+    if isinstance(result, Comparison):
+        return [result.result]
+    first = [result.result] if isinstance(result, Chain) else []
+    return [*first, *(each.result for each in result.comparisons)]
+
+
+def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
+    """The way of every item through a chain; of very many, the first that changed."""
+    columns = ["task", "item", "path", "kind"]
+    followed = items.select(*columns, "repeat").sort("task", "item", "repeat").collect()
+    rows = sorted(followed.select(*columns).rows(), key=lambda row: row[3] in ("kept", "never"))
+    kept = {
+        name: [row[place] for row in rows[:MOST_HISTORIES]] for place, name in enumerate(columns)
+    }
+    return Histories(stages=list(stages), total=len(rows), **kept)
+
+
+def _kind(results: Sequence[ComparisonResult]) -> Kind:
+    if results[0].stages is not None:
+        return "chain"
+    return "pair" if len(results) == 1 else "many"
+
+
+def _title(results: Sequence[ComparisonResult]) -> str:
+    first = results[0]
+    if first.stages is not None:
+        return " → ".join([first.before.name, *(stage.name for stage in first.stages)])
+    if len(results) > 1:
+        return f"{len(results)} models against {first.before.name}"
+    return f"{first.after.name} against {first.before.name}"
+
+
+def _shown(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
+    columns = items.columns if texts else without_texts(items.columns)
+    return items.model_copy(update={"columns": blacken(columns, secrets) if secrets else columns})
+
+
+def _fitted(items: Sequence[Items]) -> list[Items]:
+    """All items with their texts so short that one file can be mailed."""
+    sizes = [size for each in items for size in lengths(each.columns)]
+    longest = max(fair_cap(sizes, MOST_CHARACTERS), LEAST_CHARACTERS)
+    return [
+        each.model_copy(update={"columns": cut(each.columns, longest)}) if sizes else each
+        for each in items
+    ]
+
+
+def _discreet(result: ComparisonResult, secrets: Sequence[Secret]) -> ComparisonResult:
+    """Without the folders of this machine, and without rows quoted from logs."""
+
+    def quiet(pairing: PairingResult) -> PairingResult:
+        warnings = [_discreet_notice(each, result, secrets) for each in pairing.warnings]
+        return pairing.model_copy(update={"warnings": warnings})
+
+    stages = result.stages and [
+        stage.model_copy(update={"pairing": quiet(stage.pairing)}) for stage in result.stages
+    ]
+    changed = {
+        "before": _without_place(result.before),
+        "after": _without_place(result.after),
+        "pairing": quiet(result.pairing),
+        "stages": stages,
+    }
+    return result.model_copy(update=changed)
+
+
+def _without_place(run: RunResult) -> RunResult:
+    return run.model_copy(update={"origin": PurePath(run.origin).name or run.name})
+
+
+def _discreet_notice(notice: Notice, result: ComparisonResult, secrets: Sequence[Secret]) -> Notice:
+    message = notice.message
+    if notice.code == "problems":
+        message = re.sub(r", such as .*", ".", message, flags=re.DOTALL)
+    for run in (result.before, result.after):
+        message = message.replace(run.origin, _without_place(run).origin)
+    return Notice(notice.code, blackened(message, secrets))

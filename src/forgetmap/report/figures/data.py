@@ -1,0 +1,145 @@
+"""The numbers of a payload, as figures ask for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from forgetmap.report.figures.figure import Record, as_table
+from forgetmap.report.payload import ESTIMATORS, Direction, Level, Payload, Rows
+from forgetmap.transitions.result import GroupResult
+from forgetmap.transitions.words import percent
+
+MOST_GROUPS = 40
+"""Lines in one figure; the groups with the greatest losses are drawn."""
+
+
+class Point(NamedTuple):
+    """One estimate of one group; a bracket has limits and no value."""
+
+    group: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def middle(self) -> float | None:
+        """Where to sort it."""
+        if self.value is not None or self.low is None or self.high is None:
+            return self.value
+        return (self.low + self.high) / 2
+
+    @property
+    def words(self) -> str:
+        """As people read it."""
+        if self.value is None and self.low is not None:
+            return f"{percent(self.low)} to {percent(self.high)}"
+        return percent(self.value) if self.value is not None else "no data"
+
+
+def rows_as_records(rows: Rows) -> list[Record]:
+    """One dict per row, as Vega reads them; what is no number is null."""
+    columns = [getattr(rows, name) for name in Rows.model_fields]
+    return [
+        dict(zip(Rows.model_fields, map(_finite, row), strict=True))
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]]:
+    """The rows of some levels as a table."""
+    return as_table([each for each in rows_as_records(payload.rows) if each["level"] in levels])
+
+
+def default_estimator(payload: Payload) -> str:
+    """The first of those offered that says anything."""
+    return next((name for name in ESTIMATORS if _says(payload.rows, name)), ESTIMATORS[0])
+
+
+def _says(rows: Rows, estimator: str) -> bool:
+    return any(
+        name == estimator and (value is not None or low is not None)
+        for name, value, low in zip(rows.estimator, rows.value, rows.low, strict=True)
+    )
+
+
+def points(
+    payload: Payload, level: Level, direction: Direction = "forgetting", comparison: int = 0
+) -> list[Point]:
+    """The estimates drawn at first, as shares of all items; the greatest first, unknown last."""
+    wanted = (comparison, level, direction, "items", default_estimator(payload))
+    rows = payload.rows
+    keys = zip(rows.comparison, rows.level, rows.direction, rows.scale, rows.estimator, strict=True)
+    found = [
+        Point(rows.group[place], rows.value[place], rows.low[place], rows.high[place])
+        for place, key in enumerate(keys)
+        if key == wanted
+    ]
+    return sorted(found, key=lambda each: (each.middle is None, -(each.middle or 0), each.group))
+
+
+def named_level(payload: Payload) -> Level:
+    """Categories where there are any, else tasks."""
+    return "category" if "category" in payload.rows.level else "task"
+
+
+def fine_level(payload: Payload) -> Level:
+    """Tasks; where there is a single one, its categories."""
+    return "task" if len(payload.comparisons[0].tasks) > 1 else named_level(payload)
+
+
+def groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]:
+    """The counts of the groups of one level."""
+    found = payload.comparisons[comparison]
+    return found.categories if level == "category" else found.tasks
+
+
+def drawn(payload: Payload, comparison: int, level: Level) -> list[str]:
+    """Names of the groups that are drawn."""
+    found = points(payload, level, comparison=comparison)
+    return [each.group for each in found[:MOST_GROUPS]]
+
+
+def left_out(payload: Payload, level: Level) -> str:
+    """A sentence on the groups that are not drawn, or nothing."""
+    more = len(points(payload, level)) - MOST_GROUPS
+    return f" The {MOST_GROUPS} with the greatest losses are drawn, {more:,} more are not." * (
+        more > 0
+    )
+
+
+def plural(level: Level) -> str:
+    """What the groups of a level are called."""
+    return "categories" if level == "category" else f"{level}s"
+
+
+def names_after(payload: Payload) -> list[str]:
+    """What to call each comparison: its model after, numbered where two share a name."""
+    names = [each.after.name for each in payload.comparisons]
+    compared = [names[place] for place in each_pair(payload)]
+    return [
+        f"{name} ({place + 1})" if compared.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]
+
+
+def each_pair(payload: Payload) -> list[int]:
+    """The comparisons to set side by side; of a chain the first repeats the last."""
+    places = list(range(len(payload.comparisons)))
+    return places[1:] if payload.kind == "chain" else places
+
+
+def extremes(found: Sequence[Point]) -> str:
+    """The greatest and the least, in words."""
+    known = [each for each in found if each.middle is not None]
+    if not known:
+        return "no data"
+    first, last = known[0], known[-1]
+    if first is last:
+        return f"{first.words} in {first.group}"
+    return f"from {first.words} in {first.group} down to {last.words} in {last.group}"

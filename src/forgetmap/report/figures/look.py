@@ -1,0 +1,127 @@
+"""Colours, fonts and the grammar that all Vega figures share.
+
+Names and texts of others are data values only: never part of an expression, nor a key of a spec.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from forgetmap.report.figures.data import default_estimator
+from forgetmap.report.figures.figure import Record, Spec
+from forgetmap.report.payload import Level, Payload
+
+Theme = Literal["light", "dark"]
+FORGOTTEN, GAINED, KEPT, NEVER, REGAINED = "#D55E00", "#0072B2", "#009E73", "#8c8c8c", "#56B4E9"
+MODELS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8c8c8c"]
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
+"""Of models: told apart by colour and by shape."""
+
+TEXT = {"light": "#24292f", "dark": "#e6e6e6"}
+LINES = {"light": "#d4d9df", "dark": "#444b54"}
+GROUND = {"light": "#ffffff", "dark": "#15181c"}
+FONT = "system-ui, sans-serif"
+VEGA_LITE = "https://vega.github.io/schema/vega-lite/v6.json"
+VEGA = "https://vega.github.io/schema/vega/v6.json"
+SHARE = "~%"
+KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"
+"""What tells groups apart; facts about them are looked up by it."""
+
+COLOUR: Spec = {
+    "field": "direction",
+    "title": None,
+    "scale": {"domain": ["forgetting", "backward_transfer"], "range": [FORGOTTEN, GAINED]},
+    "legend": {"labelExpr": "replace(datum.label, '_', ' ')", "orient": "top"},
+}
+SCALE_TITLE = "scale === 'items' ? 'share of all items' : 'share of what there was to lose or gain'"
+
+
+def by_theme(colours: dict[Theme, str] | dict[str, str], key: str = "expr") -> Spec:
+    """A colour that follows the param `dark`."""
+    return {key: f"dark ? '{colours['dark']}' : '{colours['light']}'"}
+
+
+def config(key: str = "expr") -> Spec:
+    """Fonts and colours; `key` is `expr` for Vega-Lite and `signal` for Vega."""
+    text, lines = by_theme(TEXT, key), by_theme(LINES, key)
+    words: Spec = {"labelColor": text, "titleColor": text, "labelFont": FONT, "titleFont": FONT}
+    words |= {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    return {
+        "axis": words | {"gridColor": lines, "domainColor": lines, "tickColor": lines},
+        "legend": words | {"labelLimit": 260},
+        "title": {"color": text, "font": FONT, "fontWeight": "normal"},
+        "text": {"fill" if key == "signal" else "color": text, "font": FONT, "fontSize": 12},
+        "view": {"stroke": None},
+    }
+
+
+def vega_lite(payload: Payload, alt: str, *, one: bool = True) -> Spec:
+    """What every Vega-Lite figure starts with.
+
+    Args:
+        payload: the report.
+        alt: what a screen reader says.
+        one: it shows one comparison at a time, which can be chosen.
+    """
+    return {
+        "$schema": VEGA_LITE,
+        "description": alt,
+        "background": "transparent",
+        "width": "container",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": config(),
+        "params": switches(payload, one=one),
+    }
+
+
+def switches(payload: Payload, *, one: bool = True) -> list[Record]:
+    """The params that the page sets."""
+    several = one and len(payload.comparisons) > 1
+    return [
+        {"name": "estimator", "value": default_estimator(payload)},
+        {"name": "scale", "value": "items"},
+        {"name": "dark", "value": False},
+        *([{"name": "comparison", "value": 0}] if several else []),
+    ]
+
+
+def wanted(payload: Payload, *levels: Level, scale: str = "scale", beside: str = "") -> str:
+    """The test that a row is drawn: of these levels, as the switches say.
+
+    Args:
+        payload: the report.
+        levels: of groups.
+        scale: an expression, where the switch is not followed.
+        beside: an estimator that is drawn too.
+    """
+    at = " || ".join(f"datum.level === '{level}'" for level in levels)
+    by = "datum.estimator === estimator" + f" || datum.estimator === '{beside}'" * bool(beside)
+    return f"({at}) && ({by}) && datum.scale === {scale} && {of_one(payload)}"
+
+
+def of_one(payload: Payload) -> str:
+    """The test that something is of the comparison chosen."""
+    return f"datum.comparison === {'comparison' if len(payload.comparisons) > 1 else '0'}"
+
+
+def with_facts(facts: list[Record], *fields: str) -> list[Spec]:
+    """Look facts up for each group; a group without any is not drawn."""
+    values = [{name: each[name] for name in ("key", *fields)} for each in facts]
+    source = {"data": {"values": values}, "key": "key", "fields": list(fields)}
+    return [
+        {"calculate": KEY, "as": "key"},
+        {"lookup": "key", "from": source},
+        {"filter": "isValid(datum.label)"},
+    ]
+
+
+def most_per_comparison(places: Sequence[int]) -> int:
+    """How many lines a figure needs, whichever comparison is chosen."""
+    return max(Counter(places).values(), default=0)
+
+
+def key_of(comparison: int, level: Level, group: str) -> str:
+    """As `KEY` makes it."""
+    return f"{comparison}|{level}|{group}"

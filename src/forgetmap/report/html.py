@@ -1,0 +1,124 @@
+"""One HTML file that needs nothing else: no network, no server, and nothing in it can be run.
+
+The page (report/page) is put together with the payload when the file is made. Items and their
+texts stand in it as gzip in base64, which has no letter that HTML knows; scripts and styles are
+named by their hashes in the Content-Security-Policy, so that a browser runs these and no others.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from forgetmap.records.folder import writable
+from forgetmap.report.figures import Figure, all_figures
+from forgetmap.report.payload import Payload
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
+
+
+def write_report(payload: Payload, path: str | Path) -> Path:
+    """Write a report as one file; it appears under its name only when it is whole.
+
+    Args:
+        payload: what `make_payload` made.
+        path: the file; an older one is replaced.
+    """
+    path = Path(path)
+    content = report_html(payload).encode("utf-8")
+    with writable(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            written = partial / path.name
+            written.write_bytes(content)
+            written.replace(path)
+        finally:
+            (partial / path.name).unlink(missing_ok=True)
+            partial.rmdir()
+    return path
+
+
+def report_html(payload: Payload) -> str:
+    """A report as the text of one HTML file."""
+    figures = [_drawable(figure) for figure in all_figures(payload)]
+    style, script, vega = _page_file("style.css"), _script(), vega_bundle()
+    parts = {
+        "csp": policy([script, vega], style),
+        "title": escape(payload.title),
+        "style": style,
+        "payload": packed(payload.model_dump_json()),
+        "figures": packed(json.dumps(figures, ensure_ascii=False, allow_nan=False)),
+        "script": script,
+        "vega": vega,
+    }
+    # In one pass: what is put in is never searched for places again.
+    return _PLACE.sub(lambda place: parts[place[1]], _page_file("index.html"))
+
+
+def packed(text: str) -> str:
+    """Text as base64 of gzip; the same text always gives the same letters."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode("ascii")
+
+
+def policy(scripts: Sequence[str], style: str) -> str:
+    """A Content-Security-Policy that allows these scripts and this style, and no connection."""
+    allowed = " ".join(_hash(script) for script in scripts if script)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
+        "img-src data: blob:; connect-src 'none'; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def vega_bundle() -> str:
+    """Vega, Vega-Lite and vega-embed out of an installed package; empty where it is not there."""
+    try:
+        import vl_convert  # noqa: PLC0415  # optional, 30 MB
+    except ImportError:
+        return ""
+    # Its stub forgets that there need be no snippet.
+    return _inline(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+
+
+def _drawable(figure: Figure) -> dict[str, object]:
+    """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
+    content = asdict(figure)
+    if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
+        import vl_convert  # noqa: PLC0415
+
+        content["spec"] = vl_convert.vegalite_to_vega(figure.spec)
+    return content
+
+
+def _script() -> str:
+    lines = (line.strip() for line in _page_file("modules.txt").splitlines())
+    names = [line for line in lines if line and not line.startswith("#")]
+    return _inline("\n".join(_page_file(name) for name in names))
+
+
+def _inline(script: str) -> str:
+    """A script that cannot end its element early; escaped, the letter means the same."""
+    return _ENDS_SCRIPT.sub(r"\\x3c", script)
+
+
+def _page_file(name: str) -> str:
+    text = (files("forgetmap.report") / "page" / name).read_text(encoding="utf-8")
+    # Browsers do so before they hash.
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -1,0 +1,161 @@
+// The flip browser: filters, a page of items, the way to each of them.
+
+const PAGE_SIZE = 50;
+const MOST_DOWNLOADED = 20_000;
+
+/** @returns {Selection} */
+function selectionOf(state) {
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, state[name]]));
+  return { comparison: state.comparison, filters, sort: state.sort };
+}
+
+/**
+ * The section with the list.
+ * @param {HTMLElement} root
+ * @param {ItemSource} items
+ * @returns {(state: State, last: State | null) => Promise<void>}
+ */
+function renderBrowser(root, payload, items) {
+  const controls = make("div", { class: "bar filters", role: "search" });
+  const found = make("p", { class: "found", role: "status" });
+  const list = make("div", { class: "scroll" });
+  const pager = make("nav", { class: "bar", "aria-label": "Pages of items" });
+  root.replaceChildren(make("h2", { id: "flips-title" }, "Items that flipped"),
+    controls, found, list, pager);
+  let turn = 0;
+  return async (state, last) => {
+    const mine = (turn += 1);
+    const fresh = !last || last.comparison !== state.comparison;
+    if (fresh) controls.replaceChildren(...filterControls(await items.facets(state.comparison)));
+    const offset = state.page * PAGE_SIZE;
+    const answer = await items.query({ ...selectionOf(state), offset, limit: PAGE_SIZE });
+    if (mine !== turn) return;
+    syncControls(controls, state);
+    found.replaceChildren(make("span", {}, foundWords(payload, state, answer.total), " ",
+      listDownload(items, state, answer.total)));
+    const focused = document.activeElement?.dataset?.key;
+    list.replaceChildren(answer.rows.length ? itemTable(answer.rows) : nothingFound(state));
+    if (focused) linkOf(focused)?.focus();
+    pager.replaceChildren(...pagerButtons(state, answer.total));
+  };
+}
+
+function filterControls(facets) {
+  const names = { transition: TRANSITIONS, reason: REASONS };
+  const selects = FACETS.filter((name) => facets[name]?.length).map((name) => {
+    const choices = facets[name].map(([value, count]) =>
+      [value, `${called(names[name] ?? {}, value)} (${counted(count)})`]);
+    const label = name === "transition" ? "Change" : sentence(name);
+    return chooser(`filter-${name}`, label, [["", "any"], ...choices], "", (value) =>
+      goTo({ [name]: value, page: 0 }));
+  });
+  const sorts = Object.entries(SORTS);
+  return [
+    labelled("Text", searchBox(), "wide"),
+    ...selects,
+    chooser("filter-sort", "Order", sorts, "", (sort) => goTo({ sort, page: 0 })),
+    button("Clear", () => goTo({ ...FIRST_FILTERS, page: 0 })),
+  ];
+}
+
+const FIRST_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, ""]));
+
+function searchBox() {
+  let waiting = 0;
+  const box = make("input", {
+    type: "search", id: "filter-q", placeholder: "question, answer or response ( / )",
+    oninput: () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => goTo({ q: box.value, page: 0 }), 200);
+    },
+  });
+  return box;
+}
+
+/** The controls show the state, but nobody is disturbed while typing. */
+function syncControls(controls, state) {
+  for (const name of [...FILTERS, "sort"]) {
+    const control = controls.querySelector(`#filter-${name}`);
+    if (control && control !== document.activeElement) control.value = state[name];
+  }
+}
+
+function foundWords(payload, state, total) {
+  const listed = payload.items.find((each) => each.comparison === state.comparison);
+  const held = listed?.columns?.task?.length;
+  const all = Object.values(listed?.total ?? {}).reduce((sum, count) => sum + count, 0);
+  const part = held !== undefined && held < all
+    ? ` This report holds ${counted(held)} of ${counted(all)} flips, some of every task.` : "";
+  return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}`;
+}
+
+function listDownload(items, state, total) {
+  const limit = Math.min(total, MOST_DOWNLOADED);
+  const take = async () => {
+    const { rows } = await items.query({ ...selectionOf(state), offset: 0, limit });
+    download("items.jsonl", "application/jsonl", asJsonLines(rows));
+  };
+  return total > 0 && button(`JSONL of ${limit < total ? "the first" : "these"} ${counted(limit)}`, take, { class: "quiet" });
+}
+
+function nothingFound(state) {
+  const filtered = FILTERS.some((name) => state[name]);
+  return make("p", { class: "empty" }, filtered
+    ? "No item passes these filters: clear some of them."
+    : "No items are listed for this comparison.");
+}
+
+function itemTable(rows) {
+  const heads = ["Change", "Task", "Item", "Answer before", "Answer after", "Reason"];
+  return make("table", { class: "sheet items", "aria-labelledby": "flips-title" },
+    make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("tbody", {}, rows.map(itemRow)));
+}
+
+function itemRow(item) {
+  const key = itemKey(item);
+  const link = make("a", { href: hashOf({ ...currentState(), item: key }), "data-key": key },
+    snippet(item.question || item.item, 140));
+  const open = (event) => {
+    if (event.target !== link && !getSelection().toString()) goTo({ item: key }, true);
+  };
+  return make("tr", { onclick: open },
+    make("td", {}, badge(item.transition)),
+    make("td", {}, snippet(item.task, 60)),
+    make("th", { scope: "row" }, link,
+      item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
+    make("td", {}, shortAnswer(item, "before")),
+    make("td", {}, shortAnswer(item, "after")),
+    make("td", {}, item.reason && called(REASONS, item.reason)));
+}
+
+function badge(transition) {
+  return make("span", { class: `badge tint-${transition}` }, called(TRANSITIONS, transition));
+}
+
+function shortAnswer(item, side) {
+  const answer = item[`answer_${side}`] ?? item[`choice_${side}`];
+  return answer === null || answer === undefined ? "–" : snippet(String(answer), 60);
+}
+
+function pagerButtons(state, total) {
+  const pages = Math.max(Math.ceil(total / PAGE_SIZE), 1);
+  const go = (page) => () => goTo({ page });
+  return [
+    button("Previous", go(state.page - 1), { disabled: state.page <= 0 }),
+    make("span", {}, `Page ${counted(state.page + 1)} of ${counted(pages)}`),
+    button("Next", go(state.page + 1), { disabled: state.page >= pages - 1 }),
+  ];
+}
+
+function linkOf(key) {
+  return document.querySelector(`#flips a[data-key="${CSS.escape(key)}"]`);
+}
+
+/** Move the focus along the list. */
+function stepInList(step) {
+  const links = [...document.querySelectorAll("#flips a[data-key]")];
+  const here = links.indexOf(document.activeElement);
+  const next = here < 0 ? 0 : Math.min(Math.max(here + step, 0), links.length - 1);
+  links[next]?.focus();
+}

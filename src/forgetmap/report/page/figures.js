@@ -1,0 +1,189 @@
+// The figures: drawn by Vega where there is one, shown as pictures where there is none.
+
+const GROUND = { light: "#ffffff", dark: "#15181c" };
+const INK = { light: "#24292f", dark: "#e6e6e6" };
+const SWITCHES = ["estimator", "scale", "comparison", "dark"];
+
+/**
+ * @typedef {{name: string, title: string, caption: string, alt: string, spec: object | null,
+ *   svg: string | null, table: Record<string, unknown[]>}} Figure
+ */
+
+/**
+ * Cards for all figures; they are drawn one after the other, so that the page stays responsive.
+ * @param {HTMLElement} root
+ * @param {Figure[]} figures
+ * @returns {(state: State) => Promise<void>}  draws them, or draws them anew
+ */
+function renderFigures(root, figures, rows) {
+  if (!figures.length) return async () => {};
+  const records = asRecords(rows);
+  const drawings = figures.map((figure) => figureCard(figure, records));
+  root.replaceChildren(
+    make("h2", {}, "Figures"),
+    make("div", { class: "figures" }, drawings.map((each) => each.card)),
+  );
+  let turn = 0;
+  return async (state) => {
+    const mine = (turn += 1);
+    for (const each of drawings) {
+      await nextTurn();
+      if (mine !== turn) return;
+      await each.draw(state).catch(each.fail);
+    }
+    document.body.dataset.figures = "drawn";
+  };
+}
+
+/** Lets the browser answer the reader first. */
+function nextTurn() {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+/** Column -> values as one record per row. */
+function asRecords(columns) {
+  const names = Object.keys(columns);
+  return (columns[names[0]] ?? []).map((_, place) =>
+    Object.fromEntries(names.map((name) => [name, columns[name][place]])));
+}
+
+function figureCard(figure, records) {
+  const place = make("div", { class: "picture" });
+  const numbers = make("div", { class: "scroll" });
+  const known = asRecords(figure.table ?? {});
+  const drawing = { view: null, svg: null, shown: known };
+  const draw = async (state) => {
+    drawing.shown = known.filter((record) => isCurrent(record, state));
+    if (figure.spec && globalThis.vegaEmbed) await drawVega(drawing, figure, place, records, state);
+    else if (figure.svg) showPicture(drawing, figure, place, state);
+    if (details.open) showNumbers(numbers, figure, drawing.shown);
+  };
+  const details = make("details", { ontoggle: () => showNumbers(numbers, figure, drawing.shown) },
+    make("summary", {}, "Numbers"), numbers);
+  const card = make("figure", { class: "card", id: `figure-${fileName(figure.name)}` },
+    make("h3", {}, figure.title), place,
+    make("figcaption", {}, figure.caption),
+    make("div", { class: "bar" }, pictureDownloads(figure, drawing),
+      tableDownloads(figure.name, () => drawing.shown)),
+    known.length > 0 && details);
+  const fail = (problem) => {
+    console.error(problem);
+    place.replaceChildren(make("p", { class: "faint" }, "This figure cannot be drawn here."));
+  };
+  return { card, draw, fail };
+}
+
+/** Whether a row of numbers belongs to what the reader chose. */
+function isCurrent(record, state) {
+  return ["estimator", "scale"].every((name) => !(name in record) || record[name] === state[name]);
+}
+
+function isDark(state) {
+  return state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+async function drawVega(drawing, figure, place, records, state) {
+  const chosen = { ...state, dark: isDark(state) };
+  const ground = GROUND[chosen.dark ? "dark" : "light"];
+  if (!drawing.view) {
+    const spec = asVega(withRows(withSwitches(figure.spec, chosen), records));
+    drawing.view = (await globalThis.vegaEmbed(place, { ...spec, background: ground }, vegaOptions())).view;
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", visible(figure.alt));
+    return;
+  }
+  for (const { name } of figure.spec.params ?? figure.spec.signals ?? []) {
+    if (SWITCHES.includes(name)) drawing.view.signal(name, chosen[name]);
+  }
+  await drawing.view.background(ground).runAsync();
+}
+
+/** Nothing is evaluated, nothing is loaded, no link is followed, no style is put into the page. */
+function vegaOptions() {
+  const refuse = async () => {
+    throw new Error("a report loads nothing");
+  };
+  return {
+    ast: true,
+    actions: false,
+    renderer: "svg",
+    logLevel: 1,
+    defaultStyle: false,
+    tooltip: showTooltip,
+    loader: { load: refuse, sanitize: refuse, http: refuse, file: refuse },
+  };
+}
+
+function withSwitches(spec, chosen) {
+  const kind = "signals" in spec ? "signals" : "params";
+  const set = (each) =>
+    SWITCHES.includes(each.name) ? { ...each, value: chosen[each.name] } : each;
+  return { ...spec, [kind]: (spec[kind] ?? []).map(set) };
+}
+
+/** Vega takes data in a list, Vega-Lite by name. */
+function withRows(spec, rows) {
+  if (!Array.isArray(spec.data)) return { ...spec, datasets: { ...spec.datasets, rows } };
+  const set = (each) => (each.name === "rows" ? { ...each, values: rows } : each);
+  return { ...spec, data: spec.data.map(set) };
+}
+
+/** Vega-Lite is compiled here, because vega-embed would let it talk to the console. */
+function asVega(spec) {
+  if (Array.isArray(spec.data)) return spec;
+  const silent = {};
+  for (const name of ["level", "error", "warn", "info", "debug"]) silent[name] = () => silent;
+  return globalThis.vegaLite.compile(spec, { logger: silent }).spec;
+}
+
+function showTooltip(_handler, event, _item, value) {
+  const box = document.getElementById("tooltip");
+  box.hidden = value === null || value === undefined || value === "";
+  if (box.hidden) return;
+  const parts = typeof value === "object" ? Object.entries(value) : [["", value]];
+  box.replaceChildren(...parts.map(([name, part]) =>
+    make("div", {}, name && make("span", { class: "faint" }, `${name} `), String(part))));
+  box.style.left = `${Math.min(event.clientX + 12, innerWidth - box.offsetWidth - 8)}px`;
+  box.style.top = `${Math.min(event.clientY + 12, innerHeight - box.offsetHeight - 8)}px`;
+}
+
+/** A picture made beforehand; its words take the colour of the theme. */
+function showPicture(drawing, figure, place, state) {
+  const picture = new DOMParser().parseFromString(figure.svg, "image/svg+xml").documentElement;
+  picture.setAttribute("color", INK[isDark(state) ? "dark" : "light"]);
+  drawing.svg = new XMLSerializer().serializeToString(picture);
+  place.replaceChildren(make("img", { src: svgAddress(drawing.svg), alt: figure.alt }));
+}
+
+function pictureDownloads(figure, drawing) {
+  const svg = async () => {
+    const picture = drawing.view ? await drawing.view.toSVG() : drawing.svg;
+    if (picture) download(`${figure.name}.svg`, "image/svg+xml", picture);
+  };
+  const png = async () => {
+    const address = drawing.view
+      ? await drawing.view.toImageURL("png", 2)
+      : drawing.svg && (await svgAsPng(drawing.svg));
+    if (address) downloadFrom(`${figure.name}.png`, address);
+  };
+  return [
+    button("SVG", svg, { "aria-label": `Download ${figure.name} as SVG` }),
+    button("PNG", png, { "aria-label": `Download ${figure.name} as PNG` }),
+  ];
+}
+
+function showNumbers(root, figure, records) {
+  const columns = Object.keys(records[0] ?? {}).map((name) => ({
+    head: name.replaceAll("_", " "),
+    sort: name,
+    text: typeof records[0][name] !== "number",
+    show: (record) => plainCell(record[name]),
+  }));
+  if (!columns.length) return root.replaceChildren(make("p", {}, "No numbers for this choice."));
+  root.replaceChildren(sortableTable(figure.title, columns, records, { name: "", down: false }));
+}
+
+function plainCell(value) {
+  if (value === null || value === undefined) return "–";
+  return typeof value === "number" && !Number.isInteger(value) ? value.toFixed(4) : String(value);
+}

@@ -1,0 +1,185 @@
+// One item: what was asked, what was right, and what both models said.
+
+const MOST_SHOWN = 20_000;
+
+/**
+ * Shows the item of the state, or hides the page.
+ * @param {HTMLElement} root
+ * @param {ItemSource} items
+ */
+async function renderItem(root, payload, items, state) {
+  const { item, place } = await items.find({ ...selectionOf(state), key: state.item });
+  if (state.item !== currentState().item) return;
+  const result = payload.comparisons[state.comparison];
+  root.replaceChildren(...(item ? itemParts(item, place, result, items, state) : [
+    make("h1", { tabindex: "-1" }, "No such item"),
+    make("p", {}, "This report does not hold the item of this link."),
+    button("Back to the list", closeItem),
+  ]));
+  root.querySelector("h1").focus();
+}
+
+function itemParts(item, place, result, items, state) {
+  return [
+    itemBar(item, place, items, state),
+    make("p", { class: "names" }, `${item.task} · ${item.item}${item.repeat ? ` · answer ${item.repeat + 1}` : ""}`),
+    make("h1", { tabindex: "-1" }, badge(item.transition), " ",
+      item.reason ? called(REASONS, item.reason) : changeWords(item.transition)),
+    item.category && make("p", { class: "faint" }, `Category: ${item.category}`),
+    questionCard(item),
+    make("div", { class: "sides" }, ...sideCards(item, result)),
+    promptCard(item),
+  ].filter(Boolean);
+}
+
+function changeWords(transition) {
+  return { gained: "wrong before, right after", forgotten: "right before, wrong after" }[transition] ?? "";
+}
+
+function itemBar(item, place, items, state) {
+  const copy = async () => {
+    await copyText(asJsonLines([item]));
+    announce("Copied as JSONL.");
+  };
+  const step = (by) => () => stepItem(items, place, state, by);
+  return make("nav", { class: "bar", "aria-label": "Item" },
+    button("← Back", closeItem),
+    button("Previous", step(-1), { id: "item-previous", disabled: !place }),
+    button("Next", step(1), { id: "item-next", disabled: place === null }),
+    make("span", { class: "push" }),
+    button("Copy as JSONL", copy),
+    button("Copy link", async () => {
+      await copyText(location.href);
+      announce("Link copied.");
+    }));
+}
+
+async function stepItem(items, place, state, by) {
+  const { rows } = await items.query({ ...selectionOf(state), offset: place + by, limit: 1 });
+  if (!rows.length) return announce("That was the last one.");
+  goTo({ item: itemKey(rows[0]), page: Math.floor((place + by) / PAGE_SIZE) });
+}
+
+function closeItem() {
+  goTo({ item: "" });
+}
+
+function questionCard(item) {
+  const options = item.options ?? [];
+  const isOption = options.some((option) => sameText(option, item.gold));
+  return make("section", { class: "card", "aria-label": "Question" },
+    make("h2", {}, "Question"),
+    item.question ? longText([{ kind: "same", text: item.question }])
+      : make("p", { class: "faint" }, "Its text is not in this report."),
+    options.length > 0 && make("ol", { class: "options" }, options.map((option) => optionLine(item, option))),
+    item.gold !== null && item.gold !== undefined && !isOption &&
+      make("div", {}, make("h3", {}, "Right answer"), longText([{ kind: "same", text: String(item.gold) }])));
+}
+
+function optionLine(item, option) {
+  const chose = (side) => {
+    const choice = item[`choice_${side}`];
+    return choice !== null && choice !== undefined && sameText(choice, option);
+  };
+  const isRight = item.gold !== null && item.gold !== undefined && sameText(item.gold, option);
+  const marks = [isRight && "right answer", chose("before") && "chosen before",
+    chose("after") && "chosen after"].filter(Boolean);
+  return make("li", { class: isRight ? "right" : "" }, make("span", { class: "text" }, option), " ",
+    marks.map((mark) => make("span", { class: `mark ${mark.replace(" ", "-")}` }, mark)));
+}
+
+/** Both answers and responses; the words that differ are marked. */
+function sideCards(item, result) {
+  const responses = [item.response_before, item.response_after];
+  const [ours, theirs] = responses.map((text) => saidAloud(text ?? ""));
+  const pieces = ours && theirs ? diffWords(ours, theirs) : null;
+  return ["before", "after"].map((side, place) => {
+    const own = side === "before" ? "gone" : "new";
+    const said = pieces?.filter(({ kind }) => kind === "same" || kind === own)
+      ?? [{ kind: "same", text: [ours, theirs][place] }];
+    return make("section", { class: "card side", "aria-label": `${side}: ${result[side].name}` },
+      make("h2", {}, sentence(side), make("span", { class: "faint" }, ` ${result[side].name}`)),
+      make("dl", { class: "counts" }, sideFacts(item, side).map(([name, value]) =>
+        [make("dt", {}, name), make("dd", {}, value)])),
+      responseParts(responses[place], said));
+  });
+}
+
+function sideFacts(item, side) {
+  const outcome = item[`outcome_${side}`];
+  const facts = [
+    ["answer", item[`answer_${side}`]],
+    ["choice", sameText(item[`choice_${side}`], item[`answer_${side}`]) ? null : item[`choice_${side}`]],
+    ["score", item[`score_${side}`]],
+    ["ended", outcome && called(REASONS, outcome)],
+    ["error", item[`error_${side}`]],
+  ];
+  return facts.filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => [name, snippet(String(value), 500)]);
+}
+
+function responseParts(response, said) {
+  if (response === null || response === undefined) {
+    return make("p", { class: "faint" }, "The response is not in this report.");
+  }
+  const thoughts = splitThinking(response).filter((section) => section.kind === "thinking");
+  const aloud = said.some((piece) => piece.text.trim());
+  return [
+    make("h3", {}, "Response"),
+    thoughts.map(thinkingPart),
+    aloud ? longText(said) : make("p", { class: "faint" }, "Nothing was said aloud."),
+  ];
+}
+
+function thinkingPart({ text, finished }) {
+  const label = `Thinking, ${counted(text.length)} characters${finished ? "" : ", not finished"}`;
+  const details = make("details", {
+    class: "thinking",
+    ontoggle: () => {
+      if (details.children.length === 1) details.append(longText([{ kind: "same", text: text.trim() }]));
+    },
+  }, make("summary", {}, label));
+  return details;
+}
+
+function promptCard(item) {
+  const prompts = ["before", "after"].map((side) => [side, item[`prompt_${side}`]]).filter(([, text]) => text);
+  if (!prompts.length) return null;
+  const same = prompts.length === 2 && prompts[0][1] === prompts[1][1];
+  const shown = same ? [["both sides", prompts[0][1]]] : prompts;
+  return make("details", { class: "card" },
+    make("summary", {}, same ? "Prompt" : "Prompts (they differ)"),
+    shown.map(([side, text]) => [make("h3", {}, sentence(side)), longText([{ kind: "same", text }])]));
+}
+
+/**
+ * A text whose words may be marked; a very long one is cut until the reader asks for all of it.
+ * @param {Piece[]} pieces
+ */
+function longText(pieces) {
+  const length = pieces.reduce((sum, piece) => sum + piece.text.length, 0);
+  const box = make("div", { class: "text", dir: "auto" });
+  const show = (most) => box.replaceChildren(...firstPieces(pieces, most).map(markedPiece));
+  show(MOST_SHOWN);
+  if (length <= MOST_SHOWN) return box;
+  const more = button(`Show all ${counted(length)} characters`, () => {
+    show(Infinity);
+    more.remove();
+  });
+  return make("div", {}, box, more);
+}
+
+function firstPieces(pieces, most) {
+  let left = most;
+  const shown = [];
+  for (const piece of pieces) {
+    if (left <= 0) break;
+    shown.push({ kind: piece.kind, text: piece.text.slice(0, left) });
+    left -= piece.text.length;
+  }
+  return shown;
+}
+
+function markedPiece({ kind, text }) {
+  return kind === "same" ? asNode(text) : make(kind === "gone" ? "del" : "ins", {}, text);
+}

@@ -1,0 +1,182 @@
+// Puts the parts together and follows the address.
+
+const SHORTCUTS = [
+  ["j or ↓", "next item"],
+  ["k or ↑", "previous item"],
+  ["Enter", "open the item"],
+  ["/", "search the texts"],
+  ["Esc", "back to the list"],
+  ["?", "this help"],
+];
+
+/**
+ * Show a report.
+ * @param {{payload: object, figures: Figure[], items: ItemSource}} report
+ */
+async function startPage({ payload, figures, items }) {
+  const part = (id, label) => make("section", { id, "aria-label": label });
+  const [summary, pictures, tables, flips] = [
+    part("summary", "Summary"), part("pictures", "Figures"), part("tables", "Groups"),
+    part("flips", "Items that flipped")];
+  const overview = make("div", { id: "overview" }, summary, pictures, tables, flips);
+  const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
+  const main = document.getElementById("main");
+  main.replaceChildren(overview, itemView, footer(payload));
+  document.body.append(helpDialog(), make("div", { id: "tooltip", hidden: true }));
+  const find = estimateFinder(payload.rows);
+  const drawFigures = renderFigures(pictures, figures, payload.rows);
+  const showList = renderBrowser(flips, payload, items);
+  const estimators = estimatorsIn(payload.rows);
+
+  let last = null;
+  const follow = async () => {
+    const state = allowed(currentState(), payload, estimators);
+    const before = last;
+    last = state;
+    const numbers = differs(before, state, ["comparison", "estimator", "scale"]);
+    const theme = differs(before, state, ["theme"]);
+    if (numbers || theme) renderTop(payload, estimators, state);
+    if (theme) showTheme(state);
+    if (numbers) renderSummary(summary, payload, find, state);
+    if (numbers || differs(before, state, ["by"])) renderTables(tables, payload, find, state);
+    if (numbers || theme) drawWhenReady(drawFigures, state);
+    if (differs(before, state, ["comparison", "sort", "page", ...FILTERS])) await showList(state, before);
+    await showView(overview, itemView, payload, items, state, before);
+  };
+  addEventListener("hashchange", follow);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawFigures(last));
+  document.addEventListener("keydown", onKey);
+  keepSkipLink(main);
+  await follow();
+  main.removeAttribute("aria-busy");
+  document.body.dataset.ready = "true";
+}
+
+/** The state with what this payload does not have put right. */
+function allowed(state, payload, estimators) {
+  return {
+    ...state,
+    comparison: state.comparison < payload.comparisons.length ? state.comparison : 0,
+    estimator: estimators.includes(state.estimator) ? state.estimator : estimators[0] ?? "raw",
+    scale: Object.hasOwn(SCALES, state.scale) ? state.scale : "items",
+    theme: ["light", "dark"].includes(state.theme) ? state.theme : "",
+  };
+}
+
+/** Vega comes after this script; the figures wait for it, nothing else does. */
+async function drawWhenReady(drawFigures, state) {
+  if (document.readyState === "loading") {
+    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+  }
+  await drawFigures(state);
+}
+
+async function showView(overview, itemView, payload, items, state, before) {
+  const opened = state.item && differs(before, state, ["item", "comparison"]);
+  const closed = before?.item && !state.item;
+  overview.hidden = Boolean(state.item);
+  itemView.hidden = !state.item;
+  if (opened) {
+    await renderItem(itemView, payload, items, state);
+    scrollTo(0, 0);
+  }
+  if (closed) {
+    const link = linkOf(before.item);
+    link?.focus();
+    link?.scrollIntoView({ block: "center" });
+  }
+}
+
+/** Title and the switches that apply to everything. */
+function renderTop(payload, estimators, state) {
+  const focused = document.activeElement?.id;
+  document.getElementById("top").replaceChildren(
+    make("p", { class: "title" }, payload.title),
+    make("div", { class: "bar", role: "group", "aria-label": "What the numbers are" },
+      comparisonChooser(payload, state),
+      chooser("estimator", "Estimator", estimators.map((name) => [name, ESTIMATORS[name]]),
+        state.estimator, (estimator) => goTo({ estimator })),
+      chooser("scale", "Scale", Object.entries(SCALES), state.scale, (scale) => goTo({ scale })),
+      button(isDark(state) ? "Light" : "Dark", () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
+        { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
+      button("?", openHelp, { id: "help-button", "aria-label": "Keyboard help" })));
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+/** Of a chain the last stage is the chain as a whole; it is offered once. */
+function comparisonChooser(payload, state) {
+  const [first] = payload.comparisons;
+  const choices = payload.comparisons
+    .map((each, place) => [String(place), `${each.before.name} → ${each.after.name}`])
+    .filter((_, place) => place === 0 || payload.kind !== "chain"
+      || payload.comparisons[place].after.name !== first.after.name);
+  if (choices.length < 2) return null;
+  return chooser("comparison", "Comparison", choices, String(state.comparison),
+    (place) => goTo({ comparison: Number(place), ...FIRST_FILTERS, page: 0, item: "" }));
+}
+
+function showTheme(state) {
+  if (state.theme) document.documentElement.dataset.theme = state.theme;
+  else delete document.documentElement.dataset.theme;
+}
+
+function footer(payload) {
+  const made = payload.made ? `, ${payload.made}` : "";
+  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `
+    + "This file asks nothing of the network.");
+}
+
+function helpDialog() {
+  const close = () => document.getElementById("help").close();
+  return make("dialog", { id: "help", "aria-labelledby": "help-title" },
+    make("h2", { id: "help-title" }, "Keyboard"),
+    make("dl", { class: "counts" }, SHORTCUTS.map(([key, what]) =>
+      [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)])),
+    button("Close", close));
+}
+
+function openHelp() {
+  document.getElementById("help").showModal();
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  if (typing && event.key !== "Escape") return;
+  const act = keyActions(typing, event.target)[event.key];
+  if (act && act() !== false) event.preventDefault();
+}
+
+function keyActions(typing, target) {
+  const isOpen = Boolean(currentState().item);
+  const step = (by) => () => {
+    if (isOpen) document.getElementById(by > 0 ? "item-next" : "item-previous")?.click();
+    else stepInList(by);
+  };
+  // In the overview, arrows scroll until a row of the list has the focus.
+  const inList = isOpen || target.matches?.("#flips a");
+  return {
+    j: step(1),
+    k: step(-1),
+    ArrowDown: inList && !isOpen ? step(1) : null,
+    ArrowUp: inList && !isOpen ? step(-1) : null,
+    ArrowRight: isOpen ? step(1) : null,
+    ArrowLeft: isOpen ? step(-1) : null,
+    "/": () => {
+      if (isOpen) closeItem();
+      setTimeout(() => document.getElementById("filter-q")?.focus(), isOpen ? 50 : 0);
+    },
+    Escape: () => (typing ? target.blur() : isOpen ? closeItem() : false),
+    "?": openHelp,
+  };
+}
+
+/** The link would replace the state in the address. */
+function keepSkipLink(main) {
+  document.querySelector("a.skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+    main.scrollIntoView();
+  });
+}

@@ -1,0 +1,27 @@
+// A report in one file: everything is in this document, packed.
+
+/** @param {string} id of an element whose text is base64 of gzip of JSON */
+async function unpack(id) {
+  const element = document.getElementById(id);
+  const bytes = bytesOf(element.textContent.trim());
+  element.remove();
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+function bytesOf(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+}
+
+async function startReport() {
+  const [payload, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
+  await startPage({ payload, figures, items: itemsInMemory(payload) });
+}
+
+startReport().catch((problem) => {
+  document.getElementById("loading")?.replaceChildren(
+    `This report cannot be opened here: ${problem.message}. Use a current browser, or make it again.`,
+  );
+  throw problem;
+});

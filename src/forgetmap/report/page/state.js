@@ -1,0 +1,74 @@
+// What the reader chose. It lives in the address, so that a link shows the same.
+
+/**
+ * @typedef {Object} State
+ * @property {number} comparison  place in the payload
+ * @property {string} estimator
+ * @property {string} scale
+ * @property {string} by  which groups the table shows
+ * @property {string} theme  "light", "dark", or "" to follow the system
+ * @property {string} task  filters of the flip browser; "" is any
+ * @property {string} category
+ * @property {string} transition
+ * @property {string} reason
+ * @property {string} q  free text
+ * @property {string} sort
+ * @property {number} page
+ * @property {string} item  key of the open item, or ""
+ */
+
+/** @type {State} */
+const FIRST_STATE = {
+  comparison: 0,
+  estimator: "headline",
+  scale: "items",
+  by: "",
+  theme: "",
+  task: "",
+  category: "",
+  transition: "",
+  reason: "",
+  q: "",
+  sort: "",
+  page: 0,
+  item: "",
+};
+const FILTERS = ["task", "category", "transition", "reason", "q"];
+
+/** @returns {State} */
+function stateFrom(hash) {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const state = { ...FIRST_STATE };
+  for (const [name, first] of Object.entries(FIRST_STATE)) {
+    const value = given.get(name);
+    if (value === null) continue;
+    state[name] = typeof first === "number" ? wholeNumber(value) : value;
+  }
+  return state;
+}
+
+function wholeNumber(text) {
+  return /^\d{1,9}$/.test(text) ? Number(text) : 0;
+}
+
+/** The address of a state: only what differs from the first one. */
+function hashOf(state) {
+  const said = Object.entries(state).filter(([name, value]) => value !== FIRST_STATE[name]);
+  return `#${new URLSearchParams(said.map(([name, value]) => [name, String(value)]))}`;
+}
+
+function currentState() {
+  return stateFrom(location.hash);
+}
+
+/** Change the address; the page follows it. Only what `opens` something can be gone back from. */
+function goTo(change, opens = false) {
+  const hash = hashOf({ ...currentState(), ...change });
+  if (opens) location.hash = hash;
+  else location.replace(hash);
+}
+
+/** Whether any of these differ. */
+function differs(one, other, names) {
+  return !one || names.some((name) => one[name] !== other[name]);
+}

@@ -1,0 +1,162 @@
+// The first screen: what may be concluded, and what to know before believing it.
+
+/** @param {HTMLElement} root */
+function renderSummary(root, payload, find, state) {
+  const result = payload.comparisons[state.comparison];
+  const simulated = result.before.simulated || result.after.simulated;
+  root.replaceChildren(
+    ...[
+      simulated && make("p", { class: "flag" }, "SIMULATED data, not a measured model."),
+      make("p", { class: "names" }, pairNames(payload, result)),
+      make("h1", { id: "headline" }, result.headline),
+      make("p", { class: "lead" }, result.seen),
+      make("div", { class: "cards" },
+        cellsCard(payload, state, result.total),
+        ...Object.keys(DIRECTIONS).map((direction) =>
+          measureCard(result.total, find, state, direction))),
+      make("div", { class: "cards" }, pairingCard(result), warningsCard(payload, result)),
+    ].filter(Boolean),
+  );
+}
+
+function pairNames(payload, result) {
+  if (result.stages) {
+    return [result.before.name, ...result.stages.map((stage) => stage.name)].join(" → ");
+  }
+  return `${result.before.name} → ${result.after.name}`;
+}
+
+/** The four cells, as the table they are. */
+function cellsCard(payload, state, total) {
+  const listed = payload.items.find((each) => each.comparison === state.comparison);
+  const cell = (name, count) => cellOf(name, count, total.n, Boolean(listed?.total[name]));
+  const head = (text, scope) => make("th", { scope }, text);
+  return make("section", { class: "card", "aria-label": "The four cells" },
+    make("table", { class: "cells" },
+      make("caption", {}, `${counted(total.n)} ${total.n === total.items ? "items" : "answers"}`),
+      make("thead", {}, make("tr", {},
+        make("td", {}), head("right after", "col"), head("wrong after", "col"))),
+      make("tbody", {},
+        make("tr", {}, head("right before", "row"),
+          cell("kept", total.n11), cell("forgotten", total.n10)),
+        make("tr", {}, head("wrong before", "row"),
+          cell("gained", total.n01), cell("never", total.n00)))));
+}
+
+function cellOf(name, count, n, listed) {
+  const words = [
+    make("span", { class: "cell-name" }, called(TRANSITIONS, name)),
+    make("b", {}, counted(count)),
+    make("span", { class: "cell-share" }, n ? percent(count / n) : "–"),
+  ];
+  const look = { class: `cell tint-${name}` };
+  if (!listed) return make("td", look, words);
+  const open = () => {
+    goTo({ transition: name, page: 0 });
+    document.getElementById("flips").scrollIntoView();
+  };
+  return make("td", look, button(words, open, { title: `List what is ${TRANSITIONS[name]}` }));
+}
+
+/** One direction: the number, its limits, and the noise floor it must be seen against. */
+function measureCard(total, find, state, direction) {
+  const { name, meaning, look } = DIRECTIONS[direction];
+  const estimate = find(state, "total", total.name, direction);
+  const { main, detail } = estimateWords(estimate);
+  const why = main === "–" ? whyUnknown(total, state.estimator, direction) : "";
+  return make("section", { class: `card measure edge-${look}`, "aria-label": name },
+    make("h2", {}, name),
+    make("p", { class: `figure ink-${look}`, "data-measure": direction }, main),
+    make("p", { class: "faint" }, detail || why),
+    strip(total, find, state, direction),
+    make("p", { class: "faint" }, floorWords(total, state.scale, state.estimator)),
+    make("p", { class: "faint" }, `${sentence(meaning)}; ${called(SCALES, state.scale)}; ${
+      called(ESTIMATORS, state.estimator)}${ofHeadline(total, state.estimator)}.`));
+}
+
+function ofHeadline(total, estimator) {
+  if (estimator !== "headline") return "";
+  const used = total.headline.estimator;
+  return used === "bracket" ? " (a bracket)" : ` (${called(ESTIMATORS, used)})`;
+}
+
+function whyUnknown(total, estimator, direction) {
+  const found = estimator === "raw" ? total : total[estimator];
+  return found?.[direction]?.reason ?? "No value on this scale.";
+}
+
+function floorWords(total, scale, estimator) {
+  const floor = total.noise_floor;
+  if (floor.value === null) return `No noise floor: ${floor.reason ?? "needs repeats of a model"}.`;
+  const taken = takesFloorOut(total, estimator) ? " It is taken out already." : "";
+  const of = scale === "items" ? "" : " of all items";
+  return `Noise floor ${percent(floor.value)}${of}: how often two runs of one model flip one way.${taken}`;
+}
+
+function takesFloorOut(total, estimator) {
+  const used = estimator === "headline" ? total.headline.estimator : estimator;
+  return ["excess", "excess_before", "net"].includes(used);
+}
+
+/** Where the noise floor is on the scale of this strip, if it belongs on it. */
+function floorOn(total, find, state, direction) {
+  if (takesFloorOut(total, state.estimator)) return null;
+  if (state.scale === "items") return total.noise_floor.value;
+  return find({ ...state, estimator: "noise_floor" }, "total", total.name, direction).value;
+}
+
+/** A line from 0: limits as a bar, the value as a dot, the noise floor as a dashed line. */
+function strip(total, find, state, direction) {
+  const estimates = Object.keys(DIRECTIONS).map((each) => find(state, "total", total.name, each));
+  const { value, low, high } = find(state, "total", total.name, direction);
+  const floor = floorOn(total, find, state, direction);
+  if (value === null && low === null) return null;
+  const numbers = [...estimates.flatMap(Object.values), floor].filter((each) => each !== null);
+  const least = Math.min(0, ...numbers);
+  const most = Math.max(0.01, ...numbers) * 1.05;
+  const at = (share) => 8 + (284 * (share - least)) / (most - least);
+  const line = (x1, x2, y1, y2, look) => makeSvg("line", { x1, x2, y1, y2, class: look });
+  const bar = { x: at(low), width: Math.max(at(high) - at(low), 1), y: 11, height: 12, rx: 3 };
+  return makeSvg("svg", {
+    viewBox: "0 0 300 34", class: `strip ${DIRECTIONS[direction].look}`, "aria-hidden": "true",
+  },
+  line(8, 292, 17, 17, "axis"),
+  line(at(0), at(0), 8, 26, "axis"),
+  low !== null && high !== null && makeSvg("rect", { ...bar, class: "range" }),
+  value !== null && makeSvg("circle", { cx: at(value), cy: 17, r: 6, class: "dot" }),
+  floor !== null && line(at(floor), at(floor), 2, 32, "floor"));
+}
+
+function pairingCard({ pairing, total }) {
+  const counts = [
+    ["only before", pairing.only_before, "no counterpart after"],
+    ["only after", pairing.only_after, "no counterpart before"],
+    ["conflicts", pairing.conflicts, "same id, other content"],
+    ["unscored", pairing.unscored, "no score on one side or both: missing, not wrong"],
+    ["duplicates", pairing.duplicates, "share their content with another item"],
+  ].filter(([, count]) => count);
+  const all = pairing.paired === pairing.rows_before && pairing.paired === pairing.rows_after;
+  return make("section", { class: "card", "aria-labelledby": "paired-title" },
+    make("h2", { id: "paired-title" }, "What did not pair"),
+    make("p", {}, all
+      ? `All ${counted(pairing.paired)} results of both sides paired.`
+      : `Paired ${counted(pairing.paired)} of ${counted(pairing.rows_before)} results before and ${counted(pairing.rows_after)} after.`),
+    counts.length > 0 && make("dl", { class: "counts" }, counts.map(([name, count, meaning]) => [
+      make("dt", {}, name),
+      make("dd", {}, make("b", {}, counted(count)), ` ${meaning}`)])),
+    make("p", { class: "faint" }, `Accuracy ${percent(total.acc_before)} → ${percent(total.acc_after)}; averages alone would show a loss of ${percent(total.conventional_forgetting)}.`));
+}
+
+function warningsCard(payload, result) {
+  const notices = [...result.pairing.warnings,
+    ...(result.stages ?? []).flatMap((stage) => stage.pairing.warnings)];
+  const messages = new Map(notices.map((notice) => [notice.message, notice]));
+  const list = [...messages.values()].map(({ code, message }) =>
+    make("li", {}, sentence(message), " ",
+      make("span", { class: "advice" }, Object.hasOwn(ADVICE, code) ? ADVICE[code] : OTHER_ADVICE)));
+  return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-labelledby": "warnings-title" },
+    make("h2", { id: "warnings-title" }, list.length ? `Before you act (${list.length})` : "Before you act"),
+    list.length ? make("ul", { class: "warnings" }, list)
+      : make("p", {}, "Nothing found that speaks against these numbers."),
+    payload.redacted && make("p", { class: "faint" }, "Texts of items are left out or blackened in this report."));
+}

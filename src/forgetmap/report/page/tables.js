@@ -1,0 +1,204 @@
+// Estimates of the payload, and tables of them that can be sorted and taken away.
+
+const MOST_TABLE_ROWS = 300;
+const NO_ESTIMATE = { value: null, low: null, high: null };
+
+/** Finds the estimate of a group under the reader's choice. */
+function estimateFinder(rows) {
+  const places = new Map();
+  rows.value.forEach((_, place) => {
+    const names = ["comparison", "level", "group", "estimator", "direction", "scale"];
+    places.set(estimateName(...names.map((name) => rows[name][place])), place);
+  });
+  return (state, level, group, direction) => {
+    const { comparison, estimator, scale } = state;
+    const place = places.get(
+      estimateName(comparison, level, group, estimator, direction, scale),
+    );
+    if (place === undefined) return NO_ESTIMATE;
+    return { value: rows.value[place], low: rows.low[place], high: rows.high[place] };
+  };
+}
+
+/** There is one total; whatever it is called, it is found. */
+function estimateName(comparison, level, group, ...rest) {
+  const only = level === "total" || level === "macro";
+  return JSON.stringify([comparison, level, only ? "" : group, ...rest]);
+}
+
+/** Which estimators have anything to show. */
+function estimatorsIn(rows) {
+  const known = new Set();
+  rows.estimator.forEach((name, place) => {
+    if (rows.value[place] !== null || rows.low[place] !== null) known.add(name);
+  });
+  return Object.keys(ESTIMATORS).filter((name) => known.has(name));
+}
+
+/** The levels that have groups, and the groups of one. */
+function levelsOf(payload, comparison) {
+  return Object.keys(LEVELS).filter((level) => groupsAt(payload, comparison, level).length);
+}
+
+function groupsAt(payload, place, level) {
+  const result = payload.comparisons[place];
+  const groups = {
+    model: () =>
+      payload.kind === "many"
+        ? payload.comparisons.map((each) => ({ ...each.total, name: each.after.name }))
+        : [],
+    stage: () =>
+      (result.stages ?? []).map((each) => ({ ...each.against_first, name: each.name })),
+    category: () => result.categories,
+    task: () => result.tasks,
+    tag: () => result.tags,
+  };
+  return groups[level]?.() ?? [];
+}
+
+/** One record per group: what the table shows and the downloads hold. */
+function groupRecords(payload, find, state, level) {
+  return groupsAt(payload, state.comparison, level).map((group, place) => {
+    const record = {
+      [level]: group.name,
+      items: group.items,
+      answers: group.n,
+      accuracy_before: group.acc_before,
+      accuracy_after: group.acc_after,
+      net_drop: group.conventional_forgetting,
+    };
+    const where = level === "model" ? [{ ...state, comparison: place }, "total"]
+      : [state, level === "stage" ? "since_first" : level];
+    for (const direction of Object.keys(DIRECTIONS)) {
+      const { value, low, high } = find(...where, group.name, direction);
+      Object.assign(record, {
+        [direction]: value,
+        [`${direction}_low`]: low,
+        [`${direction}_high`]: high,
+      });
+    }
+    const { estimator, scale } = state;
+    return { ...record, estimator, scale, verdict: group.headline.verdict, q_lost: group.q_lost };
+  });
+}
+
+const GROUP_COLUMNS = [
+  { head: "items", sort: "items", show: (row) => counted(row.items) },
+  { head: "before", sort: "accuracy_before", show: (row) => percent(row.accuracy_before) },
+  { head: "after", sort: "accuracy_after", show: (row) => percent(row.accuracy_after) },
+  { head: "net drop", sort: "net_drop", show: (row) => percent(row.net_drop) },
+  { head: "forgetting", sort: "forgetting", show: (row) => estimateCell(row, "forgetting") },
+  {
+    head: "backward transfer",
+    sort: "backward_transfer",
+    show: (row) => estimateCell(row, "backward_transfer"),
+  },
+  { head: "verdict", sort: "verdict", text: true, show: (row) => called(VERDICTS, row.verdict) },
+];
+
+function estimateCell(row, direction) {
+  const estimate = {
+    value: row[direction],
+    low: row[`${direction}_low`],
+    high: row[`${direction}_high`],
+  };
+  if (estimate.value === null) return estimateWords(estimate).main;
+  const look = DIRECTIONS[direction].look;
+  return [
+    make("b", { class: `ink-${look}` }, percent(estimate.value)),
+    make("span", { class: "limits" }, limitsOf(estimate)),
+  ];
+}
+
+/** By a column; what is unknown stands last, a bracket by its upper limit. */
+function sortedBy(records, name, down) {
+  const value = (record) => record[name] ?? record[`${name}_high`];
+  const { compare } = new Intl.Collator("en", { numeric: true });
+  return [...records].sort((one, other) => {
+    const [a, b] = [value(one), value(other)];
+    if (a === null || a === undefined) return b === null || b === undefined ? 0 : 1;
+    if (b === null || b === undefined) return -1;
+    return (down ? -1 : 1) * (typeof a === "number" ? a - b : compare(a, b));
+  });
+}
+
+/** A table whose heads sort it. */
+function sortableTable(caption, columns, records, first) {
+  let sort = first;
+  let most = MOST_TABLE_ROWS;
+  const table = make("table", { class: "sheet" });
+  const draw = () => {
+    const sorted = sortedBy(records, sort.name, sort.down);
+    const focused = document.activeElement?.dataset?.sort;
+    table.replaceChildren(
+      make("caption", { class: "aside" }, caption),
+      make("thead", {}, make("tr", {}, columns.map((column) => headCell(column, sort, choose)))),
+      make("tbody", {}, sorted.slice(0, most).map((record) => bodyRow(columns, record))),
+    );
+    if (sorted.length > most) table.append(moreRows(columns, sorted.length - most, showAll));
+    if (focused) table.querySelector(`[data-sort="${CSS.escape(focused)}"]`)?.focus();
+  };
+  const choose = (column) => {
+    const again = sort.name === column.sort;
+    sort = { name: column.sort, down: again ? !sort.down : !column.text };
+    draw();
+  };
+  const showAll = () => {
+    most = Infinity;
+    draw();
+  };
+  draw();
+  return table;
+}
+
+function headCell(column, sort, choose) {
+  const current = sort.name === column.sort;
+  const direction = sort.down ? "descending" : "ascending";
+  return make(
+    "th",
+    { scope: "col", class: column.text ? "words" : "number", "aria-sort": current ? direction : "none" },
+    button([column.head, make("span", { class: "arrow", "aria-hidden": "true" })], () =>
+      choose(column), { "data-sort": column.sort },
+    ),
+  );
+}
+
+function bodyRow(columns, record) {
+  return make("tr", {}, columns.map((column, place) => {
+    const head = place === 0;
+    const attributes = head ? { scope: "row" } : { class: column.text ? "words" : "number" };
+    return make(head ? "th" : "td", attributes, column.show(record));
+  }));
+}
+
+function moreRows(columns, count, showAll) {
+  const label = `Show ${counted(count)} more`;
+  return make("tfoot", {}, make("tr", {}, make("td", { colspan: columns.length },
+    button(label, showAll))));
+}
+
+/** The section with the tables of categories, tasks, tags. */
+function renderTables(root, payload, find, state) {
+  const levels = levelsOf(payload, state.comparison);
+  const level = levels.includes(state.by) ? state.by : levels[0];
+  if (!level) return root.replaceChildren();
+  const records = groupRecords(payload, find, state, level);
+  const name = { head: LEVELS[level], sort: level, text: true, show: (row) => row[level] };
+  const caption = `Forgetting and backward transfer by ${LEVELS[level]}`;
+  const choices = levels.map((each) => [each, LEVELS[each]]);
+  root.replaceChildren(
+    make("h2", { id: "tables-title" }, "Groups"),
+    make("div", { class: "bar" },
+      chooser("by", "Rows", choices, level, (by) => goTo({ by })),
+      make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
+    make("p", { class: "faint" }, `${sentence(called(ESTIMATORS, state.estimator))}; ${
+      called(SCALES, state.scale)}; 95% limits below.`),
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      sortableTable(caption, [name, ...GROUP_COLUMNS], records,
+        { name: "forgetting", down: true })),
+  );
+}
+
+function sentence(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,53 @@
+// Numbers and foreign texts as people read them.
+
+const HIDDEN_CHARACTERS =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/**
+ * Text from outside with what drives a terminal or turns the reading direction made visible.
+ * @param {string} text
+ */
+function visible(text) {
+  return text.replace(HIDDEN_CHARACTERS, (found) => {
+    const code = found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    return `⟨U+${code}⟩`;
+  });
+}
+
+/**
+ * A share; a dash where there is none, and never a false 0% or 100%.
+ * @param {number | null | undefined} value
+ * @returns {string}
+ */
+function percent(value) {
+  if (value === null || value === undefined) return "–";
+  if (value < 0) {
+    const shown = percent(-value);
+    return shown.startsWith("<") ? `>−${shown.slice(1)}` : `−${shown}`;
+  }
+  const shown = (100 * value).toFixed(1);
+  if (value > 0 && Number(shown) === 0) return "<0.1%";
+  if (value < 1 && Number(shown) === 100) return ">99.9%";
+  return `${shown}%`;
+}
+
+/** @param {number} number */
+function counted(number) {
+  return number.toLocaleString("en-US");
+}
+
+/**
+ * The start of a text, on one line.
+ * @param {string} text
+ * @param {number} most
+ */
+function snippet(text, most) {
+  const line = text.slice(0, 2 * most).replace(/\s+/g, " ").trim();
+  return line.length > most || text.length > 2 * most ? `${line.slice(0, most)}…` : line;
+}
+
+/** Whether two texts are the same but for case and spaces. */
+function sameText(one, other) {
+  const plain = (text) => String(text).trim().replace(/\s+/g, " ").toLowerCase();
+  return plain(one) === plain(other);
+}

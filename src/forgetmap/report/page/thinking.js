@@ -1,0 +1,40 @@
+// Thinking sections of a response.
+
+const THINKING_TAG = /<(\/)?(?:think|thinking|reasoning)>|<\|(?:begin|(end))_of_thought\|>/gi;
+
+/**
+ * @typedef {{kind: "said" | "thinking", text: string, finished: boolean}} Section
+ */
+
+/**
+ * A response cut at its thinking tags. A closing tag without an opening one ends thinking that
+ * began in the prompt.
+ * @param {string} response
+ * @returns {Section[]}
+ */
+function splitThinking(response) {
+  const sections = [];
+  let [from, thinking, everClosed] = [0, false, false];
+  const add = (isThinking, to, finished) => {
+    const text = response.slice(from, to);
+    if (text.trim()) sections.push({ kind: isThinking ? "thinking" : "said", text, finished });
+  };
+  for (const tag of response.matchAll(THINKING_TAG)) {
+    const closes = Boolean(tag[1] || tag[2]);
+    add(thinking || (closes && !everClosed), tag.index, closes || !thinking);
+    everClosed ||= closes;
+    thinking = !closes;
+    from = tag.index + tag[0].length;
+  }
+  add(thinking, response.length, !thinking);
+  return sections;
+}
+
+/** What was said aloud. */
+function saidAloud(response) {
+  return splitThinking(response)
+    .filter((section) => section.kind === "said")
+    .map((section) => section.text)
+    .join("")
+    .trim();
+}

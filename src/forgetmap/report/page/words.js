@@ -1,0 +1,102 @@
+// Names for people, and what to do about a warning.
+
+const ESTIMATORS = {
+  headline: "the number to believe",
+  raw: "as counted, luck and noise included",
+  published: "chance adjustment as published in 2026",
+  latent: "if all guesses were redrawn (lower end)",
+  upper: "if all guesses were repeated (upper end)",
+  matched: "without luck, read off the wrong options",
+  excess: "beyond self-churn",
+  excess_before: "beyond the self-churn of the model before",
+  net: "without luck and self-churn",
+};
+const SCALES = {
+  items: "share of all items",
+  known: "share of what could be lost or gained",
+};
+const DIRECTIONS = {
+  forgetting: { name: "Forgetting", meaning: "right before, wrong after", look: "forgotten" },
+  backward_transfer: {
+    name: "Backward transfer",
+    meaning: "wrong before, right after",
+    look: "gained",
+  },
+};
+const TRANSITIONS = { forgotten: "forgotten", gained: "gained", kept: "kept", never: "never right" };
+const REASONS = {
+  wrong: "wrong answer",
+  incorrect: "wrong answer",
+  partial: "partly right",
+  correct: "right",
+  no_answer: "no answer found",
+  refused: "refused",
+  truncated: "cut at the token limit",
+  degenerate: "endless repetition",
+  misread: "right, but not extracted",
+  unknown: "not recorded",
+  error: "failed: missing, not wrong",
+  unscored: "not scored: missing, not wrong",
+};
+const VERDICTS = {
+  lost: "lost something",
+  none_lost: "nothing lost",
+  cannot_tell: "cannot tell",
+};
+const LEVELS = {
+  model: "model",
+  stage: "stage",
+  category: "category",
+  task: "task",
+  tag: "tag",
+};
+const ADVICE = {
+  one_sided: "Evaluate both models on the same items, or read the numbers as those of the overlap.",
+  conflict: "Check that both sides used the same version of the data.",
+  duplicates: "Remove repeated questions from the task, or give each an id of its own.",
+  unscored: "Find out why they failed and evaluate them again.",
+  prompts: "Evaluate both models with the same prompt before blaming the training.",
+  thin_task: "Leave these tasks out, or evaluate what is missing.",
+  lopsided: "Shuffle the options, then evaluate again.",
+  options_vary: "Check the number of options of these items.",
+  template: "Use the same chat template on both sides.",
+  system_prompt: "Use the same system prompt on both sides.",
+  protocol: "Ask both models the same way.",
+  harness: "Use one version of one harness for both models.",
+  decoding: "Use the same decoding settings on both sides.",
+  n_shot: "Use the same number of examples on both sides.",
+  metric: "Choose one metric for both sides.",
+  sampled: "Evaluate each model several times: repeats show how often it disagrees with itself.",
+  repeats: "Answer every item equally often on both sides.",
+  loosened: "Look at some of these items, to see that they are the same.",
+  problems: "Look at the rows that could not be read.",
+  tiny: "Evaluate more items: forgetmap plan says how many.",
+  below_chance: "Check the prompt and the extraction of answers before reading anything into these.",
+  ceiling: "Use harder items: there is little left to gain here.",
+  failures_differ: "Read some of the failed answers; mend the prompt, the limit or the extraction.",
+  log: "Look at the log it was read from.",
+};
+const OTHER_ADVICE = "Look at the items concerned before you act on the numbers.";
+
+/** What people call something; foreign names stay as they are. */
+function called(names, name) {
+  return Object.hasOwn(names, name) ? names[name] : name;
+}
+
+/**
+ * An estimate in words.
+ * @param {{value: number | null, low: number | null, high: number | null}} estimate
+ */
+function limitsOf({ low, high }) {
+  return low === null || high === null ? "" : `${percent(low)} to ${percent(high)}`;
+}
+
+/** @returns {{main: string, detail: string}} */
+function estimateWords(estimate) {
+  const limits = limitsOf(estimate);
+  if (estimate.value !== null) {
+    return { main: percent(estimate.value), detail: limits && `95% limits ${limits}` };
+  }
+  if (limits) return { main: limits, detail: "a bracket: the truth lies between these limits" };
+  return { main: "–", detail: "" };
+}

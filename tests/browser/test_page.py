@@ -1,0 +1,485 @@
+"""The report as people use it: in a real browser, from the file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import page_reports as reports
+import pytest
+from chromium import chromium, open_report, watched, write
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from forgetmap.report.figures import all_figures
+from forgetmap.report.payload import Payload
+
+ITEM = "capitals/capitals-1/0"
+"""Forgotten with a wrong answer."""
+UNFINISHED = "capitals/capitals-9/0"
+"""Forgotten because the thinking was cut."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def payload() -> Payload:
+    return reports.pair()
+
+
+@pytest.fixture(scope="module")
+def address(payload: Payload, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write(payload, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    with watched(browser) as found:
+        open_report(found, address)
+        yield found
+
+
+def rows_like(payload: Payload, **wanted: Any) -> list[dict[str, Any]]:
+    columns = payload.rows.model_dump()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def shown_share(value: float) -> str:
+    return f"{100 * value:.1f}%".replace("-", "\N{MINUS SIGN}")
+
+
+def row_links(page: Page) -> Locator:
+    return page.locator("#flips a[data-key]")
+
+
+def downloaded(page: Page, press: Locator) -> bytes:
+    with page.expect_download() as waiting:
+        press.click()
+    return Path(waiting.value.path()).read_bytes()
+
+
+def test_the_first_screen_says_what_was_counted(page: Page, payload: Payload) -> None:
+    result = payload.comparisons[0]
+    expect(page.locator("h1#headline")).to_have_text(result.headline)
+    expect(page.locator(".lead")).to_have_text(result.seen)
+    pattern = reports.PATTERN
+    names = {"11": "kept", "10": "forgotten", "01": "gained", "00": "never right"}
+    for went, name in names.items():
+        share = pattern.count(went) / len(pattern)
+        cell = page.locator(".cell", has=page.get_by_text(name, exact=True))
+        expect(cell).to_contain_text(f"{name}{round(72 * share)}{100 * share:.1f}%")
+    expect(page.locator("#summary")).to_contain_text("All 72 results of both sides paired.")
+    expect(page.locator("#summary")).to_contain_text("No noise floor: needs repeats of a model.")
+
+
+def test_every_warning_says_what_to_do(page: Page, payload: Payload) -> None:
+    warnings = payload.comparisons[0].pairing.warnings
+    assert warnings
+    expect(page.locator(".warnings li")).to_have_count(len(warnings))
+    assert all(page.locator(".warnings .advice").all_inner_texts())
+
+
+def test_the_switches_apply_to_everything_and_stay_in_the_address(
+    page: Page, payload: Payload
+) -> None:
+    figure = page.locator("#figure-categories .picture")
+    before = figure.inner_html()
+    page.get_by_label("Estimator", exact=True).select_option("raw")
+    page.get_by_label("Scale", exact=True).select_option("known")
+    for direction in ("forgetting", "backward_transfer"):
+        (row,) = rows_like(
+            payload, level="total", estimator="raw", scale="known", direction=direction
+        )
+        measure = page.locator(f"[data-measure={direction}]")
+        expect(measure).to_have_text(shown_share(row["value"]))
+        (group,) = rows_like(
+            payload, level="category", group="Math", estimator="raw", scale="known",
+            direction=direction,
+        )  # fmt: skip
+        line = page.locator("#tables tr", has=page.get_by_role("rowheader", name="Math"))
+        expect(line).to_contain_text(shown_share(group["value"]))
+    expect(page).to_have_url(re.compile("estimator=raw&scale=known"))
+    expect(figure).to_contain_text("lose or gain")
+    assert figure.inner_html() != before
+    page.reload()
+    expect(page.get_by_label("Estimator", exact=True)).to_have_value("raw")
+    expect(page.get_by_label("Scale", exact=True)).to_have_value("known")
+
+
+def test_every_figure_has_words_for_those_who_do_not_see_it(page: Page, payload: Payload) -> None:
+    figures = all_figures(payload)
+    assert len(figures) > 2
+    for figure in figures:
+        card = page.locator("figure", has=page.get_by_role("heading", name=figure.title))
+        expect(card.get_by_role("img", name=figure.alt, exact=True).first).to_be_visible()
+        expect(card.locator("figcaption")).to_have_text(figure.caption)
+
+
+def test_figures_can_be_taken_away(page: Page) -> None:
+    card = page.locator("#figure-categories")
+    page.get_by_label("Estimator", exact=True).select_option("raw")
+    expect(page).to_have_url(re.compile("estimator=raw"))
+    svg = downloaded(page, card.get_by_role("button", name="as SVG"))
+    assert svg.startswith(b"<svg")
+    assert b"Knowledge" in svg
+    png = downloaded(page, card.get_by_role("button", name="as PNG"))
+    assert png.startswith(b"\x89PNG\r\n")
+    table = downloaded(page, card.get_by_role("button", name="as CSV")).decode()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert {row["estimator"] for row in rows} == {"raw"}
+    assert {row["scale"] for row in rows} == {"items"}
+    assert json.loads(downloaded(page, card.get_by_role("button", name="as JSON")))
+
+
+def test_a_table_can_be_sorted_and_taken_away(page: Page, payload: Payload) -> None:
+    page.get_by_label("Rows", exact=True).select_option("task")
+    names = page.locator("#tables tbody th")
+    expect(names).to_have_count(3)
+    page.locator("#tables").get_by_role("button", name="task", exact=True).click()
+    assert names.all_inner_texts() == ["capitals", "stories", "sums"]
+    page.locator("#tables").get_by_role("button", name="task", exact=True).click()
+    assert names.all_inner_texts() == ["sums", "stories", "capitals"]
+    button = page.get_by_role("button", name="Download groups-by-task as CSV")
+    rows = list(csv.DictReader(io.StringIO(downloaded(page, button).decode())))
+    expected = {
+        row["group"]: row["value"]
+        for row in rows_like(
+            payload, level="task", estimator="headline", scale="items", direction="forgetting"
+        )
+    }
+    assert {row["task"]: float(row["forgetting"]) for row in rows} == expected
+    as_json = page.get_by_role("button", name="Download groups-by-task as JSON")
+    assert len(json.loads(downloaded(page, as_json))) == 3
+
+
+@pytest.mark.parametrize(
+    ("label", "choice", "count"),
+    [
+        ("Change", "gained", 9),
+        ("Change", "forgotten", 18),
+        ("Task", "sums", 9),
+        ("Category", "Math", 9),
+        ("Reason", "truncated", 6),
+    ],
+)
+def test_items_can_be_filtered(page: Page, label: str, choice: str, count: int) -> None:
+    page.locator("#flips").get_by_label(label, exact=True).select_option(choice)
+    expect(page.locator(".found")).to_contain_text(f"{count} items.")
+    expect(row_links(page)).to_have_count(count)
+    page.get_by_role("button", name="Clear").click()
+    expect(row_links(page)).to_have_count(27)
+
+
+def test_free_text_finds_and_filters_add_up(page: Page) -> None:
+    page.get_by_label("Text", exact=True).fill("COUNTRY 1 IN")
+    expect(row_links(page)).to_have_count(3)
+    page.locator("#flips").get_by_label("Task", exact=True).select_option("sums")
+    expect(row_links(page)).to_have_count(1)
+    page.get_by_label("Text", exact=True).fill("nowhere to be found (")
+    expect(page.locator(".empty")).to_contain_text("No item passes")
+
+
+def test_items_can_be_ordered(page: Page) -> None:
+    page.get_by_label("Order", exact=True).select_option("reason")
+    reasons = page.locator("#flips tbody td:last-child")
+    expect(reasons.first).to_have_text("cut at the token limit")
+    expect(reasons.last).to_have_text("")
+
+
+def test_a_cell_leads_to_its_items(page: Page) -> None:
+    page.locator(".cell button", has_text="gained").click()
+    expect(row_links(page)).to_have_count(9)
+    expect(page.get_by_label("Change", exact=True)).to_have_value("gained")
+
+
+def test_many_items_come_in_pages(browser: Browser, tmp_path: Path) -> None:
+    with watched(browser) as page:
+        open_report(page, write(reports.pair(80), tmp_path))
+        expect(page.locator(".found")).to_contain_text("90 items.")
+        expect(row_links(page)).to_have_count(50)
+        seen = set(row_links(page).evaluate_all("links => links.map((each) => each.dataset.key)"))
+        page.get_by_role("navigation", name="Pages").get_by_role("button", name="Next").click()
+        expect(row_links(page)).to_have_count(40)
+        seen |= set(row_links(page).evaluate_all("links => links.map((each) => each.dataset.key)"))
+        assert len(seen) == 90
+
+
+def test_an_item_shows_everything(page: Page, address: str) -> None:
+    page.goto(f"{address}#item={ITEM}")
+    item = page.locator("#item")
+    expect(item.get_by_role("heading", level=1)).to_have_text("forgotten wrong answer")
+    expect(item).to_contain_text("Which town is the capital of country 1 in capitals?")
+    right = item.locator(".options li.right")
+    expect(right).to_contain_text("Rome")
+    expect(right).to_contain_text("right answer")
+    expect(right).to_contain_text("chosen before")
+    chosen = item.locator(".options li", has_text="chosen after")
+    expect(chosen).to_contain_text("Cairo")
+    assert item.locator("del").all_inner_texts() == ["Rome", "therefore", "Rome"]
+    assert "".join(item.locator("ins").all_inner_texts()).replace(" ", "") == "CairoandsoCairo"
+    thinking = item.locator("details.thinking")
+    expect(thinking).to_have_count(1)
+    expect(thinking).not_to_have_attribute("open", "")
+    thinking.locator("summary").click()
+    expect(thinking).to_contain_text("Is it Oslo? Or rather Cairo?")
+
+
+def test_unfinished_thinking_is_said_to_be(page: Page, address: str) -> None:
+    page.goto(f"{address}#item={UNFINISHED}")
+    expect(page.locator("details.thinking summary")).to_contain_text("not finished")
+    expect(page.locator("#item")).to_contain_text("Nothing was said aloud.")
+
+
+def test_a_link_to_nothing_says_so(page: Page, address: str) -> None:
+    page.goto(f"{address}#item=no/such/0")
+    expect(page.get_by_role("heading", name="No such item")).to_be_visible()
+    page.get_by_role("button", name="Back to the list").click()
+    expect(page.locator("#overview")).to_be_visible()
+
+
+def test_a_link_opens_an_item_in_a_fresh_browser(browser: Browser, address: str) -> None:
+    with watched(browser) as page:
+        open_report(page, f"{address}#transition=gained&item=capitals%2Fcapitals-2%2F0")
+        expect(page.locator("#item h1")).to_contain_text("gained")
+        expect(page.locator("#overview")).to_be_hidden()
+        page.get_by_role("button", name="← Back").click()
+        expect(row_links(page)).to_have_count(9)
+
+
+def test_an_item_can_be_copied(browser: Browser, address: str, payload: Payload) -> None:
+    with watched(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
+        open_report(page, f"{address}#item={ITEM}")
+        page.get_by_role("button", name="Copy as JSONL").click()
+        expect(page.locator("#said")).to_have_text("Copied as JSONL.")
+        columns = payload.items[0].columns
+        place = columns["item"].index("capitals-1")
+        copied = page.evaluate("() => navigator.clipboard.readText()")
+        assert json.loads(copied) == {name: cells[place] for name, cells in columns.items()}
+        assert copied.endswith("\n")
+        assert "\n" not in copied[:-1]
+
+
+def test_the_list_can_be_taken_away(page: Page) -> None:
+    page.locator("#flips").get_by_label("Change", exact=True).select_option("gained")
+    expect(row_links(page)).to_have_count(9)
+    lines = downloaded(page, page.get_by_role("button", name="JSONL of these 9")).splitlines()
+    assert {json.loads(line)["transition"] for line in lines} == {"gained"}
+    assert len(lines) == 9
+
+
+def test_the_keyboard_is_enough(page: Page) -> None:
+    page.keyboard.press("/")
+    expect(page.get_by_label("Text", exact=True)).to_be_focused()
+    page.keyboard.type("country")
+    expect(page).to_have_url(re.compile("q=country"))
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(row_links(page).nth(0)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(row_links(page).nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    second = row_links(page).nth(1).get_attribute("data-key")
+    page.keyboard.press("Enter")
+    expect(page.locator("#item h1")).to_be_focused()
+    assert second is not None
+    first_name = page.locator("#item .names").inner_text()
+    page.keyboard.press("j")
+    expect(page.locator("#item .names")).not_to_have_text(first_name)
+    page.keyboard.press("k")
+    expect(page.locator("#item .names")).to_have_text(first_name)
+    page.keyboard.press("Escape")
+    expect(page.locator("#overview")).to_be_visible()
+    expect(row_links(page).nth(1)).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_headings_go_down_one_step_at_a_time(page: Page) -> None:
+    levels = page.locator(":is(h1, h2, h3):visible").evaluate_all(
+        "found => found.map((each) => Number(each.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_control_has_a_name(page: Page) -> None:
+    nameless = page.locator("button, select, input, a").evaluate_all(
+        """found => found.filter((each) => !(each.ariaLabel || each.textContent.trim()
+             || each.labels?.[0]?.textContent.trim())).map((each) => each.outerHTML)"""
+    )
+    assert nameless == []
+
+
+CONTRAST = """() => {
+  const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number)
+    .map((part) => part / 255)
+    .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const ground = (element) => {
+    const colour = getComputedStyle(element).backgroundColor;
+    return colour === "rgba(0, 0, 0, 0)" ? ground(element.parentElement) : colour;
+  };
+  const low = [];
+  for (const element of document.querySelectorAll("body *:not(svg *, script, option)")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || element.disabled || !element.checkVisibility()) continue;
+    const [a, b] = [light(getComputedStyle(element).color), light(ground(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) low.push([element.textContent, ratio]);
+  }
+  return low;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["", f"#item={ITEM}"])
+def test_words_stand_out_in_both_themes(
+    browser: Browser, address: str, scheme: str, place: str
+) -> None:
+    with watched(browser, color_scheme=scheme) as page:
+        open_report(page, address + place)
+        assert page.evaluate(CONTRAST) == []
+
+
+def ground_of(page: Page) -> str:
+    return str(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+
+
+def test_dark_follows_the_system_and_the_switch(browser: Browser, address: str) -> None:
+    with watched(browser, color_scheme="light") as page:
+        open_report(page, address)
+        light = ground_of(page)
+        figure = page.locator("#figure-categories svg").first
+        drawn = figure.inner_html()
+        page.get_by_role("button", name="Show on dark ground").click()
+        expect(page.get_by_role("button", name="Show on light ground")).to_be_visible()
+        dark = ground_of(page)
+        assert dark != light
+        expect(figure).to_be_visible()
+        page.wait_for_timeout(300)
+        assert figure.inner_html() != drawn
+    with watched(browser, color_scheme="dark") as page:
+        open_report(page, address)
+        assert ground_of(page) == dark
+        page.get_by_role("button", name="Show on light ground").click()
+        expect(page.get_by_role("button", name="Show on dark ground")).to_be_visible()
+        assert ground_of(page) == light
+
+
+@pytest.mark.parametrize("place", ["", f"#item={ITEM}"])
+def test_a_phone_need_not_scroll_sideways(browser: Browser, address: str, place: str) -> None:
+    with watched(browser, viewport={"width": 360, "height": 740}, has_touch=True) as page:
+        open_report(page, address + place)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+
+
+def test_paper_gets_no_buttons(page: Page) -> None:
+    page.emulate_media(media="print")
+    expect(page.locator("#headline")).to_be_visible()
+    expect(page.locator("#top select").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Clear")).to_be_hidden()
+    expect(page.locator(".cell b").first).to_be_visible()
+
+
+def test_many_models_can_be_chosen_between(browser: Browser, tmp_path: Path) -> None:
+    payload = reports.many()
+    with watched(browser) as page:
+        open_report(page, write(payload, tmp_path))
+        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[0].headline)
+        page.get_by_label("Comparison", exact=True).select_option("2")
+        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[2].headline)
+        expect(row_links(page).first).to_be_visible()
+        keys = row_links(page).evaluate_all("all => all.map((each) => each.dataset.key)")
+        columns = payload.items[2].columns
+        names = zip(columns["task"], columns["item"], strict=True)
+        assert keys == [f"{task}/{item}/0" for task, item in names]
+        page.get_by_label("Rows", exact=True).select_option("model")
+        expect(page.locator("#tables tbody tr")).to_have_count(3)
+
+
+def test_a_chain_is_offered_stage_by_stage(browser: Browser, tmp_path: Path) -> None:
+    payload = reports.chain()
+    stages = payload.comparisons[0].stages
+    assert stages is not None
+    with watched(browser) as page:
+        open_report(page, write(payload, tmp_path))
+        expect(page.get_by_label("Comparison", exact=True).locator("option")).to_have_count(
+            len(stages)
+        )
+        page.get_by_label("Rows", exact=True).select_option("stage")
+        names = page.locator("#tables tbody th")
+        expect(names).to_have_count(len(stages))
+        assert set(names.all_inner_texts()) == {stage.name for stage in stages}
+
+
+def test_hostile_texts_are_only_text(browser: Browser, tmp_path: Path) -> None:
+    payload = reports.hostile()
+    with watched(browser) as page:
+        open_report(page, write(payload, tmp_path))
+        shown = page.locator("#flips tbody tr").first.inner_text()
+        assert "<script>window.hacked = 1</script>" in shown
+        page.locator("#flips tbody tr td").first.click()
+        item = page.locator("#item")
+        expect(item.locator(".card").first).to_contain_text("onerror='window.hacked = 2'")
+        expect(item.locator(".card").first).to_contain_text("⟨U+202E⟩gnp.exe ⟨U+001B⟩[31mred")
+        assert (
+            page.locator("main script, main img[src='x'], main a[href^='javascript']").count() == 0
+        )
+        page.keyboard.press("Escape")
+        page.locator("#figure-categories svg .mark-symbol path").first.hover(force=True)
+        expect(page.locator("#tooltip")).to_contain_text("forgetting")
+        assert page.evaluate("() => window.hacked") is None
+
+
+def test_hostile_cells_are_quoted_in_csv(browser: Browser, tmp_path: Path) -> None:
+    before, after = reports.rows_of(0), reports.rows_of(1)
+    for row in (*before, *after):
+        row["task"] = f"=cmd({row['task']})"
+    with watched(browser) as page:
+        open_report(page, write(reports.payload_of(before, after), tmp_path))
+        page.get_by_label("Rows", exact=True).select_option("task")
+        button = page.get_by_role("button", name="Download groups-by-task as CSV")
+        rows = csv.DictReader(io.StringIO(downloaded(page, button).decode()))
+        assert {row["task"] for row in rows} == {
+            "'=cmd(capitals)", "'=cmd(stories)", "'=cmd(sums)"
+        }  # fmt: skip
+
+
+def test_a_megabyte_on_one_line_is_cut_until_asked_for(browser: Browser, tmp_path: Path) -> None:
+    before, after = reports.rows_of(0), reports.rows_of(1)
+    after[1]["response"] = "x" * 1_000_000
+    with watched(browser) as page:
+        open_report(page, f"{write(reports.payload_of(before, after), tmp_path)}#item={ITEM}")
+        whole = len(str(reports.payload_of(before, after).items[0].columns["response_after"][0]))
+        more = page.get_by_role("button", name=f"Show all {whole:,} characters")
+        expect(more).to_be_visible()
+        assert page.locator("ins").inner_text() == "x" * 20_000
+        more.click()
+        expect(more).to_have_count(0)
+        assert len(page.locator("ins").inner_text()) == whole
+
+
+def test_names_of_prototypes_are_only_names(browser: Browser, tmp_path: Path) -> None:
+    before, after = reports.rows_of(0), reports.rows_of(1)
+    for row in (*before, *after):
+        row["task"] = {"sums": "__proto__", "stories": "constructor"}.get(row["task"], "toString")
+    with watched(browser) as page:
+        open_report(
+            page,
+            f"{write(reports.payload_of(before, after), tmp_path)}#estimator=__proto__&by=task",
+        )
+        page.locator("#flips").get_by_label("Task", exact=True).select_option("__proto__")
+        expect(row_links(page)).to_have_count(9)

@@ -1,0 +1,176 @@
+"""The page's own functions, called in a browser and checked against Python."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import random
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chromium import chromium, watched
+from playwright.sync_api import Page
+
+from forgetmap.records.spreadsheet import quote_formulas
+from forgetmap.scoring.thinking import without_thinking
+from forgetmap.transitions import words
+
+FOLDER = files("forgetmap.report") / "page"
+MODULES = [
+    line
+    for line in FOLDER.joinpath("modules.txt").read_text(encoding="utf-8").split("\n")
+    if line and not line.startswith("#")
+]
+WORD = re.compile(r"\s+|\w+|[^\s\w]")
+
+
+@pytest.fixture(scope="module")
+def code() -> Iterator[Page]:
+    """An empty page with all functions, but nothing started."""
+    with chromium() as browser, watched(browser) as page:
+        for name in MODULES[:-1]:
+            page.add_script_tag(content=FOLDER.joinpath(name).read_text(encoding="utf-8"))
+        yield page
+
+
+def test_every_module_is_listed_once_and_the_last_starts() -> None:
+    present = sorted(each.name for each in FOLDER.iterdir() if each.name.endswith(".js"))
+    assert sorted(MODULES) == present
+    assert MODULES[-1] == "start.js"
+
+
+def test_nothing_is_written_as_markup() -> None:
+    code = "\n".join(FOLDER.joinpath(name).read_text(encoding="utf-8") for name in MODULES)
+    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+    assert re.findall(forbidden, code) == []
+
+
+def test_top_level_names_are_unique() -> None:
+    code = "\n".join(FOLDER.joinpath(name).read_text(encoding="utf-8") for name in MODULES)
+    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", code, re.MULTILINE)
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_diff_is_the_shortest_one(code: Page, seed: int) -> None:
+    draw = random.Random(seed)
+    vocabulary = ["a", "bee", "c", ".", "ä"]
+    before, after = (" ".join(draw.choices(vocabulary, k=draw.randrange(60))) for _ in range(2))
+    pieces = code.evaluate("([a, b]) => diffWords(a, b)", [before, after])
+    assert joined(pieces, "gone") == before
+    assert joined(pieces, "new") == after
+    edits = sum(len(WORD.findall(piece["text"])) for piece in pieces if piece["kind"] != "same")
+    ours, theirs = WORD.findall(before), WORD.findall(after)
+    assert edits == len(ours) + len(theirs) - 2 * longest_common(ours, theirs)
+
+
+def joined(pieces: list[dict[str, str]], kind: str) -> str:
+    return "".join(piece["text"] for piece in pieces if piece["kind"] in ("same", kind))
+
+
+def longest_common(ours: list[str], theirs: list[str]) -> int:
+    row = [0] * (len(theirs) + 1)
+    for one in ours:
+        last = row
+        row = [0]
+        for place, other in enumerate(theirs):
+            row.append(last[place] + 1 if one == other else max(last[place + 1], row[place]))
+    return row[-1]
+
+
+def test_a_diff_of_megabytes_gives_up_in_time(code: Page) -> None:
+    found = code.evaluate(
+        """() => {
+          const word = (seed) => (place) => ((place * seed) % 7919).toString(36);
+          const text = (seed) => Array.from({length: 250000}, (_, i) => word(seed)(i)).join(" ");
+          const [a, b] = [text(31), text(37)];
+          const start = performance.now();
+          const pieces = diffWords(`same ${a}`, `same ${b}`);
+          const part = (kind) => pieces.filter((each) => ["same", kind].includes(each.kind))
+            .map((each) => each.text).join("");
+          return {
+            took: performance.now() - start,
+            whole: part("gone") === `same ${a}` && part("new") === `same ${b}`,
+            first: pieces[0],
+          };
+        }"""
+    )
+    assert found["whole"]
+    assert found["first"]["text"].startswith("same ")
+    assert found["took"] < 10_000
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "plain",
+        "<think>hm</think>said",
+        "before <think>hm</think> after",
+        "<THINKING>a</thinking>b<think>c</think>d",
+        "began in the prompt</think>said",
+        "<|begin_of_thought|>x<|end_of_thought|>y",
+        "said<think>never ends",
+        "a < b and <b>bold</b>",
+        "",
+    ],
+)
+def test_what_is_said_aloud_is_what_the_scorer_reads(code: Page, response: str) -> None:
+    said, finished = without_thinking(response)
+    assert code.evaluate("text => saidAloud(text)", response) == said.strip()
+    sections = code.evaluate("text => splitThinking(text)", response)
+    assert all(section["finished"] for section in sections) == finished
+
+
+@pytest.mark.parametrize("share", [None, 0, 1, 0.5, 1e-9, 1 - 1e-9, 0.12345, -0.25, -1e-9, 1.5])
+def test_shares_read_as_in_the_terminal(code: Page, share: float | None) -> None:
+    shown = code.evaluate("value => percent(value)", share)
+    assert shown.replace("\N{MINUS SIGN}", "-").replace("\N{EN DASH}", "-") == words.percent(share)
+
+
+def test_cells_that_a_spreadsheet_would_run_are_quoted(code: Page) -> None:
+    cells = ["=1+1", "+x", "-1", "-x", "@a", "'=b", "\tc", 'd"e,f', "line\nbreak", "plain", "1e5"]
+    table = pa.table({"cell": cells})
+    text = code.evaluate("cells => asCsv(cells.map((cell) => ({cell})))", cells)
+    found = [row[0] for row in csv.reader(io.StringIO(text, newline=""))][1:]
+    assert found == quote_formulas(table)[0].to_pylist()
+
+
+def test_numbers_and_gaps_survive_csv(code: Page) -> None:
+    records: list[dict[str, Any]] = [{"a": -0.25, "b": None}, {"a": 1, "c": ["x"]}]
+    text = code.evaluate("records => asCsv(records)", records)
+    assert list(csv.DictReader(io.StringIO(text))) == [
+        {"a": "-0.25", "b": "", "c": ""},
+        {"a": "1", "b": "", "c": '["x"]'},
+    ]
+
+
+def test_an_address_says_the_state(code: Page) -> None:
+    change = {"comparison": 2, "q": "a&b=c #% ü", "item": "a%2Fb/c/0", "estimator": "raw"}
+    found = code.evaluate("change => stateFrom(hashOf({...FIRST_STATE, ...change}))", change)
+    first = code.evaluate("() => FIRST_STATE")
+    assert found == {**first, **change}
+    assert code.evaluate("() => stateFrom('#comparison=-1e9&page=x').comparison") == 0
+
+
+def test_what_turns_the_direction_of_text_is_made_visible(code: Page) -> None:
+    shown = code.evaluate("text => visible(text)", "a\u202eb\x1b[31mc\n\td\u200f")
+    assert shown == "a⟨U+202E⟩b⟨U+001B⟩[31mc\n\td⟨U+200F⟩"
+
+
+def test_unknown_numbers_stand_last_in_both_directions(code: Page) -> None:
+    records = [{"x": value} for value in (2, None, 10, 1)]
+    for down, expected in ((False, [1, 2, 10, None]), (True, [10, 2, 1, None])):
+        found = code.evaluate("([r, down]) => sortedBy(r, 'x', down)", [records, down])
+        assert [each["x"] for each in found] == expected
+
+
+def test_percent_of_many_values_never_shows_a_false_end(code: Page) -> None:
+    shares = [place / 4001 for place in range(1, 4001)]
+    shown = code.evaluate("values => values.map(percent)", shares)
+    assert not {"0.0%", "100.0%"} & set(shown)
+    assert all(math.isfinite(float(each.strip("<>%"))) for each in shown)

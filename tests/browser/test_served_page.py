@@ -1,0 +1,127 @@
+"""The served explorer in a real browser: pick runs, filter, search, open an item, come back."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import chromium
+from playwright.sync_api import Browser, Page, expect
+
+from command_line import SCRIPT, write
+from forgetmap.records.folder import write_run
+from forgetmap.records.manifest import RunInfo
+from forgetmap.sources.open import open_run
+
+HOSTILE = "<img src=x onerror=\"document.title='broken in'\"></script><script>alert(1)</script>"
+READY = "body[data-ready=true]"
+
+
+def rows(right: list[int], response: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "task": f"t{place % 2}",
+            "item": f"i{place}",
+            "score": score,
+            "question": f"{HOSTILE} {place}?",
+            "response": f"{response} {place} {HOSTILE}",
+        }
+        for place, score in enumerate(right)
+    ]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with three runs, two of which are one from the other."""
+    folder = tmp_path_factory.mktemp("served")
+    for name, right, parent in (
+        ("base", [1, 1, 0, 0] * 30, None),
+        ("sft", [1, 0, 1, 0] * 30, "base"),
+        ("rl", [1, 1, 1, 0] * 30, "sft"),
+    ):
+        _write_folder(folder, name, rows(right, f"{name} says"), parent)
+    with subprocess.Popen(
+        [SCRIPT, "serve", str(folder / "runs")], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().split()[-1]
+        server.send_signal(signal.SIGINT)
+
+
+def _write_folder(folder: Path, name: str, found: list[dict[str, Any]], parent: str | None) -> None:
+    run = open_run(write(folder / f"{name}.jsonl", found))
+    write_run(replace(run, info=RunInfo(run_id=name, parent=parent)), folder / "runs" / name)
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that must stay silent and ask nobody but the server."""
+    context = browser.new_context()
+    opened = context.new_page()
+    heard: list[str] = []
+    opened.on("console", lambda message: heard.append(message.text))
+    opened.on("pageerror", lambda error: heard.append(str(error)))
+    inside = (address, "data:", "blob:")
+    context.on(
+        "request",
+        lambda request: None if request.url.startswith(inside) else heard.append(request.url),
+    )
+    yield opened
+    context.close()
+    assert heard == []
+
+
+def open_pair(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator("#lineage").get_by_role("link", name="against base").click()
+    page.wait_for_selector(READY)
+
+
+def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.locator("#lineage > ul > li > ul > li > ul > li")).to_contain_text("rl")
+    expect(page.locator("#loading")).to_contain_text("Choose a run")
+    open_pair(page, address)
+    assert "before=" in page.url
+    expect(page.locator("#top .title")).to_have_text("sft against base")
+    page.locator("#run-after").select_option(label="- - rl")
+    page.wait_for_url("**#")
+    page.wait_for_selector(READY)
+    expect(page.locator("#top .title")).to_have_text("rl against base")
+
+
+def test_filter_search_open_and_come_back(page: Page, address: str) -> None:
+    open_pair(page, address)
+    expect(page.locator("#flips .found")).to_contain_text("120 items")
+    page.locator("#filter-transition").select_option("forgotten")
+    expect(page.locator("#flips .found")).to_contain_text("30 items")
+    page.locator("#filter-q").fill("SFT SAYS 101")
+    expect(page.locator("#flips .found")).to_contain_text("1 item.")
+    linked = page.url
+    page.locator("#flips a[data-key]").click()
+    expect(page.locator("#item")).to_contain_text("base says 101")
+    expect(page.locator("#item")).to_contain_text("sft says 101")
+    page.reload()
+    page.wait_for_selector(READY)
+    expect(page.locator("#item")).to_contain_text("sft says 101")
+    page.goto(linked)
+    expect(page.locator("#flips .found")).to_contain_text("1 item.")
+
+
+def test_hostile_texts_stay_texts(page: Page, address: str) -> None:
+    open_pair(page, address)
+    page.locator("#flips a[data-key]").first.click()
+    expect(page.locator("#item")).to_contain_text("onerror=")
+    assert page.title() != "broken in"
+    assert page.locator("#item img").count() == 0

@@ -1,0 +1,239 @@
+"""`forgetmap serve` as a real process, asked over HTTP as a browser would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import forgetmap as fm
+from command_line import SCRIPT, call, process, results, write
+from forgetmap.explorer.shell import page_html
+
+
+@contextmanager
+def serving(*args: object) -> Iterator[tuple[httpx.Client, subprocess.Popen[str], str]]:
+    """The server, a client of it, and the address it printed; Ctrl-C must end it cleanly."""
+    server = subprocess.Popen(
+        [SCRIPT, "serve", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert server.stdout is not None
+    address = server.stdout.readline().split()[-1]
+    try:
+        with httpx.Client(base_url=address.partition("?")[0], timeout=60) as client:
+            yield client, server, address
+    finally:
+        server.send_signal(signal.SIGINT)
+        out, err = server.communicate(timeout=20)
+    assert server.returncode == 0, err
+    assert "Traceback" not in out + err
+
+
+@pytest.fixture(scope="module")
+def served(demo: Path) -> Iterator[httpx.Client]:
+    with serving(demo) as (client, _, _):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def pair(served: httpx.Client) -> dict[str, str]:
+    ids = {each["stage"]: each["id"] for each in served.get("api/runs").json()}
+    return {"before": ids["base"], "after": ids["tuned"]}
+
+
+def ask(client: httpx.Client, path: str, pair: dict[str, str], **given: Any) -> Any:
+    got = client.get(f"api/{path}", params={**pair, **given})
+    assert got.status_code == 200, got.text
+    return got.json()
+
+
+def test_runs_come_with_their_lineage(served: httpx.Client, demo: Path) -> None:
+    runs = {each["stage"]: each for each in served.get("api/runs").json()}
+    assert runs["tuned"]["parent"] == runs["base"]["id"]
+    assert runs["base"]["parent"] is None
+    assert str(demo) not in json.dumps(runs)
+
+
+def test_the_comparison_is_that_of_the_library(
+    served: httpx.Client, pair: dict[str, str], demo: Path
+) -> None:
+    expected = fm.compare(demo / "before", demo / "after").result.model_dump(mode="json")
+    payload = ask(served, "comparison", pair)["payload"]
+    found = payload["comparisons"][0]
+    assert found["total"] == expected["total"]
+    assert found["tasks"] == expected["tasks"]
+    assert found["headline"] == expected["headline"]
+    assert payload["items"][0]["total"]["forgotten"] == expected["total"]["n10"]
+    assert str(demo) not in json.dumps(payload)
+
+
+def test_items_are_those_of_the_library(
+    served: httpx.Client, pair: dict[str, str], demo: Path
+) -> None:
+    comparison = fm.compare(demo / "before", demo / "after")
+    lost = comparison.flips("forgotten").to_pylist()
+    found = ask(served, "items", pair, transition="forgotten", limit=500)
+    assert found["total"] == len(lost)
+    assert [(row["task"], row["item"]) for row in found["rows"]] == [
+        (row["task"], row["item"]) for row in lost
+    ]
+    assert [row["answer_after"] for row in found["rows"]] == [row["answer_after"] for row in lost]
+
+
+def test_an_item_is_found_by_its_link(
+    served: httpx.Client, pair: dict[str, str], demo: Path
+) -> None:
+    texts = fm.compare(demo / "before", demo / "after").flips("gained", texts=True).to_pylist()
+    row = texts[3]
+    key = f"{row['task']}/{row['item'].replace('/', '%2F')}/{row['repeat']}"
+    found = ask(served, "item", pair, key=key, transition="gained")
+    assert found["place"] == 3
+    for name in ("question", "options", "response_before", "response_after", "gold"):
+        assert found["item"][name] == row[name]
+
+
+def test_search_and_facets(served: httpx.Client, pair: dict[str, str]) -> None:
+    facets = ask(served, "facets", pair)
+    assert sum(count for _, count in facets["transition"]) == ask(served, "items", pair)["total"]
+    found = ask(served, "items", pair, q="QUESTION 7 OF")
+    assert found["total"] == len(facets["task"])
+    assert {row["question"].split()[2] for row in found["rows"]} == {"7"}
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "status"),
+    [
+        ("items", {"limit": "501"}, 400),
+        ("items", {"limit": "-1"}, 400),
+        ("items", {"limit": "٣"}, 400),
+        ("items", {"offset": "9" * 30}, 400),
+        ("items", {"sort": "rowid; DROP TABLE x"}, 400),
+        ("items", {"q": "x" * 201}, 400),
+        ("items", {"task": "x" * 2001}, 400),
+        ("items", {"taks": "typo"}, 400),
+        ("items", {"before": "../../etc/passwd"}, 404),
+        ("comparison", {"after": ""}, 404),
+        ("item", {"key": "only-one"}, 400),
+        ("item", {"key": "a/b/x"}, 400),
+        ("nothing", {}, 404),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(
+    served: httpx.Client, pair: dict[str, str], path: str, given: dict[str, str], status: int
+) -> None:
+    got = served.get(f"api/{path}", params={**pair, **given})
+    assert got.status_code == status
+    assert set(got.json()) == {"error", "hint"}
+    assert "Traceback" not in got.text
+
+
+def test_a_run_against_itself_is_refused(served: httpx.Client, pair: dict[str, str]) -> None:
+    same = {"before": pair["before"], "after": pair["before"]}
+    assert served.get("api/comparison", params=same).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["../pyproject.toml", "%2e%2e/%2e%2e/etc/passwd", "page/serve.js"])
+def test_no_path_of_a_client_is_opened(served: httpx.Client, path: str) -> None:
+    assert served.get(f"/{path}").status_code == 404
+
+
+def test_a_foreign_host_is_refused(served: httpx.Client) -> None:
+    assert served.get("api/runs", headers={"Host": "evil.example"}).status_code == 421
+    assert served.post("api/runs").status_code == 405
+
+
+def test_many_ask_at_once(served: httpx.Client, pair: dict[str, str]) -> None:
+    def one(number: int) -> int:
+        task = f"knowledge-{1 + number % 3}"
+        return int(ask(served, "items", pair, task=task, q=f"question {number % 7}")["total"])
+
+    with ThreadPoolExecutor(20) as crowd:
+        totals = list(crowd.map(one, range(60)))
+    assert totals[:21] == totals[21:42]
+
+
+def test_the_page_runs_only_its_own_scripts(served: httpx.Client) -> None:
+    got = served.get("/")
+    policy = got.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert len(re.findall("</script", got.text, re.IGNORECASE)) == got.text.count("<script")
+
+
+def test_the_page_is_one_text_with_one_policy() -> None:
+    page, policy = page_html()
+    assert "{{" not in page.partition('<script type="module">')[0]
+    assert policy.count("sha256-") >= 2
+
+
+def test_runs_that_must_not_be_compared_say_why(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.jsonl", results([1, 0, 1], task="left"))
+    two = write(tmp_path / "two.jsonl", results([1, 0, 1], task="right"))
+    with serving(one, two) as (client, _, _):
+        ids = [each["id"] for each in client.get("api/runs").json()]
+        got = client.get("api/comparison", params={"before": ids[0], "after": ids[1]})
+        assert got.status_code == 422
+        assert got.json()["hint"]
+        assert str(tmp_path) not in got.text
+
+
+def test_elsewhere_only_with_the_token(demo: Path) -> None:
+    with serving(demo, "--host", "0.0.0.0") as (client, _, address):
+        token = address.partition("?token=")[2]
+        assert len(token) >= 32
+        here = client.base_url.copy_with(host="127.0.0.1")
+        assert httpx.get(f"{here}api/runs").status_code == 401
+        signed = {"Authorization": f"Bearer {token}"}
+        assert len(httpx.get(f"{here}api/runs", headers=signed).json()) == 2
+        with httpx.Client(base_url=here, follow_redirects=True) as browser:
+            assert "token" not in str(browser.get(f"/?token={token}").url)
+            assert len(browser.get("api/runs").json()) == 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_behind(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with serving(demo) as (client, server, _):
+        ids = [each["id"] for each in client.get("api/runs").json()]
+        client.get("api/comparison", params={"before": ids[0], "after": ids[1]})
+        assert list(tmp_path.rglob("*.duckdb"))
+        server.send_signal(how)
+        server.wait(timeout=20)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_in_use_is_an_error_in_words(demo: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = process("serve", demo, "--port", taken.getsockname()[1])
+    assert done.code == 2
+    assert "cannot listen" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_without_the_extra_it_says_what_to_install(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = call("serve", demo)
+    assert done.code == 2
+    assert "forgetmap[serve]" in done.err

@@ -1,0 +1,58 @@
+"""Small runs with texts, and what a report makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import forgetmap as fm
+from command_line import write
+from forgetmap.report.build import make_payload
+from forgetmap.report.payload import Payload, Rows
+
+Row = dict[str, Any]
+
+CELLS = {"n11": (1, 1), "n10": (1, 0), "n01": (0, 1), "n00": (0, 0)}
+
+
+def two_runs(
+    folder: Path, counts: Mapping[str, Mapping[str, int]], **columns: Any
+) -> tuple[Path, Path]:
+    """Tables before and after with so many items of each cell, by task; `columns` are for all."""
+    sides: tuple[list[Row], list[Row]] = ([], [])
+    for task, cells in counts.items():
+        scores = [CELLS[name] for name, n in cells.items() for _ in range(n)]
+        for number, pair in enumerate(scores):
+            for rows, score in zip(sides, pair, strict=True):
+                rows.append({"task": task, "item": f"{number:04d}", "score": score} | columns)
+    return write(folder / "base.jsonl", sides[0]), write(folder / "tuned.jsonl", sides[1])
+
+
+def payload_of(folder: Path, counts: Mapping[str, Mapping[str, int]], **columns: Any) -> Payload:
+    """The report on them."""
+    return make_payload(fm.compare(*two_runs(folder, counts, **columns)))
+
+
+def with_texts(folder: Path, **texts: str) -> tuple[Path, Path]:
+    """One forgotten item; every text says `texts`, or something harmless."""
+    said = {"question": "What?", "gold": "yes", "prompt": "Q", "response": "R", "answer": "A"}
+    row = {"task": "t", "item": "i"} | said | texts
+    return (
+        write(folder / "base.jsonl", [row | {"score": 1}]),
+        write(folder / "tuned.jsonl", [row | {"score": 0, "outcome": "refused"}]),
+    )
+
+
+def find(rows: Rows, **wanted: Any) -> list[tuple[float | None, float | None, float | None]]:
+    """Value, low and high of the rows that are about this."""
+    return [
+        (rows.value[place], rows.low[place], rows.high[place])
+        for place in range(len(rows.value))
+        if all(getattr(rows, name)[place] == value for name, value in wanted.items())
+    ]
+
+
+def column(payload: Payload, name: str, place: int = 0) -> Sequence[Any]:
+    """One column of the items."""
+    return payload.items[place].columns[name]

@@ -1,0 +1,312 @@
+"""The payload: every number from the counts, the right items, and nothing that must stay home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reports import column, find, payload_of, two_runs, with_texts
+
+import forgetmap as fm
+from command_line import results, write
+from forgetmap.errors import UnknownFormatError, UnreadableError, UsageError
+from forgetmap.report.build import make_payload
+from forgetmap.report.payload import ESTIMATORS, Payload
+from forgetmap.report.texts import fair_cap, shortened
+from forgetmap.report.written import payload_from_folder
+from forgetmap.transitions.export import write_result
+
+COUNTS = {"a": {"n11": 50, "n10": 10, "n01": 20, "n00": 20}}
+
+
+def value(payload: Payload, **wanted: Any) -> float | None:
+    ((found, _, _),) = find(payload.rows, comparison=0, level="total", **wanted)
+    return found
+
+
+def test_rows_of_open_items_are_shares_of_all_and_of_what_there_was(tmp_path: Path) -> None:
+    payload = payload_of(tmp_path, COUNTS)
+    expected = {
+        ("forgetting", "items"): 10 / 100,
+        ("forgetting", "known"): 10 / 60,
+        ("backward_transfer", "items"): 20 / 100,
+        ("backward_transfer", "known"): 20 / 40,
+    }
+    for (direction, scale), share in expected.items():
+        found = value(payload, estimator="raw", direction=direction, scale=scale)
+        assert found == pytest.approx(share)
+    items = find(payload.rows, level="task", estimator="raw", direction="forgetting", scale="items")
+    known = find(payload.rows, level="task", estimator="raw", direction="forgetting", scale="known")
+    assert [part * 100 / 60 for part in items[0] if part] == pytest.approx(known[0])
+
+
+def test_estimators_without_luck_are_divided_by_what_was_known(tmp_path: Path) -> None:
+    """With four options 60% right are (0.6 - 0.25) / 0.75 known."""
+    payload = payload_of(tmp_path, COUNTS, k=4)
+    known = (0.6 - 0.25) / 0.75
+    for name in ("latent", "upper", "published"):
+        for direction, there in (("forgetting", known), ("backward_transfer", 1 - known)):
+            of_items = value(payload, estimator=name, direction=direction, scale="items")
+            of_known = value(payload, estimator=name, direction=direction, scale="known")
+            assert of_items is not None
+            assert of_known == pytest.approx(of_items / there)
+    raw = value(payload, estimator="raw", direction="forgetting", scale="known")
+    assert raw == pytest.approx(10 / 60)
+
+
+def test_headline_rows_are_the_headline_and_a_bracket_has_no_value(tmp_path: Path) -> None:
+    payload = payload_of(tmp_path, COUNTS, k=4)
+    headline = payload.comparisons[0].total.headline
+    assert headline.estimator == "bracket"
+    chosen = {"comparison": 0, "level": "total", "estimator": "headline"}
+    for scale, said in (("items", headline.forgetting), ("known", headline.of_known)):
+        (found,) = find(payload.rows, direction="forgetting", scale=scale, **chosen)
+        assert found == (None, said.low, said.high)
+        assert said.low is not None
+
+
+def test_nothing_known_is_nothing_to_divide_by(tmp_path: Path) -> None:
+    payload = payload_of(tmp_path, {"a": {"n01": 5, "n00": 35}})
+    assert value(payload, estimator="raw", direction="forgetting", scale="items") == 0
+    assert value(payload, estimator="raw", direction="forgetting", scale="known") is None
+    assert value(
+        payload, estimator="raw", direction="backward_transfer", scale="known"
+    ) == pytest.approx(5 / 40)
+
+
+def test_estimators_without_a_number_have_no_rows(tmp_path: Path) -> None:
+    found = set(payload_of(tmp_path, COUNTS).rows.estimator)
+    assert "excess" not in found
+    assert "noise_floor" not in found
+    assert found <= {*ESTIMATORS}
+
+
+def test_the_noise_floor_stands_beside_the_estimators(tmp_path: Path) -> None:
+    """Before, every item is right once and wrong once; after, it is always right."""
+    sides = [
+        write(
+            tmp_path / f"{name}.jsonl",
+            [
+                {"task": "t", "item": f"{n}", "repeat": repeat, "score": score}
+                for n in range(40)
+                for repeat, score in enumerate(scores)
+            ],
+        )
+        for name, scores in (("base", (1, 0)), ("tuned", (1, 1)))
+    ]
+    payload = make_payload(fm.compare(*sides))
+    floor = payload.comparisons[0].total.noise_floor.value
+    assert floor is not None
+    assert value(payload, estimator="noise_floor", direction="forgetting", scale="items") == floor
+    of_right = value(payload, estimator="noise_floor", direction="forgetting", scale="known")
+    assert of_right == pytest.approx(floor / 0.5)
+
+
+def test_every_level_has_rows_with_its_names(tmp_path: Path) -> None:
+    payload = payload_of(tmp_path, COUNTS | {"b": COUNTS["a"]}, category="c", tags="x;y")
+    rows = payload.rows
+    found = {(level, group) for level, group in zip(rows.level, rows.group, strict=True)}
+    assert {name for level, name in found if level == "task"} == {"a", "b"}
+    assert {name for level, name in found if level == "tag"} == {"x", "y"}
+    assert {level for level, _ in found} == {"total", "macro", "category", "tag", "task"}
+    assert len({len(getattr(rows, name)) for name in type(rows).model_fields}) == 1
+
+
+def test_items_are_the_flips_with_their_texts(tmp_path: Path) -> None:
+    payload = make_payload(fm.compare(*with_texts(tmp_path, question="Why?", response="No.")))
+    (items,) = payload.items
+    assert items.total == {"forgotten": 1, "gained": 0}
+    assert items.columns == {
+        "task": ["t"], "item": ["i"], "repeat": [0], "transition": ["forgotten"],
+        "reason": ["refused"], "gold": ["yes"], "score_before": [1.0], "score_after": [0.0],
+        "outcome_after": ["refused"], "answer_before": ["A"], "answer_after": ["A"],
+        "question": ["Why?"], "prompt_before": ["Q"], "prompt_after": ["Q"],
+        "response_before": ["No."], "response_after": ["No."],
+    }  # fmt: skip
+
+
+def test_a_forgotten_item_without_outcome_is_lost_for_unknown_reasons(tmp_path: Path) -> None:
+    payload = payload_of(tmp_path, {"a": {"n11": 1, "n10": 1, "n01": 1}})
+    assert column(payload, "transition") == ["forgotten", "gained"]
+    assert column(payload, "reason") == ["unknown", None]
+
+
+def test_where_nothing_flipped_the_columns_are_there_and_empty(tmp_path: Path) -> None:
+    (items,) = payload_of(tmp_path, {"a": {"n11": 3}}).items
+    assert items.total == {"forgotten": 0, "gained": 0}
+    assert items.columns == {"task": [], "item": [], "repeat": [], "transition": []}
+
+
+@pytest.mark.parametrize("library", [pa.table, pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+@pytest.mark.parametrize("limit", [100, 5])
+def test_items_are_the_same_from_every_library(tmp_path: Path, library: Any, limit: int) -> None:
+    def rows(scores: list[int]) -> list[dict[str, Any]]:
+        more: dict[str, Any] = {
+            "k": 2,
+            "question": "Q?",
+            "options": ["x", "y"],
+            "gold": "x",
+            "response": "R",
+        }
+        return [row | {"question": f"{row['item']}?"} for row in results(scores, **more)]
+
+    before, after = rows([1] * 6 + [0] * 6), rows([0] * 6 + [1] * 6)
+    paths = write(tmp_path / "a.jsonl", before), write(tmp_path / "b.jsonl", after)
+    frames = (
+        library({name: [r[name] for r in side] for name in side[0]}) for side in (before, after)
+    )
+    expected = make_payload(fm.compare(*paths), limit=limit).items[0]
+    found = make_payload(fm.compare(*frames), limit=limit).items[0]
+    assert found == expected
+    assert len(found.columns["item"]) == min(limit, 12)
+
+
+def test_where_not_all_fit_every_task_has_its_share(tmp_path: Path) -> None:
+    counts = {"big": {"n10": 50, "n01": 50}, "mid": {"n10": 6}, "small": {"n10": 2}}
+    payload = make_payload(fm.compare(*two_runs(tmp_path, counts)), limit=20)
+    tasks = [
+        task
+        for task, how in zip(column(payload, "task"), column(payload, "transition"), strict=True)
+        if how == "forgotten"
+    ]
+    assert {task: tasks.count(task) for task in counts} == {"big": 4, "mid": 4, "small": 2}
+    assert column(payload, "transition").count("gained") == 10
+    assert payload.items[0].total == {"forgotten": 58, "gained": 50}
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(0, 200))
+def test_a_fair_cap_is_the_largest_that_fits(amounts: list[int], most: int) -> None:
+    cap = fair_cap(amounts, most)
+    assert sum(min(amount, cap) for amount in amounts) <= most
+    if sum(amounts) > most:
+        assert sum(min(amount, cap + 1) for amount in amounts) > most
+    else:
+        assert all(amount <= cap for amount in amounts)
+
+
+def test_a_text_that_is_too_long_loses_its_middle() -> None:
+    assert shortened("abcdef", 6) == "abcdef"
+    assert shortened("ab12345yz", 4) == "ab\n[... 5 characters left out ...]\nyz"
+
+
+def test_texts_of_a_report_fit_into_a_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forgetmap.report.build.MOST_CHARACTERS", 3_000)
+    payload = make_payload(fm.compare(*with_texts(tmp_path, response="x" * 100_000)))
+    for side in ("before", "after"):
+        (text,) = column(payload, f"response_{side}")
+        assert 1_000 < len(text) < 1_600
+        assert "characters left out" in text
+    assert column(payload, "question") == ["What?"]
+
+
+SECRET = "ann@example.org"
+
+
+def test_without_texts_nothing_that_was_asked_or_said_is_left(tmp_path: Path) -> None:
+    texts = dict.fromkeys(("question", "gold", "prompt", "response", "answer"), SECRET)
+    comparison = fm.compare(*with_texts(tmp_path, **texts))
+    assert SECRET in make_payload(comparison).to_json()
+    payload = make_payload(comparison, texts=False)
+    assert payload.redacted
+    assert SECRET not in payload.to_json()
+    assert column(payload, "outcome_after") == ["refused"]
+
+
+def test_redaction_blackens_what_matches_and_keeps_its_length(tmp_path: Path) -> None:
+    texts = dict.fromkeys(("question", "gold", "prompt", "response", "answer"), f"to {SECRET}!")
+    comparison = fm.compare(*with_texts(tmp_path, **texts))
+    payload = make_payload(comparison, redact=[r"(?i)[A-Z.]+@[a-z.]+", "nothing"])
+    assert payload.redacted
+    assert SECRET not in payload.to_json()
+    assert column(payload, "response_after") == [f"to {'█' * len(SECRET)}!"]
+
+
+@pytest.mark.parametrize("options", [{"texts": False}, {"redact": ["x"]}])
+def test_a_report_that_leaves_the_house_names_no_folder_of_it(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    comparison = fm.compare(*two_runs(tmp_path, COUNTS))
+    assert str(tmp_path) in make_payload(comparison).to_json()
+    assert str(tmp_path) not in make_payload(comparison, **options).to_json()
+
+
+def test_rows_quoted_from_logs_do_not_leave_the_house(tmp_path: Path) -> None:
+    from forgetmap.pairing.checks import Notice
+
+    comparison = fm.compare(*two_runs(tmp_path, COUNTS))
+    notice = Notice("problems", f"base: 2 problems, such as {tmp_path}/x.jsonl, line 3: 'ann'.")
+    pairing = comparison.result.pairing.model_copy(update={"warnings": [notice]})
+    object.__setattr__(
+        comparison, "result", comparison.result.model_copy(update={"pairing": pairing})
+    )
+    (found,) = make_payload(comparison, texts=False).comparisons[0].pairing.warnings
+    assert found.message == "base: 2 problems."
+
+
+def test_a_pattern_that_is_none_is_refused(tmp_path: Path) -> None:
+    comparison = fm.compare(*with_texts(tmp_path))
+    with pytest.raises(UsageError, match=r"no regular expression"):
+        make_payload(comparison, redact=["(["])
+
+
+def stages(folder: Path) -> list[Path]:
+    scores = {"base": [1, 1, 0, 0], "sft": [1, 0, 1, 0], "rl": [1, 1, 0, 0]}
+    return [write(folder / f"{name}.jsonl", results(each)) for name, each in scores.items()]
+
+
+def test_a_chain_has_its_ends_every_stage_and_histories(tmp_path: Path) -> None:
+    first, *later = stages(tmp_path)
+    payload = make_payload(fm.chain(first, *later))
+    assert (payload.kind, payload.title) == ("chain", "base → sft → rl")
+    assert [result.after.name for result in payload.comparisons] == ["rl", "sft", "rl"]
+    assert [each.comparison for each in payload.items] == [0, 1]
+    assert column(payload, "item", 1) == ["i1", "i2"]
+    assert payload.histories is not None
+    assert payload.histories.stages == ["base", "sft", "rl"]
+    ways = dict(zip(payload.histories.item, payload.histories.path, strict=True))
+    assert ways == {"i0": "111", "i1": "101", "i2": "010", "i3": "000"}
+    chosen = {"comparison": 0, "estimator": "raw", "direction": "forgetting", "scale": "items"}
+    assert [found[0] for found in find(payload.rows, level="stage", **chosen)] == [1 / 4, 1 / 4]
+    assert [found[0] for found in find(payload.rows, level="since_first", **chosen)] == [1 / 4, 0]
+
+
+def test_many_pairs_have_one_comparison_each(tmp_path: Path) -> None:
+    payload = make_payload(fm.compare(*stages(tmp_path)))
+    assert (payload.kind, payload.title) == ("many", "2 models against base")
+    assert [result.after.name for result in payload.comparisons] == ["sft", "rl"]
+    assert [each.total["forgotten"] for each in payload.items] == [1, 0]
+    assert payload.histories is None
+
+
+def test_a_payload_survives_being_written_and_read(tmp_path: Path) -> None:
+    payload = make_payload(fm.chain(*stages(tmp_path)), title="T", made="2026-01-02")
+    assert Payload.model_validate_json(payload.model_dump_json()) == payload
+
+
+@pytest.mark.parametrize("form", ["pair", "many", "chain"])
+def test_a_written_comparison_gives_the_same_report_without_its_texts(
+    tmp_path: Path, form: str
+) -> None:
+    runs = stages(tmp_path)[: 2 if form == "pair" else 3]
+    result = fm.chain(*runs) if form == "chain" else fm.compare(*runs)
+    write_result(result, tmp_path / "out")
+    found, live = payload_from_folder(tmp_path / "out"), make_payload(result)
+    assert found.comparisons[0] == live.comparisons[0]
+    assert found.items[0] == live.items[0]
+    assert (found.kind, found.title, found.histories) == (live.kind, live.title, live.histories)
+    if form != "chain":
+        assert found == live
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormatError, match=r"no comparison\.json"):
+        payload_from_folder(tmp_path)
+    (tmp_path / "comparison.json").write_text('{"schema_version": 1}')
+    with pytest.raises(UnreadableError, match="no comparison of this version"):
+        payload_from_folder(tmp_path)
