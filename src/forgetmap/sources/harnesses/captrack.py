@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
-from string import ascii_uppercase
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.dataset_row import place_of_letter
 
 METRIC, SCORER = "acc", "forgetmap"
 REQUIRED = frozenset({"outputs", "gold"})
@@ -152,7 +152,7 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             question=question,
             options=options,
             gold=gold,
-            gold_index=_place(gold, options),
+            gold_index=place_of_letter(gold, options),
             choice=judged.choice,
             answer=judged.answer,
             error=judged.error,
@@ -199,7 +199,7 @@ def _judged(row: Fields, response: str | None, options: list[str] | None) -> Jud
     if response is None or row.values.get("schema") or not isinstance(gold, str | int | float):
         return unscored
     text = _gold(gold) or ""
-    place = _place(text, options)
+    place = place_of_letter(text, options)
     try:
         if options and place is not None:
             return judge(response, gold=options[place], kind="option", options=tuple(options))
@@ -208,9 +208,3 @@ def _judged(row: Fields, response: str | None, options: list[str] | None) -> Jud
     except FieldError as error:
         row.complain(str(error), "gold")
     return unscored
-
-
-def _place(letter: str | None, options: list[str] | None) -> int | None:
-    """Where the option of this letter stands."""
-    place = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
-    return place if options and 0 <= place < len(options) else None

@@ -22,9 +22,10 @@ from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import number, rows
-from forgetmap.sources.fields import sound, written
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound, written
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.shapes import as_count, as_item, as_list, as_mapping, as_text
+from forgetmap.sources.harnesses.companions import run_folder
+from forgetmap.sources.harnesses.dataset_row import as_item
 
 REVIEWED, REVIEWED_0X = ("index", "sample_score"), ("choices", "raw_input", "review_id")
 PREDICTED, PREDICTED_0X = ("index", "model_output"), ("choices", "raw_input", "answer_id")
@@ -102,7 +103,7 @@ class EvalScope:
 
 
 def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]) -> Log:
-    """The predictions of a file of reviews bear its name, in a folder beside."""
+    """The predictions of a file of reviews bear its name, in a folder beside of the same run."""
     inside = PurePosixPath(file.inside)
     is_0x = not file.peek.has(*REVIEWED)
     own = [
@@ -110,6 +111,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]
         for other in predicted
         if PurePosixPath(other.inside).name == inside.name
         and PurePosixPath(other.inside).parent.name == inside.parent.name
+        and run_folder(other) == run_folder(file)
     ]
     task = inside.name.split(".")[0]
     model = _model(file, own, reports)
@@ -153,9 +155,9 @@ def _main_metric(first: Mapping[str, Any]) -> str | None:
 
 
 def _stamp(file: LogFile) -> str | None:
-    found = _STAMP.search(file.name)
+    found = _STAMP.findall(file.name)
     if found:
-        return found[0]
+        return str(found[-1])
     seconds = as_count(file.peek.first.get("created"))
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d_%H%M%S}" if seconds else None
 
