@@ -54,15 +54,20 @@ class RunWriter:
         folder: where to write.
         texts: whether questions, prompts and responses are kept.
         problems: where doubled results are reported.
+        is_part: whether another writer takes it over; then rows are left as they are in memory.
     """
 
-    def __init__(self, folder: Path, *, texts: bool, problems: Problems) -> None:
+    def __init__(
+        self, folder: Path, *, texts: bool, problems: Problems, is_part: bool = False
+    ) -> None:
         self.folder = folder
         self._problems = problems
-        self._scores = _Table(folder / SCORES, scores_schema(), (*KEY, *_OWN, *_COPIED, *_HASHED))
+        names = (*KEY, *_OWN, *_COPIED, *_HASHED)
+        self._scores = _Table(folder / SCORES, scores_schema(), names, is_part=is_part)
         self._texts: _Table | None = None
         if texts:
-            self._texts = _Table(folder / TEXTS, texts_schema(), (*KEY, *TEXT_NAMES))
+            names = (*KEY, *TEXT_NAMES)
+            self._texts = _Table(folder / TEXTS, texts_schema(), names, is_part=is_part)
         self._seen: dict[int, int] = {}
         self._answers: Counter[tuple[object, ...]] = Counter()
         self._size = 0
@@ -193,17 +198,13 @@ class _Table:
         names: of the cells of a row as they come.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, schema: pa.Schema, names: Sequence[str], *, is_part: bool
+    ) -> None:
         self._schema, self._names = schema, names
+        self._writer = pa.ipc.new_file(path, schema) if is_part else _parquet(path, schema)
         self._cells: list[Any] = []
         self.rows = 0
-        self._writer = pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=[name for name in REPEATED if name in schema.names],
-        )
 
     def add(self, *parts: Sequence[Any]) -> None:
         """Hold a row, part by part."""
@@ -212,10 +213,10 @@ class _Table:
         self.rows += 1
 
     def append(self, path: Path) -> None:
-        """Take over the rows of another such file."""
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(ROWS):
-                self._writer.write_batch(batch.cast(self._schema))
+        """Take over the rows of another writer's part."""
+        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as part:
+            for place in range(part.num_record_batches):
+                self._writer.write_batch(part.get_batch(place))
 
     def close(self) -> None:
         """Complete the file."""
@@ -235,6 +236,13 @@ class _Table:
         arrays = [_array(columns[field.name], field.type) for field in self._schema]
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         return columns
+
+
+def _parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    repeated = [name for name in REPEATED if name in schema.names]
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=1, use_dictionary=repeated
+    )
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -14,9 +14,6 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records.identity import parse_options
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
@@ -28,6 +25,7 @@ from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.dataset_row import place_of_letter
+from forgetmap.sources.harnesses.parquet_file import parquet
 
 METRIC, SCORER = "acc", "forgetmap"
 REQUIRED = frozenset({"outputs", "gold"})
@@ -72,8 +70,9 @@ def _columns(file: LogFile) -> frozenset[str]:
         return file.peek.keys
     if file.kind == "parquet":
         try:
-            return frozenset(pq.read_schema(io.BytesIO(file.read())).names)
-        except (pa.ArrowException, OSError):
+            with parquet(file) as opened:
+                return frozenset(opened.schema_arrow.names)
+        except UnreadableError:
             return frozenset()
     header = file.head.partition(b"\n")[0].decode("utf-8", "replace")
     return frozenset(name.strip().strip('"') for name in header.split(","))
@@ -104,15 +103,11 @@ def _rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, Mapping[str,
 
 def _parquet_rows(file: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
-    try:
-        for batch in pq.ParquetFile(io.BytesIO(file.read())).iter_batches(_ROWS):
+    with parquet(file) as opened:
+        for batch in opened.iter_batches(_ROWS):
             for row in batch.to_pylist():
                 number += 1
                 yield number, row
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableError(
-            f"this Parquet file cannot be read: {error}", file=file.name, hint="get it again."
-        ) from None
 
 
 def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -209,23 +209,33 @@ def _sample(
     )
     if any(each.outcome is Outcome.ERROR for each in sample.scores):
         sample.error = as_text(as_mapping(score.get("judge_summary")).get("error"))
-    messages = [as_mapping(message) for message in as_list(row.get("messages"))]
-    asked, answers = _turns(messages, row.get("input"))
-    if asked is None:
-        problems.add(file.name, "no text of a question", line=line, field="messages")
     target = as_text(row.get("target"))
     if target is None and row.get("target") is not None:
         problems.add(file.name, "the target is no text", line=line, field="target")
-    _add_item(sample, asked, target)
-    answered = as_mapping(answers[-1].get("perf_metrics")) if answers else {}
-    sample.tokens_in = as_count(answered.get("input_tokens"))
-    sample.tokens_out = as_count(answered.get("output_tokens"))
-    if texts:
-        said = as_text(score.get("prediction"))
-        sample.response = _content(answers[-1]) if said is None and answers else said
-        before = messages[: len(messages) - len(answers)] if answers else messages
-        sample.prompt = _prompt(before) if before else asked
+    if _add_turns(sample, row, target, texts=texts) is None:
+        problems.add(file.name, "no text of a question", line=line, field="messages")
+    said = as_text(score.get("prediction"))
+    if texts and said is not None:
+        sample.response = said
     return sample
+
+
+def _add_turns(
+    sample: Sample, row: Mapping[str, Any], target: str | None, *, texts: bool
+) -> str | None:
+    """Add what the conversation says; returns what was asked."""
+    messages = [as_mapping(message) for message in as_list(row.get("messages"))]
+    asked, answers = _turns(messages, row.get("input"))
+    _add_item(sample, asked, target)
+    last = answers[-1] if answers else {}
+    used = as_mapping(last.get("perf_metrics"))
+    sample.tokens_in = as_count(used.get("input_tokens"))
+    sample.tokens_out = as_count(used.get("output_tokens"))
+    if texts:
+        before = messages[: len(messages) - len(answers)]
+        sample.prompt = _prompt(before) if before else asked
+        sample.response = _content(last) if answers else None
+    return asked
 
 
 def _task(about: Mapping[str, Any], log: Log) -> str:

@@ -26,9 +26,9 @@ from forgetmap.sources.harnesses.lighteval_rows import (
     Style,
     means,
     metric_names,
-    parquet,
     style_of,
 )
+from forgetmap.sources.harnesses.parquet_file import parquet
 
 FORMATS: Mapping[Style, str] = {
     "flat": "lighteval details with flat columns (up to 0.10)",

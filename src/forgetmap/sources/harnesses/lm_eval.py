@@ -142,17 +142,44 @@ def _requests(arguments: object) -> list[tuple[object, object]]:
     return [(r[0], r[1] if len(r) > 1 else None) for r in each if isinstance(r, list) and r]
 
 
-_TRUTHS = (True, False, "True", "False")
+_TRUTHS = frozenset({True, False, "True", "False"})
+_NUMBERS, _IDS = (int, float), (int, str)
+"""Types; truth values are whole numbers, too. Written as unions they would be built every time."""
 
 
 def _is_scalar(value: object) -> bool:
     """Numbers, truth values and nothing at all; a list or a table is no score."""
-    return value is None or isinstance(value, bool | int | float)
+    return value is None or isinstance(value, _NUMBERS)
 
 
-_ARGUMENTS = b', "arguments": {"gen_args_0": {"arg_0": '
+_OPENED = b'{"gen_args_0": {"arg_0": '
+_ARGUMENTS = b', "arguments": ' + _OPENED
 _RESPONSES, _FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
 _CONTINUATION = b', "arg_1": '
+
+
+class _Requests(msgspec.Struct):
+    """Requests that are still JSON: of a line, from the first prompt on, up to their end."""
+
+    line: bytes
+    start: int
+    end: int
+
+    @property
+    def prompt(self) -> object:
+        """The prompt of the first."""
+        after = self.line.find(_CONTINUATION, self.start, self.end)
+        return decode(self.line[self.start : after if after > 0 else self.end - 2])
+
+    @property
+    def all(self) -> list[tuple[object, object]]:
+        """Prompt and continuation of each."""
+        return _requests(decode(self.line[self.start - len(_OPENED) : self.end]))
+
+    @property
+    def ask_for_labels(self) -> bool:
+        """Whether the last continuation is a letter or digit."""
+        return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
 def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
@@ -174,7 +201,7 @@ def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
     if not isinstance(row, dict):
         raise Malformed("a row must be an object")
     if is_cut:
-        row["arguments"] = memoryview(line)[start + len(b', "arguments": ') : end + 1]
+        row["arguments"] = _Requests(line, start + len(_ARGUMENTS), end + 1)
     return row
 
 
@@ -215,7 +242,7 @@ class _Reader:
 
     def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
         doc_id, doc = row.get("doc_id"), row.get("doc")
-        if doc is None or isinstance(doc_id, bool) or not isinstance(doc_id, int | str):
+        if doc is None or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
             name = "doc_id" if doc is not None else "doc"
             self._problems.add(file.name, "what was asked is unknown", line=line, field=name)
             return []
@@ -267,14 +294,14 @@ class _Reader:
             texts = _continuations(row, len(logliks))
         shown = None if _asks_for_labels(row) else _shown(doc, texts)
         places = [_best(score.metric, logliks, shown) for score in sample.scores]
+        if places.count(places[0]) == len(places):
+            _choose(sample, places[0], logliks, texts)
+            return [sample]
         found = []
         for place in dict.fromkeys(places):
-            each = sample
-            if len(set(places)) > 1:
-                own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
-                each = _copy(sample, own)
-            _choose(each, place, logliks, texts)
-            found.append(each)
+            own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
+            found.append(_copy(sample, own))
+            _choose(found[-1], place, logliks, texts)
         return found
 
 
@@ -291,8 +318,8 @@ def _copy(sample: Sample, scores: list[Score]) -> Sample:
 def _asks_for_labels(row: Row) -> bool:
     """Whether the model continued with a letter or digit; then lengths of options do not matter."""
     arguments = row.get("arguments")
-    if isinstance(arguments, memoryview):
-        return _ENDS_IN_LABEL.search(arguments[-24:]) is not None
+    if isinstance(arguments, _Requests):
+        return arguments.ask_for_labels
     last = next((last for _, last in reversed(_requests(arguments))), None)
     return isinstance(last, str) and len(last.strip()) == 1
 
@@ -338,10 +365,8 @@ def _place(target: object, options: Sequence[str] | None, requests: int) -> int 
 def _prompt(row: Row) -> str | None:
     """What the first request asked."""
     arguments = row.get("arguments")
-    if isinstance(arguments, memoryview):
-        text = bytes(arguments)
-        end = text.find(_CONTINUATION)
-        first = decode(text[len(b'{"gen_args_0": {"arg_0": ') : end if end > 0 else -2])
+    if isinstance(arguments, _Requests):
+        first = arguments.prompt
     else:
         first = next((prompt for prompt, _ in _requests(arguments)), None)
     if isinstance(first, list) and len(first) == 1:
@@ -352,16 +377,14 @@ def _prompt(row: Row) -> str | None:
 def _continuations(row: Row, count: int) -> list[str] | None:
     """The texts whose likelihood was measured, where they are one for each response."""
     arguments = row.get("arguments")
-    if isinstance(arguments, memoryview):
-        arguments = decode(bytes(arguments))
-    requests = _requests(arguments)
+    requests = arguments.all if isinstance(arguments, _Requests) else _requests(arguments)
     texts = [last.strip() for _, last in requests if isinstance(last, str)]
     return texts if len(texts) == count and len(set(texts)) == count else None
 
 
 def _shown(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
     """The options whose length counts: as lm-eval cleaned them, else as they are."""
-    cleaned = doc.get("choices") if isinstance(doc, Mapping) else None
+    cleaned = doc.get("choices") if isinstance(doc, dict) else None
     if isinstance(cleaned, list) and all(isinstance(each, str) for each in cleaned):
         return cleaned
     return texts
@@ -422,7 +445,7 @@ def _of_first_request(responses: object) -> list[object]:
 def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
     """The scores of each repeat; those that sum up all repeats stand with the first."""
     listed = row.get("scores_per_repeat")
-    if not isinstance(listed, Mapping):
+    if not isinstance(listed, dict):
         return [sample.scores]
     single = {name: v for name, v in listed.items() if isinstance(v, list) and len(v) > 1}
     count = max((len(values) for values in single.values()), default=1)

@@ -10,7 +10,7 @@ v1      traces.jsonl: one episode per line, with a trace of each agent
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
@@ -115,7 +115,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
         row.complain("no example_id and no prompt")
         return None
     task = row.text("task")
-    error = written(row.values.get("error"))
+    error = written(row.values.get("error") or None)
     tokens = row.part("token_usage")
     return Sample(
         task=env if task in {None, "", "default"} else str(task),
@@ -147,7 +147,11 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
     if named is None:
         named = {k: v for k, v in row.values.items() if k not in NO_METRICS}
     values = {REWARD: row.number(REWARD)}
-    values |= {sound(k): number(v) for k, v in named.items() if type(v) in {bool, int, float}}
+    values |= {
+        sound(name): number(value)
+        for name, value in named.items()
+        if type(value) in {bool, int, float} and name != REWARD
+    }
     cut = row.values.get("is_truncated") is True
     scores = []
     for name, value in values.items():
@@ -229,20 +233,28 @@ def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
 def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
     """The weighted sum, its parts and the metrics; what was not scored is missing."""
     scorer = "default" if alone else trace.part("agent").text("name") or "default"
-    parts: dict[str, float | None] = {}
-    total = 0.0
-    for name, given in trace.part("rewards").values.items():
-        reward = trace.within(as_mapping(given))
-        value, weight = reward.number("score"), reward.number("weight")
-        parts[sound(name)] = value
-        total += (value or 0.0) * (1.0 if weight is None else weight)
-    known = any(value is not None for value in parts.values())
+    given = {
+        sound(name): trace.within(as_mapping(reward))
+        for name, reward in trace.part("rewards").values.items()
+    }
+    parts = {name: reward.number("score") for name, reward in given.items()}
     metrics = trace.part("metrics")
-    values = {name: metrics.number(name) for name in metrics.values}
-    failed = trace.values.get("ok") is False
-    outcome = Outcome.ERROR if failed and not known else None
-    named = {REWARD: total if known else None, **parts, **{sound(k): v for k, v in values.items()}}
-    return [Score(name, value, scorer, outcome) for name, value in named.items()]
+    further = {sound(name): metrics.number(name) for name in metrics.values}
+    failure = Outcome.ERROR if trace.values.get("ok") is False else None
+    values = {REWARD: None, **parts, **further} | {REWARD: _total(given)}
+    return [
+        Score(name, value, scorer, failure if value is None else None)
+        for name, value in values.items()
+    ]
+
+
+def _total(rewards: Mapping[str, Fields]) -> float | None:
+    """The weighted sum of the rewards; None where one of them is missing."""
+    parts = [(reward.number("score"), reward.number("weight")) for reward in rewards.values()]
+    known = [
+        value * (1.0 if weight is None else weight) for value, weight in parts if value is not None
+    ]
+    return sum(known) if known and len(known) == len(parts) else None
 
 
 def _sampled(trace: Fields) -> str | None:
