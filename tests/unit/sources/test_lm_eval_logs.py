@@ -18,6 +18,7 @@ from forgetmap.sources import crew
 from forgetmap.sources.gather import RunWriter
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
+from log_writers import lm_eval_row, opened, write_lm_eval
 
 STAMP = "2025-01-02T03-04-05.678901"
 
@@ -397,3 +398,26 @@ def test_a_doubled_row_of_two_is_no_second_filter(tmp_path: Path) -> None:
     run = read(write(tmp_path / "s.jsonl", rows))
     assert [(r["item"], r["scorer"]) for r in results_of(run)] == [("0", "none"), ("1", "none")]
     assert [p.line for p in run.problems] == [3]
+
+
+def test_the_main_metric_says_right_or_wrong(tmp_path: Path) -> None:
+    names = ["bleu_max", "bleu_acc", "rouge1_max", "rouge1_acc"]
+    rows = [
+        lm_eval_row(n, 22.5, metric="bleu_max", bleu_acc=n % 2, rouge1_max=40.0, rouge1_acc=1)
+        | {"metrics": names}
+        for n in range(4)
+    ]
+    run = opened(write_lm_eval(tmp_path, rows))
+    assert run.info.tasks["sums"].main_metric == "bleu_acc"
+
+
+def test_rows_without_documents_keep_their_ids(tmp_path: Path) -> None:
+    rows = [lm_eval_row(n, 1) for n in range(3)]
+    for row in rows:
+        del row["doc"]
+    run = opened(write_lm_eval(tmp_path, rows))
+    scores = run.scores.collect().rows(named=True)
+    assert [(row["item"], row["question_hash"]) for row in scores] == [
+        ("0", None), ("1", None), ("2", None),
+    ]  # fmt: skip
+    assert run.problem_count == 0

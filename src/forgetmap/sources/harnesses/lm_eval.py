@@ -108,14 +108,19 @@ _LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
 
 
 def _main_measure(file: LogFile) -> tuple[str, str] | None:
-    """The first metric and filter, as long as the rows are in the harness's order."""
+    """The first metric that says right or wrong, else the first one; and the first filter.
+
+    Known only as long as the rows are in the harness's order.
+    """
     first = file.peek.first
     ids = [int(found) for found in _LINE_ID.findall(file.head)]
     named = [name for name in _metrics(first) if _is_scalar(first[name]) and name != UNSCORED]
     scorer = first.get("filter")
     if not named or ids != sorted(ids) or not isinstance(scorer, str):
         return None
-    return ("acc" if "acc" in named else named[0]), scorer
+    right = [name for name in named if name.endswith("_acc") or name.startswith("pass@")]
+    main = next((name for name in ("acc", "exact_match", *right) if name in named), named[0])
+    return main, scorer
 
 
 def _metrics(row: Row) -> list[str]:
@@ -229,10 +234,12 @@ class _Reader:
     ) -> None:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
+        self._has_docs = True
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """The samples of one file."""
         first = file.peek.first
+        self._has_docs = "doc" in first
         self._lists = {name for name in _metrics(first) if not _is_scalar(first[name])}
         for line, raw in raw_rows(file, self._problems):
             try:
@@ -242,8 +249,10 @@ class _Reader:
 
     def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
         doc_id, doc = row.get("doc_id"), row.get("doc")
-        if doc is None or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
-            name = "doc_id" if doc is not None else "doc"
+        # Some keep only ids and answers; a document that a single row lacks is a fault.
+        lacks_doc = doc is None and self._has_docs
+        if lacks_doc or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
+            name = "doc" if lacks_doc else "doc_id"
             self._problems.add(file.name, "what was asked is unknown", line=line, field=name)
             return []
         scores = self._scores(row, file, line)
@@ -256,7 +265,9 @@ class _Reader:
         if self._texts or sample.prompt_key is None:
             sample.prompt = _prompt(row)
         logliks = _logliks(row.get("filtered_resps"))
-        _identify(sample, item_of(doc), row.get("target"), len(logliks))
+        _identify(
+            sample, Item("") if doc is None else item_of(doc), row.get("target"), len(logliks)
+        )
         if not logliks:
             return _generated(sample, row, texts=self._texts)
         return self._chosen(sample, row, doc, logliks)
