@@ -197,8 +197,8 @@ def test_the_metric_that_was_compared_is_said() -> None:
         )
         for score in (1.0, 0.0)
     ]
-    compared = fm.compare(*tables)
+    compared = fm.compare(tables[0], tables[1])
     assert compared.result.measures == {"a": "acc", "b": "acc", "c": "f1"}
     assert "Compared by acc; c by f1." in repr(compared)
     unnamed = [table.drop("metric") for table in tables]
-    assert "Compared by" not in repr(fm.compare(*unnamed))
+    assert "Compared by" not in repr(fm.compare(unnamed[0], unnamed[1]))
