@@ -8,6 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from forgetmap.records.run import Run
+from forgetmap.sources.logs import Reading
+from forgetmap.sources.open import open_run
+
 STAMP = "2026-01-01T00-00-00.000000"
 
 
@@ -48,6 +52,11 @@ def lm_eval_row(
         metric: score,
     }
     return row | more
+
+
+def opened(path: Path) -> Run:
+    """The run in a path, read anew."""
+    return open_run(path, reading=Reading(cached=False))
 
 
 def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:

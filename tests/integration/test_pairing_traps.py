@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import forgetmap as fm
-from forgetmap.errors import MetricError, PairingError, TaskVersionError, TooFewPairedError
+from forgetmap.errors import (
+    MetricError,
+    PairingError,
+    TaskVersionError,
+    TooFewPairedError,
+    UsageError,
+)
 from log_writers import (
     inspect_sample,
     lm_eval_row,
@@ -23,18 +30,25 @@ from log_writers import (
 RIGHT_AFTER = {0: 1, 1: 0, 2: 1, 3: 0, 4: 1, 5: 1}
 
 
+@lru_cache(maxsize=1)
+def compared(before: Path, after: Path, **options: Any) -> fm.Comparison:
+    """Once for all questions that a test asks about the same logs."""
+    both: fm.Comparison = fm.compare(before, after, **options)
+    return both
+
+
 def cells(before: Path, after: Path, **options: Any) -> tuple[int, int, int, int]:
-    total = fm.compare(before, after, **options).result.total
+    total = compared(before, after, **options).result.total
     return total.n11, total.n10, total.n01, total.n00
 
 
 def warnings(before: Path, after: Path, **options: Any) -> dict[str, str]:
-    found = fm.compare(before, after, **options).result.pairing.warnings
+    found = compared(before, after, **options).result.pairing.warnings
     return {notice.code: notice.message for notice in found}
 
 
 def lost(before: Path, after: Path) -> set[str]:
-    flips = fm.compare(before, after).flips("forgotten", texts=True)
+    flips = compared(before, after).flips("forgotten", texts=True)
     return set(flips["question"].to_pylist())
 
 
@@ -96,10 +110,9 @@ def test_4_shuffled_options_pair_by_the_text_of_the_right_one(tmp_path: Path) ->
     scores = {0: 1, 1: 1, 2: 0, 3: 1}
     before = write_lm_eval(tmp_path / "before", [gpqa_row(n, 1, seed=1) for n in scores])
     after = write_lm_eval(tmp_path / "after", [gpqa_row(n, s, seed=2) for n, s in scores.items()])
-    compared = fm.compare(before, after)
-    assert compared.result.pairing.paired == 4
+    assert compared(before, after).result.pairing.paired == 4
     assert cells(before, after) == (3, 1, 0, 0)
-    flips = compared.flips("forgotten")
+    flips = compared(before, after).flips("forgotten")
     assert flips.select(["gold", "k"]).to_pylist() == [{"gold": "right 2", "k": 4}]
 
 
@@ -274,7 +287,7 @@ def test_16_doubled_items_keep_their_own_scores(tmp_path: Path) -> None:
     before = write_lm_eval(tmp_path / "before", rows)
     after = write_lm_eval(tmp_path / "after", list(reversed(rows)))
     assert cells(before, after) == (1, 0, 0, 1)
-    assert fm.compare(before, after).result.pairing.duplicates == 2
+    assert compared(before, after).result.pairing.duplicates == 2
 
 
 def test_17_the_newest_of_several_stamps_counts_and_is_said(tmp_path: Path) -> None:
@@ -310,4 +323,14 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises((PairingError, ValueError), match="2 models"):
         fm.open_run(tmp_path / "logs")
     chosen = fm.compare(tmp_path / "logs", tmp_path / "logs", run=["provider/a", "provider/b"])
+    assert chosen.result.total.n01 == 4
+
+
+def test_undated_runs_in_two_folders_are_not_mixed(tmp_path: Path) -> None:
+    for folder, score in (("first", 0), ("second", 1)):
+        rows = [lm_eval_row(number, score) for number in range(4)]
+        write_lines(tmp_path / "logs" / folder / "sums.jsonl", rows)
+    with pytest.raises(UsageError, match="several folders"):
+        fm.open_run(tmp_path / "logs")
+    chosen = fm.compare(tmp_path / "logs", tmp_path / "logs", run=["first", "second"])
     assert chosen.result.total.n01 == 4

@@ -22,6 +22,8 @@ from forgetmap.records.run import Frame
 LEAST_SHARED = 0.1
 """Share of the smaller task's questions that must occur in the other one. Low, because a task may
 be split over several files on both sides."""
+SAME_DATA = 0.5
+"""Share of questions from which on two tasks of one run ask the same and are no parts of one."""
 MOSTLY = 0.95
 """Share of questions from which on two tasks of one name are taken to be the same."""
 
@@ -60,8 +62,23 @@ def _matched(first: Side, other: Side) -> Groups:
     theirs = [task for task in theirs if all(task not in yours for _, yours in groups)]
     if (ours and theirs) or scattered:
         shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
-        groups += _together([pair for pair, share in shared.items() if share >= LEAST_SHARED])
+        linked = _together([pair for pair, share in shared.items() if share >= LEAST_SHARED])
+        groups += [
+            (mine, yours)
+            for mine, yours in linked
+            if _are_parts(first, mine) and _are_parts(other, yours)
+        ]
     return groups
+
+
+def _are_parts(side: Side, tasks: Collection[str]) -> bool:
+    """Whether tasks of one run can be one task: not if they ask the same in different ways."""
+    if len(tasks) == 1:
+        return True
+    questions = _questions(side, tasks)
+    sizes = _sizes(questions).values()
+    different = questions.select("question_hash").unique().select(nw.len()).collect().item()
+    return sum(sizes) - int(different) < SAME_DATA * min(sizes)
 
 
 def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:

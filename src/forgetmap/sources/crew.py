@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -17,11 +19,13 @@ from pathlib import Path
 
 from forgetmap.records.problem import Problem
 from forgetmap.sources.adapter import Log, Problems
+from forgetmap.sources.crewman import ORDER, TOLD
 from forgetmap.sources.gather import RunWriter
+from forgetmap.sources.registry import adapter
 
 LARGE = 256 << 20
 """Bytes from which on a second process is worth its start."""
-PART, TOLD = "part", "told.json"
+PART = "part"
 
 
 @dataclass(slots=True)
@@ -40,17 +44,14 @@ class Mate:
             writer.take(self.folder, told)
             problems.count += told["problem_count"]
             problems.kept += [Problem(**each) for each in told["problems"]]
-        for left in self.folder.iterdir():
-            left.unlink()
-        self.folder.rmdir()
+        shutil.rmtree(self.folder)
         return done
 
 
-def call_mate(path: Path, logs: Sequence[Log], folder: Path, *, texts: bool) -> Mate | None:
+def call_mate(logs: Sequence[Log], folder: Path, *, texts: bool) -> Mate | None:
     """Start the other process where that is worth it.
 
     Args:
-        path: where the logs were found.
         logs: all that are to be read.
         folder: where the run is written; the other process writes into a folder in it.
         texts: whether texts are read.
@@ -60,15 +61,15 @@ def call_mate(path: Path, logs: Sequence[Log], folder: Path, *, texts: bool) -> 
         return None
     part = folder / PART
     part.mkdir()
-    files = [file.name for place in places for file in logs[place].files]
-    order = {"path": str(path), "files": files, "folder": str(part), "texts": texts}
-    command = [sys.executable, "-m", "forgetmap.sources.crewman", json.dumps(order)]
+    # With each log its adapter, so that the other process imports no more than it needs.
+    given = [(adapter(logs[place].adapter), logs[place]) for place in places]
+    (part / ORDER).write_bytes(pickle.dumps((given, texts)))
+    command = [sys.executable, "-m", "forgetmap.sources.crewman", str(part)]
+    quiet = subprocess.DEVNULL
     try:
-        process = subprocess.Popen(  # noqa: S603  # ourselves
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603  # ourselves
     except OSError:
-        part.rmdir()
+        shutil.rmtree(part)
         return None
     return Mate(process, places, part)
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from forgetmap.sources.adapter import Problems
-from forgetmap.sources.crew import TOLD
 from forgetmap.sources.gather import RunWriter
-from forgetmap.sources.logs import recognise
-from forgetmap.sources.registry import adapter
+
+ORDER, TOLD = "order.pickle", "told.json"
 
 
-def main(order: str) -> None:
-    """Read the logs made of the files in the order, and tell what was found."""
-    wanted = json.loads(order)
-    folder, files = Path(wanted["folder"]), set(wanted["files"])
+def main(folder: Path) -> None:
+    """Read the logs in the order that lies in a folder, and tell there what was found."""
+    given, texts = pickle.loads((folder / ORDER).read_bytes())  # noqa: S301  # crew.py wrote it
     problems = Problems()
-    logs = [
-        log
-        for log in recognise(Path(wanted["path"]))
-        if any(file.name in files for file in log.files[:1])
-    ]
-    with RunWriter(folder, texts=wanted["texts"], problems=problems) as writer:
-        for log in logs:
-            for sample in adapter(log.adapter).read(log, problems, texts=wanted["texts"]):
+    with RunWriter(folder, texts=texts, problems=problems, is_part=True) as writer:
+        for adapter, log in given:
+            for sample in adapter.read(log, problems, texts=texts):
                 writer.add(sample)
     told = {
         **writer.told(),
@@ -37,4 +31,4 @@ def main(order: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

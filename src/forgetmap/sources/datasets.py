@@ -16,13 +16,14 @@ from functools import lru_cache
 from typing import Any
 from warnings import catch_warnings
 
+import msgspec
+
 Doc = Mapping[str, Any]
 LONGEST_LABEL = 4
 MOST_OPTIONS = 1_000
 
 
-@dataclass(slots=True)
-class Item:
+class Item(msgspec.Struct):
     """What was asked in a row.
 
     Attributes:
@@ -65,7 +66,7 @@ class Shape:
 
 def item_of(doc: object) -> Item:
     """The question, options and right answer of a row; anything at all gives an item."""
-    if not isinstance(doc, Mapping) or not doc:
+    if not isinstance(doc, dict) or not doc:
         return Item(_text(doc) or "null")
     shape = _shape(tuple(doc))
     item = Item(_question(shape, doc), has_gold=shape.has_gold)
@@ -107,7 +108,7 @@ def _question(shape: Shape, doc: Doc) -> str:
 def _settle_gold(item: Item, gold: object) -> None:
     if isinstance(gold, list) and len(gold) == 1:
         gold = gold[0]
-    if isinstance(gold, int) and not isinstance(gold, bool):
+    if isinstance(gold, int) and gold is not True and gold is not False:
         if not item.options:
             item.gold_index = gold if 0 <= gold < MOST_OPTIONS else None
         elif 0 <= gold < len(item.options):
@@ -151,10 +152,10 @@ def _json(value: object) -> str:
 
 def _texts(options: object) -> list[str] | None:
     """Options as texts; labels without content are none."""
-    if not isinstance(options, list | tuple) or len(options) < 2:  # noqa: PLR2004  # no choice
+    if not isinstance(options, list) or len(options) < 2:  # noqa: PLR2004  # no choice
         return None
-    texts = [_text(option) for option in options]
-    return None if all(_is_label(text) for text in texts) else texts
+    texts = list(map(_text, options))
+    return None if all(map(_is_label, texts)) else texts
 
 
 def _is_label(text: str) -> bool:
@@ -184,12 +185,12 @@ def _number(name: str) -> Callable[[Doc], object]:
 def _labelled(doc: Doc) -> object:
     """Options of ARC and its kin: `{"text": [...], "label": [...]}`."""
     choices = doc["choices"]
-    return choices["text"] if isinstance(choices, Mapping) else choices
+    return choices["text"] if isinstance(choices, dict) else choices
 
 
 def _answer_key(doc: Doc) -> object:
     choices, key = doc["choices"], doc["answerKey"]
-    if isinstance(choices, Mapping):
+    if isinstance(choices, dict):
         return choices["label"].index(key.strip())
     return key
 
@@ -450,7 +451,7 @@ _GOLDS = ("answer_index", "gold_index", "gold", "answerKey", "label", "answer", 
 def _usual_options(doc: Doc) -> object:
     for name in _OPTIONS:
         found = doc.get(name)
-        if isinstance(found, Mapping) and isinstance(found.get("text"), list):
+        if isinstance(found, dict) and isinstance(found.get("text"), list):
             return found["text"]
         if isinstance(found, list) and all(isinstance(each, str) for each in found):
             return found

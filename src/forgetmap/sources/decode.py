@@ -156,20 +156,21 @@ def _called(value: object) -> str:
 
 
 _TRUTH = {"true": 1.0, "false": 0.0}
+_NUMBERS = (int, float)
 
 
 def number(value: object) -> float | None:
     """A finite number, also of a truth value or a text that is one; else None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, str):
         text = value.strip().lower()
         try:
             value = _TRUTH[text] if text in _TRUTH else float(text)
         except ValueError:
             return None
-    if not isinstance(value, bool | int | float):
-        return None
     try:
-        real = float(value)
+        real = float(value) if isinstance(value, _NUMBERS) else math.nan
     except OverflowError:
         return None
     return real if math.isfinite(real) else None

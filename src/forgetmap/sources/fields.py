@@ -1,4 +1,7 @@
-"""The fields of one row of a log, taken with the type they should have."""
+"""Fields of a log, taken with the type they should have: a wrong type is never an exception.
+
+`Fields` reports what it finds instead; the functions `as_...` only pass over it.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +58,10 @@ class Fields:
     def whole(self, name: str) -> int | None:
         """A whole number from 0 on."""
         value = self.values.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
-            return value
-        if value is not None:
+        whole = as_count(value)
+        if whole is None and value is not None:
             self.complain(f"a whole number was expected, not {value!r:.60}", name)
-        return None
+        return whole
 
     def number(self, name: str) -> float | None:
         """A finite number or truth value; NaN counts as absent without being a problem."""
@@ -84,7 +86,11 @@ class Fields:
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
             self.complain(f"an object was expected, not {value!r:.60}", name)
-        return self.within(value if isinstance(value, dict) else {})
+        return self.within(as_mapping(value))
+
+    def parts(self, name: str) -> list[Fields]:
+        """The objects in a field that is a list of them; whatever else is in it is passed over."""
+        return [self.within(each) for each in as_objects(self.values.get(name))]
 
     def within(self, values: Mapping[str, Any]) -> Fields:
         """An object inside of this one, at the same place."""
@@ -93,6 +99,38 @@ class Fields:
     def written(self, name: str) -> str | None:
         """A field of any type, as text: what is none is written as JSON."""
         return written(self.values.get(name))
+
+
+def as_mapping(value: object) -> dict[str, Any]:
+    """An object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """A list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_objects(value: object) -> list[dict[str, Any]]:
+    """The objects in a list; none of what is no list."""
+    return [each for each in as_list(value) if isinstance(each, dict)]
+
+
+def as_text(value: object) -> str | None:
+    """A text, or a finite number as text; else None."""
+    if isinstance(value, str):
+        return sound(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number and number(value) is not None else None
+
+
+def as_count(value: object) -> int | None:
+    """A whole number from 0 that fits a column of counts; else None."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= LARGEST else None
 
 
 def written(value: object) -> str | None:

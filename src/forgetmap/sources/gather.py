@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
@@ -27,8 +28,9 @@ MOST_TEXT = 64 << 20
 
 REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
 """Columns whose values occur again and again; for others a dictionary costs more than it saves."""
-_WRITTEN = 0x5DEECE66D
-"""Turns the key of a result into the key that says it was written."""
+SHA256_DIGITS = 64
+SOME_DIGITS = 15
+"""Of a hash in hexadecimal; as many as fit into a signed 64-bit number."""
 
 Measure = tuple[str, str]
 """Metric and scorer."""
@@ -39,6 +41,7 @@ _COPIED = tuple(
     and not name.endswith("_hash")
 )
 _HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
+_OWN = ("metric", "scorer", "score", "outcome")
 _copied, _texts_of = attrgetter(*_COPIED), attrgetter(*TEXT_NAMES)
 
 
@@ -51,15 +54,23 @@ class RunWriter:
         folder: where to write.
         texts: whether questions, prompts and responses are kept.
         problems: where doubled results are reported.
+        is_part: whether another writer takes it over; then rows are left as they are in memory.
     """
 
-    def __init__(self, folder: Path, *, texts: bool, problems: Problems) -> None:
+    def __init__(
+        self, folder: Path, *, texts: bool, problems: Problems, is_part: bool = False
+    ) -> None:
         self.folder = folder
         self._problems = problems
-        self._scores = _Table(folder / SCORES, scores_schema())
-        self._texts = _Table(folder / TEXTS, texts_schema()) if texts else None
+        names = (*KEY, *_OWN, *_COPIED, *_HASHED)
+        self._scores = _Table(folder / SCORES, scores_schema(), names, is_part=is_part)
+        self._texts: _Table | None = None
+        if texts:
+            names = (*KEY, *TEXT_NAMES)
+            self._texts = _Table(folder / TEXTS, texts_schema(), names, is_part=is_part)
         self._seen: dict[int, int] = {}
         self._answers: Counter[tuple[object, ...]] = Counter()
+        self._size = 0
         self.samples = 0
         self.measures: dict[str, dict[Measure, None]] = defaultdict(dict)
         """Task -> its measures, in the order they were first seen."""
@@ -75,6 +86,7 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._flush()
         self._scores.close()
         if self._texts is not None:
             self._texts.close()
@@ -93,11 +105,13 @@ class RunWriter:
         self.samples += 1
         key, shared = (sample.task, sample.item, sample.repeat), _copied(sample)
         for score in scores:
-            self._note(sample.task, score)
             own = (score.metric, score.scorer, score.value, score.outcome)
-            self._scores.add((*key, *own, *shared, *hashes))
+            self._scores.add(key, own, shared, hashes)
         if self._texts is not None and self._is_first(key):
-            self._texts.add((*key, *_texts_of(sample)))
+            self._texts.add(key, texts := _texts_of(sample))
+            self._size += sum([len(text) for text in texts if text.__class__ is str])
+        if self._scores.rows >= ROWS or self._size > MOST_TEXT:
+            self._flush()
 
     def told(self) -> dict[str, Any]:
         """What was seen, for `take`."""
@@ -106,6 +120,7 @@ class RunWriter:
 
     def take(self, folder: Path, told: Mapping[str, Any]) -> None:
         """Take over what another writer wrote about other tasks, and told."""
+        self._flush()
         self._scores.append(folder / SCORES)
         if self._texts is not None:
             self._texts.append(folder / TEXTS)
@@ -131,16 +146,15 @@ class RunWriter:
         fresh = []
         for score in sample.scores:
             key = hash((answer, score.metric, score.scorer))
-            before = self._seen.setdefault(key, content)
-            if before != content:
+            before = self._seen.get(key)
+            if before is None:
+                self._seen[key] = content
+                fresh.append(score)
+            elif before == content:
+                self._report_doubled(sample, score)
+            else:
                 sample.item = f"{sample.item}~{_digest(hashes[:3]) & 0xFFFFFFFF:08x}"
                 return self._fresh(sample, hashes)
-            place = key ^ _WRITTEN
-            if place in self._seen:
-                self._report_doubled(sample, score)
-                continue
-            self._seen[place] = content
-            fresh.append(score)
         return fresh
 
     def _report_doubled(self, sample: Sample, score: Score) -> None:
@@ -151,64 +165,89 @@ class RunWriter:
             line=sample.line,
         )
 
-    def _note(self, task: str, score: Score) -> None:
-        measure = (score.metric, score.scorer)
-        measures = self.measures[task]
-        if measure not in measures:
-            measures[measure] = None
-        value = score.value
-        if value is None:
-            return
-        low, high = self.ranges.get(score.metric, (value, value))
-        if not low <= value <= high or score.metric not in self.ranges:
-            self.ranges[score.metric] = (min(low, value), max(high, value))
+    def _flush(self) -> None:
+        """Write what is held, and note which measures and values there are."""
+        held = self._scores.write()
+        if self._texts is not None:
+            self._texts.write()
+        self._size = 0
+        if held:
+            for task, metric, scorer in dict.fromkeys(
+                zip(held["task"], held["metric"], held["scorer"], strict=True)
+            ):
+                self.measures[task][metric, scorer] = None
+            self._widen(held["metric"], held["score"])
+
+    def _widen(self, metrics: Sequence[str], scores: Sequence[float | None]) -> None:
+        """Let the ranges of metrics hold these values."""
+        values: dict[str, set[float]] = defaultdict(set)
+        for metric, score in set(zip(metrics, scores, strict=True)):
+            if score is not None:
+                values[metric].add(score)
+        for metric, seen in values.items():
+            seen.update(self.ranges.get(metric, ()))
+            self.ranges[metric] = (min(seen), max(seen))
 
 
 class _Table:
-    """Columns that are written whenever they have become long."""
+    """Rows that are written as columns once there are many.
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._schema = schema
-        order = [*KEY, "metric", "scorer", "score", "outcome", *_COPIED, *_HASHED]
-        self._has_texts = "score" not in schema.names
-        self._names = [*KEY, *TEXT_NAMES] if self._has_texts else order
-        self._writer = pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=[name for name in REPEATED if name in schema.names],
-        )
-        self._rows: list[Sequence[Any]] = []
-        self._size = 0
+    Args:
+        path: where to write.
+        schema: of the file.
+        names: of the cells of a row as they come.
+    """
 
-    def add(self, row: Sequence[Any]) -> None:
-        self._rows.append(row)
-        if self._has_texts:
-            self._size += sum(len(cell) for cell in row[-5:] if isinstance(cell, str))
-        if len(self._rows) >= ROWS or self._size > MOST_TEXT:
-            self._write()
+    def __init__(
+        self, path: Path, schema: pa.Schema, names: Sequence[str], *, is_part: bool
+    ) -> None:
+        self._schema, self._names = schema, names
+        self._writer = pa.ipc.new_file(path, schema) if is_part else _parquet(path, schema)
+        self._cells: list[Any] = []
+        self.rows = 0
+
+    def add(self, *parts: Sequence[Any]) -> None:
+        """Hold a row, part by part."""
+        for part in parts:
+            self._cells += part
+        self.rows += 1
 
     def append(self, path: Path) -> None:
-        """Take over the rows of another such file."""
-        self._write()
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(ROWS):
-                self._writer.write_batch(batch.cast(self._schema))
+        """Take over the rows of another writer's part."""
+        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as part:
+            for place in range(part.num_record_batches):
+                self._writer.write_batch(part.get_batch(place))
 
     def close(self) -> None:
-        self._write()
+        """Complete the file."""
         self._writer.close()
 
-    def _write(self) -> None:
-        if self._rows:
-            columns = dict(zip(self._names, zip(*self._rows, strict=True), strict=True))
-            arrays = [_array(columns[f.name], f.type) for f in self._schema]
-            self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self._rows, self._size = [], 0
+    def write(self) -> dict[str, list[Any]]:
+        """Write the rows held and forget them.
+
+        Returns:
+            Their columns; nothing if there were no rows.
+        """
+        if not self.rows:
+            return {}
+        cells, width = self._cells, len(self._names)
+        columns = {name: cells[place::width] for place, name in enumerate(self._names)}
+        self._cells, self.rows = [], 0
+        arrays = [_array(columns[field.name], field.type) for field in self._schema]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        return columns
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    repeated = [name for name in REPEATED if name in schema.names]
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=1, use_dictionary=repeated
+    )
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if values[0] is None and values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:  # half of a character that takes two: JSON can hold it, UTF-8 cannot
@@ -235,42 +274,51 @@ def _settle_answers(sample: Sample) -> None:
         if sample.k is None and len(options) > 1:
             sample.k = len(options)
     for score in sample.scores:
-        if score.value is None:
-            score.outcome = score.outcome if score.outcome in MISSING else Outcome.UNSCORED
-        elif score.outcome in MISSING or (score.outcome in FAILED and score.value):
-            score.outcome = None
-    _settle_reasons(sample)
+        _settle_outcome(score)
+    if sample.response:
+        _settle_reasons(sample)
+
+
+def _settle_outcome(score: Score) -> None:
+    """An outcome that fits the value."""
+    outcome = score.outcome
+    if score.value is None:
+        score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
+    elif outcome is not None and (outcome in MISSING or (outcome in FAILED and score.value)):
+        score.outcome = None
 
 
 def _settle_reasons(sample: Sample) -> None:
     """Answers with score 0 get a reason where the harness gives none."""
     wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
-    if wrong and sample.response:
+    if wrong:
         reason = why_wrong(sample)
         for score in wrong:
             score.outcome = reason or score.outcome
 
 
-def _hashes(sample: Sample) -> list[int | None]:
+def _hashes(sample: Sample) -> tuple[int | None, ...]:
     """Hashes in the order of `_HASHED`."""
-    return [
+    key = sample.prompt_key
+    return (
         _text_hash(sample.question),
         options_hash(sample.options) if sample.options else None,
         _text_hash(sample.gold),
-        _prompt_hash(sample),
-    ]
+        _text_hash(sample.prompt) if key is None else _key_hash(key),
+    )
 
 
-def _prompt_hash(sample: Sample) -> int | None:
-    if sample.prompt_key is not None:
-        data = sample.prompt_key.encode("utf-8", "surrogatepass")
-        digest = blake2b(data, digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True)
-    return _text_hash(sample.prompt)
+def _key_hash(key: str) -> int:
+    """A number for a hash that is one already, or for a key of any other kind."""
+    if len(key) == SHA256_DIGITS:
+        with suppress(ValueError):
+            return int(key[:SOME_DIGITS], 16)
+    data = key.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 def _digest(hashes: Sequence[int | None]) -> int:
-    return int.from_bytes(blake2b(repr(hashes).encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(repr(list(hashes)).encode(), digest_size=8).digest(), "big")
 
 
 def _text_hash(text: str | None) -> int | None:

@@ -124,7 +124,7 @@ def _read(
     path: Path, logs: Sequence[Log], writer: RunWriter, problems: Problems, reading: Reading
 ) -> None:
     """All samples of all logs; if there are many, a second process reads about half of them."""
-    mate = None if reading.strict else call_mate(path, logs, writer.folder, texts=reading.texts)
+    mate = None if reading.strict else call_mate(logs, writer.folder, texts=reading.texts)
     given = mate.places if mate else []
 
     def read(log: Log) -> None:
@@ -164,10 +164,17 @@ def choose(path: Path, logs: Sequence[Log], wanted: str | None) -> tuple[list[Lo
             f"{path} holds results of {len(models)} models: {_listed(sorted(map(str, models)))}",
             hint="give the folder of one of them, or choose with --run.",
         )
-    return _newest(left)
+    kept, notices = _newest(path, left)
+    unknown = [label(log) for log in kept if log.info.model.name is None]
+    if models and unknown:
+        (model,) = models
+        notices.append(
+            f"nothing says which model answered in {_listed(unknown)}: taken as {model}."
+        )
+    return kept, notices
 
 
-def _newest(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
+def _newest(path: Path, logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
     """For each set of tasks the logs of the newest stamp; finished ones before others."""
     by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
     for log in logs:
@@ -176,6 +183,7 @@ def _newest(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
     for (_, *tasks), group in by_tasks.items():
         newest = max((log.finished, log.stamp or "") for log in group)
         chosen = [log for log in group if (log.finished, log.stamp or "") == newest]
+        _require_one_folder(path, tasks, chosen)
         kept += chosen
         if len(chosen) < len(group):
             dropped = sorted({log.stamp or "undated" for log in group} - {newest[1]})
@@ -185,6 +193,17 @@ def _newest(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
                 "with --run)."
             )
     return kept, notices
+
+
+def _require_one_folder(path: Path, tasks: Sequence[str], logs: Sequence[Log]) -> None:
+    """Refuse to mix runs that nothing but their folder tells apart; parts of one lie together."""
+    folders = sorted({log.files[0].inside.rpartition("/")[0] for log in logs})
+    if len(folders) > 1:
+        raise UsageError(
+            f"{path}: {', '.join(tasks) or 'a task'} was evaluated in several folders, and nothing "
+            f"says which is newer: {_listed(folders)}",
+            hint="give one of these folders, or part of its name to --run.",
+        )
 
 
 def label(log: Log) -> str:

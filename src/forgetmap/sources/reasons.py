@@ -7,6 +7,7 @@ then scores right ones 0. That is no lost knowledge, so it is told apart.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records.outcome import FAILED, Outcome
@@ -18,6 +19,8 @@ LONGEST_GOLD = 200
 """Characters; a longer right answer is a model solution that nobody repeats word by word."""
 LONGEST_END = 4_000
 """Characters at the end of a response in which an answer is looked for."""
+MOST_JUDGED = 1 << 15
+"""Verdicts remembered: a harness logs the same response once more under each further filter."""
 _NUMBER = re.compile(r"[-+$]?\d[\d,]*(\.\d+)?%?")
 _SOLUTION = re.compile(r"####\s*(?P<answer>[^\n]+?)\s*$")
 
@@ -27,7 +30,14 @@ def why_wrong(sample: Sample) -> Outcome | None:
     gold = _short(sample.gold)
     if gold is None or not sample.response:
         return None
-    options = tuple(sample.options or ())
+    end = sample.response[-LONGEST_END:]
+    return _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
+
+
+@lru_cache(MOST_JUDGED)
+def _why(
+    response: str, gold: str, options: tuple[str, ...], finish_reason: str | None
+) -> Outcome | None:
     kind: AnswerKind = "text"
     if gold in options:
         kind = "option"
@@ -35,11 +45,11 @@ def why_wrong(sample: Sample) -> Outcome | None:
         kind = "number"
     try:
         found = judge(
-            sample.response[-LONGEST_END:],
+            response,
             gold=gold,
             kind=kind,
             options=options if kind == "option" else (),
-            finish_reason=sample.finish_reason,
+            finish_reason=finish_reason,
         )
     except (FieldError, UsageError):
         return None

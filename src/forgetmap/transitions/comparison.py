@@ -148,7 +148,8 @@ def compare_sides(
     judge = make_judge(rule, before.run, after.run, pairs)
     paired = _pairing(coverage, warnings)
     result = _result(before.run, after.run, rule, evidence, paired, judge)
-    result = result.model_copy(update={"rolled_up": rolled_up})
+    compared_by = {task: str(measure) for task, measure in sorted(measures[0].items())}
+    result = result.model_copy(update={"rolled_up": rolled_up, "measures": compared_by})
     return Comparison(result, before.run, after.run, pairs)
 
 

@@ -21,7 +21,14 @@ from forgetmap.transitions.result import (
     StageResult,
 )
 from forgetmap.transitions.rollups import MEASURES
-from forgetmap.transitions.words import SIMULATED, counted, percent, what_paired, why_lost
+from forgetmap.transitions.words import (
+    SIMULATED,
+    compared_by,
+    counted,
+    percent,
+    what_paired,
+    why_lost,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -335,7 +342,8 @@ def _rolled_up(result: ComparisonResult) -> Blocks:
 
 def _ending(result: ComparisonResult) -> Blocks:
     warnings = [Line(notice.message, "warning", "!") for notice in result.pairing.warnings]
-    return [Line(), Line(why_lost(result.total)), Line(what_paired(result.pairing)), *warnings]
+    said = (why_lost(result.total), what_paired(result.pairing), compared_by(result.measures))
+    return [Line(), *(Line(sentence) for sentence in said if sentence), *warnings]
 
 
 def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:

@@ -211,6 +211,10 @@ class ComparisonResult(Value):
     categories: list[GroupResult]
     tags: list[GroupResult]
     tasks: list[GroupResult]
+    measures: dict[str, str] = Field(
+        default_factory=dict,
+        description="Task -> metric, or metric/scorer, that was compared; of the run before.",
+    )
     rolled_up: list[RolledUpResult] | None = Field(
         default=None, description="Under the roll-up post-forget: its categories and total."
     )

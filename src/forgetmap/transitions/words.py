@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+
+from forgetmap.pairing.checks import listed
+from forgetmap.pairing.metric import Measure
 from forgetmap.transitions.result import GroupResult, PairingResult
 
 SIMULATED = "SIMULATED data, not a measured model."
@@ -54,6 +59,18 @@ def what_paired(pairing: PairingResult) -> str:
         f"Paired {pairing.paired:,} of {counted(pairing.rows_before, 'result')} before and "
         f"{pairing.rows_after:,} after."
     )
+
+
+def compared_by(measures: Mapping[str, str]) -> str:
+    """Which metric was compared, the most frequent first; nothing where results name none."""
+    tasks: dict[str, list[str]] = defaultdict(list)
+    for task, measure in measures.items():
+        tasks[measure].append(task)
+    if set(tasks) <= {str(Measure())}:
+        return ""
+    (most, _), *rest = sorted(tasks.items(), key=lambda each: (-len(each[1]), each[0]))
+    others = "".join(f"; {listed(names, 'tasks')} by {measure}" for measure, names in rest)
+    return f"Compared by {most}{others}."
 
 
 def percent(value: float | None, digits: int = 1) -> str:

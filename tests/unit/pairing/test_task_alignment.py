@@ -83,6 +83,19 @@ def test_a_task_split_over_two_files_is_one() -> None:
     assert [task.name for task in split_before.result.tasks] == ["whole"]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_tasks_that_ask_the_same_twice_are_not_one(library: str) -> None:
+    """Which of `direct` and `reasoned` is `asked` cannot be told by their questions."""
+    build, more = LIBRARIES[library], items("more", *range(20, 30), about="more")
+    twice = items("direct", *range(6)) + items("reasoned", *range(6), wrong=tuple(range(6)))
+    asked = items("asked", *range(6))
+    tables = [build(pa.Table.from_pylist(rows + more)) for rows in (twice, asked)]
+    for before, after in (tables, tables[::-1]):
+        compared = fm.compare(before, after, min_paired=0.1)
+        assert [task.name for task in compared.result.tasks] == ["more"]
+        assert cells(compared) == (10, 0, 0, 0)
+
+
 def test_tasks_of_other_questions_stay_apart() -> None:
     before = items("a", *range(6)) + items("same", *range(20, 30))
     after = items("x", *range(40, 46)) + items("same", *range(20, 30), wrong=(20,))

@@ -11,8 +11,8 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.records.run import Run
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened
 
 
 def row(name: str, output: object, **other: Any) -> dict[str, Any]:
@@ -30,10 +30,6 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     return path
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def scores(run: Run) -> dict[tuple[str, int], float | None]:

@@ -11,8 +11,8 @@ import pytest
 
 from forgetmap.records.run import Run
 from forgetmap.scoring import maths
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened
 
 
 def example(name: object, answers: object, **other: Any) -> dict[str, Any]:
@@ -31,10 +31,6 @@ def write(path: Path, examples: object, **other: Any) -> Path:
     result = {"examples": examples, **other}
     path.write_text(json.dumps({"results": {"AIME24": result}, "date": 1.7e9}))
     return path
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def scores(run: Run) -> dict[tuple[str, int], float | None]:

@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened, write_lines
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "evalscope"
 STONES = FIXTURES / "1.8/log/20260101_120000/reviews/acme-2/stones_default.jsonl"
 KNOTS = FIXTURES / "0.9/log/reviews/acme-0/knots_main.jsonl"
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def results(run: Run) -> dict[tuple[str, int, str], float | None]:
@@ -29,11 +25,6 @@ def results(run: Run) -> dict[tuple[str, int, str], float | None]:
 
 def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def put(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_run_is_described() -> None:
@@ -51,7 +42,9 @@ def test_model_is_that_of_the_folder_where_nothing_else_says_it() -> None:
 
 def test_line_order_does_not_matter(tmp_path: Path) -> None:
     rows = lines(STONES)
-    found = [results(opened(put(tmp_path / "a.jsonl", order))) for order in (rows, rows[::-1])]
+    found = [
+        results(opened(write_lines(tmp_path / "a.jsonl", order))) for order in (rows, rows[::-1])
+    ]
     assert found[0] == found[1]
     assert found[0]["1", 0, "acc"] == 1.0
     assert found[0]["1", 1, "acc"] == 0.0
@@ -60,13 +53,13 @@ def test_line_order_does_not_matter(tmp_path: Path) -> None:
 def test_planned_repeats_are_not_closed_up(tmp_path: Path) -> None:
     row = lines(STONES)[0]
     row["sample_score"]["generation_index"] = 3
-    assert set(results(opened(put(tmp_path / "a.jsonl", [row])))) == {("1", 3, "acc")}
+    assert set(results(opened(write_lines(tmp_path / "a.jsonl", [row])))) == {("1", 3, "acc")}
 
 
 def test_answers_to_another_question_do_not_shift_repeats(tmp_path: Path) -> None:
     rows = lines(STONES)
     rows[3]["sample_score"]["group_id"] = 1
-    found = opened(put(tmp_path / "a.jsonl", rows)).scores.collect().rows(named=True)
+    found = opened(write_lines(tmp_path / "a.jsonl", rows)).scores.collect().rows(named=True)
     of_one = {row["repeat"]: row["score"] for row in found if row["gold"] == "Coal"}
     assert of_one == {0: 1.0, 1: 0.0}
 
@@ -76,7 +69,7 @@ def test_ids_of_messages_are_not_part_of_the_prompt(tmp_path: Path) -> None:
     for name in ("one", "two"):
         row = lines(STONES)[0]
         row["messages"][0]["id"] = name
-        run = opened(put(tmp_path / "a.jsonl", [row]))
+        run = opened(write_lines(tmp_path / "a.jsonl", [row]))
         prompts.append(run.scores.collect()["prompt_hash"].to_list())
     assert prompts[0] == prompts[1] != [None]
 
@@ -87,14 +80,14 @@ def test_collection_has_the_tasks_it_was_made_of(tmp_path: Path) -> None:
         row["sample_score"]["sample_metadata"] = {
             "collection_info": {"dataset_name": name, "subset_name": "main"}
         }
-    run = opened(put(tmp_path / "data_collection.jsonl", rows))
+    run = opened(write_lines(tmp_path / "data_collection.jsonl", rows))
     assert set(run.info.tasks) == {"arc_main", "gsm8k_main"}
 
 
 def test_letters_in_an_open_question_are_no_options(tmp_path: Path) -> None:
     row = lines(STONES)[0]
     row["target"] = "seven"
-    run = opened(put(tmp_path / "a.jsonl", [row]))
+    run = opened(write_lines(tmp_path / "a.jsonl", [row]))
     assert run.scores.collect()["k"].to_list() == [None]
 
 
@@ -120,8 +113,8 @@ def test_wrong_types_harm_only_their_row(
     for name in place[:-1]:
         inner = inner[name]
     inner[place[-1]] = value
-    before = results(opened(put(tmp_path / "a.jsonl", lines(STONES))))
-    run = opened(put(tmp_path / "b.jsonl", rows))
+    before = results(opened(write_lines(tmp_path / "a.jsonl", lines(STONES))))
+    run = opened(write_lines(tmp_path / "b.jsonl", rows))
     spoilt = ("0", 0, "acc")
     found = results(run)
     of_others = {key: value for key, value in before.items() if key[0] == "1"}
@@ -147,7 +140,7 @@ def test_broken_line_is_named(tmp_path: Path) -> None:
 def test_old_review_without_result_gives_no_score(tmp_path: Path, choices: object) -> None:
     rows = lines(KNOTS)
     rows[0]["choices"] = choices
-    run = opened(put(tmp_path / "a.jsonl", rows))
+    run = opened(write_lines(tmp_path / "a.jsonl", rows))
     assert results(run) == {("0", 0, "acc"): 0.0}
     assert [problem.line for problem in run.problems] == [1]
 
@@ -157,7 +150,8 @@ def test_old_reviews_without_place_are_told_apart_by_their_row(tmp_path: Path) -
     for row in rows:
         del row["index"]
     one, other = (
-        set(results(opened(put(tmp_path / "a.jsonl", order)))) for order in (rows, rows[::-1])
+        set(results(opened(write_lines(tmp_path / "a.jsonl", order))))
+        for order in (rows, rows[::-1])
     )
     assert len(one) == 2
     assert one == other
@@ -167,3 +161,23 @@ def test_predictions_alone_are_no_log(tmp_path: Path) -> None:
     source = FIXTURES / "1.8/log/20260101_120000/predictions/acme-2/stones_default.jsonl"
     shutil.copy(source, tmp_path / "a.jsonl")
     assert not [log for log in recognise(tmp_path) if log.adapter == "evalscope"]
+
+
+def test_failures_of_another_run_are_not_taken(tmp_path: Path) -> None:
+    """Both runs bear the same names; only in the first did the request fail."""
+    row = lines(STONES)[0]
+    for stamp, error in (("20260101_000000", "timeout"), ("20260102_000000", None)):
+        for kind in ("reviews", "predictions"):
+            (tmp_path / stamp / kind / "m").mkdir(parents=True)
+        write_lines(tmp_path / stamp / "reviews/m/stones.jsonl", [row])
+        predicted = {"index": row["index"], "model": "m", "model_output": {"error": error}}
+        write_lines(tmp_path / stamp / "predictions/m/stones.jsonl", [predicted])
+    assert set(results(opened(tmp_path / "20260101_000000")).values()) == {None}
+    assert set(results(opened(tmp_path)).values()) == {0.0}
+
+
+def test_the_innermost_stamp_is_that_of_the_run(tmp_path: Path) -> None:
+    folder = tmp_path / "20250101_000000" / "20260202_000000" / "reviews" / "m"
+    folder.mkdir(parents=True)
+    write_lines(folder / "stones.jsonl", lines(STONES))
+    assert [log.stamp for log in recognise(tmp_path)] == ["20260202_000000"]

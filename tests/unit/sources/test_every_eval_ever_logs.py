@@ -13,8 +13,7 @@ from forgetmap.records.every_eval_ever import Written, write_instances
 from forgetmap.records.frames import run_from_frame
 from forgetmap.records.run import Run
 from forgetmap.records.schema import SCORE_NAMES, TEXT_NAMES
-from forgetmap.sources.logs import Reading
-from forgetmap.sources.open import open_run
+from log_writers import opened
 
 TEXT, TEXTS = str, list
 REQUIRED = {
@@ -82,10 +81,6 @@ RESULTS = [
 def made(rows: list[dict[str, Any]]) -> Run:
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return run_from_frame(frame.drop([n for n in frame.columns if frame[n].dtype == pl.Null]))
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def records(run: Run) -> list[dict[str, Any]]:

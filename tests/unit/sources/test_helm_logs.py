@@ -11,14 +11,10 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "helm"
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def scores(run: Run, metric: str = "exact_match") -> dict[tuple[str, str, int], float | None]:

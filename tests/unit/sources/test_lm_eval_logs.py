@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from forgetmap.sources import crew
 from forgetmap.sources.gather import RunWriter
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
+from log_writers import lm_eval_row, opened, write_lm_eval
 
 STAMP = "2025-01-02T03-04-05.678901"
 
@@ -369,7 +371,53 @@ def test_two_processes_find_the_same_as_one(
     assert len(taken) == 1
     assert not taken[0].exists()
     key = lambda r: (r["task"], r["item"])  # noqa: E731  # two words
-    both = [sorted(run.scores.collect().rows(named=True), key=key) for run in (alone, together)]
-    assert both[0] == both[1]
+    for table in ("scores", "texts"):
+        frames = [getattr(run, table).collect() for run in (alone, together)]
+        both = [sorted(frame.rows(named=True), key=key) for frame in frames]
+        assert both[0] == both[1]
+        assert len(both[0]) == 10
     assert sorted(map(str, together.problems)) == sorted(map(str, alone.problems))
     assert together.info == alone.info
+
+
+def test_prompt_hash_is_the_harness_own(tmp_path: Path) -> None:
+    keys = [sha256(b"one").hexdigest(), "no digest", sha256(b"one").hexdigest().replace("b", "z")]
+    rows = [{**row(n), "prompt_hash": key} for n, key in enumerate(keys)]
+    found = {
+        r["item"]: r["prompt_hash"] for r in results_of(read(write(tmp_path / "s.jsonl", rows)))
+    }
+    assert found["0"] == int(keys[0][:15], 16)
+    digests = [blake2b(key.encode(), digest_size=8).digest() for key in keys[1:]]
+    assert [found["1"], found["2"]] == [int.from_bytes(d, "big", signed=True) for d in digests]
+
+
+def test_a_doubled_row_of_two_is_no_second_filter(tmp_path: Path) -> None:
+    rows = [row(n) for n in (0, 1, 1)]
+    for each in rows:
+        del each["filter"], each["metrics"]
+    run = read(write(tmp_path / "s.jsonl", rows))
+    assert [(r["item"], r["scorer"]) for r in results_of(run)] == [("0", "none"), ("1", "none")]
+    assert [p.line for p in run.problems] == [3]
+
+
+def test_the_main_metric_says_right_or_wrong(tmp_path: Path) -> None:
+    names = ["bleu_max", "bleu_acc", "rouge1_max", "rouge1_acc"]
+    rows = [
+        lm_eval_row(n, 22.5, metric="bleu_max", bleu_acc=n % 2, rouge1_max=40.0, rouge1_acc=1)
+        | {"metrics": names}
+        for n in range(4)
+    ]
+    run = opened(write_lm_eval(tmp_path, rows))
+    assert run.info.tasks["sums"].main_metric == "bleu_acc"
+
+
+def test_rows_without_documents_keep_their_ids(tmp_path: Path) -> None:
+    rows = [lm_eval_row(n, 1) for n in range(3)]
+    for row in rows:
+        del row["doc"]
+    run = opened(write_lm_eval(tmp_path, rows))
+    scores = run.scores.collect().rows(named=True)
+    assert [(row["item"], row["question_hash"]) for row in scores] == [
+        ("0", None), ("1", None), ("2", None),
+    ]  # fmt: skip
+    assert run.problem_count == 0

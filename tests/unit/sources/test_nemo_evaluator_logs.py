@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened, write_lines
 
 BUNDLE = {
     "run_id": "eval-20260102T030405Z-towns",
@@ -36,23 +36,13 @@ def answer(problem: object, reward: object, **other: Any) -> dict[str, Any]:
     }
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
-
-
 def rewards(run: Run) -> dict[tuple[str, int], float | None]:
     table = run.scores.collect().select("item", "repeat", "score")
     return {(item, repeat): score for item, repeat, score in table.iter_rows()}
 
 
 def test_bundle_is_found_by_content(tmp_path: Path) -> None:
-    write(tmp_path / "one", [answer(0, 1.0)])
+    write_lines(tmp_path / "one", [answer(0, 1.0)])
     (tmp_path / "two").write_text(json.dumps(BUNDLE, indent=2))
     run = opened(tmp_path)
     assert run.info.model.name == "lab/tiny"
@@ -62,20 +52,20 @@ def test_bundle_is_found_by_content(tmp_path: Path) -> None:
 
 
 def test_without_bundle_the_folder_names_the_task(tmp_path: Path) -> None:
-    write(tmp_path / "towns" / "results.jsonl", [answer(0, 1.0)])
+    write_lines(tmp_path / "towns" / "results.jsonl", [answer(0, 1.0)])
     assert recognise(tmp_path)[0].tasks == ("towns",)
 
 
 def test_last_of_doubled_answers_counts_and_other_questions_stay(tmp_path: Path) -> None:
     rows = [answer(0, 0.0), answer(0, 0.5, prompt="Where else?"), answer(0, 1.0)]
-    run = opened(write(tmp_path / "x.jsonl", rows))
+    run = opened(write_lines(tmp_path / "x.jsonl", rows))
     assert sorted(filter(None, rewards(run).values())) == [0.5, 1.0]
     assert len(rewards(run)) == 2
     assert run.problem_count == 0
 
 
 def test_reward_above_zero_stays_what_it_is(tmp_path: Path) -> None:
-    run = opened(write(tmp_path / "x.jsonl", [answer(0, 0.125), answer(1, 1.0)]))
+    run = opened(write_lines(tmp_path / "x.jsonl", [answer(0, 0.125), answer(1, 1.0)]))
     assert rewards(run) == {("0", 0): 0.125, ("1", 0): 1.0}
     assert run.scores.collect()["outcome"].to_list() == [None, None]
 
@@ -85,9 +75,17 @@ def test_failed_answer_is_missing_but_a_wrong_program_is_wrong(tmp_path: Path) -
     rows = [
         answer(0, 0.0, scoring_details=failed),
         answer(1, 0.0, scoring_details={"error": "SyntaxError"}),
+        answer(2, 0.0, scoring_details={"error_category": "infra_error"}),
     ]
-    found = rewards(opened(write(tmp_path / "x.jsonl", rows)))
-    assert found == {("0", 0): None, ("1", 0): 0.0}
+    found = rewards(opened(write_lines(tmp_path / "x.jsonl", rows)))
+    assert found == {("0", 0): None, ("1", 0): 0.0, ("2", 0): None}
+
+
+def test_a_run_without_bundle_does_not_borrow_that_of_another(tmp_path: Path) -> None:
+    write_lines(tmp_path / "tiny" / "results.jsonl", [answer(0, 1.0)])
+    write_lines(tmp_path / "tiny" / "eval-1.json", [BUNDLE])
+    write_lines(tmp_path / "tuned" / "results.jsonl", [answer(0, 0.0)])
+    assert {log.info.model.name for log in recognise(tmp_path)} == {"lab/tiny", None}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_failed_answer_is_missing_but_a_wrong_program_is_wrong(tmp_path: Path) -
 def test_wrong_types(
     tmp_path: Path, broken: dict[str, Any], field: str | None, score: float | None
 ) -> None:
-    path = write(tmp_path / "x.jsonl", [answer(0, 0.0), {**answer(1, 1.0), **broken}])
+    path = write_lines(tmp_path / "x.jsonl", [answer(0, 0.0), {**answer(1, 1.0), **broken}])
     run = opened(path)
     assert rewards(run) == {("0", 0): 0.0, ("1", 0): score}
     places = [(p.file, p.line, p.field) for p in run.problems]
@@ -116,7 +114,7 @@ def test_wrong_types(
 
 def test_row_without_problem_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    write(path, [answer(0, 1.0), answer(None, 1.0)])
+    write_lines(path, [answer(0, 1.0), answer(None, 1.0)])
     path.write_text(path.read_text() + "{broken\n")
     run = opened(path)
     assert rewards(run) == {("0", 0): 1.0}

@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened, write_lines
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
 OLMES = FIXTURES / "olmes" / "0.1" / "log"
 LAKES = OLMES / "task-000-lakes-predictions.jsonl"
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def results(run: Run, metric: str = "acc_raw") -> dict[tuple[str, str], float | None]:
@@ -29,11 +25,6 @@ def results(run: Run, metric: str = "acc_raw") -> dict[tuple[str, str], float | 
 
 def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def put(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def test_run_is_described() -> None:
@@ -79,7 +70,7 @@ def test_predictions_alone_are_enough(tmp_path: Path) -> None:
 def test_all_metrics_in_one_file(tmp_path: Path) -> None:
     shutil.copy(LAKES, tmp_path / LAKES.name)
     totals = [json.loads(path.read_text()) for path in sorted(OLMES.glob("*-metrics.json"))]
-    put(tmp_path / "metrics-all.jsonl", totals)
+    write_lines(tmp_path / "metrics-all.jsonl", totals)
     assert set(opened(tmp_path).info.tasks) == {"lakes:rc::olmes"}
 
 
@@ -87,7 +78,7 @@ def test_items_that_share_an_id_are_both_kept(tmp_path: Path) -> None:
     rows = lines(LAKES)
     rows[1]["native_id"] = "L7"
     for order in (rows, rows[::-1]):
-        found = results(opened(put(tmp_path / "a.jsonl", order)))
+        found = results(opened(write_lines(tmp_path / "a.jsonl", order)))
         assert found == {("a", "L7"): 0.0, ("a", "L7#1"): 1.0}
 
 
@@ -112,7 +103,7 @@ def test_row_without_number_or_metrics_is_a_problem(
 ) -> None:
     rows = lines(LAKES)
     rows[1][field] = value
-    run = opened(put(tmp_path / "a.jsonl", rows))
+    run = opened(write_lines(tmp_path / "a.jsonl", rows))
     assert results(run) == {("a", "L7"): 0.0}
     assert [problem.line for problem in run.problems] == [2]
 
@@ -122,7 +113,7 @@ def test_row_without_number_or_metrics_is_a_problem(
 def test_wrong_types_harm_no_other_row(tmp_path: Path, field: str, value: object) -> None:
     rows = lines(LAKES)
     rows[1][field] = value
-    assert results(opened(put(tmp_path / "a.jsonl", rows)))["a", "L7"] == 0.0
+    assert results(opened(write_lines(tmp_path / "a.jsonl", rows)))["a", "L7"] == 0.0
 
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {"query": [], "choices": 3}])
@@ -130,10 +121,28 @@ def test_broken_requests_leave_the_scores(tmp_path: Path, value: object) -> None
     shutil.copy(LAKES, tmp_path / LAKES.name)
     source = OLMES / "task-000-lakes-requests.jsonl"
     rows = [lines(source)[0], *({**row, "doc": value} for row in lines(source)[1:])]
-    put(tmp_path / source.name, rows)
+    write_lines(tmp_path / source.name, rows)
     assert results(opened(tmp_path)) == {("lakes", "L7"): 0.0, ("lakes", "L9"): 1.0}
 
 
 def test_other_rows_with_numbers_are_not_claimed(tmp_path: Path) -> None:
-    put(tmp_path / "a.jsonl", [{"doc_id": 0, "doc": {}, "metrics": ["acc"], "acc": 1.0}])
+    write_lines(tmp_path / "a.jsonl", [{"doc_id": 0, "doc": {}, "metrics": ["acc"], "acc": 1.0}])
     assert not [log for log in recognise(tmp_path) if log.adapter == "olmes"]
+
+
+def test_two_runs_of_one_model_are_not_mixed(tmp_path: Path) -> None:
+    """Hashes of task and model are the same in both; the newer run counts."""
+    metrics = json.loads((OLMES / "task-000-lakes-metrics.json").read_text())
+    for day, value in ((1, 1.0), (2, 0.0)):
+        folder = tmp_path / f"run{day}"
+        folder.mkdir()
+        rows = lines(LAKES)
+        for row in rows:
+            row["metrics"] |= {"acc_raw": value}
+        write_lines(folder / LAKES.name, rows)
+        dated = metrics | {"current_date": f"2025-03-0{day} 10:00:00 UTC"}
+        write_lines(folder / "task-000-lakes-metrics.json", [dated])
+    run = opened(tmp_path)
+    assert set(results(run).values()) == {0.0}
+    assert (run.info.created, run.problem_count) == ("2025-03-02T10:00:00", 0)
+    assert "2025-03-01" in run.notices[0]

@@ -11,16 +11,12 @@ import pytest
 
 from forgetmap.errors import EmptyInputError
 from forgetmap.records.run import Run
-from forgetmap.sources.logs import Reading, recognise
-from forgetmap.sources.open import open_run
+from forgetmap.sources.logs import recognise
+from log_writers import opened
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "opencompass"
 OLD = "0.3/log/20240601_101500/results/acme-chat/tides.json"
 NEW = "0.5/log/20260601_101500/results/acme-chat/tides.json"
-
-
-def opened(path: Path) -> Run:
-    return open_run(path, reading=Reading(cached=False))
 
 
 def results(run: Run) -> dict[tuple[str, int], float | None]:
@@ -158,3 +154,14 @@ def test_other_documents_are_not_claimed(tmp_path: Path) -> None:
     put(tmp_path / "a.json", {"details": {"0": {"cost": 3}}, "accuracy": 1})
     put(tmp_path / "b.json", {"details": [1, 2]})
     assert not [log for log in recognise(tmp_path) if log.adapter == "opencompass"]
+
+
+def test_predictions_of_another_run_are_not_taken(tmp_path: Path) -> None:
+    for stamp in ("20260101_000000", "20260102_000000"):
+        details = [{"example_abbr": f"x_{n}", "correct": [True]} for n in (0, 1)]
+        put(tmp_path / stamp / "results/m/x.json", {"details": details})
+        asked = {str(n): {"origin_prompt": f"{stamp} {n}", "prediction": "p"} for n in (0, 1)}
+        put(tmp_path / stamp / "predictions/m/x.json", asked)
+    run = opened(tmp_path)
+    assert questions(run) == {"0": "20260102_000000 0", "1": "20260102_000000 1"}
+    assert run.problem_count == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from small_runs import codes, message, run, table
@@ -183,3 +184,22 @@ def test_a_task_on_one_side_only_is_one_sided_not_thin() -> None:
 
 def test_a_clean_comparison_has_no_warning() -> None:
     assert codes(fm.compare(ONE, table([0.0, 1.0]))) == []
+
+
+def test_the_metric_that_was_compared_is_said() -> None:
+    tables = [
+        pl.DataFrame(
+            {
+                "task": ["a", "a", "b", "b", "c", "c"],
+                "item": ["1", "2"] * 3,
+                "metric": ["acc", "acc", "acc", "acc", "f1", "f1"],
+                "score": [1.0, 1.0, 1.0, score, 1.0, 1.0],
+            }
+        )
+        for score in (1.0, 0.0)
+    ]
+    compared = fm.compare(tables[0], tables[1])
+    assert compared.result.measures == {"a": "acc", "b": "acc", "c": "f1"}
+    assert "Compared by acc; c by f1." in repr(compared)
+    unnamed = [table.drop("metric") for table in tables]
+    assert "Compared by" not in repr(fm.compare(unnamed[0], unnamed[1]))

@@ -12,11 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
-from string import ascii_uppercase
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records.identity import parse_options
@@ -28,6 +24,8 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.dataset_row import place_of_letter
+from forgetmap.sources.harnesses.parquet_file import parquet
 
 METRIC, SCORER = "acc", "forgetmap"
 REQUIRED = frozenset({"outputs", "gold"})
@@ -72,8 +70,9 @@ def _columns(file: LogFile) -> frozenset[str]:
         return file.peek.keys
     if file.kind == "parquet":
         try:
-            return frozenset(pq.read_schema(io.BytesIO(file.read())).names)
-        except (pa.ArrowException, OSError):
+            with parquet(file) as opened:
+                return frozenset(opened.schema_arrow.names)
+        except UnreadableError:
             return frozenset()
     header = file.head.partition(b"\n")[0].decode("utf-8", "replace")
     return frozenset(name.strip().strip('"') for name in header.split(","))
@@ -104,15 +103,11 @@ def _rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, Mapping[str,
 
 def _parquet_rows(file: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
-    try:
-        for batch in pq.ParquetFile(io.BytesIO(file.read())).iter_batches(_ROWS):
+    with parquet(file) as opened:
+        for batch in opened.iter_batches(_ROWS):
             for row in batch.to_pylist():
                 number += 1
                 yield number, row
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableError(
-            f"this Parquet file cannot be read: {error}", file=file.name, hint="get it again."
-        ) from None
 
 
 def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -152,7 +147,7 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             question=question,
             options=options,
             gold=gold,
-            gold_index=_place(gold, options),
+            gold_index=place_of_letter(gold, options),
             choice=judged.choice,
             answer=judged.answer,
             error=judged.error,
@@ -199,7 +194,7 @@ def _judged(row: Fields, response: str | None, options: list[str] | None) -> Jud
     if response is None or row.values.get("schema") or not isinstance(gold, str | int | float):
         return unscored
     text = _gold(gold) or ""
-    place = _place(text, options)
+    place = place_of_letter(text, options)
     try:
         if options and place is not None:
             return judge(response, gold=options[place], kind="option", options=tuple(options))
@@ -208,9 +203,3 @@ def _judged(row: Fields, response: str | None, options: list[str] | None) -> Jud
     except FieldError as error:
         row.complain(str(error), "gold")
     return unscored
-
-
-def _place(letter: str | None, options: list[str] | None) -> int | None:
-    """Where the option of this letter stands."""
-    place = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
-    return place if options and 0 <= place < len(options) else None

@@ -23,7 +23,7 @@ from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import Judged, failed, graded
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
-from forgetmap.sources.fields import Fields, sound, written
+from forgetmap.sources.fields import Fields, as_list, as_mapping, sound, written
 from forgetmap.sources.files import LogFile
 
 METRIC, SCORER = "acc", "forgetmap"
@@ -66,15 +66,11 @@ class Evalchemy:
 
 
 def _has_examples(top: Mapping[str, Any]) -> bool:
-    results = top.get("results")
-    tasks = results.values() if isinstance(results, dict) else ()
-    return any(isinstance(task, dict) and "examples" in task for task in tasks)
+    return any("examples" in as_mapping(task) for task in as_mapping(top.get("results")).values())
 
 
 def _logs(file: LogFile) -> Iterator[Log]:
-    top = document(file)
-    if not isinstance(top, dict) or not isinstance(top.get("results"), dict):
-        return
+    top = as_mapping(document(file))
     about = Fields(top, file, None, Problems())
     config = about.part("config")
     named = _PRETRAINED.search(config.text("model_args") or "")
@@ -84,8 +80,8 @@ def _logs(file: LogFile) -> Iterator[Log]:
         harness=HarnessInfo(name="evalchemy", version=about.text("git_hash")),
         created=stamp,
     )
-    for task, result in top["results"].items():
-        if isinstance(result, dict) and isinstance(result.get("examples"), list):
+    for task, result in as_mapping(top.get("results")).items():
+        if isinstance(as_mapping(result).get("examples"), list):
             names, notes = (sound(task),), {"key": task}
             yield Log("evalchemy", (file,), info, names, stamp, format="evalchemy", notes=notes)
 
@@ -107,12 +103,12 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
         row.complain(f"an example of {task} has no id and no question", task)
         return
     outputs, answers = _list(row, OUTPUTS), _list(row, ANSWERS)
-    labels = row.values.get("label")
+    labels = as_list(row.values.get("label"))
     options = _options(row.values.get("multiple_choice_string")) or row.texts("options")
     for repeat in range(max(len(outputs), len(answers))):
         answer = written(answers[repeat]) or "" if repeat < len(answers) else None
         response = written(outputs[repeat]) if repeat < len(outputs) else None
-        label = labels[repeat] if isinstance(labels, list) and repeat < len(labels) else None
+        label = labels[repeat] if repeat < len(labels) else None
         judged = _judged(row, gold, answer, label)
         yield Sample(
             task=task,
@@ -180,9 +176,8 @@ def _compared(row: Fields, gold: str, answer: str) -> Judged:
 
 def _compare_counts(found: Fields, task: str, solved: Counter[int]) -> None:
     """Say where the benchmark itself counted other answers as right."""
-    stats = found.values.get("run_stats")
-    for repeat, each in enumerate(stats if isinstance(stats, list) else ()):
-        counted = each.get("num_solved") if isinstance(each, dict) else None
+    for repeat, each in enumerate(as_list(found.values.get("run_stats"))):
+        counted = as_mapping(each).get("num_solved")
         if isinstance(counted, int) and counted != solved[repeat]:
             found.complain(
                 f"{task}, repetition {repeat + 1}: the benchmark counted {counted} right answers, "

@@ -22,9 +22,10 @@ from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import number, rows
-from forgetmap.sources.fields import sound, written
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound, written
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.shapes import as_count, as_item, as_list, as_mapping, as_text
+from forgetmap.sources.harnesses.companions import run_folder
+from forgetmap.sources.harnesses.dataset_row import as_item
 
 REVIEWED, REVIEWED_0X = ("index", "sample_score"), ("choices", "raw_input", "review_id")
 PREDICTED, PREDICTED_0X = ("index", "model_output"), ("choices", "raw_input", "answer_id")
@@ -102,7 +103,7 @@ class EvalScope:
 
 
 def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]) -> Log:
-    """The predictions of a file of reviews bear its name, in a folder beside."""
+    """The predictions of a file of reviews bear its name, in a folder beside of the same run."""
     inside = PurePosixPath(file.inside)
     is_0x = not file.peek.has(*REVIEWED)
     own = [
@@ -110,6 +111,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]
         for other in predicted
         if PurePosixPath(other.inside).name == inside.name
         and PurePosixPath(other.inside).parent.name == inside.parent.name
+        and run_folder(other) == run_folder(file)
     ]
     task = inside.name.split(".")[0]
     model = _model(file, own, reports)
@@ -153,9 +155,9 @@ def _main_metric(first: Mapping[str, Any]) -> str | None:
 
 
 def _stamp(file: LogFile) -> str | None:
-    found = _STAMP.search(file.name)
+    found = _STAMP.findall(file.name)
     if found:
-        return found[0]
+        return str(found[-1])
     seconds = as_count(file.peek.first.get("created"))
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d_%H%M%S}" if seconds else None
 
@@ -207,23 +209,33 @@ def _sample(
     )
     if any(each.outcome is Outcome.ERROR for each in sample.scores):
         sample.error = as_text(as_mapping(score.get("judge_summary")).get("error"))
-    messages = [as_mapping(message) for message in as_list(row.get("messages"))]
-    asked, answers = _turns(messages, row.get("input"))
-    if asked is None:
-        problems.add(file.name, "no text of a question", line=line, field="messages")
     target = as_text(row.get("target"))
     if target is None and row.get("target") is not None:
         problems.add(file.name, "the target is no text", line=line, field="target")
-    _add_item(sample, asked, target)
-    answered = as_mapping(answers[-1].get("perf_metrics")) if answers else {}
-    sample.tokens_in = as_count(answered.get("input_tokens"))
-    sample.tokens_out = as_count(answered.get("output_tokens"))
-    if texts:
-        said = as_text(score.get("prediction"))
-        sample.response = _content(answers[-1]) if said is None and answers else said
-        before = messages[: len(messages) - len(answers)] if answers else messages
-        sample.prompt = _prompt(before) if before else asked
+    if _add_turns(sample, row, target, texts=texts) is None:
+        problems.add(file.name, "no text of a question", line=line, field="messages")
+    said = as_text(score.get("prediction"))
+    if texts and said is not None:
+        sample.response = said
     return sample
+
+
+def _add_turns(
+    sample: Sample, row: Mapping[str, Any], target: str | None, *, texts: bool
+) -> str | None:
+    """Add what the conversation says; returns what was asked."""
+    messages = [as_mapping(message) for message in as_list(row.get("messages"))]
+    asked, answers = _turns(messages, row.get("input"))
+    _add_item(sample, asked, target)
+    last = answers[-1] if answers else {}
+    used = as_mapping(last.get("perf_metrics"))
+    sample.tokens_in = as_count(used.get("input_tokens"))
+    sample.tokens_out = as_count(used.get("output_tokens"))
+    if texts:
+        before = messages[: len(messages) - len(answers)]
+        sample.prompt = _prompt(before) if before else asked
+        sample.response = _content(last) if answers else None
+    return asked
 
 
 def _task(about: Mapping[str, Any], log: Log) -> str:

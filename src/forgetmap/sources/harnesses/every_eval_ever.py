@@ -18,7 +18,7 @@ from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunIn
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import Malformed, decode, document, number, rows
-from forgetmap.sources.fields import LARGEST, Fields, sound
+from forgetmap.sources.fields import LARGEST, Fields, as_mapping, as_objects, sound
 from forgetmap.sources.files import LogFile
 
 KEYS = ("schema_version", "evaluation_id", "evaluation_name", "sample_id", "input")
@@ -75,10 +75,7 @@ def _log(file: LogFile, aggregates: Mapping[str, tuple[LogFile, dict[str, Any]]]
     evaluation = first.text("evaluation_id") or ""
     beside, about = aggregates.get(evaluation, (None, {}))
     document = Fields(about, beside or file, None, Problems())
-    listed = about.get("evaluation_results")
-    results = (
-        [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    )
+    results = as_objects(about.get("evaluation_results"))
     names = [each.get("evaluation_name") for each in results]
     created = _time(document.text("evaluation_timestamp") or evaluation.rpartition("/")[2])
     metrics = dict(_metrics(results))
@@ -114,9 +111,8 @@ def _decoding(
 ) -> dict[str, float | int | str | bool | list[str] | None]:
     """Numbers among the generation settings of the first result that has some."""
     for each in results:
-        config = each.get("generation_config")
-        given = config.get("generation_args") if isinstance(config, dict) else None
-        if isinstance(given, dict) and given:
+        given = as_mapping(as_mapping(each.get("generation_config")).get("generation_args"))
+        if given:
             return {sound(k): v for k, v in given.items() if type(v) in {int, float}}
     return {}
 
@@ -223,7 +219,7 @@ def _lm_eval_scores(row: Fields, text: str, scorer: str) -> list[Score]:
     except Malformed as error:
         row.complain(str(error), "metadata.lm_eval_metrics")
         return []
-    known = values.items() if isinstance(values, dict) else ()
+    known = as_mapping(values).items()
     scalar = [(name, value) for name, value in known if isinstance(value, bool | int | float)]
     return [Score(sound(name), number(value), scorer) for name, value in scalar]
 
@@ -237,12 +233,9 @@ def _first(part: Fields, name: str) -> str | None:
 
 def _answer(row: Fields) -> str | None:
     """What was extracted at last."""
-    given = row.values.get("answer_attribution")
-    extracted = [
-        each["extracted_value"]
-        for each in (given if isinstance(given, list) else ())
-        if isinstance(each, dict) and isinstance(each.get("extracted_value"), str)
-    ]
+    given = as_objects(row.values.get("answer_attribution"))
+    values = (each.get("extracted_value") for each in given)
+    extracted = [value for value in values if isinstance(value, str)]
     return sound(extracted[-1]) if extracted else None
 
 
@@ -254,13 +247,10 @@ def _response(row: Fields) -> str | None:
     if several := output.texts("raw"):
         return "\n\n".join(several)
     turns = row.values.get("messages") or row.values.get("interactions")
-    said = [
-        turn["content"]
-        for turn in (turns if isinstance(turns, list) else ())
-        if isinstance(turn, dict)
-        and turn.get("role") == "assistant"
-        and isinstance(turn.get("content"), str)
-    ]
+    contents = (
+        turn.get("content") for turn in as_objects(turns) if turn.get("role") == "assistant"
+    )
+    said = [content for content in contents if isinstance(content, str)]
     return sound(said[-1]) if said else None
 
 

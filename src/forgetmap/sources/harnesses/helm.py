@@ -20,9 +20,8 @@ from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunIn
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number, rows
-from forgetmap.sources.fields import sound
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.shapes import as_count, as_list, as_mapping, as_text
 
 Part = Literal[
     "stats", "predictions", "state", "instances", "requests", "spec", "totals", "scenario"

@@ -14,7 +14,7 @@ from typing import Any
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.fields import sound
+from forgetmap.sources.fields import as_mapping, as_objects, sound
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.inspect_rows import archive_header, document_header, samples_of
 from forgetmap.sources.harnesses.inspect_sample import VALUE, Measure, as_sample
@@ -86,7 +86,7 @@ def _missing(sample: Sample, measures: Sequence[Measure]) -> list[Score]:
 
 
 def _log(file: LogFile, header: Mapping[str, Any], form: str) -> Log:
-    spec, results = _object(header, "eval"), _object(header, "results")
+    spec, results = as_mapping(header.get("eval")), as_mapping(header.get("results"))
     measures = _measures(spec, results)
     task = (_text(spec, "task") or "task").rsplit("/", 1)[-1]
     return Log(
@@ -108,9 +108,9 @@ def _log(file: LogFile, header: Mapping[str, Any], form: str) -> Log:
 def _info(
     header: Mapping[str, Any], spec: Mapping[str, Any], tasks: dict[str, TaskInfo]
 ) -> RunInfo:
-    arguments = _object(spec, "model_args")
-    plan = _object(header, "plan")
-    parts = arguments, _object(spec, "model_generate_config"), _object(plan, "config")
+    arguments = as_mapping(spec.get("model_args"))
+    plan = as_mapping(header.get("plan"))
+    parts = arguments, as_mapping(spec.get("model_generate_config")), as_mapping(plan.get("config"))
     config = {name: value for part in parts for name, value in part.items() if value is not None}
     seed, system = config.get("seed"), _system_message(plan, config)
     return RunInfo(
@@ -118,7 +118,9 @@ def _info(
             name=_text(arguments, "model_path") or _text(spec, "model"),
             revision=_text(arguments, "revision"),
         ),
-        harness=HarnessInfo(name="inspect", version=_text(_object(spec, "packages"), "inspect_ai")),
+        harness=HarnessInfo(
+            name="inspect", version=_text(as_mapping(spec.get("packages")), "inspect_ai")
+        ),
         system_prompt_hash=sha256(system.encode()).hexdigest()[:16] if system else None,
         decoding={
             ours: value
@@ -133,7 +135,7 @@ def _info(
 
 def _task(spec: Mapping[str, Any], measures: Sequence[Measure]) -> TaskInfo:
     """Inspect writes version 0 for a task that has none."""
-    version, arguments = spec.get("task_version"), _object(spec, "task_args")
+    version, arguments = spec.get("task_version"), as_mapping(spec.get("task_args"))
     shots = next((arguments[name] for name in SHOTS if name in arguments), None)
     metric, scorer = measures[0] if measures else (None, None)
     return TaskInfo(
@@ -149,15 +151,18 @@ def _measures(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[Measu
 
     A scorer that gives several values has one entry for each, by another name than its own.
     """
-    entries = [*_objects(results, "scores"), *filter(None, [_object(results, "scorer")])]
-    headline = _object(results, "headline") or _object(spec, "headline_metric")
+    entries = [
+        *as_objects(results.get("scores")),
+        *filter(None, [as_mapping(results.get("scorer"))]),
+    ]
+    headline = as_mapping(results.get("headline")) or as_mapping(spec.get("headline_metric"))
     entries.sort(key=lambda entry: not _is_headline(entry, headline))
     found = dict.fromkeys(
         (VALUE if name == (scorer := _text(entry, "scorer") or name) else name, scorer)
         for entry in entries
         if (name := _text(entry, "name"))
     )
-    scorers = (_text(entry, "name") for entry in _objects(spec, "scorers"))
+    scorers = (_text(entry, "name") for entry in as_objects(spec.get("scorers")))
     return list(found) or [(VALUE, name) for name in scorers if name]
 
 
@@ -169,8 +174,8 @@ def _is_headline(entry: Mapping[str, Any], headline: Mapping[str, Any]) -> bool:
 def _system_message(plan: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
     """Of the settings, or of the solver that adds one."""
     templates = (
-        _text(_object(step, "params"), "template")
-        for step in _objects(plan, "steps")
+        _text(as_mapping(step.get("params")), "template")
+        for step in as_objects(plan.get("steps"))
         if str(step.get("solver")).endswith("system_message")
     )
     return _text(config, "system_message") or next(filter(None, templates), None)
@@ -202,13 +207,3 @@ def _plain(value: object) -> str | int | float | list[str] | None:
 def _text(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
     return sound(value) if isinstance(value, str) and value else None
-
-
-def _object(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = values.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    value = values.get(name)
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

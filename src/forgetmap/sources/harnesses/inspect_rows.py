@@ -19,7 +19,7 @@ import msgspec
 from forgetmap.errors import UnreadableError
 from forgetmap.sources.adapter import Log, Problems
 from forgetmap.sources.decode import Malformed, decode, decode_slowly
-from forgetmap.sources.fields import Fields
+from forgetmap.sources.fields import Fields, as_list, as_mapping
 from forgetmap.sources.files import Archive, LogFile
 from forgetmap.sources.harnesses.inspect_sample import is_cut, is_thinner
 
@@ -167,13 +167,8 @@ class _Members:
             rows = self._decoded(member)
             if rows is not None and not isinstance(rows, list):
                 self._problems.add(self._file(member).name, "a list of samples was expected")
-            for values in rows if isinstance(rows, list) else []:
-                row = Fields(
-                    values if isinstance(values, dict) else {},
-                    self._file(member),
-                    None,
-                    self._problems,
-                )
+            for values in as_list(rows):
+                row = Fields(as_mapping(values), self._file(member), None, self._problems)
                 key = key_of(row)
                 if key is not None:
                     found[key] = row
@@ -221,7 +216,7 @@ class _Members:
         found: dict[int, Any] = {}
         for start in self._pieces.get(folder, ()):
             piece = self._decoded(f"{folder}{start}.json")
-            found.update(enumerate(piece if isinstance(piece, list) else [], start=start))
+            found.update(enumerate(as_list(piece), start=start))
         return found
 
     @cached_property
@@ -280,10 +275,10 @@ def _slow_elements(data: bytes, file: LogFile, problems: Problems) -> Iterator[F
         document = decode_slowly(data)
     except Malformed as error:
         raise _broken(file, error) from None
-    samples = document.get("samples") if isinstance(document, dict) else None
+    samples = as_mapping(document).get("samples")
     if samples is not None and not isinstance(samples, list):
         problems.add(file.name, "a list of samples was expected", field="samples")
-    for values in samples if isinstance(samples, list) else []:
+    for values in as_list(samples):
         if isinstance(values, dict):
             yield Fields(values, file, None, problems)
         else:
@@ -317,7 +312,7 @@ def key_of(row: Fields) -> Key | None:
 def _referred(messages: dict[int, Any], ranges: object) -> Iterator[Any]:
     """The messages in these ranges of places."""
     last = max(messages, default=-1)
-    for each in ranges if isinstance(ranges, list) else []:
+    for each in as_list(ranges):
         match each:
             case [int(start), int(end)]:
                 places = range(max(start, 0), min(end, last + 1))
@@ -334,8 +329,8 @@ def _is_spec(spec: object) -> bool:
 
 def _are_samples(samples: object) -> bool:
     """Whether a document that begins with its samples may be one of Inspect."""
-    first = samples[0] if isinstance(samples, list) and samples else None
-    return isinstance(first, dict) and {"id", "epoch", "input"} <= first.keys()
+    first = next(iter(as_list(samples)), None)
+    return {"id", "epoch", "input"} <= as_mapping(first).keys()
 
 
 def _broken(file: LogFile, error: Malformed) -> UnreadableError:

@@ -11,7 +11,7 @@ from typing import Any
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Sample, Score
 from forgetmap.sources.decode import number
-from forgetmap.sources.fields import Fields, sound
+from forgetmap.sources.fields import Fields, as_mapping, as_objects, sound
 
 VALUE = "value"
 """Name of the metric of a scorer that gives one value."""
@@ -73,7 +73,7 @@ def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sa
 def is_cut(summary: Mapping[str, Any]) -> bool:
     """Whether a summary leaves out part of a text, or has words in place of pictures."""
     asked, target = summary.get("input"), summary.get("target")
-    contents = [message.get("content") for message in _objects(asked)]
+    contents = [message.get("content") for message in as_objects(asked)]
     for text in (asked, *contents, *(target if isinstance(target, list) else [target])):
         if isinstance(text, str) and text.endswith(CUT):
             return True
@@ -143,7 +143,7 @@ def _question(row: Fields) -> str | None:
     """What was asked: the input, or the last message of the user in it."""
     asked = row.values.get("input")
     if isinstance(asked, list):
-        messages = _objects(asked)
+        messages = as_objects(asked)
         users = [message for message in messages if message.get("role") == "user"]
         asked = (users or messages or [{}])[-1].get("content")
     text = _content(asked, row)
@@ -162,7 +162,7 @@ def _content(content: object, row: Fields, *, thoughts: bool = False) -> str | N
     if not isinstance(content, list):
         return None
     names = ("reasoning", "text") if thoughts else ("text",)
-    texts = (part.get(part["type"]) for part in _objects(content) if part.get("type") in names)
+    texts = (part.get(part["type"]) for part in as_objects(content) if part.get("type") in names)
     return "\n".join(sound(_resolved(text, row)) for text in texts if isinstance(text, str))
 
 
@@ -232,12 +232,9 @@ def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -
 
 
 def _category(row: Fields) -> str | None:
-    metadata = row.values.get("metadata")
-    if isinstance(metadata, dict):
-        for name in CATEGORIES:
-            if isinstance(value := metadata.get(name), str):
-                return sound(value)
-    return None
+    metadata = as_mapping(row.values.get("metadata"))
+    found = (metadata.get(name) for name in CATEGORIES)
+    return next((sound(value) for value in found if isinstance(value, str)), None)
 
 
 def _message(error: object) -> str | None:
@@ -260,7 +257,7 @@ def _invalidate(sample: Sample, row: Fields) -> None:
     """Somebody looked at the sample and found that it does not count."""
     found = row.values.get("invalidation")
     if found is not None:
-        reason = found.get("reason") if isinstance(found, dict) else None
+        reason = as_mapping(found).get("reason")
         sample.error = f"invalidated: {sound(str(reason or 'no reason given'))}"
         for score in sample.scores:
             score.value, score.outcome = None, Outcome.UNSCORED
@@ -268,16 +265,15 @@ def _invalidate(sample: Sample, row: Fields) -> None:
 
 def _add_texts(sample: Sample, row: Fields) -> None:
     output = row.part("output")
-    choice = next(iter(_objects(output.values.get("choices"))), {})
-    message, completion = choice.get("message"), output.text("completion")
-    said = message.get("content") if isinstance(message, dict) else None
-    whole = _content(said, row, thoughts=True)
+    choice = next(iter(as_objects(output.values.get("choices"))), {})
+    said, completion = as_mapping(choice.get("message")), output.text("completion")
+    whole = _content(said.get("content"), row, thoughts=True)
     sample.response = whole or (_content(completion, row) if completion else whole)
     reason = choice.get("stop_reason")
     sample.finish_reason = sound(reason) if isinstance(reason, str) else None
     asked = [
         {"role": str(message.get("role")), "content": _content(message.get("content"), row)}
-        for message in _asked(_objects(row.values.get("messages")))
+        for message in _asked(as_objects(row.values.get("messages")))
     ]
     sample.prompt = sound(json.dumps(asked, ensure_ascii=False)) if asked else None
 
@@ -288,7 +284,3 @@ def _asked(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         lambda message: message.get("role") != "assistant" or message.get("source") == "input",
         messages,
     )
-
-
-def _objects(values: object) -> list[dict[str, Any]]:
-    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []

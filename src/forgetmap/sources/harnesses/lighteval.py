@@ -19,15 +19,16 @@ from forgetmap.errors import UnreadableError
 from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample
 from forgetmap.sources.decode import document
+from forgetmap.sources.fields import as_mapping, as_objects
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lighteval_rows import (
     Reader,
     Style,
     means,
     metric_names,
-    parquet,
     style_of,
 )
+from forgetmap.sources.harnesses.parquet_file import parquet
 
 FORMATS: Mapping[Style, str] = {
     "flat": "lighteval details with flat columns (up to 0.10)",
@@ -105,7 +106,7 @@ class _Settings:
 
     @property
     def model_config(self) -> Mapping[str, Any]:
-        return _object(self.general.get("model_config"))
+        return as_mapping(self.general.get("model_config"))
 
     @property
     def model(self) -> str | None:
@@ -115,7 +116,7 @@ class _Settings:
     @property
     def generation(self) -> Mapping[str, Any]:
         given = self.general.get("generation_parameters")
-        return _object(given or self.model_config.get("generation_parameters"))
+        return as_mapping(given or self.model_config.get("generation_parameters"))
 
     @property
     def seed(self) -> int | None:
@@ -178,7 +179,7 @@ def _logged_task(opened: Any) -> str | None:
     column = next(name for name in opened.schema_arrow.names if name.strip("_") == "doc")
     names: Counter[str] = Counter()
     for batch in opened.iter_batches(ROWS, columns=[f"{column}.task_name"]):
-        given = (_object(row.get(column)).get("task_name") for row in batch.to_pylist())
+        given = (as_mapping(row.get(column)).get("task_name") for row in batch.to_pylist())
         names.update(name for name in given if isinstance(name, str) and name)
     return names.most_common(1)[0][0] if names else None
 
@@ -210,10 +211,10 @@ def _settings(file: LogFile) -> _Settings | None:
     return _Settings(
         file,
         stamps[-1].replace(":", "-") if stamps else None,
-        _object(given.get("config_general")),
-        _object(given.get("results")),
-        _object(given.get("versions")),
-        _object(given.get("config_tasks")),
+        as_mapping(given.get("config_general")),
+        as_mapping(given.get("results")),
+        as_mapping(given.get("versions")),
+        as_mapping(given.get("config_tasks")),
     )
 
 
@@ -241,7 +242,9 @@ def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings
         (settings, name)
         for settings in known
         for name, scores in settings.results.items()
-        if name != "all" and _agree(averages, _object(scores)) and _has_rows(settings, name, count)
+        if name != "all"
+        and _agree(averages, as_mapping(scores))
+        and _has_rows(settings, name, count)
     ]
     runs, tasks = {each.file.name for each, _ in fitting}, {name for _, name in fitting}
     task = next(iter(tasks)) if len(tasks) == 1 and details.style == "flat" else details.task
@@ -258,7 +261,7 @@ def _agree(averages: Mapping[str, float], scores: Mapping[str, Any]) -> bool:
 def _has_rows(settings: _Settings, task: str, count: int) -> bool:
     for name, config in settings.tasks.items():
         if task.startswith(name) or _squashed(name) == _squashed(task):
-            return _object(config).get("effective_num_docs") in (None, -1, count)
+            return as_mapping(config).get("effective_num_docs") in (None, -1, count)
     return True
 
 
@@ -387,10 +390,10 @@ def _directions(part: _Part) -> dict[str, MetricInfo]:
     for name, config in (part.settings.tasks if part.settings else {}).items():
         if _squashed(_bare(part.full_name)) not in _squashed(name):
             continue
-        settings = _object(config)
+        settings = as_mapping(config)
         given = settings.get("metrics") or settings.get("metric")
-        for metric in given if isinstance(given, list) else []:
-            for each, higher in _higher(_object(metric)):
+        for metric in as_objects(given):
+            for each, higher in _higher(metric):
                 if higher is False:
                     found[each] = MetricInfo(low=None, high=None, higher_is_better=False)
     return found
@@ -411,10 +414,6 @@ def _iso(stamp: str) -> str | None:
 
 def _squashed(name: str | None) -> str:
     return re.sub(r"[^a-z0-9]+", "", (name or "").casefold())
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _is_scalar(value: object) -> bool:

@@ -11,13 +11,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from forgetmap.errors import UnreadableError
 from forgetmap.records.identity import normalise
@@ -27,6 +25,7 @@ from forgetmap.sources.decode import number
 from forgetmap.sources.fields import sound
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.bare_question import bare_question
+from forgetmap.sources.harnesses.parquet_file import parquet
 
 ROWS = 256
 """Read at a time: responses are long."""
@@ -61,20 +60,6 @@ NESTED = {
 NESTED_TEXTS = {"prompt": "model_response.input", "output": "model_response.text"}
 _WRITTEN = ("choices", "gold_index", "gold", "metrics", "specific", "output")
 """Parts that are no text, but may be written as one."""
-
-
-@contextmanager
-def parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
-    """The file, open; what is broken in it is a typed error."""
-    try:
-        with pq.ParquetFile(file.local) as opened:
-            yield opened
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(
-            f"this Parquet file cannot be read: {str(error).splitlines()[0]:.200}",
-            file=file.name,
-            hint="is it whole? Get or write it again.",
-        ) from None
 
 
 def style_of(names: Sequence[str]) -> Style | None:

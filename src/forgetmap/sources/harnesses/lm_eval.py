@@ -108,14 +108,19 @@ _LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
 
 
 def _main_measure(file: LogFile) -> tuple[str, str] | None:
-    """The first metric and filter, as long as the rows are in the harness's order."""
+    """The first metric that says right or wrong, else the first one; and the first filter.
+
+    Known only as long as the rows are in the harness's order.
+    """
     first = file.peek.first
     ids = [int(found) for found in _LINE_ID.findall(file.head)]
     named = [name for name in _metrics(first) if _is_scalar(first[name]) and name != UNSCORED]
     scorer = first.get("filter")
     if not named or ids != sorted(ids) or not isinstance(scorer, str):
         return None
-    return ("acc" if "acc" in named else named[0]), scorer
+    right = [name for name in named if name.endswith("_acc") or name.startswith("pass@")]
+    main = next((name for name in ("acc", "exact_match", *right) if name in named), named[0])
+    return main, scorer
 
 
 def _metrics(row: Row) -> list[str]:
@@ -142,17 +147,44 @@ def _requests(arguments: object) -> list[tuple[object, object]]:
     return [(r[0], r[1] if len(r) > 1 else None) for r in each if isinstance(r, list) and r]
 
 
-_TRUTHS = (True, False, "True", "False")
+_TRUTHS = frozenset({True, False, "True", "False"})
+_NUMBERS, _IDS = (int, float), (int, str)
+"""Types; truth values are whole numbers, too. Written as unions they would be built every time."""
 
 
 def _is_scalar(value: object) -> bool:
     """Numbers, truth values and nothing at all; a list or a table is no score."""
-    return value is None or isinstance(value, bool | int | float)
+    return value is None or isinstance(value, _NUMBERS)
 
 
-_ARGUMENTS = b', "arguments": {"gen_args_0": {"arg_0": '
+_OPENED = b'{"gen_args_0": {"arg_0": '
+_ARGUMENTS = b', "arguments": ' + _OPENED
 _RESPONSES, _FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
 _CONTINUATION = b', "arg_1": '
+
+
+class _Requests(msgspec.Struct):
+    """Requests that are still JSON: of a line, from the first prompt on, up to their end."""
+
+    line: bytes
+    start: int
+    end: int
+
+    @property
+    def prompt(self) -> object:
+        """The prompt of the first."""
+        after = self.line.find(_CONTINUATION, self.start, self.end)
+        return decode(self.line[self.start : after if after > 0 else self.end - 2])
+
+    @property
+    def all(self) -> list[tuple[object, object]]:
+        """Prompt and continuation of each."""
+        return _requests(decode(self.line[self.start - len(_OPENED) : self.end]))
+
+    @property
+    def ask_for_labels(self) -> bool:
+        """Whether the last continuation is a letter or digit."""
+        return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
 def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
@@ -174,7 +206,7 @@ def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
     if not isinstance(row, dict):
         raise Malformed("a row must be an object")
     if is_cut:
-        row["arguments"] = memoryview(line)[start + len(b', "arguments": ') : end + 1]
+        row["arguments"] = _Requests(line, start + len(_ARGUMENTS), end + 1)
     return row
 
 
@@ -202,10 +234,12 @@ class _Reader:
     ) -> None:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
+        self._has_docs = True
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """The samples of one file."""
         first = file.peek.first
+        self._has_docs = "doc" in first
         self._lists = {name for name in _metrics(first) if not _is_scalar(first[name])}
         for line, raw in raw_rows(file, self._problems):
             try:
@@ -215,8 +249,10 @@ class _Reader:
 
     def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
         doc_id, doc = row.get("doc_id"), row.get("doc")
-        if doc is None or isinstance(doc_id, bool) or not isinstance(doc_id, int | str):
-            name = "doc_id" if doc is not None else "doc"
+        # Some keep only ids and answers; a document that a single row lacks is a fault.
+        lacks_doc = doc is None and self._has_docs
+        if lacks_doc or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
+            name = "doc" if lacks_doc else "doc_id"
             self._problems.add(file.name, "what was asked is unknown", line=line, field=name)
             return []
         scores = self._scores(row, file, line)
@@ -229,7 +265,9 @@ class _Reader:
         if self._texts or sample.prompt_key is None:
             sample.prompt = _prompt(row)
         logliks = _logliks(row.get("filtered_resps"))
-        _identify(sample, item_of(doc), row.get("target"), len(logliks))
+        _identify(
+            sample, Item("") if doc is None else item_of(doc), row.get("target"), len(logliks)
+        )
         if not logliks:
             return _generated(sample, row, texts=self._texts)
         return self._chosen(sample, row, doc, logliks)
@@ -267,14 +305,14 @@ class _Reader:
             texts = _continuations(row, len(logliks))
         shown = None if _asks_for_labels(row) else _shown(doc, texts)
         places = [_best(score.metric, logliks, shown) for score in sample.scores]
+        if places.count(places[0]) == len(places):
+            _choose(sample, places[0], logliks, texts)
+            return [sample]
         found = []
         for place in dict.fromkeys(places):
-            each = sample
-            if len(set(places)) > 1:
-                own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
-                each = _copy(sample, own)
-            _choose(each, place, logliks, texts)
-            found.append(each)
+            own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
+            found.append(_copy(sample, own))
+            _choose(found[-1], place, logliks, texts)
         return found
 
 
@@ -291,8 +329,8 @@ def _copy(sample: Sample, scores: list[Score]) -> Sample:
 def _asks_for_labels(row: Row) -> bool:
     """Whether the model continued with a letter or digit; then lengths of options do not matter."""
     arguments = row.get("arguments")
-    if isinstance(arguments, memoryview):
-        return _ENDS_IN_LABEL.search(arguments[-24:]) is not None
+    if isinstance(arguments, _Requests):
+        return arguments.ask_for_labels
     last = next((last for _, last in reversed(_requests(arguments))), None)
     return isinstance(last, str) and len(last.strip()) == 1
 
@@ -338,10 +376,8 @@ def _place(target: object, options: Sequence[str] | None, requests: int) -> int 
 def _prompt(row: Row) -> str | None:
     """What the first request asked."""
     arguments = row.get("arguments")
-    if isinstance(arguments, memoryview):
-        text = bytes(arguments)
-        end = text.find(_CONTINUATION)
-        first = decode(text[len(b'{"gen_args_0": {"arg_0": ') : end if end > 0 else -2])
+    if isinstance(arguments, _Requests):
+        first = arguments.prompt
     else:
         first = next((prompt for prompt, _ in _requests(arguments)), None)
     if isinstance(first, list) and len(first) == 1:
@@ -352,16 +388,14 @@ def _prompt(row: Row) -> str | None:
 def _continuations(row: Row, count: int) -> list[str] | None:
     """The texts whose likelihood was measured, where they are one for each response."""
     arguments = row.get("arguments")
-    if isinstance(arguments, memoryview):
-        arguments = decode(bytes(arguments))
-    requests = _requests(arguments)
+    requests = arguments.all if isinstance(arguments, _Requests) else _requests(arguments)
     texts = [last.strip() for _, last in requests if isinstance(last, str)]
     return texts if len(texts) == count and len(set(texts)) == count else None
 
 
 def _shown(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
     """The options whose length counts: as lm-eval cleaned them, else as they are."""
-    cleaned = doc.get("choices") if isinstance(doc, Mapping) else None
+    cleaned = doc.get("choices") if isinstance(doc, dict) else None
     if isinstance(cleaned, list) and all(isinstance(each, str) for each in cleaned):
         return cleaned
     return texts
@@ -422,7 +456,7 @@ def _of_first_request(responses: object) -> list[object]:
 def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
     """The scores of each repeat; those that sum up all repeats stand with the first."""
     listed = row.get("scores_per_repeat")
-    if not isinstance(listed, Mapping):
+    if not isinstance(listed, dict):
         return [sample.scores]
     single = {name: v for name, v in listed.items() if isinstance(v, list) and len(v) > 1}
     count = max((len(values) for values in single.values()), default=1)

@@ -37,7 +37,7 @@ class Filters:
             if isinstance(here, int):
                 restarts += here < last
                 last = here
-        count = _usual(map(len, looseness.values()))
+        count = _usual(map(len, looseness.values()), anew=restarts > 0)
         self._names = _names(named, count)
         self._places: dict[bytes, list[int]] = {}
         if count == 2 and restarts > MOST_BLOCKS:  # noqa: PLR2004  # strict and loose
@@ -56,10 +56,13 @@ class Filters:
         return self._names[min(place, len(self._names) - 1)]
 
 
-def _usual(counts: Iterable[int]) -> int:
-    """How many rows most documents have; one that was doubled by accident does not matter."""
+def _usual(counts: Iterable[int], *, anew: bool) -> int:
+    """How many rows most documents have; one that was doubled by accident does not matter.
+
+    Where as many documents have more, these are filters only if ids start anew after the first.
+    """
     often = Counter(counts)
-    return max(often, key=lambda count: (often[count], count), default=1)
+    return max(often, key=lambda count: (often[count], count if anew else -count), default=1)
 
 
 def _names(named: Sequence[str], count: int) -> Sequence[str]:

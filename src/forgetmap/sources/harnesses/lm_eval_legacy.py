@@ -28,7 +28,7 @@ class LmEvalLegacy:
     """Logs of lm-evaluation-harness 0.3."""
 
     name = "lm-eval-0.3"
-    preferred: Sequence[str] = ("acc", "em", "exact_match")
+    preferred: Sequence[str] = ("acc", "em", "exact_match", "bleurt_acc", "bleu_acc")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Arrays whose rows hold the prompts and logits of a document."""

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from string import ascii_uppercase
 
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
@@ -18,6 +17,7 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.dataset_row import place_of_letter
 
 TASK = "mmlu_pro"
 KEYS = ("question_id", "question", "options", "answer", "pred")
@@ -84,7 +84,7 @@ def _sample(row: Fields, item: str, *, texts: bool) -> Sample:
         question=row.text("question"),
         options=options,
         gold=answer,
-        gold_index=_place(answer, options),
+        gold_index=place_of_letter(answer, options),
         choice=_chosen(predicted, options),
         answer=predicted or None,
         category=row.text("category"),
@@ -108,11 +108,5 @@ def _score(row: Fields, predicted: str | None, answer: str | None, response: str
 
 
 def _chosen(letter: str | None, options: list[str] | None) -> str | None:
-    place = _place(letter, options)
+    place = place_of_letter(letter, options)
     return None if options is None or place is None else options[place]
-
-
-def _place(letter: str | None, options: list[str] | None) -> int | None:
-    """Where the option of this letter stands. An option may itself read like a letter."""
-    place = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
-    return place if options and 0 <= place < len(options) else None

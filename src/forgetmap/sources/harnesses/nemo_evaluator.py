@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from forgetmap.errors import UnreadableError
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import document, rows
+from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.companions import only_beside, small_document
 
 KEYS = ("problem_idx", "reward", "model_response")
 BUNDLE = ("run_id", "config", "benchmark")
@@ -32,7 +32,7 @@ class NemoEvaluator:
         """Results, each with the bundle of its folder."""
         bundles = [file for file in files if file.peek.has(*BUNDLE)]
         results = [file for file in files if file.peek.has(*KEYS)]
-        return [_log(file, _beside(file, bundles)) for file in results]
+        return [_log(file, only_beside(file, bundles, results)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per answer. A resumed run writes some twice: the last one counts."""
@@ -53,15 +53,8 @@ def _key(values: Mapping[str, Any]) -> str:
     return repr((values.get("problem_idx"), values.get("repeat"), values.get("prompt")))
 
 
-def _beside(file: LogFile, bundles: Sequence[LogFile]) -> LogFile | None:
-    """The only bundle in the same folder, or the only one at all."""
-    folder = PurePosixPath(file.inside).parent
-    near = [each for each in bundles if PurePosixPath(each.inside).parent == folder] or bundles
-    return near[0] if len(near) == 1 else None
-
-
 def _log(file: LogFile, beside: LogFile | None) -> Log:
-    about = Fields(_document(beside), beside or file, None, Problems())
+    about = Fields(small_document(beside), beside or file, None, Problems())
     config, benchmark = about.part("config"), about.part("benchmark")
     task = benchmark.text("name") or sound(PurePosixPath(file.inside).parent.name)
     task = task or "nemo-evaluator"
@@ -78,14 +71,6 @@ def _log(file: LogFile, beside: LogFile | None) -> Log:
     )
     files = (file, beside) if beside else (file,)
     return Log("nemo-evaluator", files, info, (task,), stamp, format="NeMo Evaluator results")
-
-
-def _document(file: LogFile | None) -> Mapping[str, Any]:
-    try:
-        found = document(file) if file else {}
-    except UnreadableError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
@@ -125,8 +110,8 @@ def _options(metadata: Fields, name: str) -> list[str] | None:
 
 def _error(details: Fields) -> str | None:
     """Why there was nothing to score: such an answer is graded 0 with the kind of error."""
-    failed = details.values.get("error_category") is not None
-    return details.written("error") if failed else None
+    kind = details.written("error_category")
+    return None if kind is None else details.written("error") or kind
 
 
 def _scores(row: Fields, *, failed: bool) -> list[Score]:

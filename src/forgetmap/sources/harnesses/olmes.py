@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from forgetmap.errors import UnreadableError
 from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import document, number, rows
-from forgetmap.sources.fields import sound, written
+from forgetmap.sources.decode import number, rows
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound, written
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.shapes import as_count, as_item, as_list, as_mapping, as_text
+from forgetmap.sources.harnesses.companions import beside, run_folder, small_document
+from forgetmap.sources.harnesses.dataset_row import as_item
 
 PREDICTED = ("doc_id", "model_output")
 REQUESTED = ("doc_id", "request", "doc")
@@ -110,18 +110,15 @@ def _totals(file: LogFile) -> list[_Total]:
         return [_Total(file, row, {}) for row in found]
     if not file.peek.has(*TOTALS_OF_RUN):
         return []
-    try:
-        run = as_mapping(document(file))
-    except UnreadableError:
-        return []
+    run = small_document(file)
     return [_Total(file, as_mapping(task), run) for task in as_list(run.get("tasks"))]
 
 
 def _log(
     file: LogFile, requested: Sequence[LogFile], totals: Sequence[_Total], *, alone: bool
 ) -> Log:
-    total = next((each for each in totals if _belongs(file, each)), None)
-    requests = [each for each in requested if _stem(each) == _stem(file)]
+    total = _total(file, totals, alone=alone)
+    requests = [each for each in requested if _is_asked_in(file, each)]
     if not requests and alone and len(requested) == 1:
         requests = list(requested)
     task = _task(file, total)
@@ -129,6 +126,21 @@ def _log(
     info = _info(task, total) if total else _bare_info(file)
     harness = "olmo-eval" if file.peek.has("instance_metrics") else "OLMES"
     return Log("olmes", files, info, (task,), info.created, format=f"{harness} predictions")
+
+
+def _is_asked_in(file: LogFile, requests: LogFile) -> bool:
+    """Whether requests are those of a file: in its folder, or in that of the same model beside."""
+    ours, theirs = PurePosixPath(file.name).parent, PurePosixPath(requests.name).parent
+    if _stem(requests) != _stem(file):
+        return False
+    return ours == theirs or (ours.name == theirs.name and run_folder(file) == run_folder(requests))
+
+
+def _total(file: LogFile, totals: Sequence[_Total], *, alone: bool) -> _Total | None:
+    """The metrics of a file; those of another run of the same task lie in another folder."""
+    fitting = [each for each in totals if _belongs(file, each)]
+    near = beside(file, [each.file for each in fitting], alone=alone)
+    return next((each for each in fitting if each.file in near), None)
 
 
 def _belongs(file: LogFile, total: _Total) -> bool:
@@ -259,10 +271,8 @@ def _sample(
     texts: bool,
 ) -> Sample:
     main = log.info.tasks[log.tasks[0]].main_metric if log.info.tasks else None
-    metrics, outputs = (
-        _metrics(row),
-        [as_mapping(each) for each in as_list(row.get("model_output"))],
-    )
+    metrics = _metrics(row)
+    outputs = [as_mapping(each) for each in as_list(row.get("model_output"))]
     first = outputs[0] if outputs else {}
     sample = Sample(
         task=log.tasks[0],

@@ -20,9 +20,9 @@ from forgetmap.errors import UnreadableError
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
-from forgetmap.sources.fields import written
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_objects, as_text, written
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.shapes import as_count, as_list, as_mapping, as_text
+from forgetmap.sources.harnesses.companions import run_folder
 
 # In the order in which OpenCompass itself looks for them.
 FLAGS = ("correct", "is_correct", "cascade_correct")
@@ -94,12 +94,13 @@ def _is_predicted(file: LogFile) -> bool:
 def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
     path = PurePosixPath(file.name)
     task, model = path.name.split(".")[0], path.parent.name
+    near = [other for other in predicted if run_folder(other) == run_folder(file)]
     own = sorted(
-        (other for other in predicted if _shard(other, task, model) is not None),
+        (other for other in near if _shard(other, task, model) is not None),
         key=lambda other: _shard(other, task, model) or 0,
     )
     whole = [other for other in own if _shard(other, task, model) == -1]
-    found = _STAMP.search(file.name)
+    found = _STAMP.findall(file.name)
     is_placed = path.parent.parent.name == "results"
     is_listed = isinstance(file.peek.first.get("details"), list)
     return Log(
@@ -111,7 +112,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
             tasks={task: TaskInfo()},
         ),
         (task,),
-        found[0] if found else None,
+        found[-1] if found else None,
         format=f"OpenCompass details, {'listed' if is_listed else 'numbered'}",
     )
 
@@ -288,8 +289,7 @@ def _shown(origin: object, labels: Mapping[str, Any]) -> object:
 def _question(prompt: object) -> str | None:
     """The last turn of the user in a chat; a bare prompt as it is."""
     if isinstance(prompt, list):
-        turns = [as_mapping(turn) for turn in prompt]
-        asked = [t for t in turns if str(t.get("role")).upper() in ("HUMAN", "USER")]
+        asked = [t for t in as_objects(prompt) if str(t.get("role")).upper() in ("HUMAN", "USER")]
         if asked:
             return as_text(asked[-1].get("prompt", asked[-1].get("content")))
         return written(prompt)

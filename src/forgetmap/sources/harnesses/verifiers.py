@@ -12,16 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from pathlib import PurePosixPath
-from typing import Any
 
-from forgetmap.errors import UnreadableError
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import document, number, rows
-from forgetmap.sources.fields import Fields, sound, written
+from forgetmap.sources.decode import number, rows
+from forgetmap.sources.fields import Fields, as_list, as_mapping, as_objects, sound, written
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.companions import only_beside, small_document
 
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
@@ -65,11 +63,12 @@ class Verifiers:
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Rollouts, each with the metadata of its folder."""
         metadata = [file for file in files if file.peek.has(*METADATA)]
-        return [
-            _log(file, _beside(file, metadata))
+        results = [
+            file
             for file in files
             if (file.peek.has(*KEYS) and file.peek.keys & IDS) or file.peek.has(*EPISODE)
         ]
+        return [_log(file, only_beside(file, metadata, results)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per rollout; several of the same example are repeats."""
@@ -81,15 +80,8 @@ class Verifiers:
                 yield sample
 
 
-def _beside(file: LogFile, metadata: Sequence[LogFile]) -> LogFile | None:
-    """The only metadata in the same folder, or the only one at all."""
-    folder = PurePosixPath(file.inside).parent
-    near = [each for each in metadata if PurePosixPath(each.inside).parent == folder] or metadata
-    return near[0] if len(near) == 1 else None
-
-
 def _log(file: LogFile, beside: LogFile | None) -> Log:
-    about = Fields(_document(beside), beside or file, None, Problems())
+    about = Fields(small_document(beside), beside or file, None, Problems())
     named = _FOLDER.search(file.inside)
     first = Fields(file.peek.first, file, None, Problems())
     env = about.text("env_id", "env") or first.part("env").text("id")
@@ -110,14 +102,6 @@ def _log(file: LogFile, beside: LogFile | None) -> Log:
     return Log("verifiers", files, info, (env,), stamp, format="verifiers", notes={"env": env})
 
 
-def _document(file: LogFile | None) -> Mapping[str, Any]:
-    try:
-        found = document(file) if file else {}
-    except UnreadableError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _stamp(about: Fields) -> str | None:
     """The date; up to 0.1.3 the time of day stood apart."""
     date, time = about.text("date"), about.values.get("time")
@@ -131,7 +115,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
         row.complain("no example_id and no prompt")
         return None
     task = row.text("task")
-    error = written(row.values.get("error"))
+    error = written(row.values.get("error") or None)
     tokens = row.part("token_usage")
     return Sample(
         task=env if task in {None, "", "default"} else str(task),
@@ -140,8 +124,8 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
         repeat=None,
         question=question,
         gold=gold,
-        tokens_in=_count(tokens, "input_tokens"),
-        tokens_out=_count(tokens, "output_tokens"),
+        tokens_in=tokens.whole("input_tokens"),
+        tokens_out=tokens.whole("output_tokens"),
         finish_reason=row.text("stop_condition"),
         prompt=row.written("prompt") if texts else None,
         response=_said(row.values.get("completion"), "assistant") if texts else None,
@@ -163,7 +147,11 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
     if named is None:
         named = {k: v for k, v in row.values.items() if k not in NO_METRICS}
     values = {REWARD: row.number(REWARD)}
-    values |= {sound(k): number(v) for k, v in named.items() if type(v) in {bool, int, float}}
+    values |= {
+        sound(name): number(value)
+        for name, value in named.items()
+        if type(value) in {bool, int, float} and name != REWARD
+    }
     cut = row.values.get("is_truncated") is True
     scores = []
     for name, value in values.items():
@@ -174,15 +162,10 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
     return scores
 
 
-def _count(tokens: Fields, name: str) -> int | None:
-    value = tokens.number(name)
-    return int(value) if value is not None and 0 <= value < 2**31 else None
-
-
 def _question(prompt: object) -> str | None:
     """What the user said last; before that there may be a system prompt and examples."""
     if isinstance(prompt, list):
-        asked = [turn for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user"]
+        asked = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
         return _said(asked[-1:], "user")
     return sound(prompt) or None if isinstance(prompt, str) else None
 
@@ -191,38 +174,24 @@ def _said(messages: object, role: str) -> str | None:
     """All that one side of a conversation said."""
     if not isinstance(messages, list):
         return sound(messages) if isinstance(messages, str) else None
-    said = [
-        _content(turn.get("content"))
-        for turn in messages
-        if isinstance(turn, dict) and turn.get("role") == role
-    ]
+    turns = [turn for turn in as_objects(messages) if turn.get("role") == role]
+    said = [_content(turn.get("content")) for turn in turns]
     return "\n\n".join(filter(None, said)) or None
 
 
 def _content(content: object) -> str | None:
     """Of a message in parts the texts."""
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        parts = [part.get("text") for part in as_objects(content)]
         return "\n".join(sound(part) for part in parts if isinstance(part, str))
     return sound(content) if isinstance(content, str) else None
 
 
-def _traces(row: Fields) -> list[Fields]:
-    """One per agent of an episode."""
-    traces = row.values.get("traces")
-    found = traces if isinstance(traces, list) else []
-    return [row.within(each) for each in found if isinstance(each, dict)]
-
-
 def _model(episode: Fields) -> str | None:
     """The model of the first agent, as configured or as called."""
-    for trace in _traces(episode):
-        calls = trace.values.get("calls")
-        first = calls[0] if isinstance(calls, list) and calls else {}
-        asked = first.get("model") if isinstance(first, dict) else None
-        return trace.part("agent").part("config").text("model") or (
-            sound(asked) if isinstance(asked, str) else None
-        )
+    for trace in episode.parts("traces"):
+        called = (call.text("model") for call in trace.parts("calls")[:1])
+        return trace.part("agent").part("config").text("model") or next(called, None)
     return None
 
 
@@ -235,7 +204,7 @@ def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
     if item is None:
         row.complain("no key and no prompt")
         return None
-    traces = _traces(row)
+    traces = row.parts("traces")
     error = _first_error(row, traces)
     scores = [score for trace in traces for score in _rewards(trace, alone=len(traces) == 1)]
     return Sample(
@@ -255,8 +224,8 @@ def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
 
 def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
     for part in (row, *traces):
-        errors = part.values.get("errors")
-        if part.values.get("ok") is False and isinstance(errors, list) and errors:
+        errors = as_list(part.values.get("errors"))
+        if part.values.get("ok") is False and errors:
             return written(errors[-1])
     return None
 
@@ -264,28 +233,32 @@ def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
 def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
     """The weighted sum, its parts and the metrics; what was not scored is missing."""
     scorer = "default" if alone else trace.part("agent").text("name") or "default"
-    parts: dict[str, float | None] = {}
-    total = 0.0
-    for name, given in trace.part("rewards").values.items():
-        reward = trace.within(given if isinstance(given, dict) else {})
-        value, weight = reward.number("score"), reward.number("weight")
-        parts[sound(name)] = value
-        total += (value or 0.0) * (1.0 if weight is None else weight)
-    known = any(value is not None for value in parts.values())
+    given = {
+        sound(name): trace.within(as_mapping(reward))
+        for name, reward in trace.part("rewards").values.items()
+    }
+    parts = {name: reward.number("score") for name, reward in given.items()}
     metrics = trace.part("metrics")
-    values = {name: metrics.number(name) for name in metrics.values}
-    failed = trace.values.get("ok") is False
-    outcome = Outcome.ERROR if failed and not known else None
-    named = {REWARD: total if known else None, **parts, **{sound(k): v for k, v in values.items()}}
-    return [Score(name, value, scorer, outcome) for name, value in named.items()]
+    further = {sound(name): metrics.number(name) for name in metrics.values}
+    failure = Outcome.ERROR if trace.values.get("ok") is False else None
+    values = {REWARD: None, **parts, **further} | {REWARD: _total(given)}
+    return [
+        Score(name, value, scorer, failure if value is None else None)
+        for name, value in values.items()
+    ]
+
+
+def _total(rewards: Mapping[str, Fields]) -> float | None:
+    """The weighted sum of the rewards; None where one of them is missing."""
+    parts = [(reward.number("score"), reward.number("weight")) for reward in rewards.values()]
+    known = [
+        value * (1.0 if weight is None else weight) for value, weight in parts if value is not None
+    ]
+    return sum(known) if known and len(known) == len(parts) else None
 
 
 def _sampled(trace: Fields) -> str | None:
     """What the model itself said."""
-    nodes = trace.values.get("nodes")
-    said = [
-        node.get("message")
-        for node in (nodes if isinstance(nodes, list) else ())
-        if isinstance(node, dict) and node.get("sampled") is True
-    ]
+    nodes = as_objects(trace.values.get("nodes"))
+    said = [node.get("message") for node in nodes if node.get("sampled") is True]
     return _said(said, "assistant")
