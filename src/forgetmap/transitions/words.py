@@ -10,7 +10,7 @@ from forgetmap.pairing.metric import Measure
 from forgetmap.transitions.result import GroupResult, PairingResult
 
 SIMULATED = "SIMULATED data, not a measured model."
-_ENDINGS = {
+ENDINGS = {
     "wrong": "wrong answer",
     "no_answer": "no answer found",
     "refused": "refused",
@@ -48,7 +48,7 @@ def why_lost(total: GroupResult) -> str:
         return f"{lost} is not recorded."
     found = [(count, name) for name, count in total.reasons.items() if count]
     found.sort(key=lambda each: -each[0])
-    return f"{lost}: {', '.join(f'{_ENDINGS[name]} {count:,}' for count, name in found)}."
+    return f"{lost}: {', '.join(f'{ENDINGS[name]} {count:,}' for count, name in found)}."
 
 
 def what_paired(pairing: PairingResult) -> str:

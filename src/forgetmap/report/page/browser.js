@@ -20,7 +20,7 @@ function renderBrowser(root, payload, items) {
   const found = make("p", { class: "found", role: "status" });
   const list = make("div", { class: "scroll" });
   const pager = make("nav", { class: "bar", "aria-label": "Pages of items" });
-  root.replaceChildren(make("h2", { id: "flips-title" }, "Items that flipped"),
+  root.replaceChildren(make("h2", { id: "flips-title" }, "Items, one by one"),
     controls, found, list, pager);
   let turn = 0;
   return async (state, last) => {

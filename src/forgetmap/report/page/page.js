@@ -17,7 +17,7 @@ async function startPage({ payload, figures, items }) {
   const part = (id, label) => make("section", { id, "aria-label": label });
   const [summary, pictures, tables, flips] = [
     part("summary", "Summary"), part("pictures", "Figures"), part("tables", "Groups"),
-    part("flips", "Items that flipped")];
+    part("flips", "Items, one by one")];
   const overview = make("div", { id: "overview" }, summary, pictures, tables, flips);
   const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
   const main = document.getElementById("main");
@@ -123,7 +123,7 @@ function showTheme(state) {
 function footer(payload) {
   const made = payload.made ? `, ${payload.made}` : "";
   return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `
-    + "This file asks nothing of the network.");
+    + "Nothing here leaves this machine.");
 }
 
 function helpDialog() {
