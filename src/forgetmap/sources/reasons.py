@@ -30,8 +30,15 @@ def why_wrong(sample: Sample) -> Outcome | None:
     gold = _short(sample.gold)
     if gold is None or not sample.response:
         return None
+    if sample.choice is not None:
+        # The harness found an option in it, so the text ended in an answer.
+        return Outcome.INCORRECT
     end = sample.response[-LONGEST_END:]
-    return _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
+    found = _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
+    if found is Outcome.MISREAD or not (sample.answer and sample.answer.strip()):
+        return found
+    # Such as the letter J where there are eight options: what was found is none of them.
+    return Outcome.NO_ANSWER if gold in (sample.options or ()) else Outcome.INCORRECT
 
 
 @lru_cache(MOST_JUDGED)
