@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
+from forgetmap.records.engine import fresh_name, spill_folder
 from forgetmap.records.folder import MANIFEST, complete_folder, read_run
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.problem import Problem
@@ -83,11 +84,11 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
     """The newest run among these logs, read or taken from the cache."""
     chosen, notices = choose(path, logs, reading.run)
     files = sorted({file.path for log in chosen for file in log.files})
-    key = key_of(files, chosen, reading.texts, reading.strict)
-    folder = cached_folder(key)
-    if not (reading.cached and (folder / READING).is_file()):
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
+    folder = spill_folder() / fresh_name()
+    if reading.cached:
+        folder = cached_folder(key_of(files, chosen, reading.texts, reading.strict))
+    if not (folder / READING).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
         _import(path, chosen, folder, reading)
     run = read_run(folder)
     known = json.loads((folder / READING).read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,10 +25,13 @@ class Peek:
     Attributes:
         shape: one object, one object per line, an array, or nothing of the kind.
         first: of the first objects, lines or elements the fullest, as far as it could be read.
+        names: all names in the first objects: a field that one row lacks does not hide what a file
+            is.
     """
 
     shape: Shape
     first: Mapping[str, Any]
+    names: frozenset[str] = frozenset()
 
     @property
     def keys(self) -> frozenset[str]:
@@ -36,8 +39,8 @@ class Peek:
         return frozenset(self.first)
 
     def has(self, *names: str) -> bool:
-        """Whether the first object has all these names."""
-        return self.keys.issuperset(names)
+        """Whether the first objects have all these names between them."""
+        return self.names.issuperset(names)
 
 
 def peek(head: bytes) -> Peek:
@@ -46,17 +49,18 @@ def peek(head: bytes) -> Peek:
     start = _skip(text, 0)
     mark = text[start : start + 1]
     if mark == "[":
-        return Peek("array", _fullest(_elements(text, start + 1)))
+        return _peek("array", list(_elements(text, start + 1)))
     if mark != "{":
         return Peek("nothing", {})
     found = list(_objects(text, start))
-    return Peek("objects" if len(found) > 1 else "object", _fullest(found))
+    return _peek("objects" if len(found) > 1 else "object", found)
 
 
-def _fullest(found: Iterable[Any]) -> Mapping[str, Any]:
-    """The object with most names: one row that is damaged must not hide what a file is."""
+def _peek(shape: Shape, found: Sequence[Any]) -> Peek:
+    """One row that is damaged must not hide what a file is."""
     objects = [each for each in found if isinstance(each, dict)]
-    return max(objects, key=len, default={})
+    fullest: Mapping[str, Any] = max(objects, key=len, default={})
+    return Peek(shape, fullest, frozenset(name for each in objects for name in each))
 
 
 def _elements(text: str, at: int) -> Iterator[Any]:
