@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from forgetmap.cli.options import MapType
+from forgetmap.cli.options import MapType, with_options
 from forgetmap.runner.models import Dtype
 from forgetmap.runner.settings import ProtocolName, Scoring, Settings
 
@@ -63,9 +63,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """All of them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, _OPTIONS)
 
 
 def settings_of(options: dict[str, Any]) -> Settings:

@@ -8,7 +8,7 @@ from typing import get_args
 
 import click
 
-from forgetmap.cli.options import Command, table_options
+from forgetmap.cli.options import Command, table_options, with_options
 from forgetmap.cli.reading import log_options
 from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
@@ -48,9 +48,7 @@ def comparison_options(command: Command) -> Command:
         ),
         *_judging(),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def spare_inputs(out: Path, inputs: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -30,6 +30,13 @@ class MapType(click.ParamType[dict[str, str]]):
         return pairs
 
 
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """A command with these options, shown in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def table_options(command: Command) -> Command:
     """How to read a table whose columns are named otherwise."""
     options = [
@@ -42,9 +49,7 @@ def table_options(command: Command) -> Command:
         ),
         click.option("--task", help="Name of the task, for a table without a task column."),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def by_option(help: str) -> Callable[[Command], Command]:  # noqa: A002  # as click calls it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.status import Status
 
-from forgetmap.cli.options import Command
+from forgetmap.cli.options import Command, with_options
 from forgetmap.sources.logs import Progress
 
 
@@ -26,9 +26,7 @@ def log_options(command: Command) -> Command:
             help="Use what was read from the same logs before.",
         ),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def reading_progress(status: Status) -> Progress:

@@ -13,7 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from forgetmap.cli.options import Command, json_option, overwrite_option, table_options
+from forgetmap.cli.options import (
+    Command,
+    json_option,
+    overwrite_option,
+    table_options,
+    with_options,
+)
 from forgetmap.cli.reading import log_options, reading_progress
 from forgetmap.records.every_eval_ever import write_instances
 from forgetmap.records.folder import refuse_to_replace, write_run
@@ -42,9 +48,7 @@ def described_options(command: Command) -> Command:
         click.option("--stage", help="base, cpt, sft, dpo, rl, merge, ..."),
         click.option("--parent", help="Run id of the checkpoint before."),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 save_map_option = click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -120,13 +120,20 @@ def _elements(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | 
     except (msgspec.DecodeError, RecursionError):
         yield from _salvaged(data, file, problems)
         return
+    yield from with_lines(data, elements)
+
+
+def with_lines(
+    data: bytes, elements: Iterable[msgspec.Raw]
+) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+    """Parts of a document, in order, with the line each begins in."""
     at, line = 0, 1
     for element in elements:
         start = data.find(bytes(element), at)
         line += data.count(b"\n", at, start)
         yield line, element
-        line += data.count(b"\n", start, start + len(element))
-        at = start + len(element)
+        at = start + len(bytes(element))
+        line += data.count(b"\n", start, at)
 
 
 def _salvaged(

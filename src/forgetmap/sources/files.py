@@ -6,7 +6,6 @@ Everything read is bounded: lines, documents, members of archives, files of a fo
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import zipfile
@@ -21,13 +20,18 @@ import pyarrow as pa
 from forgetmap.errors import UnknownFormatError, UnreadableError
 from forgetmap.records.engine import fresh_name, spill_folder
 from forgetmap.sources.peek import Peek, peek
-from forgetmap.sources.sniff import GZIP_MAGIC, PARQUET_MAGIC, UTF8_MARK, whole
+from forgetmap.sources.sniff import (
+    LONGEST_LINE,
+    PARQUET_MAGIC,
+    UTF8_MARK,
+    is_gzipped,
+    open_unpacked,
+    whole,
+)
 
 HEAD = 1 << 17
-CHUNK = 1 << 20
 MOST_FILES = 20_000
 DEEPEST = 12
-LONGEST_LINE = 64 << 20
 MOST_BLANK = 1 << 20
 """Blank lines in a row."""
 LARGEST_DOCUMENT = 2 << 30
@@ -88,7 +92,7 @@ class LogFile:
     @cached_property
     def local(self) -> Path:
         """A file with its bytes, unpacked, for readers that jump about in it, such as Parquet's."""
-        if self.member is None and not _is_gzipped(self.path):
+        if self.member is None and not is_gzipped(self.path):
             return self.path
         return _unpacked(self.path, self.open, self.name)
 
@@ -96,7 +100,7 @@ class LogFile:
         """Its bytes, unpacked."""
         if self.archive is not None and self.member is not None:
             return self.archive.open(self.member)
-        return _open_unpacked(self.path)
+        return open_unpacked(self.path)
 
     def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
@@ -240,7 +244,7 @@ def _identity(folder: Path) -> tuple[int, int]:
 def _expanded(path: Path, base: Path) -> list[LogFile]:
     """The file, or the members of an archive beside the archive itself."""
     inside = path.relative_to(base).as_posix()
-    with whole(path), _open_unpacked(path) as stream:
+    with whole(path), open_unpacked(path) as stream:
         is_zip = stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     if not is_zip:
         return [LogFile(path, str(path), inside)]
@@ -251,15 +255,6 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
         if not member.rpartition("/")[2].startswith((".", "__MACOSX"))
     ]
     return [LogFile(path, str(path), inside, archive=archive), *members]
-
-
-def _is_gzipped(path: Path) -> bool:
-    with whole(path), path.open("rb") as raw:
-        return raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-
-
-def _open_unpacked(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if _is_gzipped(path) else path.open("rb", CHUNK)
 
 
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:

@@ -13,9 +13,7 @@ from forgetmap.errors import ColumnError, UnreadableError
 from forgetmap.records.folder import parquet_rows
 from forgetmap.records.spreadsheet import unquote_formula
 from forgetmap.records.validate import FileRow
-from forgetmap.sources.sniff import PEEK, TableFile, not_utf8, whole
-
-LONGEST_LINE = 64 << 20
+from forgetmap.sources.sniff import LONGEST_LINE, PEEK, TableFile, not_utf8, whole
 
 csv.field_size_limit(1 << 30)
 

@@ -22,6 +22,7 @@ from forgetmap.errors import (
 Kind = Literal["parquet", "csv", "jsonl", "json"]
 
 PEEK = 1 << 20
+LONGEST_LINE = 64 << 20
 MOST_COLUMNS = 10_000
 DELIMITERS = ",\t;|"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
@@ -57,14 +58,14 @@ class TableFile:
 
     def open(self) -> IO[bytes]:
         """Its bytes, unpacked."""
-        return _open_unpacked(self.data)
+        return open_unpacked(self.data)
 
 
 def sniff(path: Path) -> TableFile:
     """Recognise a table file, or say what is wrong with it."""
     with whole(path):
-        gzipped = _is_gzipped(path)
-        with _open_unpacked(path) as stream:
+        gzipped = is_gzipped(path)
+        with open_unpacked(path) as stream:
             head = stream.read(PEEK)
     if head.startswith(PARQUET_MAGIC):
         return TableFile(path, "parquet", gzipped)
@@ -124,13 +125,15 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableErro
     )
 
 
-def _is_gzipped(path: Path) -> bool:
-    with path.open("rb") as raw:
+def is_gzipped(path: Path) -> bool:
+    """Whether a file must be unpacked first."""
+    with whole(path), path.open("rb") as raw:
         return raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-def _open_unpacked(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if _is_gzipped(path) else path.open("rb")
+def open_unpacked(path: Path) -> IO[bytes]:
+    """The bytes of a file, gzipped or not."""
+    return cast("IO[bytes]", gzip.open(path)) if is_gzipped(path) else path.open("rb", PEEK)
 
 
 def _refuse_binary(path: Path, head: bytes) -> None:

@@ -40,8 +40,15 @@ from forgetmap.records.run import Run
 from forgetmap.records.schema import BY_NAME, HASHES, KEY, TEXT_NAMES
 from forgetmap.records.spreadsheet import unquoted_sql
 from forgetmap.records.validate import FileRow, first_fault
-from forgetmap.sources.rows import LONGEST_LINE, csv_header, raw_rows, require_text
-from forgetmap.sources.sniff import MOST_COLUMNS, UTF8_MARK, TableFile, require_few_columns, whole
+from forgetmap.sources.rows import csv_header, raw_rows, require_text
+from forgetmap.sources.sniff import (
+    LONGEST_LINE,
+    MOST_COLUMNS,
+    UTF8_MARK,
+    TableFile,
+    require_few_columns,
+    whole,
+)
 
 Chosen = Mapping[str, str]
 """Canonical name -> column of the file."""

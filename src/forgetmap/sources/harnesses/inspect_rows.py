@@ -18,7 +18,7 @@ import msgspec
 
 from forgetmap.errors import UnreadableError
 from forgetmap.sources.adapter import Log, Problems
-from forgetmap.sources.decode import Malformed, decode, decode_slowly
+from forgetmap.sources.decode import Malformed, decode, decode_slowly, with_lines
 from forgetmap.sources.fields import Fields, as_list, as_mapping
 from forgetmap.sources.files import Archive, LogFile
 from forgetmap.sources.harnesses.inspect_sample import is_cut, is_thinner
@@ -258,11 +258,7 @@ def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[Fie
     except _UNDECODABLE:
         yield from _slow_elements(data, file, problems)
         return
-    at, line = 0, 1
-    for raw in raws:
-        start = data.find(bytes(raw), at)
-        line += data.count(b"\n", at, start)
-        at = start
+    for line, raw in with_lines(data, raws):
         try:
             yield Fields(_wanted(raw, _decode_sample[texts]), file, line, problems)
         except Malformed as error:
