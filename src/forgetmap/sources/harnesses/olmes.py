@@ -236,17 +236,22 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 
 def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[Place, str]:
-    """The id of the data set; where several items share one, only the first bears it alone."""
-    numbers: dict[str, set[int]] = defaultdict(set)
-    places = {_place(row) for row in predictions}
+    """The id of the data set, else the number; where several share one, the first bears it alone.
+
+    A number that is an item's only name stays its name whatever ids others have.
+    """
+    places = {(place, native) for place, native in map(_place, predictions) if place is not None}
+    nameless = {str(place) for place, native in places if native is None}
+    numbers: dict[str | None, set[int]] = defaultdict(set)
     for place, native in places:
-        if place is not None:
-            numbers[native if native is not None else str(place)].add(place)
+        numbers[native].add(place)
     names: dict[Place, str] = {}
     for place, native in places:
-        if place is not None:
-            bare = native if native is not None else str(place)
-            names[place, native] = bare if place == min(numbers[bare]) else f"{bare}#{place}"
+        if native is None:
+            names[place, native] = str(place)
+        else:
+            is_first = native not in nameless and place == min(numbers[native])
+            names[place, native] = native if is_first else f"{native}#{place}"
     return names
 
 
