@@ -8,7 +8,6 @@ named by their hashes in the Content-Security-Policy, so that a browser runs the
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from forgetmap.records.folder import writable
 from forgetmap.report.figures import Figure, all_figures
+from forgetmap.report.packing import as_json, packed
 from forgetmap.report.payload import Payload
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -58,18 +58,13 @@ def report_html(payload: Payload) -> str:
         "csp": policy([script, vega], style),
         "title": escape(payload.title),
         "style": style,
-        "payload": packed(payload.model_dump_json()),
+        "payload": packed(as_json(payload)),
         "figures": packed(json.dumps(figures, ensure_ascii=False, allow_nan=False)),
         "script": script,
         "vega": vega,
     }
     # In one pass: what is put in is never searched for places again.
     return _PLACE.sub(lambda place: parts[place[1]], _page_file("index.html"))
-
-
-def packed(text: str) -> str:
-    """Text as base64 of gzip; the same text always gives the same letters."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode("ascii")
 
 
 def policy(scripts: Sequence[str], style: str) -> str:

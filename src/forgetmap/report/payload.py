@@ -49,6 +49,7 @@ class Items(Value):
 
     comparison: int
     total: dict[str, int] = Field(description="Transition -> how many there are in all.")
+    shortened: int = Field(0, description="Texts that lost their middle, so that the file fits.")
     columns: dict[str, list[Cell]]
 
 

@@ -86,7 +86,9 @@ function foundWords(payload, state, total) {
   const all = Object.values(listed?.total ?? {}).reduce((sum, count) => sum + count, 0);
   const part = held !== undefined && held < all
     ? ` This report holds ${counted(held)} of ${counted(all)} flips, some of every task.` : "";
-  return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}`;
+  const cut = listed?.shortened
+    ? ` ${counted(listed.shortened)} long texts lost their middle, so that the file can be mailed.` : "";
+  return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}${cut}`;
 }
 
 function listDownload(items, state, total) {
