@@ -5,9 +5,9 @@
 
 The texts are made up, word after word as one follows another in the documentation of Python's own
 language (`pydoc_data.topics`), so that they have the words, the repetition and the length of
-English. Each item has a question of about 45 words, four options of 5, a prompt that repeats both
-after two worked examples, which all items of a task share, and on each side a chain of thought of
-270 words on average (at most 2,000), in numbered steps, with numbers, quoting an option at the end.
+English. Each item has a question of about 45 words, four options of 5, a prompt that repeats both,
+the same on both sides, and on each side a chain of thought of 270 words on average (at most 2,000),
+in numbered steps, with numbers, quoting an option at the end.
 Items that do not flip have no texts: no report shows them.
 
 Each load is a fresh context of one headless Chromium, from the start of the navigation: `usable` is
@@ -106,7 +106,7 @@ class Writer:
     def thoughts(self, answer: str) -> str:
         """A chain of thought that ends with the answer."""
         left = min(int(self._draw.expovariate(1 / 250)) + 20, 2000)
-        steps = []
+        steps: list[str] = []
         while left > 0:
             length = min(left, self._draw.randint(20, 60))
             left -= length
@@ -118,25 +118,18 @@ class Writer:
 def make_runs(flips: int) -> tuple[pa.Table, pa.Table]:
     """Two runs of twice as many items as flip: each cell has a quarter."""
     writer = Writer(3)
-    shared = [
-        "\n\n".join(
-            writer.prompt(writer.question(), writer.options()) + f"\n{writer.thoughts('B')}"
-            for _ in range(2)
-        )[:2000]
-        for _ in range(TASKS)
-    ]
-    rows = [_item(writer, place, shared[place % TASKS]) for place in range(2 * flips)]
+    rows = [_item(writer, place) for place in range(2 * flips)]
     return pa.Table.from_pylist([row[0] for row in rows]), pa.Table.from_pylist(
         [row[1] for row in rows]
     )
 
 
-def _item(writer: Writer, place: int, shared: str) -> list[dict[str, Any]]:
+def _item(writer: Writer, place: int) -> list[dict[str, Any]]:
     cell = CELLS[place // TASKS % 4]
     texts: dict[str, Any] = dict.fromkeys(("question", "options", "gold", "prompt"))
     if cell in ("10", "01"):
         question, options = writer.question(), writer.options()
-        prompt = f"{shared}\n\n{writer.prompt(question, options)}"
+        prompt = writer.prompt(question, options)
         texts = {"question": question, "options": options, "gold": options[1], "prompt": prompt}
     sides = []
     for right in cell:

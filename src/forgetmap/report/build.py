@@ -45,7 +45,7 @@ def make_payload(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    """Everything a report says about a result.
+    r"""Everything a report says about a result.
 
     Args:
         result: what `compare` returned.
@@ -58,10 +58,9 @@ def make_payload(
 
     Example:
         >>> import forgetmap as fm
-        >>> from forgetmap.report.build import make_payload
-        >>> from forgetmap.report.html import write_report
         >>> comparison = fm.compare("runs/base", "runs/tuned")  # doctest: +SKIP
-        >>> write_report(make_payload(comparison), "report.html")  # doctest: +SKIP
+        >>> payload = fm.make_payload(comparison, redact=[r"\w+@\w+"])  # doctest: +SKIP
+        >>> fm.write_report(payload, "for-partners.html")  # doctest: +SKIP
     """
     each, histories = _parts(result)
     share = max(limit // len(each), 1)
@@ -71,6 +70,14 @@ def make_payload(
     return assemble(
         _results(result), items, histories, texts=texts, redact=redact, title=title, made=made
     )
+
+
+Reportable = Payload | Comparison | FanOut | Chain
+
+
+def payload_for(result: Reportable) -> Payload:
+    """The payload itself, or with all texts that of what `compare` returned."""
+    return result if isinstance(result, Payload) else make_payload(result)
 
 
 def assemble(

@@ -20,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from forgetmap.records.folder import writable
+from forgetmap.report.build import Reportable, payload_for
 from forgetmap.report.figures import Figure, all_figures
 from forgetmap.report.packing import as_json, packed
 from forgetmap.report.payload import Payload
@@ -28,15 +29,21 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
 
-def write_report(payload: Payload, path: str | Path) -> Path:
-    """Write a report as one file; it appears under its name only when it is whole.
+def write_report(result: Reportable, path: str | Path) -> Path:
+    """Write a report as one HTML file; it appears under its name only when it is whole.
 
     Args:
-        payload: what `make_payload` made.
+        result: what `compare` returned, or what `make_payload` made of it.
         path: the file; an older one is replaced.
+
+    Returns:
+        The file.
+
+    Raises:
+        OutputError: it cannot be written.
     """
     path = Path(path)
-    content = report_html(payload).encode("utf-8")
+    content = report_html(payload_for(result)).encode("utf-8")
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
