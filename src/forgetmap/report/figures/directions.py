@@ -53,6 +53,7 @@ def side_by_side() -> list[Spec]:
         for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
     ]
     return [
+        {"calculate": look.KEY, "as": "key"},
         *(
             {
                 "calculate": f"datum.direction === '{direction}' ? datum.{field} : null",
@@ -64,7 +65,7 @@ def side_by_side() -> list[Spec]:
             "aggregate": [
                 {"op": "max", "field": name, "as": name} for name in [*(c[0] for c in columns), "n"]
             ],
-            "groupby": ["group"],
+            "groupby": ["key", "group"],
         },
         *(
             step

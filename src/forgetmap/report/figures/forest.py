@@ -47,7 +47,7 @@ def _facts(payload: Payload) -> list[Record]:
         shown = set(data.drawn(payload, place, level))
         lines = [(look.key_of(place, "total", each.total.name), ALL, each.total)]
         lines += [
-            (look.key_of(place, level, group.name), group.name, group)
+            (look.key_of(place, level, group.name), look.label_of(group.name), group)
             for group in data.groups(payload, place, level)
             if group.name in shown
         ]

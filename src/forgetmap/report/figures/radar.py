@@ -53,7 +53,8 @@ def _spokes(payload: Payload) -> list[Record]:
     step = 2 * math.pi / max(len(names), 1)
     return [
         {
-            "label": name,
+            "key": f"{level}|{name}",
+            "label": look.label_of(name),
             "spoke": place,
             "next": (place + 1) % len(names),
             "angle": place * step - math.pi / 2,
@@ -66,7 +67,11 @@ def _spokes(payload: Payload) -> list[Record]:
 def _models(payload: Payload) -> list[Record]:
     names = data.names_after(payload)
     return [
-        {"key": place, "model": names[place], "shift": (order - len(look.MODELS) / 2) * 0.02}
+        {
+            "key": place,
+            "model": look.label_of(names[place]),
+            "shift": (order - len(look.MODELS) / 2) * 0.02,
+        }
         for order, place in enumerate(data.each_pair(payload)[: len(look.MODELS)])
     ]
 
@@ -117,7 +122,8 @@ def _chosen(level: str) -> list[Spec]:
             "expr": f"datum.level === '{level}' && datum.estimator === estimator && "
             "datum.scale === scale",
         },
-        _lookup("spokes", "label", ["group"], ["spoke", "next", "angle", "next_angle"]),
+        {"type": "formula", "as": "key", "expr": "datum.level + '|' + datum.group"},
+        _lookup("spokes", "key", ["key"], ["spoke", "next", "angle", "next_angle"]),
         _lookup("models", "key", ["comparison"], ["model", "shift"]),
         {"type": "filter", "expr": "isValid(datum.spoke) && isValid(datum.model)"},
         {"type": "filter", "expr": "isValid(datum.value) || isValid(datum.low)"},

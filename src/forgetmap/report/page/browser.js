@@ -44,7 +44,7 @@ function filterControls(facets) {
   const names = { transition: TRANSITIONS, reason: REASONS };
   const selects = FACETS.filter((name) => facets[name]?.length).map((name) => {
     const choices = facets[name].map(([value, count]) =>
-      [value, `${called(names[name] ?? {}, value)} (${counted(count)})`]);
+      [value, `${named(called(names[name] ?? {}, value))} (${counted(count)})`]);
     const label = name === "transition" ? "Change" : sentence(name);
     return chooser(`filter-${name}`, label, [["", "any"], ...choices], "", (value) =>
       goTo({ [name]: value, page: 0 }));
@@ -123,7 +123,7 @@ function itemRow(item) {
   };
   return make("tr", { onclick: open },
     make("td", {}, badge(item.transition)),
-    make("td", {}, snippet(item.task, 60)),
+    make("td", {}, snippet(named(item.task), 60)),
     make("th", { scope: "row" }, link,
       item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
     make("td", {}, shortAnswer(item, "before")),

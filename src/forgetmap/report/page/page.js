@@ -28,7 +28,11 @@ async function startPage({ payload, figures, items }) {
   const showList = renderBrowser(flips, payload, items);
   const estimators = estimatorsIn(payload.rows);
 
-  let last = null;
+  let [last, drawn] = [null, null];
+  const draw = (state) => {
+    drawn = state;
+    pageLoaded().then(() => drawFigures(state));
+  };
   const follow = async () => {
     const state = allowed(currentState(), payload, estimators);
     const before = last;
@@ -39,12 +43,15 @@ async function startPage({ payload, figures, items }) {
     if (theme) showTheme(state);
     if (numbers) renderSummary(summary, payload, find, state);
     if (numbers || differs(before, state, ["by"])) renderTables(tables, payload, find, state);
-    if (numbers || theme) drawWhenReady(drawFigures, state);
+    if (state.item) document.body.dataset.figures ??= "later";
+    else showOverview(overview, itemView);
+    // What is hidden has no width to draw in.
+    if (!state.item && differs(drawn, state, ["comparison", "estimator", "scale", "theme"])) draw(state);
     if (differs(before, state, ["comparison", "sort", "page", ...FILTERS])) await showList(state, before);
     await showView(overview, itemView, payload, items, state, before);
   };
   addEventListener("hashchange", follow);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawFigures(last));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn && draw(drawn));
   document.addEventListener("keydown", onKey);
   keepSkipLink(main);
   await follow();
@@ -64,19 +71,25 @@ function allowed(state, payload, estimators) {
 }
 
 /** Vega comes after this script; the figures wait for it, nothing else does. */
-async function drawWhenReady(drawFigures, state) {
-  if (document.readyState === "loading") {
-    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
-  }
-  await drawFigures(state);
+function pageLoaded() {
+  if (document.readyState === "complete") return Promise.resolve();
+  return new Promise((resolve) => addEventListener("load", resolve, { once: true }));
+}
+
+function showOverview(overview, itemView) {
+  if (!overview.hidden) return;
+  overview.hidden = false;
+  itemView.hidden = true;
+  // What was drawn while hidden takes its width now.
+  dispatchEvent(new Event("resize"));
 }
 
 async function showView(overview, itemView, payload, items, state, before) {
   const opened = state.item && differs(before, state, ["item", "comparison"]);
   const closed = before?.item && !state.item;
-  overview.hidden = Boolean(state.item);
-  itemView.hidden = !state.item;
   if (opened) {
+    overview.hidden = true;
+    itemView.hidden = false;
     await renderItem(itemView, payload, items, state);
     scrollTo(0, 0);
   }
