@@ -280,6 +280,14 @@ def test_the_list_can_be_taken_away(page: Page) -> None:
     lines = downloaded(page, page.get_by_role("button", name="JSONL of these 9")).splitlines()
     assert {json.loads(line)["transition"] for line in lines} == {"gained"}
     assert len(lines) == 9
+    table = downloaded(page, page.get_by_role("button", name="CSV of these 9")).decode()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["item"] for row in rows] == [json.loads(line)["item"] for line in lines]
+
+
+def test_everything_can_be_taken_away(page: Page, payload: Payload) -> None:
+    content = downloaded(page, page.get_by_role("button", name="Everything as JSON"))
+    assert Payload.model_validate_json(content) == payload
 
 
 def test_the_keyboard_is_enough(page: Page) -> None:
@@ -428,6 +436,16 @@ def test_a_chain_is_offered_stage_by_stage(browser: Browser, tmp_path: Path) -> 
         names = page.locator("#tables tbody th")
         expect(names).to_have_count(len(stages))
         assert set(names.all_inner_texts()) == {stage.name for stage in stages}
+        listed = page.get_by_role("list", name="All comparisons").get_by_role("link")
+        assert listed.all_inner_texts() == ["after 3", "after 1", "after 2"]
+        listed.nth(1).click()
+        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[1].headline)
+        expect(listed.nth(1)).to_have_attribute("aria-current", "true")
+        page.goto(f"{page.url.split('#')[0]}#item={ITEM}")
+        drifted = [reports.PATTERN[(1 + stage) % 8][1] for stage in range(1, 4)]
+        went = zip(["before", "after 1", "after 2", "after 3"], ["1", *drifted], strict=True)
+        words = [f"{name}: {'right' if digit == '1' else 'wrong'}" for name, digit in went]
+        expect(page.locator("#item-history")).to_have_text(" → ".join(words))
 
 
 def test_hostile_texts_are_only_text(browser: Browser, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def axis(name: str, title: str) -> Spec:
         "field": name,
         "type": "quantitative",
         "title": title,
-        "axis": {"format": look.SHARE, "tickCount": TICKS, "offset": 10},
+        "axis": {"format": look.SHARE, "tickCount": TICKS, "offset": 10, "labelFlush": False},
         "scale": {"nice": TICKS},
     }
 
@@ -151,7 +151,7 @@ _CROSS: list[Spec] = [
 SIZE: Spec = {
     "field": "n",
     "type": "quantitative",
-    "scale": {"range": [30, 400]},
+    "scale": {"range": [30, 220]},
     "legend": None,
 }
 _POINT: Spec = {

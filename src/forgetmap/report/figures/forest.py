@@ -128,7 +128,12 @@ _LINE: Spec = {
 _VALUE: Spec = {
     "type": "quantitative",
     "title": None,
-    "axis": {"format": look.SHARE, "tickCount": 6, "title": {"signal": look.SCALE_TITLE}},
+    "axis": {
+        "format": look.SHARE,
+        "tickCount": 6,
+        "labelFlush": False,
+        "title": {"signal": look.SCALE_TITLE},
+    },
 }
 _LIMITS: Spec = {
     "mark": {"type": "rule", "strokeCap": "butt"},

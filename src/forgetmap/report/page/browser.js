@@ -63,7 +63,7 @@ const FIRST_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, ""]));
 function searchBox() {
   let waiting = 0;
   const box = make("input", {
-    type: "search", id: "filter-q", placeholder: "question, answer or response ( / )",
+    type: "search", id: "filter-q", placeholder: "in all texts ( / )",
     oninput: () => {
       clearTimeout(waiting);
       waiting = setTimeout(() => goTo({ q: box.value, page: 0 }), 200);
@@ -93,11 +93,15 @@ function foundWords(payload, state, total) {
 
 function listDownload(items, state, total) {
   const limit = Math.min(total, MOST_DOWNLOADED);
-  const take = async () => {
+  const take = (name, type, written) => async () => {
     const { rows } = await items.query({ ...selectionOf(state), offset: 0, limit });
-    download("items.jsonl", "application/jsonl", asJsonLines(rows));
+    download(name, type, written(rows));
   };
-  return total > 0 && button(`JSONL of ${limit < total ? "the first" : "these"} ${counted(limit)}`, take, { class: "quiet" });
+  const which = `of ${limit < total ? "the first" : "these"} ${counted(limit)}`;
+  return total > 0 && [
+    button(`JSONL ${which}`, take("items.jsonl", "application/jsonl", asJsonLines), { class: "quiet" }), " ",
+    button(`CSV ${which}`, take("items.csv", "text/csv", asCsv), { class: "quiet" }),
+  ];
 }
 
 function nothingFound(state) {

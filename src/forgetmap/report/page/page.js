@@ -51,7 +51,10 @@ async function startPage({ payload, figures, items }) {
     await showView(overview, itemView, payload, items, state, before);
   };
   addEventListener("hashchange", follow);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn && draw(drawn));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    showTheme(last);
+    if (drawn) draw(drawn);
+  });
   document.addEventListener("keydown", onKey);
   keepSkipLink(main);
   await follow();
@@ -116,27 +119,26 @@ function renderTop(payload, estimators, state) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/** Of a chain the last stage is the chain as a whole; it is offered once. */
 function comparisonChooser(payload, state) {
-  const [first] = payload.comparisons;
-  const choices = payload.comparisons
-    .map((each, place) => [String(place), `${each.before.name} → ${each.after.name}`])
-    .filter((_, place) => place === 0 || payload.kind !== "chain"
-      || payload.comparisons[place].after.name !== first.after.name);
+  const words = ({ before, after }) => `${before.name} → ${after.name}`;
+  const choices = comparisonPlaces(payload)
+    .map((place) => [String(place), words(payload.comparisons[place])]);
   if (choices.length < 2) return null;
   return chooser("comparison", "Comparison", choices, String(state.comparison),
     (place) => goTo({ comparison: Number(place), ...FIRST_FILTERS, page: 0, item: "" }));
 }
 
 function showTheme(state) {
+  document.documentElement.dataset.ground = isDark(state) ? "dark" : "light";
   if (state.theme) document.documentElement.dataset.theme = state.theme;
   else delete document.documentElement.dataset.theme;
 }
 
 function footer(payload) {
   const made = payload.made ? `, ${payload.made}` : "";
-  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `
-    + "Nothing here leaves this machine.");
+  const take = () => download("report.json", "application/json", JSON.stringify(payload));
+  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `,
+    "Nothing here leaves this machine. ", button("Everything as JSON", take, { class: "quiet" }));
 }
 
 function helpDialog() {
