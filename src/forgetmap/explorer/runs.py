@@ -155,7 +155,10 @@ def _as_parquet(run: Run) -> Run:
     if run.format or is_run_folder(Path(run.origin)):
         return run
     copy = read_run(write_run(run, spill_folder() / fresh_name()))
-    return replace(run, scores=copy.scores, texts=copy.texts, rows=copy.rows)
+    recorded = set(run.scores.collect_schema().names())
+    # An empty column is not the same as none: that items have options is seen by the column.
+    names = [name for name in copy.scores.collect_schema().names() if name in recorded]
+    return replace(run, scores=copy.scores.select(*names), texts=copy.texts, rows=copy.rows)
 
 
 def _told_apart(runs: Iterable[KnownRun]) -> list[KnownRun]:

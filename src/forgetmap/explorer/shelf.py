@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -86,7 +85,6 @@ class Shelf:
                 partial.replace(file)
             finally:
                 for left in (partial, partial.with_name(f"{partial.name}.wal")):
-                    with suppress(FileNotFoundError):
-                        left.unlink()
+                    left.unlink(missing_ok=True)
         self._engine.execute(f"ATTACH {literal(str(file))} AS {name} (READ_ONLY)")
         return name

@@ -23,7 +23,9 @@ from forgetmap.explorer.tables import (
     doubled_sql,
     frame_sql,
     is_text,
-    pairs_sql,
+    linked_sql,
+    listed_sql,
+    scored_sql,
     texts_sql,
 )
 from forgetmap.pairing.pair import SIDES, Pairs
@@ -244,12 +246,22 @@ class Store:
         self, database: str, texts: Sequence[str | None], pairs: Pairs, answer: bytes
     ) -> None:
         name = f"{database}.pairs"
-        self._engine.execute(f"CREATE TABLE {name} AS {pairs_sql(pairs, texts)}")
+        last = self._write(self._fresh(), scored_sql(pairs))
+        for side, each in zip(SIDES, texts, strict=True):
+            linked = self._write(self._fresh(), linked_sql(last, side, each))
+            self._engine.execute(f"DROP TABLE {last}")
+            last = linked
+        self._write(name, listed_sql(last, tuple(pairs.columns)))
+        self._engine.execute(f"DROP TABLE {last}")
         self._engine.execute(
             f"CREATE TABLE {database}.kept AS SELECT $facets AS facets, $answer::BLOB AS answer, "
-            f"(SELECT coalesce(bool_and(coalesce(asked_alike, false)), true) FROM {name}) AS alike",
+            f"(SELECT coalesce(bool_and(asked_alike), true) FROM {name}) AS alike",
             {"facets": json.dumps(self._facets(name)), "answer": answer},
         )
+
+    def _write(self, name: str, sql: str) -> str:
+        self._engine.execute(f"CREATE TABLE {name} AS {sql}")
+        return name
 
     def _facets(self, name: str) -> dict[str, list[tuple[str, int]]]:
         return {

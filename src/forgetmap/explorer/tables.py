@@ -2,7 +2,8 @@
 
 `texts`: what was asked and said, once per run, lowered and uncompressed, which is what makes a
 search through all of it quick. `pairs`: one narrow table per comparison, in the order of the list.
-They are linked by the numbers of rows, so that no text is ever joined or sorted.
+They are linked by the numbers of rows, so that no text is ever joined or sorted. They are made in
+steps of one join each: several at once do not fit into little memory.
 """
 
 from __future__ import annotations
@@ -54,9 +55,8 @@ def doubled_sql(texts: Frame) -> str:
     return f"SELECT count(*) > count(DISTINCT {_key('item')}) FROM ({frame_sql(fill_texts(texts))})"
 
 
-def pairs_sql(pairs: Pairs, texts: Sequence[str | None]) -> str:
-    """All scored pairs in the order of the list, with the rows of their texts."""
-    shared = {name: _either(name, pairs) for name in SHARED}
+def scored_sql(pairs: Pairs) -> str:
+    """All scored pairs, in any order."""
     both = [f"{name}_{side}" for name in BOTH for side in SIDES]
     values = {
         "transition": _transition(),
@@ -64,19 +64,38 @@ def pairs_sql(pairs: Pairs, texts: Sequence[str | None]) -> str:
         "item": "p.item_before",
         "item_after": "p.item_after",
         "repeat": "p.repeat",
-        **shared,
+        **{name: _either(name, pairs) for name in SHARED},
         "reason": _reason(pairs),
         **{name: f"p.{name}" for name in both if name in pairs.columns},
-        **_from_texts(texts),
     }
     selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
-    joins = "".join(_text_join(side, table) for side, table in zip(SIDES, texts, strict=True))
-    answers = [f"answer_{side}" for side in SIDES if f"answer_{side}" in pairs.columns]
-    searched = ", ".join(["task", "item", "nullif(item_after, item)", "gold", *answers])
     return (
-        f"SELECT *, lower(concat_ws(chr(10), {searched})) AS searched FROM ("
-        f"SELECT {selected} FROM ({frame_sql(pairs.frame)}) p {joins} "
-        f"WHERE ({_transition()}) IS NOT NULL ORDER BY transition, p.task, item, p.repeat)"
+        f"SELECT {selected} FROM ({frame_sql(pairs.frame)}) p WHERE ({_transition()}) IS NOT NULL"
+    )
+
+
+def linked_sql(pairs: str, side: str, texts: str | None) -> str:
+    """The same pairs with the row of their text on one side, and what stands there."""
+    if texts is None:
+        linked = f"NULL::BIGINT AS row_{side}, NULL::UBIGINT AS asked_{side}"
+        return f"SELECT *, {linked}, NULL::BIGINT AS length_{side} FROM {pairs}"
+    item = "item" if side == "before" else "item_after"
+    return (
+        f"SELECT p.*, t.row AS row_{side}, t.asked_key AS asked_{side}, t.length AS length_{side} "
+        f"FROM {pairs} p LEFT JOIN (SELECT key, rowid AS row, asked_key, length FROM {texts}) t "
+        f"ON t.key = {_key(item, 'p.')}"
+    )
+
+
+def listed_sql(pairs: str, columns: Sequence[str]) -> str:
+    """Pairs with both links in the order of the list, and what is searched in them."""
+    texts = ["task", "item", "nullif(item_after, item)", "gold"]
+    texts += [name for name in ("answer_before", "answer_after") if name in columns]
+    return (
+        "SELECT * EXCLUDE (asked_before, asked_after, length_before), "
+        "coalesce(asked_before = asked_after, false) AS asked_alike, "
+        f"lower(concat_ws(chr(10), {', '.join(texts)})) AS searched "
+        f"FROM (SELECT * FROM {pairs} ORDER BY transition, task, item, repeat)"
     )
 
 
@@ -124,25 +143,3 @@ def _reason(pairs: Pairs) -> str:
 def _either(name: str, pairs: Pairs) -> str:
     found = [f"p.{name}_{side}" for side in SIDES if f"{name}_{side}" in pairs.columns]
     return f"coalesce({', '.join(found)})" if found else "NULL::VARCHAR"
-
-
-def _from_texts(texts: Sequence[str | None]) -> dict[str, str]:
-    """Where the texts of a pair are, and what a list is put in order by."""
-    present = [side for side, table in zip(SIDES, texts, strict=True) if table is not None]
-    values = {
-        f"row_{side}": f"t_{side}.row" if side in present else "NULL::BIGINT" for side in SIDES
-    }
-    values["length_after"] = "t_after.length" if "after" in present else "NULL::BIGINT"
-    both = len(present) == len(SIDES)
-    values["asked_alike"] = "t_before.asked_key = t_after.asked_key" if both else "false"
-    return values
-
-
-def _text_join(side: str, table: str | None) -> str:
-    if table is None:
-        return ""
-    columns = "key, rowid AS row, asked_key" + (", length" if side == "after" else "")
-    return (
-        f" LEFT JOIN (SELECT {columns} FROM {table}) t_{side} "
-        f"ON t_{side}.key = {_key(f'item_{side}', 'p.')}"
-    )

@@ -244,11 +244,11 @@ def test_search_reads_prompts_options_and_long_answers(store: Store, tmp_path: P
 
 def test_a_list_cuts_texts_visibly_and_the_item_has_all(store: Store, tmp_path: Path) -> None:
     long = {"question": "q" * 2000, "answer": "a" * 2000, "gold": "g" * 2000}
-    sides = [
+    before, after = (
         write_folder(tmp_path / name, [row | long for row in results(right)])
         for name, right in (("b", BEFORE), ("a", AFTER))
-    ]
-    table = add_pair(store, fm.compare(*sides, pair_by="id"))
+    )
+    table = add_pair(store, fm.compare(before, after, pair_by="id"))
     _, rows = store.page(table, Selection(), None, offset=0, limit=1)
     item, _ = store.find(table, Selection(), None, (rows[0]["task"], rows[0]["item"], 0))
     assert item is not None
