@@ -441,9 +441,11 @@ def test_a_chain_is_offered_stage_by_stage(browser: Browser, tmp_path: Path) -> 
         listed.nth(1).click()
         expect(page.locator("h1#headline")).to_have_text(payload.comparisons[1].headline)
         expect(listed.nth(1)).to_have_attribute("aria-current", "true")
-        page.goto(f"{page.url.split('#')[0]}#item={ITEM}")
-        drifted = [reports.PATTERN[(1 + stage) % 8][1] for stage in range(1, 4)]
-        went = zip(["before", "after 1", "after 2", "after 3"], ["1", *drifted], strict=True)
+        task, item = (payload.items[0].columns[name][0] for name in ("task", "item"))
+        page.goto(f"{page.url.split('#')[0]}#item={task}/{item}/0")
+        number = int(str(item).split("-")[1])
+        right = [reports.PATTERN[(number + stage) % 8][min(stage, 1)] for stage in range(4)]
+        went = zip(["before", "after 1", "after 2", "after 3"], right, strict=True)
         words = [f"{name}: {'right' if digit == '1' else 'wrong'}" for name, digit in went]
         expect(page.locator("#item-history")).to_have_text(" → ".join(words))
 

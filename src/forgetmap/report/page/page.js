@@ -138,7 +138,8 @@ function footer(payload) {
   const made = payload.made ? `, ${payload.made}` : "";
   const take = () => download("report.json", "application/json", JSON.stringify(payload));
   return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `,
-    "Nothing here leaves this machine. ", button("Everything as JSON", take, { class: "quiet" }));
+    "Nothing here leaves this machine. ",
+    payload.items.some((each) => each.columns.task) && button("Everything as JSON", take, { class: "quiet" }));
 }
 
 function helpDialog() {
