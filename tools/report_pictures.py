@@ -104,7 +104,7 @@ def reports(folder: Path, demo: Path | None) -> dict[str, str]:
     for name, table in answers(names).items():
         pq.write_table(table, paths[name])
     base, *after = paths.values()
-    kinds = {
+    kinds: dict[str, fm.Comparison | fm.FanOut | fm.Chain] = {
         "pair": fm.compare(base, after[0]),
         "many": fm.compare(base, *after),
         "chain": fm.chain(base, *after),
