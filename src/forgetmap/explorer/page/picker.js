@@ -62,7 +62,8 @@ function ruleWords({ rule, noise, repeated }) {
 }
 
 function runWords(run) {
-  return [run.name, run.stage && `(${run.stage})`, run.simulated && "simulated"].filter(Boolean).join(" ");
+  const stage = run.stage && run.stage !== run.name && `(${run.stage})`;
+  return [run.name, stage, run.simulated && "simulated"].filter(Boolean).join(" ");
 }
 
 function treeList(ordered, pair) {
