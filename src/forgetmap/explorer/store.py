@@ -34,6 +34,8 @@ from forgetmap.records.folder import fill_texts
 from forgetmap.records.run import Frame, Run
 
 READERS = 4
+NEAR = 200_000
+"""Rows of a table that are read at once rather than one by one."""
 FACETS = ("transition", "task", "category", "reason")
 SORTS = {
     "": "rowid",
@@ -357,13 +359,17 @@ def _with_questions(
 def _questions(
     cursor: duckdb.DuckDBPyConnection, texts: str | None, numbers: Collection[int]
 ) -> dict[int, str | None]:
-    """One look-up per row: the engine goes straight to a row, but reads through all for many."""
+    """What was asked in these rows.
+
+    Rows that lie together are read together; for others the engine would read through all that lies
+    between them, but goes straight to a single one.
+    """
     if texts is None or not numbers:
         return {}
-    single = (
-        f"SELECT {int(number)}, question FROM {texts} WHERE rowid = {int(number)}"
-        for number in numbers
-    )
+    chosen = f"SELECT rowid, question FROM {texts} WHERE rowid"
+    if max(numbers) - min(numbers) < NEAR:
+        return dict(cursor.execute(f"{chosen} IN (SELECT unnest($1))", [list(numbers)]).fetchall())
+    single = (f"{chosen} = {int(number)}" for number in numbers)
     return dict(cursor.execute(" UNION ALL ".join(single)).fetchall())
 
 
