@@ -16,6 +16,7 @@ from side_by_side import side_by_side_page
 from forgetmap.cli.main import cli
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
+from forgetmap.report.payload import Payload
 from forgetmap.transitions.plan import AdviceResult, PlanResult
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
@@ -43,6 +44,7 @@ def pages() -> dict[Path, str]:
         "manifest": RunInfo.model_json_schema(),
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
+        "payload": Payload.model_json_schema(),
         "plan": PlanResult.model_json_schema(),
         "advice": AdviceResult.model_json_schema(),
     }
