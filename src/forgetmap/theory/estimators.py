@@ -2,10 +2,10 @@
 
 P is the model before (or the old behaviour), Q the model after; `ratio` is always
 log P(y) - log Q(y) of one completion y, summed over its tokens, with the same tokenisation, at
-temperature 1 and with the end token scored. Each quantity is a mean of terms, one per completion: the functions named
-`..._terms` give the terms, to be averaged here (`mean`), in a stream (`Running`) or over prompts
-(`over_prompts`). A completion that one of the two models cannot write has an infinite ratio, which
-is allowed; NaN and probabilities above 1 are errors.
+temperature 1 and with the end token scored. Each quantity is a mean of terms, one per completion:
+the functions named `..._terms` give the terms, to be averaged here (`mean`), in a stream
+(`Running`) or over prompts (`over_prompts`). A completion that one of the two models cannot write
+has an infinite ratio, which is allowed; NaN and probabilities above 1 are errors.
 """
 
 from __future__ import annotations
@@ -572,8 +572,8 @@ def effective_size_of_logs(log_weights: ArrayLike) -> float:
 
 
 def sigmoid(value: ArrayLike) -> Floats:
-    """1 / (1 + exp(-value)), without overflow."""
-    return 0.5 * (1 + np.tanh(np.asarray(value, dtype=np.float64) / 2))
+    """1 / (1 + exp(-value)), without overflow and precise where it is small."""
+    return np.asarray(1 / (1 + np.exp(np.minimum(-np.asarray(value, float), RATIO_LIMIT))))
 
 
 def _limited(ratio: ArrayLike) -> Floats:
