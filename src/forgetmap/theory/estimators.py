@@ -359,7 +359,7 @@ def _check_sums_to_one(logs: Floats, name: str) -> None:
 def bernoulli_kl(first: ArrayLike, second: ArrayLike) -> Floats:
     """KL between two coins; what is left of a divergence when only one event is looked at."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         heads = np.where(a > 0, a * np.log(a / b), 0.0)
         tails = np.where(a < 1, (1 - a) * np.log((1 - a) / (1 - b)), 0.0)
     return np.asarray(heads + tails)
