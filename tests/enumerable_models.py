@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from forgetmap.overlap.samples import Table, table_of_arrays
 
 torch.set_num_threads(1)
 
@@ -33,17 +35,19 @@ def letters() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="</s>")
 
 
-def lettered_model(seed: int, *, near: int | None = None, step: float = 0.0, wide: int = 16) -> Any:
-    """Random weights; with `near`, those of that seed moved by a share of this one's."""
+def lettered_model(
+    seed: int, *, near: int | None = None, step: float = 0.0, scale: float = 0.2, wide: int = 16
+) -> Any:
+    """Random weights; with `near`, those of that seed moved towards this one's by a share."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=4, hidden_size=wide, intermediate_size=32, num_hidden_layers=1,
         num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=CONTEXT,
-        initializer_range=0.3, bos_token_id=None, eos_token_id=END, pad_token_id=None,
+        initializer_range=scale, bos_token_id=None, eos_token_id=END, pad_token_id=None,
     )  # fmt: skip
     model = LlamaForCausalLM(config).eval()
     if near is not None:
-        start = lettered_model(near, wide=wide)
+        start = lettered_model(near, scale=scale, wide=wide)
         with torch.no_grad():
             for mine, base in zip(model.parameters(), start.parameters(), strict=True):
                 mine.copy_(base + step * (mine - base))
@@ -101,10 +105,10 @@ class Exact:
         return float((self.before * self.after / (self.before + self.after)).sum())
 
 
-def next_tokens(model: Any, tokens: Sequence[int]) -> Floats:
-    """Log-probabilities of the next token, one plain pass per prefix."""
+def next_tokens(model: Any, texts: Sequence[Sequence[int]]) -> Floats:
+    """Log-probabilities of the token behind each text, all texts of one length; a plain pass."""
     with torch.no_grad():
-        logits = model(input_ids=torch.tensor([list(tokens)])).logits[0, -1]
+        logits = model(input_ids=torch.tensor([list(text) for text in texts])).logits[:, -1]
     found: Floats = logits.double().log_softmax(-1).numpy()
     return found
 
@@ -112,11 +116,12 @@ def next_tokens(model: Any, tokens: Sequence[int]) -> Floats:
 def enumerate_exactly(before: Any, after: Any, prompt: str, longest: int = LONGEST) -> Exact:
     """Both models on every completion of a prompt."""
     start = tuple(LETTERS.index(letter) for letter in prompt)
-    prefixes = [body for size in range(longest) for body in product(range(END), repeat=size)]
-    tables = [
-        {body: next_tokens(model, (*start, *body)) for body in prefixes}
-        for model in (before, after)
-    ]
+    tables: list[dict[tuple[int, ...], Floats]] = [{}, {}]
+    for size in range(longest):
+        bodies = list(product(range(END), repeat=size))
+        for table, model in zip(tables, (before, after), strict=True):
+            found = next_tokens(model, [(*start, *body) for body in bodies])
+            table |= dict(zip(bodies, found, strict=True))
     logs = np.array(
         [
             [
@@ -134,6 +139,47 @@ def enumerate_exactly(before: Any, after: Any, prompt: str, longest: int = LONGE
         for one, other in (tables, tables[::-1])
     ]
     return Exact(np.exp(logs[:, 0]), np.exp(logs[:, 1]), np.array(both[0]), np.array(both[1]))
+
+
+def all_prompts(longest: int = 3) -> list[str]:
+    """Every text of up to so many letters."""
+    return ["".join(body) for size in range(longest) for body in product(LETTERS, repeat=size + 1)]
+
+
+def drawn(
+    exact: Sequence[Exact], samples: int, random: np.random.Generator, *, whole: bool = True
+) -> Table:
+    """Samples of both models on each of these prompts, from their exact distributions."""
+    columns: list[list[Floats]] = [[], [], [], [], []]
+    for place, each in enumerate(exact):
+        for wrote, chances, along in (
+            (1.0, each.before, each.forward),
+            (0.0, each.after, each.reverse),
+        ):
+            chosen = random.choice(len(chances), samples, p=chances / chances.sum())
+            here = (np.full(samples, place), np.full(samples, wrote))
+            found = (*here, each.before[chosen], each.after[chosen], along[chosen])
+            for column, values in zip(columns, found, strict=True):
+                column.append(values)
+    prompt, side, before, after, kl = (np.concatenate(column) for column in columns)
+    return table_of_arrays(
+        prompt, side > 0, np.log(before), np.log(after), kl=kl if whole else None
+    )
+
+
+def drawn_mixture(
+    exact: Sequence[Exact], mass: float, samples: int, random: np.random.Generator
+) -> Table:
+    """Samples of a mixture of both models; what is called after is the mixture, not one of them."""
+    mixed = [mass * each.before + (1 - mass) * each.after for each in exact]
+    chosen = [random.choice(len(one), samples, p=one / one.sum()) for one in mixed]
+    before, after, both = (
+        np.log(np.concatenate([one[rows] for one, rows in zip(given, chosen, strict=True)]))
+        for given in ([e.before for e in exact], [e.after for e in exact], mixed)
+    )
+    prompt = np.repeat(np.arange(len(exact)), samples)
+    table = table_of_arrays(prompt, np.zeros(prompt.size, bool), before, both)
+    return replace(table, expert=before - after)
 
 
 def _kl(one: Floats, other: Floats) -> float:

@@ -113,7 +113,7 @@ def row_of(
 
     Groups of prompts called `old` and `new` become divergences of their own.
     """
-    names = {"all prompts": "", "old": "_old", "new": "_new"}
+    names = {"all": "", "old": "_old", "new": "_new"}
     divergences: dict[str, float] = {}
     for group in overlap.groups:
         if group.name in names:

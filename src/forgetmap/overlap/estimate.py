@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from forgetmap.errors import EmptyInputError, UsageError
-from forgetmap.overlap.intervals import Limits, Part, bootstrap
+from forgetmap.overlap.intervals import Limits, Part, bootstrap, by_cluster
 from forgetmap.overlap.result import GroupResult, LengthResult, OverlapResult, PromptResult, Scope
 from forgetmap.overlap.samples import SIDES, Floats, Places, Sample, Side, Table, table_of
 from forgetmap.overlap.trust import notices_on
 from forgetmap.theory.estimators import (
+    RATIO_LIMIT,
     effective_separation,
     effective_size,
     effective_size_of_logs,
@@ -29,8 +30,9 @@ from forgetmap.transitions.result import Estimate
 
 FEW_PROMPTS = 5
 """Fewer prompts than this say nothing about others like them."""
-RESAMPLES_OF_MASS = 400
-ALL = "all prompts"
+SMALLEST = 1e-12
+"""Information below which two models cannot be told apart."""
+ALL = "all"
 METHOD = "studentised cluster bootstrap"
 
 
@@ -180,7 +182,7 @@ def _group(name: str, table: Table, asked: Asked) -> GroupResult:
         effective_before=_finite(np.nansum(sizes[0]) if np.isfinite(sizes[0]).any() else None),
         effective_after=_finite(np.nansum(sizes[1]) if np.isfinite(sizes[1]).any() else None),
         **values,
-        **_kept(found["forward_kl"], 0, asked),
+        **_kept(found["forward_kl"], 1, asked)[0],
     )
 
 
@@ -193,9 +195,10 @@ def _prompts(table: Table, asked: Asked) -> Iterator[PromptResult]:
     for pair in np.unique(counts, axis=1).T:
         places = np.flatnonzero((counts == pair[:, None]).all(axis=0))
         found = {each: _each_prompt(each, table, terms[each], asked, places) for each in QUANTITIES}
+        kept = _kept(found["forward_kl"], len(places), asked)
         for row, at in enumerate(places):
             values = {each: _estimate(each, found[each], row, asked) for each in QUANTITIES}
-            done[int(at)] = values | _kept(found["forward_kl"], row, asked)
+            done[int(at)] = values | kept[row]
     for place, name in enumerate(table.prompts):
         yield PromptResult(
             prompt=name,
@@ -269,16 +272,21 @@ def _estimate(name: str, limits: Limits | None, row: int, asked: Asked) -> Estim
     return Estimate(value=value, low=low, high=high, method=f"{METHOD}, {asked.level:g}")
 
 
-def _kept(limits: Limits | None, row: int, asked: Asked) -> dict[str, Any]:
-    """The upper limit of KL(before||after), and what it certifies."""
-    limit = None if limits is None else _finite(max(0.0, float(limits.upper[row])))
-    return {
-        "kl_limit": limit,
-        "kept": {
-            f"{mass:g}": None if limit is None else float(retention_floor(mass, limit))
-            for mass in asked.behaviours
-        },
+def _kept(limits: Limits | None, rows: int, asked: Asked) -> list[dict[str, Any]]:
+    """Of each row: the upper limit of KL(before||after), and what it certifies."""
+    upper = np.full(rows, np.nan) if limits is None else limits.upper.clip(min=0.0)
+    known = np.isfinite(upper)
+    floors = {
+        f"{mass:g}": np.where(known, retention_floor(mass, np.where(known, upper, 0.0)), np.nan)
+        for mass in asked.behaviours
     }
+    return [
+        {
+            "kl_limit": _finite(upper[row]),
+            "kept": {mass: _finite(floor[row]) for mass, floor in floors.items()},
+        }
+        for row in range(rows)
+    ]
 
 
 def _effective(table: Table) -> tuple[Floats, Floats]:
@@ -299,21 +307,20 @@ def _old_mass(table: Table, asked: Asked) -> Estimate:
             value=None, method="none", reason="No model of the new behaviour alone was given."
         )
     ratio, place = table.expert[rows], table.place[rows]
-    value = old_mass(ratio, np.zeros(ratio.size)).value
-    random = np.random.default_rng(asked.seed)
-    members = [np.flatnonzero(place == each) for each in np.unique(place)]
-    if len(members) < FEW_PROMPTS:
-        members = [np.array([each]) for each in range(ratio.size)]
-    drawn = []
-    for _ in range(RESAMPLES_OF_MASS):
-        chosen = random.integers(0, len(members), len(members))
-        again = ratio[np.concatenate([members[each] for each in chosen])]
-        drawn.append(old_mass(again, np.zeros(again.size)).value)
-    tail = (1 - asked.level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
+    mass = old_mass(ratio, np.zeros(ratio.size)).value
+    odds = np.expm1(ratio.clip(-RATIO_LIMIT, RATIO_LIMIT))
+    score = odds / (1 + mass * odds)
+    # One step from the estimate: its mean moves as the estimate does when prompts are drawn anew.
+    moved = mass + score / max(float((score**2).mean()), SMALLEST)
+    few = np.unique(place).size < FEW_PROMPTS
+    clusters = by_cluster(moved[None], np.arange(ratio.size) if few else place)
+    limits = bootstrap([Part(clusters)], level=asked.level, seed=asked.seed)
+    ends = [float(np.clip(end[0], 0.0, 1.0)) for end in (limits.low, limits.high)]
+    if not np.isfinite(ends).all():
+        return Estimate(value=mass, method="largest likelihood", reason="One sample has no spread.")
     return Estimate(
-        value=value, low=float(low), high=float(high),
-        method=f"largest likelihood, percentile cluster bootstrap, {asked.level:g}",
+        value=mass, low=ends[0], high=ends[1],
+        method=f"largest likelihood, {METHOD}, {asked.level:g}",
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +56,9 @@ def bootstrap(
     if any(part.terms.shape[1] < FEWEST for part in parts):
         unknown = np.full(value.shape, np.nan)
         return Limits(value[:, 0], unknown[:, 0], unknown[:, 0], unknown[:, 0])
-    random = np.random.default_rng(seed)
-    counts = [_draws(part.terms.shape[1], resamples, random) for part in parts]
+    counts = [
+        _draws(part.terms.shape[1], resamples, (seed, place)) for place, part in enumerate(parts)
+    ]
     drawn, errors = _sum(parts, counts)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.where(errors > 0, (drawn - value) / errors, np.nan)
@@ -71,8 +74,20 @@ def bootstrap(
     return Limits(middle, low, high, upper)
 
 
-def _draws(size: int, resamples: int, random: np.random.Generator) -> Floats:
+def by_cluster(terms: Floats, cluster: NDArray[Any]) -> Floats:
+    """What each cluster adds to the means over items (quantity, cluster), clusters of any size."""
+    _, place = np.unique(cluster, return_inverse=True)
+    sizes = np.bincount(place)
+    totals = np.array([np.bincount(place, each) for each in terms])
+    means = totals.sum(axis=1, keepdims=True) / sizes.sum()
+    shares: Floats = means + (totals - means * sizes) / sizes.mean()
+    return shares
+
+
+@lru_cache(maxsize=4)
+def _draws(size: int, resamples: int, seed: tuple[int, int]) -> Floats:
     """How often each cluster is drawn (cluster, resample)."""
+    random = np.random.default_rng(seed)
     return random.multinomial(size, np.full(size, 1 / size), resamples).T.astype(float)
 
 
@@ -84,9 +99,10 @@ def _sum(parts: Sequence[Part], counts: Sequence[Floats] | None) -> tuple[Floats
         drawn = np.ones((size, 1)) if counts is None else counts[place]
         # Terms far from 0 with little spread would lose their variance to rounding.
         centre = part.terms.mean(axis=1, keepdims=True)
-        gaps = part.terms - centre
-        mean = gaps @ drawn / size
-        squares = gaps**2 @ drawn / size - mean**2
+        with np.errstate(invalid="ignore"):  # an infinite term has no mean that is a number
+            gaps = part.terms - centre
+            mean = gaps @ drawn / size
+            squares = gaps**2 @ drawn / size - mean**2
         total = total + part.weight * (centre + mean)
         variance = variance + part.weight**2 * squares.clip(min=0) / max(size - 1, 1)
     return np.asarray(total), np.sqrt(variance)

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from forgetmap.errors import ColumnError, FieldError
-from forgetmap.overlap.intervals import Part, bootstrap
+from forgetmap.overlap.intervals import Part, bootstrap, by_cluster
 from forgetmap.overlap.samples import Floats
 from forgetmap.pairing.pair import SIDES, both_sides
 from forgetmap.records.run import Run
@@ -135,19 +135,14 @@ def _logprobs(run: Run) -> dict[tuple[Any, ...], float]:
 
 def _group(name: str, rows: list[_Row], level: float, seed: int) -> EventGroup:
     logs = np.array([row[2:] for row in rows])
-    _, place = np.unique([row[1] for row in rows], return_inverse=True)
     terms = np.array(list(_terms(logs[:, 0], logs[:, 1])))
-    sizes = np.bincount(place)
-    totals = np.array([np.bincount(place, each) for each in terms])
-    means = totals.sum(axis=1, keepdims=True) / sizes.sum()
-    # What a cluster adds to the mean over items, clusters of any size.
-    shares = means + (totals - means * sizes) / sizes.mean()
+    shares = by_cluster(terms, np.array([row[1] for row in rows]))
     limits = bootstrap([Part(shares)], level=level, seed=seed)
     estimates = {
         each: _estimate(limits.value[at], limits.low[at], limits.high[at], level)
         for at, each in enumerate(NAMES)
     }
-    return EventGroup(name=name, items=len(rows), clusters=len(sizes), **estimates)
+    return EventGroup(name=name, items=len(rows), clusters=shares.shape[1], **estimates)
 
 
 def _terms(before: Floats, after: Floats) -> Iterator[Floats]:

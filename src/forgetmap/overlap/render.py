@@ -159,7 +159,7 @@ def _with_limits(each: Estimate) -> str:
         return "-"
     if each.low is None or each.high is None:
         return _number(each.value)
-    return f"{_number(each.value)} [{_number(each.low)}, {_number(each.high)}]"
+    return f"{_number(each.value)} [{each.low:.2g}, {each.high:.2g}]"
 
 
 def _number(value: float | None) -> str:

@@ -49,7 +49,8 @@ def _on_counts(group: GroupResult) -> Iterator[Notice]:
         yield Notice(
             kind="cut",
             text=f"{group.cut:.0%} of the completions were cut: the figures are of completions up "
-            "to that length, so divergence is at least, and overlap at most, what they say.",
+            "to that length, so divergence is at least, and overlap at most, what they say, and "
+            "certificates are of what shows within it.",
         )
 
 
