@@ -82,16 +82,15 @@ class ChenToy:
         moved = model + self.rate * up * np.array([self.slow, self.slow, self.slow, 1, 1])[:, None]
         moved[0] = np.clip(moved[0], LEAST, 1 - LEAST)
         moved[[2, 4]] = np.maximum(moved[[2, 4]], LEAST)
-        return moved
+        return np.asarray(moved)
 
     def _points(
         self, centre: Floats | float, width: Floats | float, runs: int, random: np.random.Generator
     ) -> tuple[Floats, Floats]:
         middle, spread = (np.broadcast_to(each, runs)[:, None] for each in (centre, width))
         if self.samples is None:
-            z = np.linspace(-9, 9, 721)
-            bell = np.exp(-0.5 * z**2)
-            return middle + spread * z, np.broadcast_to(bell / bell.sum(), (runs, z.size))
+            x = np.broadcast_to(np.linspace(-14, 14, 2801), (runs, 2801))
+            return x, _bell(x, middle, spread) * 0.01
         x = middle + spread * random.standard_normal((runs, self.samples))
         return x, np.full((runs, self.samples), 1 / self.samples)
 
@@ -99,12 +98,14 @@ class ChenToy:
         weight, old_mean, old_width, new_mean, new_width = (each[:, None] for each in model)
         from_old = weight * _bell(x, old_mean, old_width)
         from_new = (1 - weight) * _bell(x, new_mean, new_width)
-        reward = np.log(_bell(x, *TARGET[1][1:]) / from_new / REWARD_SCALE + TINY)
+        # Guards of the published code; in exact integrals they would hide the old region.
+        guard = 0.0 if self.samples is None else TINY
+        reward = np.log(_bell(x, *TARGET[1][1:]) / from_new / REWARD_SCALE + guard)
         if self.normalised:
             middle = (weights * reward).sum(axis=-1, keepdims=True)
             spread = np.sqrt((weights * (reward - middle) ** 2).sum(axis=-1, keepdims=True))
             reward = (reward - middle) / spread
-        return np.asarray(reward * (from_old + from_new) / (from_new + TINY))
+        return np.asarray(reward * (from_old + from_new) / (from_new + guard))
 
 
 def scores(x: Floats, model: Floats) -> Floats:
@@ -127,8 +128,9 @@ def scores(x: Floats, model: Floats) -> Floats:
 def accuracies(model: Floats) -> tuple[Floats, Floats]:
     """Share of each target mode that the model's component covers."""
     weight, old_mean, old_width, new_mean, new_width = (each[:, None] for each in model)
-    parts = weight * _bell(FIELD, old_mean, old_width), (1 - weight) * _bell(
-        FIELD, new_mean, new_width
+    parts = (
+        weight * _bell(FIELD, old_mean, old_width),
+        (1 - weight) * _bell(FIELD, new_mean, new_width),
     )
     covered = []
     for (share, mean, width), part in zip(TARGET, parts, strict=True):

@@ -61,14 +61,16 @@ class Path:
     def drift(self, separation: ArrayLike) -> Floats:
         """How far the old component is from the old mode, once components are matched to modes."""
         apart = np.asarray(separation, float)[..., None]
-        return np.abs(mixtures.matched(self.states, apart)[1])
+        return np.asarray(np.abs(mixtures.matched(self.states, apart)[1]))
 
     def old_mass(self, separation: ArrayLike) -> Floats:
         """Mass nearer to the old mode over time: what a user would notice."""
         return mixtures.region_mass(self.states, np.asarray(separation, float)[..., None])
 
 
-def velocity(objective: Objective, trained: Mask = "joint", geometry: Geometry = "logit") -> Velocity:
+def velocity(
+    objective: Objective, trained: Mask = "joint", geometry: Geometry = "logit"
+) -> Velocity:
     """Minus the gradient, seen through a mask and a geometry."""
     mask = np.asarray(MASKS[_known(trained, MASKS, "trained")])
     _known(geometry, GEOMETRIES, "geometry")
@@ -79,7 +81,7 @@ def velocity(objective: Objective, trained: Mask = "joint", geometry: Geometry =
         down = -objective.gradient(model)
         if geometry != "logit":
             down = down * _metric(model, geometry)
-        return down * mask.reshape(3, *[1] * (model.ndim - 1))
+        return np.asarray(down * mask.reshape(3, *[1] * (model.ndim - 1)))
 
     return move
 
@@ -140,7 +142,7 @@ def solve(
             lambda _t, flat: move(flat.reshape(shape)).ravel(),
             (0.0, float(moments[-1])),
             start.ravel(),
-            method="LSODA" if start.size <= FEW else "RK45",
+            method="LSODA" if start.size <= FEW else "RK23",
             t_eval=moments,
             rtol=precision,
             atol=precision * 1e-3,
@@ -206,7 +208,12 @@ def descend(
 
 
 def _check_times(times: Floats) -> None:
-    if times.size == 0 or not np.isfinite(times).all() or times[-1] <= 0 or (np.diff(times) < 0).any():
+    if (
+        times.size == 0
+        or not np.isfinite(times).all()
+        or times[-1] <= 0
+        or (np.diff(times) < 0).any()
+    ):
         raise UsageError(
             "times must be finite, grow, and end after 0", hint="give for example [1, 10, 100]."
         )
@@ -225,7 +232,5 @@ def _check_solved(found: Any, times: Floats) -> None:
 
 def _known(name: Any, known: Any, what: str) -> Any:
     if name not in known:
-        raise UsageError(
-            f"{what} cannot be {name!r}", hint=f"choose one of {', '.join(known)}."
-        )
+        raise UsageError(f"{what} cannot be {name!r}", hint=f"choose one of {', '.join(known)}.")
     return name

@@ -24,7 +24,7 @@ from forgetmap.theory.quadrature import nodes
 
 def new_only_curvature(separation: ArrayLike) -> Floats:
     """Second derivative at 0 of KL(new||model) in the old weight: chi-square of old against new."""
-    return np.expm1(np.asarray(separation, float) ** 2)
+    return np.asarray(np.expm1(np.asarray(separation, float) ** 2))
 
 
 def sft_time(old_weight: ArrayLike, start: float) -> Floats:
@@ -39,13 +39,15 @@ def sft_time(old_weight: ArrayLike, start: float) -> Floats:
 def sft_weight(time: float, start: float) -> float:
     """The inverse of `sft_time`: about 1/t."""
     low = logit(start) - time - 1
-    found = brentq(lambda b: float(sft_time(sigmoid(b), start)) - time, max(low, -700), logit(start))
+    found = brentq(
+        lambda b: float(sft_time(sigmoid(b), start)) - time, max(low, -700), logit(start)
+    )
     return float(sigmoid(found))
 
 
 def sft_late_weight(time: ArrayLike, separation: ArrayLike) -> Floats:
     """Last phase of the logit flow, once even the old mode's tail matters: about 1/sqrt(t)."""
-    return (2 * new_only_curvature(separation) * np.asarray(time, float)) ** -0.5
+    return np.asarray((2 * new_only_curvature(separation) * np.asarray(time, float)) ** -0.5)
 
 
 def data_on_old(old_weight: ArrayLike, separation: ArrayLike) -> Floats:
@@ -56,13 +58,13 @@ def data_on_old(old_weight: ArrayLike, separation: ArrayLike) -> Floats:
 
 def natural_weight(time: ArrayLike, start: float) -> Floats:
     """Old weight of separated modes in the natural geometry: exponential decay."""
-    return start * np.exp(-np.asarray(time, float))
+    return np.asarray(start * np.exp(-np.asarray(time, float)))
 
 
 def euclid_weight(time: ArrayLike, start: float) -> Floats:
     """Old weight of separated modes when beta itself is the parameter: gone in finite time."""
     left = np.maximum(euclid_end(start) - np.asarray(time, float), 0.0)
-    return 1 - np.sqrt(1 - 2 * left)
+    return np.asarray(1 - np.sqrt(1 - 2 * left))
 
 
 def euclid_end(start: float) -> float:
@@ -75,7 +77,7 @@ def euclid_end(start: float) -> float:
 
 def gaussian_overlap(separation: ArrayLike) -> Floats:
     """Bhattacharyya coefficient of two modes of equal covariance."""
-    return np.exp(-(np.asarray(separation, float) ** 2) / 8)
+    return np.asarray(np.exp(-(np.asarray(separation, float) ** 2) / 8))
 
 
 def misassignment(separation: ArrayLike, log_odds: ArrayLike = 0.0) -> Floats:
@@ -177,7 +179,7 @@ def replay_weight(fraction: ArrayLike, old_in_replay: ArrayLike = 1.0) -> Floats
 
 def importance_weight(model: ArrayLike, behaviour: ArrayLike) -> Floats:
     """Weight of a replayed sample: density of the model over that of the sampler, from logs."""
-    return np.exp(np.asarray(model, float) - np.asarray(behaviour, float))
+    return np.asarray(np.exp(np.asarray(model, float) - np.asarray(behaviour, float)))
 
 
 def starvation(old_weight: ArrayLike, batch: ArrayLike, replay: ArrayLike = 0.0) -> Floats:

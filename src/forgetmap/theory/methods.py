@@ -95,12 +95,10 @@ class Setting:
 
     def follow(self, objective: Objective, times: ArrayLike, *cells: ArrayLike) -> Path:
         """Descend an objective from the start; `cells` are further parameters of the grid."""
-        shape = np.broadcast_shapes(self.start.shape[1:], *(np.shape(each) for each in cells))
+        start = np.stack([np.broadcast_arrays(each, *cells)[0] for each in self.start])
         return flows.follow(
             objective,
-            np.broadcast_to(self.start, (3, *shape)).copy()
-            if self.start.ndim > 1
-            else np.stack([np.full(shape, value) for value in self.start]),
+            start,
             times,
             trained=self.trained,
             geometry=self.geometry,
@@ -148,14 +146,8 @@ def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: Array
         temperature: strength of the KL penalty, positive.
     """
     mixtures.check_positive(temperature, "temperature")
-    start, warm, apart = np.broadcast_arrays(
-        setting.start[0], np.asarray(temperature, float), np.asarray(gap, float)
-    )
-    shape = start.shape
-    base = Mixture(*(np.broadcast_to(each.reshape(2, *each.shape[1:]), (2, *shape))
-                     if each.ndim == len(shape) + 1 else np.stack([np.full(shape, v) for v in each])
-                     for each in (setting.base.weights, setting.base.means)))  # fmt: skip
-    target = kl_regularised(base, setting.reward(apart), warm)
+    _, warm, apart = np.broadcast_arrays(setting.start[0], temperature, gap)
+    target = kl_regularised(setting.base, setting.reward(apart), warm)
     return setting.follow(ReverseKL(target, setting.nodes), times, warm, apart)
 
 
@@ -185,24 +177,24 @@ class Distillation:
     """Self-distillation with a moving-average teacher that is pulled toward demonstrations.
 
     Attributes:
-        anchor: strength of the pull, 0 (none) to 1 (the demonstrator is the teacher).
+        anchor: strength of the pull, 0 (none) to 1 (the demonstrator is the teacher); may be a
+            grid.
         refresh: rate at which the moving average follows the student.
         demonstrator: what it is pulled to.
         anchor_kind: `parameters` mixes log-odds and means, `mixture` mixes densities.
         direction: `reverse` or `forward` KL from student to teacher.
     """
 
-    anchor: float = 0.2
+    anchor: ArrayLike = 0.2
     refresh: float = 0.2
     demonstrator: Demonstrator = field(default_factory=Demonstrator)
     anchor_kind: Literal["parameters", "mixture"] = "parameters"
     direction: Literal["reverse", "forward"] = "reverse"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.anchor <= 1:
-            raise UsageError(
-                f"an anchor of {self.anchor:g} lies outside 0 to 1", hint="give 0.2, for example."
-            )
+        anchor = np.asarray(self.anchor, float)
+        if not ((anchor >= 0) & (anchor <= 1)).all():
+            raise UsageError("an anchor lies outside 0 to 1", hint="give 0.2, for example.")
         mixtures.check_positive(self.refresh, "refresh")
 
 
@@ -218,34 +210,46 @@ def sdft(
         student: where the student starts, if elsewhere.
     """
     first = setting.start if student is None else student
-    mask = np.asarray(flows.MASKS[setting.trained])
+    cells = np.broadcast_shapes(first.shape[1:], np.shape(how.anchor))
+    both = np.concatenate([first, setting.start])
+    start = np.stack([np.broadcast_to(each, cells) for each in both])
+    mask = np.reshape(flows.MASKS[setting.trained], (3, *[1] * len(cells)))
+    kind = ReverseKL if how.direction == "reverse" else ForwardKL
     teacher = _teacher(setting, how)
 
-    def move(both: Floats) -> Floats:
-        theta, phi = both[:3], both[3:]
-        kind = ReverseKL if how.direction == "reverse" else ForwardKL
+    def move(pair: Floats) -> Floats:
+        theta, phi = pair[:3], pair[3:]
         down = kind(teacher(phi), setting.nodes).gradient(theta)
         return np.concatenate([-mask * down, how.refresh * (theta - phi) * mask])
 
-    path = flows.solve(move, np.concatenate([first, setting.start]), times, None, setting.precision)
+    path = flows.solve(move, start, times, None, setting.precision)
     return Path(path.times, path.states[:3]), Path(path.times, path.states[3:])
 
 
 def _teacher(setting: Setting, how: Distillation) -> Callable[[Floats], Mixture]:
-    demo, pull = how.demonstrator, how.anchor
-    apart = float(np.asarray(setting.separation))
+    demo, pull = how.demonstrator, np.asarray(how.anchor, float)
     if how.anchor_kind == "mixture":
-        shown = [demo.old_weight * pull, (1 - demo.old_weight) * pull]
+        shown: list[ArrayLike] = [demo.old_weight * pull, (1 - demo.old_weight) * pull]
 
         def mixed(phi: Floats) -> Mixture:
-            beta = sigmoid(phi[0])
-            weights = [(1 - pull) * beta, (1 - pull) * (1 - beta), *shown]
-            return Mixture.of(weights, [phi[1], phi[2], demo.old_mean, apart])
+            kept = kept_weight(sigmoid(phi[0]), pull)
+            weights = [kept, 1 - pull - kept, *shown]
+            return Mixture.of(weights, [phi[1], phi[2], demo.old_mean, setting.separation])
 
         return mixed
     mixtures.check_share(demo.old_weight, "old_weight of the demonstrator")
-    goal = mixtures.state(demo.old_weight, demo.old_mean, apart)
-    return lambda phi: Mixture.of_state((1 - pull) * phi + pull * goal)
+    goal = mixtures.state(demo.old_weight, demo.old_mean, setting.separation)
+    return lambda phi: Mixture.of_state(anchored_parameters(phi, goal, pull))
+
+
+def anchored_parameters(average: Floats, demonstrated: Floats, anchor: Floats) -> Floats:
+    """The teacher between the moving average and the demonstrator, parameter by parameter."""
+    return (1 - anchor) * average + anchor * demonstrated
+
+
+def kept_weight(average: Floats, anchor: Floats) -> Floats:
+    """What the moving average's old mass is worth in a teacher that mixes demonstrations in."""
+    return (1 - anchor) * average
 
 
 # ------------------------------------------------------------------------------------ TTT-Discover
@@ -272,7 +276,9 @@ def ttt_discover(
     if isinstance(eta, str):
         return _adaptive(setting, times, reward, float(tie))
     tilt = np.asarray(eta, float)
-    return setting.follow(Entropic(reward, tilt, setting.base, tie, setting.nodes), times, tilt, tie)
+    return setting.follow(
+        Entropic(reward, tilt, setting.base, tie, setting.nodes), times, tilt, tie
+    )
 
 
 def _adaptive(setting: Setting, times: ArrayLike, reward: NewMembership, tie: float) -> Path:
@@ -322,9 +328,7 @@ def leave_one_out_advantages(rewards: ArrayLike, eta: float) -> Floats:
 # -------------------------------------------------------------------------------------------- OAPL
 
 
-def oapl(
-    setting: Setting, refreshes: int, gap: float, t1: float = 1.0, t2: float = 1.0
-) -> Path:
+def oapl(setting: Setting, refreshes: int, gap: float, t1: float = 1.0, t2: float = 1.0) -> Path:
     """Off-policy regression on a lagged policy, each round solved to its optimum.
 
     Args:
@@ -367,7 +371,7 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
     return whole(found.x)
 
 
-# ------------------------------------------------------------------------------- from finite samples
+# ----------------------------------------------------------------------------- from finite samples
 
 
 @dataclass(frozen=True)
@@ -408,7 +412,7 @@ class Sampled:
     def reverse_terms(self, model: Floats, random: np.random.Generator) -> Floats:
         """The same, sample by sample."""
         b, old, new = self._parts(model)
-        x, _ = self._draw(model, random)
+        x = self.samples(model, random)
         log_q = self._log(x, sigmoid(b), old, new)
         home, away = np.zeros_like(old), self._far(new)
         excess = log_q - self._log(x, np.asarray(self.old_share), home, away)
@@ -433,15 +437,12 @@ class Sampled:
 
     def samples(self, model: Floats, random: np.random.Generator) -> Floats:
         """What the sampler draws."""
-        return self._draw(model, random)[0]
-
-    def _draw(self, model: Floats, random: np.random.Generator) -> tuple[Floats, Floats]:
         b, old, new = self._parts(model)
         shape = (*model.shape[1:], self.batch)
         is_old = random.random(shape) < sigmoid(b)
         replayed = random.random(shape) < self.replay
         centre = np.where(replayed, 0.0, np.where(is_old, old, new))
-        return centre + random.standard_normal((self.dimension, *shape)), replayed
+        return np.asarray(centre + random.standard_normal((self.dimension, *shape)))
 
     def _parts(self, model: Floats) -> tuple[Floats, Floats, Floats]:
         size = self.dimension

@@ -10,7 +10,7 @@ axis is always the parameter, points of a quadrature are always the last axis.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Self
 
 import numpy as np
@@ -65,15 +65,25 @@ class Mixture:
         """At points whose last axis is the quadrature's."""
         return np.asarray(reduce(np.logaddexp, self._parts(x)) - HALF_LOG_TWO_PI)
 
-    def score(self, x: Floats) -> Floats:
-        """Derivative of the log-density."""
+    def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
+        """Log-density and its derivative."""
+        if len(self.weights) == 2:  # noqa: PLR2004  # one exponential and one logarithm
+            old, new = self.means[..., None]
+            log, share = _split(x, self.log_odds[..., None], old, new)
+            return log, new - x + (1 - share) * (old - new)
         pulls = [mean[..., None] - x for mean in self.means]
-        return np.asarray(sum(s * pull for s, pull in zip(self.shares(x), pulls, strict=True)))
+        score = sum(s * pull for s, pull in zip(self.shares(x), pulls, strict=True))
+        return self.log_density(x), np.asarray(score)
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """Of the first component against the second."""
+        return np.log(self.weights[0]) - np.log(self.weights[1])
 
     def shares(self, x: Floats) -> Floats:
         """Responsibility of every component."""
         parts = self._parts(x)
-        if len(parts) == 2:  # noqa: PLR2004  # one exponential instead of three
+        if len(parts) == 2:  # noqa: PLR2004
             return np.stack([sigmoid(parts[0] - parts[1]), sigmoid(parts[1] - parts[0])])
         return np.exp(parts - reduce(np.logaddexp, parts))
 
@@ -87,6 +97,24 @@ class Mixture:
         """Points of a mixture without cells."""
         which = random.choice(self.weights.size, count, p=self.weights)
         return np.asarray(self.means[which] + random.standard_normal(count))
+
+
+def log_density_and_new(x: Floats, model: Floats) -> tuple[Floats, Floats]:
+    """Log-density of a model and its responsibility r_n(x), together."""
+    b, old, new = (each[..., None] for each in model)
+    return _split(x, b, old, new)
+
+
+def _split(x: Floats, log_odds: Floats, old: Floats, new: Floats) -> tuple[Floats, Floats]:
+    """Log-density of two unit Gaussians and the share of the second, by one exponential.
+
+    Log-odds of old against new are a straight line in x; all else follows from exp(-|line|).
+    """
+    line = log_odds + (old - new) * (x - (old + new) / 2)
+    small = np.exp(-np.abs(line))
+    log_new = -np.logaddexp(0.0, log_odds) - HALF_LOG_TWO_PI
+    log = log_new - 0.5 * (x - new) ** 2 + np.maximum(line, 0.0) + np.log1p(small)
+    return log, np.where(line > 0, small, 1.0) / (1 + small)
 
 
 def old_responsibility(x: Floats, model: Floats) -> Floats:
@@ -201,9 +229,7 @@ def check_positive(value: ArrayLike, name: str) -> None:
     _check(value, name, 0.0, np.inf, "above 0 and finite", "temperatures, rates and times are")
 
 
-def _check(
-    value: ArrayLike, name: str, low: float, high: float, limits: str, reason: str
-) -> None:
+def _check(value: ArrayLike, name: str, low: float, high: float, limits: str, reason: str) -> None:
     values = np.asarray(value, dtype=np.float64)
     if not ((values > low) & (values < high)).all():
         wrong = values[~((values > low) & (values < high))].ravel()[0]

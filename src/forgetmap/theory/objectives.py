@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from forgetmap.theory import mixtures
 from forgetmap.theory.estimators import Floats, sigmoid
 from forgetmap.theory.mixtures import Mixture
-from forgetmap.theory.quadrature import Nodes, nodes
+from forgetmap.theory.quadrature import Nodes, Quadrature, nodes
 
 Reward = Callable[[Floats], Floats]
 
@@ -38,12 +38,8 @@ class Objective(Protocol):
 class Target(Protocol):
     """A density, up to a constant, whose slope is known."""
 
-    def log_density(self, x: Floats) -> Floats:
-        """At points."""
-        ...
-
-    def score(self, x: Floats) -> Floats:
-        """Derivative of it."""
+    def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
+        """Log-density at points and its derivative."""
         ...
 
 
@@ -60,9 +56,7 @@ class ForwardKL:
         q = Mixture.of_state(model)
         for weight, mean in zip(self.target.weights, self.target.means, strict=True):
             x = self.nodes.around(mean)
-            total = total + weight * self.nodes.mean(
-                self.target.log_density(x) - q.log_density(x)
-            )
+            total = total + weight * self.nodes.mean(self.target.log_density(x) - q.log_density(x))
         return total
 
     def gradient(self, model: Floats) -> Floats:
@@ -95,34 +89,31 @@ class ReverseKL:
     def value(self, model: Floats) -> Floats:
         """In nats, up to the target's constant."""
         beta = sigmoid(model[0])
-        old, new = self.nodes.mean(self._excess(self.nodes.around(model[1:]), model))
+        old, new = self.nodes.mean(self._excess_and_slope(model)[0])
         return np.asarray(beta * old + (1 - beta) * new)
 
     def gradient(self, model: Floats) -> Floats:
         """By Stein's lemma: beta E_{q_o}[slope of log q/target], and the same for the new."""
         beta = sigmoid(model[0])
-        x = self.nodes.around(model[1:])
-        of_old, of_new = self.nodes.mean(self._excess(x, model))
-        pull_old, pull_new = self.nodes.mean(self._slope(x, model))
+        excess, slope = self._excess_and_slope(model)
+        of_old, of_new = self.nodes.mean(excess)
+        pull_old, pull_new = self.nodes.mean(slope)
         return np.stack(
             [beta * (1 - beta) * (of_old - of_new), beta * pull_old, (1 - beta) * pull_new]
         )
 
-    def _excess(self, x: Floats, model: Floats) -> Floats:
-        return model_log_density(x, model) - self.target.log_density(x)
-
-    def _slope(self, x: Floats, model: Floats) -> Floats:
+    def _excess_and_slope(self, model: Floats) -> tuple[Floats, Floats]:
+        """Log q/target and its derivative, at points around both components."""
+        x = self.nodes.around(model[1:])
         old, new = model[1][..., None], model[2][..., None]
-        r_new = mixtures.new_responsibility(x, model)
-        return old - x + r_new * (new - old) - self.target.score(x)
+        log_q, r_new = mixtures.log_density_and_new(x, model)
+        log_p, score = self.target.log_and_score(x)
+        return log_q - log_p, old - x + r_new * (new - old) - score
 
 
 def model_log_density(x: Floats, model: Floats) -> Floats:
-    """Log-density of a model, by one logaddexp."""
-    b, old, new = (each[..., None] for each in model)
-    log_old, log_new = -np.logaddexp(0, -b), -np.logaddexp(0, b)
-    parts = log_old - 0.5 * (x - old) ** 2, log_new - 0.5 * (x - new) ** 2
-    return np.asarray(np.logaddexp(*parts) - mixtures.HALF_LOG_TWO_PI)
+    """Log-density of a model."""
+    return mixtures.log_density_and_new(x, model)[0]
 
 
 def overlap_gated_gradient(model: Floats, target: Mixture, at: Nodes | None = None) -> Floats:
@@ -160,22 +151,20 @@ class Tilted:
     """A density times exp(reward * scale), not normalised."""
 
     base: Mixture
-    reward: Reward
-    slope: Reward
+    reward: NewMembership
     scale: Floats
 
-    def log_density(self, x: Floats) -> Floats:
+    def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
         """Up to the constant."""
-        return self.base.log_density(x) + self.scale[..., None] * self.reward(x)
-
-    def score(self, x: Floats) -> Floats:
-        """Derivative of it."""
-        return self.base.score(x) + self.scale[..., None] * self.slope(x)
+        log, score = self.base.log_and_score(x)
+        reward, slope = self.reward.with_slope(x)
+        scale = self.scale[..., None]
+        return log + scale * reward, score + scale * slope
 
 
 @dataclass(frozen=True)
 class NewMembership:
-    """A reward of `gap` for new behaviour: gap times the target's responsibility of the new mode."""
+    """A reward for new behaviour: gap times the target's responsibility of the new mode."""
 
     target: Mixture
     gap: Floats
@@ -184,11 +173,11 @@ class NewMembership:
         """The reward."""
         return np.asarray(self.gap[..., None] * self._new(x))
 
-    def slope(self, x: Floats) -> Floats:
-        """Its derivative."""
-        share = self._new(x)
+    def with_slope(self, x: Floats) -> tuple[Floats, Floats]:
+        """The reward and its derivative."""
+        share, gap = self._new(x), self.gap[..., None]
         apart = (self.target.means[1] - self.target.means[0])[..., None]
-        return np.asarray(self.gap[..., None] * share * (1 - share) * apart)
+        return gap * share, gap * apart * share * (1 - share)
 
     def _new(self, x: Floats) -> Floats:
         (old, new), (mu_old, mu_new) = self.target.weights, self.target.means
@@ -200,8 +189,7 @@ class NewMembership:
 def kl_regularised(base: Mixture, reward: NewMembership, temperature: ArrayLike) -> Tilted:
     """The target of expected reward minus temperature times KL(model||base)."""
     mixtures.check_positive(temperature, "temperature")
-    scale = np.broadcast_to(1 / np.asarray(temperature, float), base.means.shape[1:])
-    return Tilted(base, reward, reward.slope, scale)
+    return Tilted(base, reward, 1 / np.asarray(temperature, float))
 
 
 @dataclass(frozen=True)
@@ -294,20 +282,86 @@ class OffPolicyRegression:
                 r_old * (x - old[..., None]),
                 (1 - r_old) * (x - new[..., None]),
             )
-            return 2 * self.t2 * self._gap(x, model) * np.stack(parts)
+            return np.asarray(2 * self.t2 * self._gap(x, model) * np.stack(parts))
 
         return self._expect(pull)
 
     @cached_property
     def baseline(self) -> Floats:
         """V."""
-        return self.t1 * np.log(self._expect(lambda x: np.exp(self.reward(x) / self.t1)))
+        return np.asarray(
+            self.t1 * np.log(self._expect(lambda x: np.exp(self.reward(x) / self.t1)))
+        )
 
     def _gap(self, x: Floats, model: Floats) -> Floats:
-        moved = model_log_density(x, model) - model_log_density(x, self.lagged)
+        moved = model_log_density(x, model) - self.lagged_log_density(x)
         return np.asarray(self.t2 * moved - (self.reward(x) - self.baseline[..., None]))
+
+    def lagged_log_density(self, x: Floats) -> Floats:
+        """Of the policy that wrote the samples."""
+        return model_log_density(x, self.lagged)
 
     def _expect(self, function: Callable[[Floats], Floats]) -> Floats:
         beta = sigmoid(self.lagged[0])
         old, new = (self.nodes.mean(function(self.nodes.around(m))) for m in self.lagged[1:])
         return np.asarray(beta * old + (1 - beta) * new)
+
+
+# ------------------------------------------------------------------------------- any dimension
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two Gaussians of any dimension and covariance, the old one first."""
+
+    old_weight: float
+    means: tuple[Floats, Floats]
+    covariances: tuple[Floats, Floats]
+
+    def logs(self, x: Floats) -> tuple[Floats, Floats]:
+        """Weighted log-density of both at points (n, d)."""
+        shares = self.old_weight, 1 - self.old_weight
+        parts = zip(shares, self.means, self.covariances, strict=True)
+        old, new = (np.log(w) + mixtures.log_gaussian(x, m, c) for w, m, c in parts)
+        return old, new
+
+    def slopes(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradient of the log-density of each component."""
+        parts = zip(self.means, self.covariances, strict=True)
+        old, new = (np.asarray(np.linalg.solve(c, (m - x).T).T, np.float64) for m, c in parts)
+        return old, new
+
+    def new_share(self, x: Floats) -> Floats:
+        """Responsibility of the new component."""
+        old, new = self.logs(x)
+        return sigmoid(new - old)
+
+
+def pair_kl(model: Pair, target: Pair, rule: Quadrature) -> float:
+    """KL(model||target)."""
+    total = 0.0
+    shares = model.old_weight, 1 - model.old_weight
+    for share, mean, covariance in zip(shares, model.means, model.covariances, strict=True):
+        total += share * float(
+            rule.expect(
+                lambda x: np.logaddexp(*model.logs(x)) - np.logaddexp(*target.logs(x)),
+                mean,
+                covariance,
+            )
+        )
+    return total
+
+
+def pair_pull(model: Pair, target: Pair, rule: Quadrature) -> Floats:
+    """Gradient of KL(model||target) in the model's old mean, for unequal covariances too.
+
+    Apart from the restoring slope of the target's own old mode every term carries a responsibility.
+    """
+
+    def terms(x: Floats) -> Floats:
+        q_old, q_new = model.slopes(x)
+        p_old, p_new = target.slopes(x)
+        r_new, s_new = model.new_share(x)[:, None], target.new_share(x)[:, None]
+        return q_old - p_old + r_new * (q_new - q_old) - s_new * (p_new - p_old)
+
+    return model.old_weight * rule.expect(terms, model.means[0], model.covariances[0])

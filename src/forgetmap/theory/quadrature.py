@@ -1,9 +1,9 @@
 """Expectations under Gaussians in three ways with one interface: they must agree.
 
-`Grid` is the trapezoid rule in one dimension, exact to rounding for smooth functions; `GaussHermite`
-a tensor rule for one or two dimensions with any covariance; `MonteCarlo` works in any dimension and
-says its standard error. `Nodes` is the grid as the flows use it: points in standard deviations
-around whatever mean a component has at that moment.
+`Grid` is the trapezoid rule in one dimension, exact to rounding for smooth functions;
+`GaussHermite` a tensor rule for one or two dimensions with any covariance; `MonteCarlo` works in
+any dimension and says its standard error. `Nodes` is the grid as the flows use it: points in
+standard deviations around whatever mean a component has at that moment.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def nodes(step: float = 0.05, reach: float = 14.0) -> Nodes:
     return Nodes(z, _bell(z))
 
 
-COARSE = (0.15, 6.6)
-"""Step and reach that keep masses precise to about 1e-6: for grids of many cells."""
+COARSE = (0.35, 5.6)
+"""Step and reach that keep masses precise to about 1e-5: for grids of many cells."""
 
 
 def _bell(z: Floats) -> Floats:
