@@ -16,7 +16,6 @@ from forgetmap.overlap.trust import notices_on
 from forgetmap.theory.estimators import (
     RATIO_LIMIT,
     effective_separation,
-    effective_size,
     effective_size_of_logs,
     kl_terms,
     misassignment_bound,
@@ -178,7 +177,7 @@ def _group(name: str, table: Table, asked: Asked) -> GroupResult:
         if overlap is None
         else misassignment_bound(overlap, asked.new_share),
         old_mass=_old_mass(table, asked),
-        effective_overlap=None if overlap is None else effective_size(terms["overlap"]),
+        effective_overlap=None if overlap is None else float(terms["overlap"].sum()),
         effective_before=_finite(np.nansum(sizes[0]) if np.isfinite(sizes[0]).any() else None),
         effective_after=_finite(np.nansum(sizes[1]) if np.isfinite(sizes[1]).any() else None),
         **values,
@@ -290,13 +289,18 @@ def _kept(limits: Limits | None, rows: int, asked: Asked) -> list[dict[str, Any]
 
 
 def _effective(table: Table) -> tuple[Floats, Floats]:
-    """Of each prompt: how many samples of one model are worth as samples of the other."""
+    """Of each prompt: how many samples of one model are worth as samples of the other.
+
+    Kish's size of the weights, times the probability that the samples account for: weights of a
+    model that never writes what the other writes are all alike, and all next to nothing.
+    """
     sizes = np.full((2, len(table.prompts)), np.nan)
     for row, (side, sign) in enumerate(zip(SIDES, (-1.0, 1.0), strict=True)):
         for place, rows in enumerate(table.rows_of(side)):
-            logs = sign * table.ratio[rows]
+            logs = np.clip(sign * table.ratio[rows], -RATIO_LIMIT, RATIO_LIMIT)
             if logs.size:
-                sizes[row, place] = effective_size_of_logs(logs) if np.isfinite(logs).any() else 0.0
+                seen = min(1.0, float(np.exp(logs).mean()))
+                sizes[row, place] = seen * effective_size_of_logs(logs)
     return sizes[0], sizes[1]
 
 

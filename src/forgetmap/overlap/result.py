@@ -47,9 +47,10 @@ class PromptResult(Figures):
     samples_before: int
     samples_after: int
     effective_before: float | None = Field(
-        description="Effective number of the model before's completions as samples of the after."
+        description="What the model before's completions are worth as samples of the after: "
+        "effective size of the weights times the probability they account for."
     )
-    effective_after: float | None
+    effective_after: float | None = Field(description="The other way round.")
 
 
 class LengthResult(Value):
@@ -80,9 +81,11 @@ class GroupResult(Figures):
     old_mass: Estimate = Field(
         description="Weight of the model before in a mixture with the expert of the new."
     )
-    effective_overlap: float | None = Field(description="Effective number of overlap terms.")
-    effective_before: float | None
-    effective_after: float | None
+    effective_overlap: float | None = Field(
+        description="How many completions both models would write: the sum of overlap terms."
+    )
+    effective_before: float | None = Field(description="Sum over prompts.")
+    effective_after: float | None = Field(description="Sum over prompts.")
 
 
 class OverlapResult(Value):

@@ -13,10 +13,10 @@ from forgetmap.theory.estimators import misassignment_terms
 OUT_OF_BALANCE = 4.0
 """Standard errors between two means that are equal if samples follow their log-probabilities."""
 FEW_TERMS = 20.0
-"""Effective number of terms below which the overlap hangs on a handful of completions."""
+"""Sum of overlap terms below which the overlap hangs on a handful of completions."""
 SMALL_SHARE = 0.1
 """Effective share of samples below which one model hardly ever writes what the other does."""
-LEANING = 0.5
+LEANING = 0.6
 """Share of all squared deviations that a single prompt may contribute."""
 FEW_TO_LEAN_ON = 3
 HARDLY = 0.01
