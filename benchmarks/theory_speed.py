@@ -19,17 +19,21 @@ from pathlib import Path
 import numpy as np
 
 from forgetmap.theory import methods
+from forgetmap.theory.estimators import Floats
 from forgetmap.theory.flows import Path as Course
 from forgetmap.theory.methods import Setting
-from forgetmap.theory.phase import GAP, PRECISION, Phase, phase_diagram
+from forgetmap.theory.phase import GAP, PRECISION, Knob, Phase, phase_diagram
 from forgetmap.theory.quadrature import COARSE, nodes
 
 RESULTS = Path(__file__).parent / "results"
 SIDE, DRAWN, UNTIL = 100, 200, 60.0
 ASKED, ALLOWED = 20.0, 1e-4
 SEPARATIONS = np.linspace(1.0, 8.0, SIDE)
-KNOBS = {"replay": np.linspace(0.01, 0.5, SIDE), "temperature": np.geomspace(0.2, 5.0, SIDE)}
-SINGLE: dict[str, Callable[[Setting, float], Course]] = {
+KNOBS: dict[Knob, Floats] = {
+    "replay": np.linspace(0.01, 0.5, SIDE),
+    "temperature": np.geomspace(0.2, 5.0, SIDE),
+}
+SINGLE: dict[Knob, Callable[[Setting, float], Course]] = {
     "replay": lambda setting, value: methods.replay(setting, [UNTIL], value),
     "temperature": lambda setting, value: methods.kl_rl(setting, [UNTIL], GAP, value),
 }
@@ -40,7 +44,7 @@ def main() -> None:
     found = {}
     for knob, values in KNOBS.items():
         started = time.process_time()
-        diagram = phase_diagram(knob, SEPARATIONS, values, UNTIL)  # type: ignore[arg-type]
+        diagram = phase_diagram(knob, SEPARATIONS, values, UNTIL)
         together = time.process_time() - started
         cells = np.random.default_rng(0).choice(SIDE * SIDE, DRAWN, replace=False)
         apart = one_by_one(knob, cells) * SIDE * SIDE / DRAWN
@@ -55,11 +59,11 @@ def main() -> None:
     (RESULTS / "theory_speed.json").write_text(json.dumps(found, indent=2) + "\n")
 
 
-def one_by_one(knob: str, cells: np.ndarray) -> float:
+def one_by_one(knob: Knob, cells: np.ndarray) -> float:
     """Seconds for one solve_ivp call per cell."""
     started = time.process_time()
     for row, column in zip(*divmod(cells, SIDE), strict=True):
-        setting = Setting(float(SEPARATIONS[row]), precision=PRECISION, nodes=nodes(*COARSE))
+        setting = Setting(float(SEPARATIONS[row]), precision=PRECISION[knob], nodes=nodes(*COARSE))
         SINGLE[knob](setting, float(KNOBS[knob][column]))
     return time.process_time() - started
 

@@ -11,6 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from forgetmap.cli.options import json_option
+from forgetmap.cli.theory_advice import advise
+from forgetmap.cli.theory_lab import page, simulate
 from forgetmap.transitions.render import Sheet, print_sheet
 
 if TYPE_CHECKING:
@@ -117,3 +119,7 @@ def print_limits(console: Console) -> None:
     console.print(Text("\nLimits", style="bold"))
     for each in LIMITS:
         console.print(Text(f"- {each}", style="dim"))
+
+
+for _command in (simulate, page, advise):
+    theory.add_command(_command)

@@ -78,7 +78,7 @@ class Mixture:
     @cached_property
     def log_odds(self) -> Floats:
         """Of the first component against the second."""
-        return np.log(self.weights[0]) - np.log(self.weights[1])
+        return np.asarray(np.log(self.weights[0]) - np.log(self.weights[1]))
 
     def shares(self, x: Floats) -> Floats:
         """Responsibility of every component."""

@@ -22,8 +22,8 @@ KNOBS: dict[Knob, str] = {
     "temperature": "temperature of the KL penalty",
     "anchor": "anchor of the teacher",
 }
-PRECISION = 3e-5
-"""Of the solver; masses are right to 1e-4."""
+PRECISION: dict[Knob, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1e-5}
+"""Of the solver, on average over cells; masses are right to 1e-4 in each."""
 CELLS = 500
 """Followed together: more would not fit the cache of a processor."""
 GAP = 1.0
@@ -72,7 +72,9 @@ def phase_diagram(
     ends = []
     for first in range(0, separations.size, rows):
         part = slice(first, first + rows)
-        cells = replace(base, separation=apart[part], nodes=nodes(*COARSE), precision=PRECISION)
+        cells = replace(
+            base, separation=apart[part], nodes=nodes(*COARSE), precision=PRECISION[knob]
+        )
         ends.append(_RUNS[knob](cells, along[part], until).end)
     end = np.concatenate(ends, axis=1)
     return Phase(

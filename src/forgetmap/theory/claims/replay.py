@@ -160,11 +160,11 @@ def _moment_ratios(replay: float) -> tuple[float, float]:
     """Second moments of both mean gradients with replay over those without, by quadrature."""
     model = np.array([float(logit(0.02)), 0.0, 8.0])
     sampled, at = Sampled(8.0, replay=replay), nodes()
-    loss = ReverseKL(Setting(8.0).target)
+    target = Setting(8.0).target
     with_replay, without = np.zeros(2), np.zeros(2)
     for weight, mean in ((0.02, 0.0), (0.98, 8.0)):
         x = mean + at.z
-        excess = Mixture.of_state(model).log_density(x) - loss.target.log_density(x)
+        excess = Mixture.of_state(model).log_density(x) - target.log_density(x)
         share = Mixture.of_state(model).shares(x)
         squares = (excess * share * np.stack([x - model[1], x - model[2]])) ** 2
         without += weight * at.mean(squares)
