@@ -60,7 +60,6 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("near, 16 prompts x 8", 16, 8, 0.2),
     Scenario("near, 32 prompts x 16", 32, 16, 0.2),
     Scenario("near, 32 prompts x 16, ratios", 32, 16, 0.2, whole=False),
     Scenario("middle, 16 prompts x 8", 16, 8, 0.4),
@@ -68,7 +67,6 @@ SCENARIOS = (
     Scenario("middle, 32 prompts x 16, ratios", 32, 16, 0.4, whole=False),
     Scenario("middle, 1 prompt x 64", 1, 64, 0.4),
     Scenario("far, 32 prompts x 16", 32, 16, 0.5, 0.6),
-    Scenario("far, 32 prompts x 16, ratios", 32, 16, 0.5, 0.6, whole=False),
     Scenario("far, 6 prompts x 4, ratios", 6, 4, 0.5, 0.6, whole=False),
     Scenario("farther, 6 prompts x 4, ratios", 6, 4, 0.9, 0.6, whole=False),
 )

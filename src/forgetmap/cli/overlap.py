@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -118,8 +119,8 @@ def models(before: str, after: str, **options: Any) -> None:
     manner = Manner(options["samples"], options["limit"], options["chat"], options["seed"])
     journal = _journal(options["out"], overwrite=options["overwrite"])
     names = [before, after, *([options["expert"]] if options["expert"] else [])]
-    opened = [_open(name, options) for name in names]
-    with stoppable(), Shown() as shown:
+    with stoppable(), Shown() as shown, ExitStack() as stack:
+        opened = [stack.enter_context(_opened(name, options)) for name in names]
         result = measure_overlap(
             opened[0], opened[1], prompts, manner,
             asked=asked,
@@ -206,18 +207,21 @@ def _asked(options: dict[str, Any]) -> Asked:
     return Asked(options["level"], options["new_share"], options["behaviours"], options["seed"])
 
 
-def _open(name: str, options: dict[str, Any]) -> Model:
+@contextmanager
+def _opened(name: str, options: dict[str, Any]) -> Iterator[Model]:
     from forgetmap.overlap.server import ServerModel, is_server  # noqa: PLC0415
 
     if is_server(name):
-        return ServerModel(name)
+        with ServerModel(name) as model:
+            yield model
+        return
     from forgetmap.runner.models import need  # noqa: PLC0415
 
     need("torch")
     from forgetmap.overlap.local import LocalModel  # noqa: PLC0415  # torch
 
     loading = {each: options[each] for each in ("device", "dtype", "trust_remote_code")}
-    return LocalModel.open(name, **loading)
+    yield LocalModel.open(name, **loading)
 
 
 def _journal(out: Path | None, *, overwrite: bool) -> Path | None:

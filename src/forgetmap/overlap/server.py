@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.overlap.models import Completion, Tokens, Weighed
@@ -56,13 +56,28 @@ class ServerModel:
             timeout=TIMEOUT, headers={"Authorization": f"Bearer {key}"} if key else {}
         )
         self._failures = (httpx.HTTPError, ValueError)
-        models = self._ask("GET", "models").get("data") or []
-        self._model, self.context = _chosen(models, wanted, self._base)
+        self._tried = False
+        try:
+            models = self._ask("GET", "models").get("data") or []
+            self._model, self.context = _chosen(models, wanted, self._base)
+        except ModelError:
+            self.close()
+            raise
         self.name = f"{self._base}#{self._model}"
         self.stamp = f"{self.name} {_when(models, self._model)}"
         self.vocabulary: tuple[str, ...] | None = None
         self.template: str | None = None
         self.ends: frozenset[int] = frozenset()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
 
     def chat(self, text: str) -> str:
         """Not possible: a server does not say how it renders a chat."""
@@ -73,9 +88,12 @@ class ServerModel:
         )
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text."""
-        found = self._all([partial(self._read, text) for text in texts])
-        return [tokens for tokens, _ in found]
+        """Tokens of each text; the first time the server is tried as well."""
+        found = [tokens for tokens, _ in self._all([partial(self._read, text) for text in texts])]
+        if found and not self._tried:
+            self.check(found[0])
+            self._tried = True
+        return found
 
     def sample(
         self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
@@ -103,9 +121,7 @@ class ServerModel:
         said = wrote.logprobs or ()
         gap = max((abs(a - b) for a, b in zip(said, read, strict=True)), default=0.0)
         if not gap <= AGREE:
-            shifted = len(said) > 1 and all(
-                abs(a - b) <= AGREE for a, b in zip(said, read[1:], strict=False)
-            )
+            shifted = len(said) > 1 and (_agree(said, read[1:]) or _agree(said[1:], read))
             raise self._distrusted(
                 "log-probabilities of what it reads are shifted by one token"
                 if shifted
@@ -196,6 +212,10 @@ def _chosen(models: Sequence[Any], wanted: str, base: str) -> tuple[str, int | N
         )
     context = known[name].get("max_model_len")
     return name, context if isinstance(context, int) else None
+
+
+def _agree(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(abs(a - b) <= AGREE for a, b in zip(one, other, strict=False))
 
 
 def _when(models: Sequence[Any], name: str) -> str:

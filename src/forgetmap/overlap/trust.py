@@ -61,10 +61,11 @@ def _on_balance(table: Table) -> Iterator[Notice]:
     for both in zip(*(table.rows_of(side) for side in SIDES), strict=True):
         if min(rows.size for rows in both) > 1:
             gap += float(terms[both[0]].mean() - terms[both[1]].mean())
+            # Few samples without spread must not look certain.
             variance += sum(float(terms[rows].var(ddof=1)) / rows.size for rows in both)
+            variance += sum(1 / rows.size**2 for rows in both)
             used += 1
-    # Few samples without spread must not look certain.
-    error = np.sqrt(variance + used / max(terms.size, 1))
+    error = np.sqrt(variance)
     if used and abs(gap) > OUT_OF_BALANCE * error:
         yield Notice(
             kind="out of balance",
