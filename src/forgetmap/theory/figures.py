@@ -54,7 +54,7 @@ def densities(run: Run) -> Spec:
                     "type": "ordinal",
                     "sort": order,
                     "title": None,
-                    "scale": {"range": _shades(len(order))},
+                    "scale": {"scheme": "viridis", "reverse": True},
                 },
             },
         },
@@ -120,12 +120,14 @@ def phase_figure(phase: Phase) -> Spec:
         for column, value in enumerate(phase.values.tolist())
     ]
     spec = _spec(f"Old mass left, by separation and {KNOBS[phase.knob]}")
-    edges = [_edges(phase.separations), _edges(phase.values)]
+    across, up = _edges(phase.separations), _edges(phase.values)
     for place, row in enumerate(rows):
         i, j = divmod(place, phase.values.size)
-        row |= {"x1": edges[0][i], "x2": edges[0][i + 1], "y1": edges[1][j], "y2": edges[1][j + 1]}
+        # Each cell reaches under the next one: no seams.
+        row |= {"x1": across[i], "x2": across[min(i + 2, len(across) - 1)]}
+        row |= {"y1": up[j], "y2": up[min(j + 2, len(up) - 1)]}
     spec["data"] = {"values": rows}
-    spec["mark"] = {"type": "rect", "strokeWidth": 0.3}
+    spec["mark"] = {"type": "rect"}
     shade = {
         "field": "mass",
         "type": "quantitative",
@@ -144,7 +146,6 @@ def phase_figure(phase: Phase) -> Spec:
         },
         "y2": {"field": "y2"},
         "color": shade,
-        "stroke": shade,
     }
     return spec
 
@@ -221,10 +222,3 @@ def _moment(run: Run, place: int) -> str:
 
 def _line(separation: float) -> Floats:
     return np.linspace(-4, separation + 4, 241)
-
-
-def _shades(count: int) -> list[str]:
-    """From the colour of the new to that of the old behaviour's loss, early to late."""
-    first, last = (np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in (NEW, OLD))
-    mixed = [first + (last - first) * k / max(1, count - 1) for k in range(count)]
-    return ["#" + "".join(f"{round(each):02x}" for each in colour) for colour in mixed]

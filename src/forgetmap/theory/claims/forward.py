@@ -167,7 +167,7 @@ def _forgetting_needs_no_gaussians() -> list[Check]:
     loss = float(new_only(separation).value(model))
     gain = float(mixtures.region_mass(model, 2 * separation) - 0.5)
     return [
-        at_most("worst Q(A) - p_n(A) - bound", worst, 0.0, 1e-12),
+        at_most("worst Q(A) - p_n(A) - bound", worst, 0.0, 1e-7),
         close("sharpness for small shifts", gain / np.sqrt(loss / 2), np.sqrt(2 / np.pi), 0.01),
     ]
 

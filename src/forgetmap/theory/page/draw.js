@@ -1,7 +1,7 @@
 // Small line charts as SVG.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SIZE = { width: 700, height: 260, left: 46, right: 12, top: 10, bottom: 34 };
+const SIZE = { height: 260, left: 46, right: 24, top: 10, bottom: 38 };
 
 function element(name, attributes = {}, text = "") {
   const made = document.createElementNS(SVG, name);
@@ -15,7 +15,7 @@ function scale(from, to, low, high) {
 }
 
 function niceStep(span) {
-  const raw = span / 5;
+  const raw = span / 8;
   const power = 10 ** Math.floor(Math.log10(raw));
   return [1, 2, 5, 10].find((each) => each * power >= raw) * power;
 }
@@ -28,8 +28,7 @@ function ticks(from, to) {
 }
 
 // A chart: lines are {points, kind}; `logarithmic` shows x as powers of ten.
-function chart({ lines, x, y, label, logarithmic = false, mark = null, small = false }) {
-  const width = small ? 420 : SIZE.width;
+function chart({ lines, x, y, label, width, logarithmic = false, mark = null }) {
   const svg = element("svg", { viewBox: `0 0 ${width} ${SIZE.height}`, role: "img", "aria-label": label });
   const right = width - SIZE.right;
   const bottom = SIZE.height - SIZE.bottom;

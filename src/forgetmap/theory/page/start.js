@@ -103,13 +103,16 @@ function drawAll(setting, all, times, place) {
   const moved = over(drift);
   const most = Math.max(0.01, ...moved.map(([, value]) => value));
   const shares = [{ kind: "weight", points: over(weight) }, { kind: "mass", points: over(oldMass) }];
+  const plots = document.getElementById("plots");
+  const whole = Math.max(280, plots.clientWidth);
+  const width = whole > 680 ? (whole - 16) / 2 : whole;
   const behaviour = { from: -4, to: separation + 4, title: "behaviour, in standard deviations" };
-  document.getElementById("plots").replaceChildren(
-    figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities" }),
+  plots.replaceChildren(
+    figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: whole }),
       "Grey area: true target. Dashed: the model before. Line: the model at this moment."),
-    figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic: true, mark, small: true }),
+    figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic: true, mark, width }),
       "Mass near the old mode (line) and weight of the old component (dashed)."),
-    figure(chart({ lines: [{ kind: "drift", points: moved }], x: time, y: { from: 0, to: most * 1.05 }, label: "Drift over time", logarithmic: true, mark, small: true }),
+    figure(chart({ lines: [{ kind: "drift", points: moved }], x: time, y: { from: 0, to: most * 1.05 }, label: "Drift over time", logarithmic: true, mark, width }),
       "How far the old component has moved from the old mode."),
   );
 }
@@ -139,3 +142,4 @@ function cell(kind, text) {
 const controls = document.getElementById("controls");
 addControls(controls, () => show(controls));
 show(controls);
+window.addEventListener("resize", () => show(controls));
