@@ -45,7 +45,8 @@ def choose(page: Page, method: str, **values: float) -> None:
     for name, value in values.items():
         slider = page.locator(f"input[name={name}]")
         slider.evaluate(
-            "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }", value
+            "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }",
+            value,
         )
 
 
@@ -90,11 +91,34 @@ def test_moving_a_slider_changes_words_and_pictures(page: Page) -> None:
     choose(page, "sft", separation=6.0)
     before = page.locator("#said").inner_text()
     assert "of the old mass is left" in before
-    shape = page.locator("polyline.now").get_attribute("points")
+    shape = page.locator("#plots polyline.now").get_attribute("points")
     choose(page, "sft", when=0.0)
     expect(page.locator("#said")).to_contain_text("At time 0, 100.0 %")
-    assert page.locator("polyline.now").get_attribute("points") != shape
+    assert page.locator("#plots polyline.now").get_attribute("points") != shape
     assert page.locator("#plots svg").count() == 3
+
+
+def test_only_the_target_decides_what_is_left(page: Page) -> None:
+    choose(page, "sft", separation=5.0, start=0.5, share=0.5, offset=1.0)
+    left = page.locator("#four figure").evaluate_all("all => all.map(e => Number(e.dataset.left))")
+    setting, until = Setting(5.0), [1000.0]
+    paths = [
+        methods.sft(setting, until),
+        methods.replay(setting, until, 0.5),
+        methods.rl(setting, until, sees_old=False),
+        methods.rl(setting, until),
+    ]
+    expected = [float(path.old_mass(5.0)[-1]) for path in paths]
+    np.testing.assert_allclose(left, expected, atol=2e-6)
+    assert left[0] < 0.05
+    assert left[2] < 0.05
+    assert left[1] == pytest.approx(0.5, abs=1e-5)
+
+
+def test_phase_diagrams_are_pictures_on_the_page(page: Page) -> None:
+    widths = page.locator("#phases img").evaluate_all("all => all.map(e => e.naturalWidth)")
+    assert len(widths) == 3
+    assert min(widths) > 300
 
 
 def test_only_the_knobs_of_a_method_are_shown(page: Page) -> None:

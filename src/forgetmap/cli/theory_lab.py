@@ -160,7 +160,7 @@ def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
     import numpy as np  # noqa: PLC0415
 
     from forgetmap.theory import figures  # noqa: PLC0415
-    from forgetmap.theory.phase import phase_diagram  # noqa: PLC0415
+    from forgetmap.theory.phase import KNOB_VALUES, phase_diagram  # noqa: PLC0415
     from forgetmap.theory.simulation import two_by_two  # noqa: PLC0415
 
     specs = figures.run_figures(run)
@@ -172,12 +172,8 @@ def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
             raise UsageError(
                 f"{run.method} has no phase diagram", hint=f"use one of {', '.join(PHASES)}."
             )
-        values = {
-            "replay": np.linspace(0.01, 0.5, SIDE),
-            "temperature": np.geomspace(0.2, 5, SIDE),
-            "anchor": np.linspace(0.01, 1, SIDE),
-        }[str(knob)]
         separations = np.linspace(1, 8, SIDE)
+        values = KNOB_VALUES[knob]
         diagram = phase_diagram(knob, separations, values, options["until"], run.setting)
         specs[f"phase-{knob}"] = figures.phase_figure(diagram)
     return [

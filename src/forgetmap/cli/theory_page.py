@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from functools import cache
 from html import escape
 from importlib.resources import files
 
-from forgetmap.report.html import policy
-from forgetmap.theory.limits import LIMITS
+import numpy as np
 
+from forgetmap.report.html import policy
+from forgetmap.theory.figures import phase_figure
+from forgetmap.theory.limits import LIMITS
+from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
+
+SIDE, UNTIL, PPI = 40, 100.0, 110
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -20,9 +27,28 @@ def page_html() -> str:
         "csp": policy([script], style),
         "style": style,
         "script": script,
+        "phases": _phases(),
         "limits": "".join(f"<li>{escape(each)}</li>" for each in LIMITS),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _file("index.html"))
+
+
+@cache
+def _phases() -> str:
+    """Phase diagrams as pictures; none where they cannot be drawn."""
+    try:
+        import vl_convert  # noqa: PLC0415  # optional, 30 MB
+    except ModuleNotFoundError:
+        return ""
+    figures = []
+    for knob, values in KNOB_VALUES.items():
+        diagram = phase_diagram(knob, np.linspace(1, 8, SIDE), values, UNTIL)
+        picture = vl_convert.vegalite_to_png(phase_figure(diagram), ppi=PPI, allowed_base_urls=[])
+        source = base64.b64encode(picture).decode("ascii")
+        name = f"Old mass left by separation and {KNOBS[knob]}"
+        figures.append(f'<figure><img alt="{name}" src="data:image/png;base64,{source}"></figure>')
+    words = f"Start: half of the weight old, the new component 1 below its mode; time {UNTIL:g}."
+    return f'<h2>Phase diagrams</h2><p>{words}</p><div id="phases">{"".join(figures)}</div>'
 
 
 def _file(name: str) -> str:

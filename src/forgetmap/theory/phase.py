@@ -22,6 +22,12 @@ KNOBS: dict[Knob, str] = {
     "temperature": "temperature of the KL penalty",
     "anchor": "anchor of the teacher",
 }
+KNOB_VALUES: dict[Knob, Floats] = {
+    "replay": np.linspace(0.01, 0.5, 60),
+    "temperature": np.geomspace(0.2, 5.0, 60),
+    "anchor": np.linspace(0.01, 1.0, 60),
+}
+"""What a diagram shows if nothing else is asked for."""
 PRECISION: dict[Knob, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1e-5}
 """Of the solver, on average over cells; masses are right to 1e-4 in each."""
 CELLS = 500

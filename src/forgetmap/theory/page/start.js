@@ -59,7 +59,10 @@ let held = { key: "", states: null };
 function statesOf(setting) {
   const { when, ...rest } = setting;
   const key = JSON.stringify(rest);
-  if (held.key !== key) held = { key, states: follow(rest, TIMES) };
+  if (held.key !== key) {
+    held = { key, states: follow(rest, TIMES) };
+    drawFour(rest);
+  }
   return held.states;
 }
 
@@ -117,6 +120,35 @@ function drawAll(setting, all, times, place) {
   );
 }
 
+const FOUR = [
+  ["sft", "Forward KL toward new alone"],
+  ["replay", "Forward KL toward both"],
+  ["rl-new", "Reverse KL toward new alone"],
+  ["rl", "Reverse KL toward both"],
+];
+
+// Either direction of KL to either target, from the same start.
+function drawFour(setting) {
+  const { separation, share } = setting;
+  const line = Array.from({ length: 121 }, (_, k) => -4 + (k * (separation + 8)) / 120);
+  const curve = (model) => line.map((x) => [x, density(x, model)]);
+  const before = startOf(setting);
+  const box = document.getElementById("four");
+  const whole = Math.max(280, box.clientWidth);
+  const width = whole > 680 ? (whole - 16) / 2 : whole;
+  const panels = FOUR.map(([method, title]) => {
+    const states = follow({ ...setting, method, fraction: share }, [10 ** LAST]);
+    const after = states === null ? before : states[0];
+    const left = oldMass(after, separation);
+    const lines = [{ kind: "before", points: curve(before) }, { kind: "now", points: curve(after) }];
+    const x = { from: -4, to: separation + 4, title: "behaviour" };
+    const made = figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${left.toFixed(3)} old mass left.`);
+    made.dataset.left = String(left);
+    return made;
+  });
+  box.replaceChildren(...panels);
+}
+
 function writeNumbers(setting, all, times) {
   const table = document.getElementById("numbers");
   const rows = all.map((model, k) => [times[k], sigmoid(model[0]), oldMass(model, setting.separation), drift(model, setting.separation)]);
@@ -142,4 +174,7 @@ function cell(kind, text) {
 const controls = document.getElementById("controls");
 addControls(controls, () => show(controls));
 show(controls);
-window.addEventListener("resize", () => show(controls));
+window.addEventListener("resize", () => {
+  held.key = "";
+  show(controls);
+});
