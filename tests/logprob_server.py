@@ -72,7 +72,7 @@ class Dialect:
     def _read(self, tokens: list[int]) -> tuple[list[int], list[float | None]]:
         values = [self._chances(tokens[:place])[tokens[place]] for place in range(1, len(tokens))]
         if self.fault == "shifted":
-            values = [*values[1:], -1.0] if len(values) > 1 else [-1.0]
+            values = [*values[1:], -1.0][: len(values)]
         if self.fault == "scaled":
             values = [2 * value for value in values]
         return tokens, [None, *values]

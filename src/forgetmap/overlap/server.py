@@ -24,8 +24,8 @@ TIMEOUT = 120.0
 ATTEMPTS = 3
 WAIT = 0.5
 BUSY = {408, 429, 500, 502, 503, 504}
-TRIED = 8
-"""Tokens written to find out whether a server can be trusted."""
+TRIED, TRIALS = 8, 3
+"""Tokens, and completions, written to find out whether a server can be trusted."""
 AGREE = 0.05
 """Nats by which two passes over one token may differ: half precision in other batches."""
 WHOLE = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
@@ -114,9 +114,13 @@ class ServerModel:
             yield Weighed(tuple(value for value in said if value is not None))
 
     def check(self, prompt: Tokens) -> None:
-        """Try a completion, written and read; ModelError where the two do not agree."""
-        room = TRIED if self.context is None else min(TRIED, self.context - len(prompt))
-        wrote = self._write(prompt, 0, room, frozenset())
+        """Try completions, written and read; ModelError where the two do not agree."""
+        for seed in range(TRIALS):
+            self._check_one(prompt, seed)
+
+    def _check_one(self, prompt: Tokens, seed: int) -> None:
+        room = TRIED if self.context is None else max(1, min(TRIED, self.context - len(prompt)))
+        wrote = self._write(prompt, seed, room, frozenset())
         read = next(self.weigh([(prompt, wrote.tokens)])).logprobs
         said = wrote.logprobs or ()
         gap = max((abs(a - b) for a, b in zip(said, read, strict=True)), default=0.0)
