@@ -195,7 +195,8 @@ def descend(
     random = np.random.default_rng(seed)
     model, kept, times = start.copy(), [start], [0.0]
     for step in range(1, steps + 1):
-        model = model - rate * gradient(model, random)
+        with np.errstate(over="ignore", invalid="ignore"):
+            model = model - rate * gradient(model, random)
         if step % every == 0:
             kept.append(model)
             times.append(float(step))
@@ -222,9 +223,11 @@ def _check_times(times: Floats) -> None:
 def _check_solved(found: Any, times: Floats) -> None:
     if found.status >= 0 and np.isfinite(found.y).all():
         return
-    reached = float(found.t[-1]) if found.t.size else 0.0
+    sound = np.isfinite(np.reshape(found.y, (-1, len(found.t)))).all(axis=0)
+    reached = float(np.asarray(found.t)[sound][-1]) if sound.any() else 0.0
+    why = found.message if found.status < 0 else "a parameter became infinite"
     raise ConvergenceError(
-        f"the flow could not be followed beyond t = {reached:g} of {times[-1]:g}: {found.message}",
+        f"the flow could not be followed beyond t = {reached:g} of {times[-1]:g}: {why}",
         hint="end earlier, ask for less precision, or use the logit geometry: in `euclid` mass "
         "vanishes in finite time.",
     )

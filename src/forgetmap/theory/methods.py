@@ -355,14 +355,15 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
         model[free] = part
         return model
 
-    found = minimize(
-        lambda part: float(objective.value(whole(part))),
-        start[free],
-        jac=lambda part: objective.gradient(whole(part))[free],
-        method="BFGS",
-        options={"gtol": 1e-11, "maxiter": 2000},
-    )
-    size = np.abs(objective.gradient(whole(found.x))[free]).max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = minimize(
+            lambda part: float(objective.value(whole(part))),
+            start[free],
+            jac=lambda part: objective.gradient(whole(part))[free],
+            method="BFGS",
+            options={"gtol": 1e-11, "maxiter": 2000},
+        )
+        size = np.abs(objective.gradient(whole(found.x))[free]).max()
     if not np.isfinite(found.fun) or size > 1e-5:  # noqa: PLR2004
         raise ConvergenceError(
             f"no minimum was found: the gradient is still {size:.1e}",

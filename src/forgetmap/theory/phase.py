@@ -12,7 +12,7 @@ from forgetmap.errors import UsageError
 from forgetmap.theory import methods, mixtures
 from forgetmap.theory.estimators import Floats, sigmoid
 from forgetmap.theory.flows import Path
-from forgetmap.theory.methods import Distillation, Setting
+from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.objectives import Target, kl_regularised
 from forgetmap.theory.quadrature import COARSE, nodes
 
@@ -32,7 +32,7 @@ PRECISION: dict[Knob, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1
 """Of the solver, on average over cells; masses are right to 1e-4 in each."""
 CELLS = 500
 """Followed together: more would not fit the cache of a processor."""
-GAP = 1.0
+GAP, SHOWN = 1.0, 0.2
 STEP, REACH = 0.35, 5.6
 
 
@@ -64,7 +64,7 @@ def phase_diagram(
 
     Args:
         knob: `replay` (SFT with a replayed fraction), `temperature` (reward with a KL penalty;
-            reward gap 1) or `anchor` (self-distillation toward a demonstrator of half old mass).
+            reward gap 1) or `anchor` (self-distillation toward a demonstrator of old weight 0.2).
         separations: along the first axis.
         values: of the knob, along the second.
         until: the time.
@@ -94,7 +94,7 @@ def phase_diagram(
 
 
 def _distilled(cells: Setting, along: Floats, until: float) -> Path:
-    return methods.sdft(cells, [until], Distillation(along, 0.2))[0]
+    return methods.sdft(cells, [until], Distillation(along, 0.2, Demonstrator(SHOWN)))[0]
 
 
 @dataclass(frozen=True)
