@@ -68,7 +68,7 @@ def in_words(fit: Fit) -> str:
     better = fit.r_squared_left_out
     share = "" if better is None else f", R\u00b2 {better:.2f} against the mean of the others"
     return (
-        f"{NAMES[fit.divergence]}, predicts what {fit.n} models of {fit.methods} methods forgot to "
+        f"{NAMES[fit.divergence].partition(',')[0]} predicts what {fit.n} models of {fit.methods} methods forgot to "
         f"within {fit.error_left_out:.1%} of all items, each method left out of the fit in turn"
         f"{share}."
     )
@@ -99,7 +99,7 @@ def _against(result: BridgeResult, fit: Fit) -> dict[str, Any]:
         {
             "mark": {"type": "rule", "opacity": 0.5},
             "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"},
-                         "color": _colour()},
+                         "color": _colour() | {"legend": None}},
         },
         {"mark": {"type": "point", "filled": True, "size": 70},
          "encoding": {"x": x, "y": y, "color": _colour(), "shape": _shape(),
