@@ -67,9 +67,10 @@ def in_words(fit: Fit) -> str:
     """How well a divergence predicts, in one sentence."""
     better = fit.r_squared_left_out
     share = "" if better is None else f", R\u00b2 {better:.2f} against the mean of the others"
+    name = NAMES[fit.divergence].partition(",")[0]
     return (
-        f"{NAMES[fit.divergence].partition(',')[0]} predicts what {fit.n} models of {fit.methods} methods forgot to "
-        f"within {fit.error_left_out:.1%} of all items, each method left out of the fit in turn"
+        f"{name} predicts what {fit.n} models of {fit.methods} methods forgot to within "
+        f"{fit.error_left_out:.1%} of all items, each method left out of the fit in turn"
         f"{share}."
     )
 
@@ -97,9 +98,8 @@ def _against(result: BridgeResult, fit: Fit) -> dict[str, Any]:
             "encoding": {"x": x, "y": y},
         },
         {
-            "mark": {"type": "rule", "opacity": 0.5},
-            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"},
-                         "color": _colour() | {"legend": None}},
+            "mark": {"type": "rule", "color": "#8c8c8c", "opacity": 0.7},
+            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
         },
         {"mark": {"type": "point", "filled": True, "size": 70},
          "encoding": {"x": x, "y": y, "color": _colour(), "shape": _shape(),
