@@ -15,7 +15,7 @@ from forgetmap.theory.figures import phase_figure
 from forgetmap.theory.limits import LIMITS
 from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
 
-SIDE, UNTIL, PPI = 40, 100.0, 110
+SIDE, UNTIL, PPI = 30, 100.0, 110
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -42,7 +42,7 @@ def _phases() -> str:
         return ""
     figures = []
     for knob, values in KNOB_VALUES.items():
-        diagram = phase_diagram(knob, np.linspace(1, 8, SIDE), values, UNTIL)
+        diagram = phase_diagram(knob, np.linspace(1, 8, SIDE), values[::2], UNTIL)
         picture = vl_convert.vegalite_to_png(phase_figure(diagram), ppi=PPI, allowed_base_urls=[])
         source = base64.b64encode(picture).decode("ascii")
         name = f"Old mass left by separation and {KNOBS[knob]}"

@@ -137,7 +137,7 @@ def solve(
         ends: Any = lambda _t, flat: stop(flat.reshape(shape))  # noqa: E731
         ends.terminal, ends.direction = True, -1.0
         events = {"events": ends}
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         found = solve_ivp(
             lambda _t, flat: move(flat.reshape(shape)).ravel(),
             (0.0, float(moments[-1])),

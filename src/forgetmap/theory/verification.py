@@ -14,7 +14,7 @@ from typing import Any
 from forgetmap.theory.claims.registry import Check, Claim, Outcome, claims, verify
 from forgetmap.theory.limits import LIMITS
 
-SIGNS = {"within": "+-", "relative": "+-", "at most": "<=", "at least": ">="}
+SIGNS = {"at most": "<=", "at least": ">="}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -123,12 +123,15 @@ def as_markdown(outcomes: list[Outcome]) -> str:
 
 def expectation(check: Check) -> str:
     """What a check asks for, as a reader writes it."""
-    if check.relation in {"at most", "at least"}:
-        return f"{SIGNS[check.relation]} {check.expected:.4g}"
-    allowed = (
-        f"{100 * check.tolerance:g} %" if check.relation == "relative" else f"{check.tolerance:.2g}"
-    )
-    return f"{check.expected:.4g} +- {allowed}"
+    return expected_words(check.relation, check.expected, check.tolerance)
+
+
+def expected_words(relation: str, expected: float, tolerance: float) -> str:
+    """An expectation in a few letters."""
+    if relation in SIGNS:
+        return f"{SIGNS[relation]} {expected:.4g}"
+    allowed = f"{100 * tolerance:g} %" if relation == "relative" else f"{tolerance:.2g}"
+    return f"{expected:.4g} +- {allowed}"
 
 
 def control_words(outcome: Outcome) -> str:

@@ -149,9 +149,7 @@ def test_an_event_ends_the_flow() -> None:
 
 def test_flows_that_blow_up_say_so() -> None:
     loss, start = ForwardKL(Mixture.of([1.0], [8.0])), state(0.5, 0.0, 8.0)
-    with pytest.raises(
-        ConvergenceError, match=r"beyond t = 0\.1 of 1: a parameter became infinite"
-    ):
+    with pytest.raises(ConvergenceError, match="a parameter became infinite"):
         follow(loss, start, [0.1, 1.0], trained="weight", geometry="euclid")
 
 

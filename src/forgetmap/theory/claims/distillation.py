@@ -11,7 +11,7 @@ from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.mixtures import logit
 
 ANCHOR = Change("methods.anchored_parameters")
-SECOND = "derived here, for the reading of a second-hand source"
+SECOND = "[D] derived here, for the method as [SEC] a second-hand source describes it"
 
 
 def student(how: Distillation, until: float, apart: float = 6.0, start: float = 0.8) -> Path:

@@ -137,7 +137,8 @@ class Claim:
         id: short name.
         statement: in words.
         formula: in symbols.
-        provenance: where it comes from; `derived` means first principles, not a quotation.
+        provenance: where it comes from. [D] is derived here from first principles and not quoted,
+            [ABS] an abstract, [SEC] a second-hand source, [CODE] public code.
         experiment: gives the checks.
         control: the change under which the experiment must fail.
         cost: about how many seconds it takes; the dear ones start first.
@@ -182,9 +183,9 @@ class Outcome:
 
 _CLAIMS: dict[str, Claim] = {}
 
-DERIVED = "derived here"
-FITS = "derived here; fits the abstract of arXiv 2603.12163"
-CODE = "read in public code; derived here"
+DERIVED = "[D] derived here"
+FITS = "[D] derived here, fits [ABS], the abstract of arXiv 2603.12163"
+CODE = "[CODE] method read in public code; [D] claim derived here"
 
 
 def claim(

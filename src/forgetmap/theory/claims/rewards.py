@@ -291,7 +291,7 @@ def _weight_optimum(loss: OffPolicyRegression) -> float:
     "slower and its samples never reach the old mode: with equal rates it forgets all.",
     "loss of the old mode when 0.9 of the new one is gained (medians of 5 or 21 runs)",
     control=Change("chen.accuracies"),
-    provenance="read in public code (princeton-pli/retaining-by-doing); rebuilt and run again",
+    provenance="[CODE] princeton-pli/retaining-by-doing, rebuilt; [D] run again here",
     cost=12,
 )
 def _toy_depends_on_slow_parameters() -> list[Check]:
