@@ -32,6 +32,8 @@ from forgetmap.theory.objectives import (
 )
 from forgetmap.theory.quadrature import Nodes, nodes
 
+FLAT = 1e-5
+"""Part of the first gradient that may be left at a minimum."""
 ETA_CAP = 1e6
 """Where the adaptive temperature of TTT-Discover stops when its budget cannot be spent."""
 
@@ -364,7 +366,8 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
             options={"gtol": 1e-11, "maxiter": 2000},
         )
         size = np.abs(objective.gradient(whole(found.x))[free]).max()
-    if not np.isfinite(found.fun) or size > 1e-5:  # noqa: PLR2004
+    steepest = float(np.abs(objective.gradient(start)[free]).max())
+    if not np.isfinite(found.fun) or size > FLAT * max(steepest, FLAT):
         raise ConvergenceError(
             f"no minimum was found: the gradient is still {size:.1e}",
             hint="raise the temperatures; tiny ones make the loss a cliff.",

@@ -215,24 +215,28 @@ def overlap(mean: Floats, covariance: Floats, other_mean: Floats, other: Floats)
 
 def check_share(value: ArrayLike, name: str) -> None:
     """Raise where a share is not strictly between 0 and 1."""
-    _check(value, name, 0.0, 1.0, "strictly between 0 and 1", "0 or 1 leave nothing to learn")
+    hint = "give a number such as 0.5; 0 or 1 would leave nothing to learn."
+    _check(value, name, (0.0, 1.0), "strictly between 0 and 1", hint)
 
 
 def check_separation(value: ArrayLike, name: str = "separation") -> None:
     """Raise where a separation is not between 0 and what double precision can tell apart."""
+    hint = "give a number such as 5: it counts standard deviations of one mode."
     limits = f"above 0 and below {MOST_SEPARATION:g}"
-    _check(value, name, 0.0, MOST_SEPARATION, limits, "it counts standard deviations of one mode")
+    _check(value, name, (0.0, MOST_SEPARATION), limits, hint)
 
 
 def check_positive(value: ArrayLike, name: str) -> None:
     """Raise where a temperature, rate or time is not positive and finite."""
-    _check(value, name, 0.0, np.inf, "above 0 and finite", "temperatures, rates and times are")
+    _check(value, name, (0.0, np.inf), "above 0 and finite", "give a positive number such as 1.")
 
 
-def _check(value: ArrayLike, name: str, low: float, high: float, limits: str, reason: str) -> None:
+def _check(
+    value: ArrayLike, name: str, between: tuple[float, float], limits: str, hint: str
+) -> None:
     values = np.asarray(value, dtype=np.float64)
-    if not ((values > low) & (values < high)).all():
-        wrong = values[~((values > low) & (values < high))].ravel()[0]
+    wrong = values[~((values > between[0]) & (values < between[1]))]
+    if wrong.size:
         raise FieldError(
-            f"{name} is {wrong:g}, but must lie {limits}", field=name, hint=f"change it: {reason}."
+            f"{name} is {wrong.ravel()[0]:g}, but must be {limits}", field=name, hint=hint
         )

@@ -166,7 +166,7 @@ def test_what_makes_no_sense_is_refused(wrong: object) -> None:
 
 
 def test_errors_say_which_and_why() -> None:
-    with pytest.raises(ForgetmapError, match="separation is -2, but must lie above 0 and below 30"):
+    with pytest.raises(ForgetmapError, match="separation is -2, but must be above 0 and below 30"):
         Setting(separation=-2.0)
     with pytest.raises(ForgetmapError, match="temperature is 0"):
         methods.kl_rl(Setting(), [1.0], 1.0, 0.0)
