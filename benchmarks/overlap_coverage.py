@@ -57,6 +57,8 @@ class Scenario:
     step: float
     scale: float = 0.2
     whole: bool = True
+    disasters: int = 0
+    """So many of the 39 prompts moved very far."""
 
 
 SCENARIOS = (
@@ -67,6 +69,8 @@ SCENARIOS = (
     Scenario("middle, 32 prompts x 16, ratios", 32, 16, 0.4, whole=False),
     Scenario("middle, 1 prompt x 64", 1, 64, 0.4),
     Scenario("far, 32 prompts x 16", 32, 16, 0.5, 0.6),
+    Scenario("near with 2 disasters, 16 prompts x 8", 16, 8, 0.2, disasters=2),
+    Scenario("near with 2 disasters, 39 prompts x 16", 39, 16, 0.2, disasters=2),
     Scenario("far, 6 prompts x 4, ratios", 6, 4, 0.5, 0.6, whole=False),
     Scenario("farther, 6 prompts x 4, ratios", 6, 4, 0.9, 0.6, whole=False),
 )
@@ -80,16 +84,16 @@ def population(step: float, scale: float) -> list[Exact]:
 
 
 def hits(found: Figures, truth: dict[str, float]) -> Counter[str]:
-    """Which intervals contain the truth, and whether the one-sided limit does."""
+    """Which intervals there are, and which contain the truth; the one-sided limit likewise."""
     counts: Counter[str] = Counter()
     for name, exact in truth.items():
         each = getattr(found, name)
-        counts[name] += (
-            each.low is not None and each.low <= exact + 1e-12 and exact <= each.high + 1e-12
-        )
-    counts["kl_limit"] += (
-        found.kl_limit is not None and truth["forward_kl"] <= found.kl_limit + 1e-12
-    )
+        if each.low is not None:
+            counts[f"{name} given"] += 1
+            counts[name] += each.low <= exact + 1e-12 and exact <= each.high + 1e-12
+    if found.kl_limit is not None:
+        counts["kl_limit given"] += 1
+        counts["kl_limit"] += truth["forward_kl"] <= found.kl_limit + 1e-12
     return counts
 
 
@@ -108,11 +112,11 @@ def cover(scenario: Scenario, known: list[Exact], repetitions: int, seed: int) -
             within += hits(each, _truth([chosen[int(each.prompt)]]))
         warned += bool(DOUBTS & {notice.kind for notice in result.notices})
     inner = repetitions * min(4, scenario.prompts)
-    return (
-        {name: over[name] / repetitions for name in (*NAMES, "kl_limit")}
-        | {f"{name}, per prompt": within[name] / inner for name in (*NAMES, "kl_limit")}
-        | {"warned": warned / repetitions}
-    )
+    shares = {"warned": warned / repetitions, "per prompt given": within["overlap given"] / inner}
+    for name in (*NAMES, "kl_limit"):
+        shares[name] = over[name] / max(over[f"{name} given"], 1)
+        shares[f"{name}, per prompt"] = within[name] / max(within[f"{name} given"], 1)
+    return shares
 
 
 def cover_mass(known: list[Exact], mass: float, repetitions: int, seed: int) -> dict[str, float]:
@@ -145,6 +149,7 @@ def main() -> None:
     for scenario in SCENARIOS:
         if given.only in scenario.name:
             known = population(scenario.step, scenario.scale)
+            known[: scenario.disasters] = population(0.9, 0.6)[: scenario.disasters]
             found = cover(scenario, known, given.repetitions, given.seed)
             truth = _truth(known)
             rows.append(asdict(scenario) | {"truth": truth, "coverage": found})

@@ -139,14 +139,14 @@ def test_runs_with_log_probabilities(tmp_path: Path) -> None:
         write(
             tmp_path / f"{name}.jsonl",
             [
-                {"task": "t", "item": n, "score": 1, "logprob_gold": -0.1 * (n + 1) + shift}
+                {"task": "t", "item": n, "score": 1, "logprob_gold": -0.1 * (n + 1) + shift * n}
                 for n in range(9)
             ],
         )
     both = (tmp_path / "base.jsonl", tmp_path / "tuned.jsonl")
     done = call("overlap", "records", *both, columns=140)
     assert done.code == 0
-    assert "-0.5 [-0.5, -0.5]" in done.out
+    assert "-2 [-3" in done.out  # the mean of 0, -0.5, ..., -4
     found = call("overlap", "records", *both, "--json")
     assert json.loads(found.out)["total"]["items"] == 9
 

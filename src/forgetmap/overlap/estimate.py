@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, UsageError
 from forgetmap.overlap.intervals import Limits, Part, bootstrap, by_cluster
@@ -29,6 +30,8 @@ from forgetmap.transitions.result import Estimate
 
 FEW_PROMPTS = 5
 """Fewer prompts than this say nothing about others like them."""
+ALIKE = 1e-6
+"""Nats between two models that give a completion the same probability."""
 SMALLEST = 1e-12
 """Information below which two models cannot be told apart."""
 ALL = "all"
@@ -237,7 +240,8 @@ def _over_prompts(
     else:
         weight = 1 / len(complete) / len(sides)
         parts = [Part(terms[rows][None], weight) for each in complete for rows in each]
-    return bootstrap(parts, level=asked.level, seed=asked.seed)
+    limits = bootstrap(parts, level=asked.level, seed=asked.seed)
+    return _settled(limits, np.array([np.abs(table.ratio).max() < ALIKE]))
 
 
 def _each_prompt(
@@ -250,7 +254,16 @@ def _each_prompt(
     parts = [
         Part(np.array([terms[side[place]] for place in places]), 1 / len(sides)) for side in sides
     ]
-    return bootstrap(parts, level=asked.level, seed=asked.seed)
+    furthest = np.zeros(len(table.prompts))
+    np.maximum.at(furthest, table.place, np.abs(table.ratio))
+    limits = bootstrap(parts, level=asked.level, seed=asked.seed)
+    return _settled(limits, furthest[places] < ALIKE)
+
+
+def _settled(limits: Limits, alike: NDArray[np.bool_]) -> Limits:
+    """Where both models give everything the same probability, there is nothing to be unsure of."""
+    ends = (np.where(alike, limits.value, end) for end in (limits.low, limits.high, limits.upper))
+    return Limits(limits.value, *ends)
 
 
 def _estimate(name: str, limits: Limits | None, row: int, asked: Asked) -> Estimate:
@@ -267,7 +280,9 @@ def _estimate(name: str, limits: Limits | None, row: int, asked: Asked) -> Estim
     low, high = (float(np.clip(end[row], 0.0, most)) for end in (limits.low, limits.high))
     low = min(low, value)  # sampled ratios may have a mean below 0
     if not np.isfinite([low, high]).all():
-        return Estimate(value=value, method="mean", reason="One sample has no spread.")
+        return Estimate(
+            value=value, method="mean", reason="Nearly all samples are the same: no interval."
+        )
     return Estimate(value=value, low=low, high=high, method=f"{METHOD}, {asked.level:g}")
 
 
@@ -321,7 +336,10 @@ def _old_mass(table: Table, asked: Asked) -> Estimate:
     limits = bootstrap([Part(clusters)], level=asked.level, seed=asked.seed)
     ends = [float(np.clip(end[0], 0.0, 1.0)) for end in (limits.low, limits.high)]
     if not np.isfinite(ends).all():
-        return Estimate(value=mass, method="largest likelihood", reason="One sample has no spread.")
+        return Estimate(
+            value=mass, method="largest likelihood",
+            reason="Nearly all samples are the same: no interval.",
+        )  # fmt: skip
     return Estimate(
         value=mass, low=ends[0], high=ends[1],
         method=f"largest likelihood, {METHOD}, {asked.level:g}",

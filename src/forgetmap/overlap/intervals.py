@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 RESAMPLES = 2000
 FEWEST = 2
 """Clusters without which there is no spread to see."""
+DIFFERENT = 3
+"""Terms that must differ from the most frequent one, or what is rare has hardly been seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,10 @@ def bootstrap(
         resamples: how many draws.
     """
     value, error = _sum(parts, None)
-    if any(part.terms.shape[1] < FEWEST for part in parts):
-        unknown = np.full(value.shape, np.nan)
-        return Limits(value[:, 0], unknown[:, 0], unknown[:, 0], unknown[:, 0])
+    unclear = _too_alike(parts)
+    if unclear.all() or any(part.terms.shape[1] < FEWEST for part in parts):
+        unknown = np.full(value.shape[0], np.nan)
+        return Limits(value[:, 0], unknown, unknown, unknown)
     counts = [
         _draws(part.terms.shape[1], resamples, (seed, place)) for place, part in enumerate(parts)
     ]
@@ -68,10 +71,18 @@ def bootstrap(
     if known.any():
         quantiles[:, known] = np.nanquantile(scores[known], [tail, 1 - tail, 1 - level], axis=1)
     middle, spread = value[:, 0], error[:, 0]
-    # Terms that are all the same leave nothing to be unsure of.
-    quantiles[:, spread == 0] = 0.0
+    quantiles[:, unclear] = np.nan
     low, high, upper = (middle - quantile * spread for quantile in quantiles[[1, 0, 2]])
     return Limits(middle, low, high, upper)
+
+
+def _too_alike(parts: Sequence[Part]) -> NDArray[np.bool_]:
+    """Of each quantity: whether nearly all terms are the same; then their spread says nothing."""
+    different = np.zeros(parts[0].terms.shape[0], int)
+    for part in parts:
+        for row, terms in enumerate(np.round(part.terms, 9)):
+            different[row] += terms.size - np.unique(terms, return_counts=True)[1].max()
+    return different < DIFFERENT
 
 
 def by_cluster(terms: Floats, cluster: NDArray[Any]) -> Floats:

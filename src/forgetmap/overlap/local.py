@@ -76,7 +76,7 @@ class LocalModel:
             if failure is not None:
                 raise ModelError(
                     f"{self.name} cannot continue a prompt of {len(row.tokens)} tokens: {failure}",
-                    hint="take a smaller --batch, or a machine with more memory.",
+                    hint="lower --max-new-tokens, or use a machine with more memory.",
                 )
             yield row.place, Completion(tuple(row.out), row.out[-1] in ends)
 

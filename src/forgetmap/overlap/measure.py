@@ -108,6 +108,8 @@ def draw(
 ) -> list[Sample]:
     """Completions of both models, weighed by both."""
     encoded = encode_alike(before, after, prompts, chat=manner.chat, limit=manner.limit)
+    if expert is not None:
+        encode_alike(before, expert, prompts, chat=manner.chat, limit=manner.limit)
     jobs = _jobs(prompts, encoded, manner)
     models: dict[Side, Model] = dict(zip(SIDES, (before, after), strict=True))
     known = _open(journal, _fingerprint(models, expert, encoded, manner))

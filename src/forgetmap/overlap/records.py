@@ -155,7 +155,9 @@ def _terms(before: Floats, after: Floats) -> Iterator[Floats]:
 
 def _estimate(value: float, low: float, high: float, level: float) -> Estimate:
     if not np.isfinite([low, high]).all():
-        return Estimate(value=value, method="mean", reason="One cluster has no spread.")
+        return Estimate(
+            value=value, method="mean", reason="Nearly all clusters are the same: no interval."
+        )
     return Estimate(
         value=value, low=low, high=high, method=f"studentised cluster bootstrap, {level:g}"
     )

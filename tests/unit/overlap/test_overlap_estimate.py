@@ -165,6 +165,7 @@ def test_identical_models_do_not_move() -> None:
     assert (total.overlap.value, total.overlap.low, total.overlap.high) == (1, 1, 1)
     assert total.forward_kl.high == 0
     assert total.kept["0.9"] == pytest.approx(0.9, abs=1e-6)
+    assert result.prompts[0].kept["0.9"] == pytest.approx(0.9, abs=1e-6)
     assert total.effective_before == pytest.approx(48)
     assert [each.tokens for each in result.lengths] == [1]
     assert result.notices == []
@@ -177,6 +178,20 @@ def test_a_single_sample_has_no_interval() -> None:
     assert total.forward_kl.low is None
     assert total.kl_limit is None
     assert total.kept == {"0.5": None, "0.9": None}
+
+
+def test_samples_that_are_nearly_all_the_same_certify_nothing() -> None:
+    rows = [
+        Sample(f"p{n // 8}", side, n % 8, [-0.1], [-0.2 if n % 8 else -3.0])
+        for n in range(48)
+        for side in ("before", "after")
+    ]
+    each = estimate_overlap(rows).prompts[0]
+    assert each.forward_kl.value == pytest.approx((7 * 0.1 + 2.9) / 8)
+    assert each.forward_kl.low is None
+    assert "the same" in (each.forward_kl.reason or "")
+    assert each.kl_limit is None
+    assert each.kept == {"0.5": None, "0.9": None}
 
 
 @pytest.mark.parametrize("wrong", [{"level": 1.0}, {"new_share": 0.0}, {"behaviours": (1.2,)}])

@@ -51,9 +51,15 @@ def test_independent_parts_add_up() -> None:
     assert (found.high - found.low) / 2 == pytest.approx(2 * error, rel=0.15)
 
 
-def test_terms_without_spread_leave_nothing_open() -> None:
-    found = bootstrap([Part(np.full((1, 9), 0.25))])
-    assert (found.low[0], found.value[0], found.high[0]) == (0.25, 0.25, 0.25)
+@pytest.mark.parametrize("odd", [0, 1, 2])
+def test_terms_that_are_nearly_all_the_same_have_no_interval(odd: int) -> None:
+    terms = np.full((1, 9), 0.25)
+    terms[0, :odd] = 0.5
+    found = bootstrap([Part(terms)])
+    assert found.value[0] == pytest.approx(0.25 + 0.25 * odd / 9)
+    assert np.isnan([found.low[0], found.high[0], found.upper[0]]).all()
+    terms[0, :3] = 0.5
+    assert not np.isnan(bootstrap([Part(terms)]).low[0])
 
 
 def test_one_term_has_no_interval() -> None:
