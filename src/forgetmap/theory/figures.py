@@ -175,6 +175,7 @@ def _over_time(
     spec["data"] = {"values": rows}
     spec["mark"] = {"type": "line", "strokeWidth": 2.5}
     time_axis: Spec = {"field": "time", "type": "quantitative", "title": run.unit}
+    time_axis["axis"] = {"tickMinStep": 1}
     if logarithmic:
         time_axis["scale"] = {"type": "log", "nice": False}
         time_axis["axis"] = {"format": "~g", "tickCount": 6}

@@ -65,7 +65,7 @@ def _pooled_overlap() -> list[Check]:
             _unbiased(f"BC, d={apart:g}", means, truth),
             close(f"relative sd, BC={truth:.3f}", relative, known, 0.1),
             at_most(f"relative sd over its bound, BC={truth:.3f}",
-                    relative / math.sqrt((1 / truth - 1) / SAMPLES), 1.0, 0.1),
+                    relative / math.sqrt((1 / truth - 1) / SAMPLES), 1.0),
         ]  # fmt: skip
     one_sided = estimators.one_sided_overlap_terms(gaussian_ratios(5.0, 23)).mean(axis=1)
     times = float(one_sided.std() / formulas.gaussian_overlap(5.0)) / checks[1].measured

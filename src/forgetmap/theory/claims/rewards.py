@@ -64,11 +64,16 @@ def _penalty_leaves_a_floor() -> list[Check]:
         )
         for tilt, kept in table
     ]
-    for eta, strength, until in ((2.0, 0.5, 800.0), (10.0, 0.5, 800.0), (2.0, 0.25, 3000.0)):
-        setting = Setting(8.0, start_offset=0.0)
+    for start, eta, strength, until in (
+        (0.5, 2.0, 0.5, 800.0),
+        (0.5, 10.0, 0.5, 800.0),
+        (0.8, 10.0, 0.2, 4000.0),
+    ):
+        setting = Setting(8.0, start_weight=start, start_offset=0.0)
         end = methods.ttt_discover(setting, [until], eta, strength).old_weight[0]
-        law = formulas.entropic_weight(0.5, math.exp(-eta), strength)
+        law = formulas.entropic_weight(start, math.exp(-eta), strength)
         checks.append(near(f"flow, eta={eta:g}, lambda={strength:g}", end, law, 1e-3))
+    checks.append(near("flow, slowest, known", end, 0.023347, 2e-5))
     close_modes = methods.ttt_discover(Setting(4.0, start_offset=0.0), [800.0], 2.0, 0.5)
     checks.append(near("flow, d=4", close_modes.old_weight[0], 0.1188, 1e-3))
     needed = formulas.strength_for(0.5, math.exp(-2.0), 0.2)
