@@ -10,7 +10,7 @@ INSTALL := install --quiet --disable-pip-version-check --constraint
 PIP := $(BIN)/pip $(INSTALL) constraints.txt
 PEERS_PIP := $(PEERS)/bin/pip $(INSTALL) constraints.txt
 
-.PHONY: help demo test test-real lint fuzz bench docs clean
+.PHONY: help demo test test-real lint fuzz bench docs verify-theory clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -48,6 +48,9 @@ bench: $(VENV)/dev  ## speed against bare DuckDB SQL and pandas, in the same run
 
 docs: $(VENV)/dev  ## regenerate the generated pages and schemas
 	$(BIN)/python tools/generate_docs.py
+
+verify-theory: $(VENV)/dev  ## try every claim of the theory and its control, and write the table in docs/theory.md
+	$(BIN)/python tools/theory_table.py
 
 clean:  ## remove the environment and everything made
 	rm -rf $(VENV) $(PEERS) $(REAL) demo benchmarks/data dist

@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
 LAYERS = [
     {"errors", "stats"},
-    {"records"},
+    {"records", "theory"},
     {"scoring"},
     {"sources", "runner", "simulator"},
     {"pairing"},
@@ -24,7 +24,7 @@ LAYERS = [
     {"map", "sweeps"},
     {"cli"},
 ]
-BESIDE = {"merge", "theory"}
+BESIDE = {"merge"}
 HEAVY = {
     "numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "torch", "pyspark",
     "pydantic", "rich",
@@ -108,3 +108,13 @@ def test_stats_uses_nothing_but_numpy_when_imported() -> None:
     names = [f"forgetmap.stats.{path.stem}" for path in (PACKAGE / "stats").glob("[a-z]*.py")]
     assert names
     assert (HEAVY - {"numpy"}).isdisjoint(loaded_by(f"import {', '.join(names)}"))
+
+
+def test_theory_knows_nothing_of_the_rest() -> None:
+    paths = sorted((PACKAGE / "theory").rglob("*.py"))
+    assert paths
+    for path in paths:
+        assert set(imported_packages(path)) <= {"errors", "theory"}, path
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
+    loaded = loaded_by(f"import {', '.join(names)}".replace(".__init__", ""))
+    assert (HEAVY - {"numpy", "scipy"}).isdisjoint(loaded)

@@ -14,6 +14,9 @@ import click
 from side_by_side import side_by_side_page
 
 from forgetmap.cli.main import cli
+from forgetmap.overlap.bridge import BridgeResult
+from forgetmap.overlap.records import EventResult
+from forgetmap.overlap.result import OverlapResult
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
 from forgetmap.report.payload import Payload
@@ -47,6 +50,9 @@ def pages() -> dict[Path, str]:
         "payload": Payload.model_json_schema(),
         "plan": PlanResult.model_json_schema(),
         "advice": AdviceResult.model_json_schema(),
+        "overlap": OverlapResult.model_json_schema(),
+        "overlap-records": EventResult.model_json_schema(),
+        "overlap-bridge": BridgeResult.model_json_schema(),
     }
     written = {
         DOCS / "schemas" / f"{name}.schema.json": json.dumps(schema, indent=2) + "\n"

@@ -19,6 +19,7 @@
     │   └── BackendError            the two sides live in different dataframe libraries
     ├── LineageError            the runs do not form a chain
     ├── ModelError              a model cannot be found, loaded or used as asked
+    ├── ConvergenceError        a computation did not come to an end that can be trusted
     ├── OutputError             the result cannot be written where it was asked for
     └── UsageError              an option or argument makes no sense
 
@@ -157,6 +158,10 @@ class LineageError(ForgetmapError, ValueError):
 
 class ModelError(ForgetmapError, ValueError):
     """A model cannot be found, loaded or used as asked."""
+
+
+class ConvergenceError(ForgetmapError, ArithmeticError):
+    """A computation did not come to an end that can be trusted."""
 
 
 class OutputError(ForgetmapError, OSError):

@@ -21,8 +21,10 @@ COMMANDS = {
     "run": "Evaluate one model on a suite.",
     "plan": "How many items and repeats detect a loss?",
     "serve": "Explore runs of any size in a browser.",
+    "overlap": "How far did a model move, and what does it certainly still do?",
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
+    "theory": "Why post-training forgets: claims verified by number, simulations, advice.",
     "completion": "Print the shell completion script.",
 }
 EXAMPLES = """\b

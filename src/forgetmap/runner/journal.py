@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Generic, Protocol, TypeVar
 
 from forgetmap.errors import OutputError
 from forgetmap.records.folder import writable
@@ -62,12 +62,26 @@ class Answer:
         return self.task, self.item, self.repeat
 
 
-class Journal:
+class Entry(Protocol):
+    """A dataclass of JSON values that knows what tells it from the others."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def key(self) -> Key:
+        """What tells it from every other entry."""
+
+
+Kept = TypeVar("Kept", bound=Entry)
+
+
+class Journal(Generic[Kept]):
     """An append-only file beside the run folder to be; the first line says which run it is of."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
+    def __init__(self, path: Path, fingerprint: str, kind: Callable[..., Kept]) -> None:
         self.path = path
-        self.done: dict[Key, Answer] = {}
+        self._kind = kind
+        self.done: dict[Key, Kept] = {}
         with writable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -76,11 +90,11 @@ class Journal:
             if not self.path.stat().st_size:
                 self._write({"fingerprint": fingerprint})
 
-    def add(self, answer: Answer) -> None:
+    def add(self, entry: Kept) -> None:
         """Keep an answer; it survives whatever happens to this process."""
         with writable(self.path):
-            self._write(asdict(answer))
-        self.done[answer.key] = answer
+            self._write(asdict(entry))
+        self.done[entry.key] = entry
 
     def close(self) -> None:
         """End, with everything on the disk."""
@@ -100,8 +114,8 @@ class Journal:
             if place == 0:
                 self._check(line, fingerprint)
             else:
-                answer = Answer(**line)
-                self.done[answer.key] = answer
+                entry = self._kind(**line)
+                self.done[entry.key] = entry
             whole = end
         with self.path.open("r+b") as file:
             file.truncate(whole)

@@ -119,7 +119,7 @@ def run_model(
     journal_path = out.parent / f".{out.name}.journal.jsonl"
     if overwrite:
         journal_path.unlink(missing_ok=True)
-    journal = Journal(journal_path, fingerprint)
+    journal = Journal(journal_path, fingerprint, Answer)
     try:
         _answer_all(backend, jobs, manner, journal, report)
     finally:
@@ -173,7 +173,7 @@ def _answer_all(
     backend: Backend,
     jobs: Sequence[Job],
     manner: Manner,
-    journal: Journal,
+    journal: Journal[Answer],
     report: Report | None,
 ) -> None:
     left = [job for job in jobs if job.key not in journal.done]
@@ -249,7 +249,7 @@ def _error(job: Job, message: str) -> Answer:
     return Answer(*job.key, score=None, outcome=Outcome.ERROR, error=message)
 
 
-def _columns(jobs: Sequence[Job], journal: Journal, manner: Manner) -> dict[str, list[Any]]:
+def _columns(jobs: Sequence[Job], journal: Journal[Answer], manner: Manner) -> dict[str, list[Any]]:
     """The records of a run; what was written is scored leniently and strictly."""
     columns: dict[str, list[Any]] = {}
     for job in jobs:

@@ -61,7 +61,7 @@ class TransformersBackend:
         self._network = Network(model)
         self._tokenizer = tokenizer
         self._context = context or _stated_context(model, tokenizer)
-        self._size = Size(rows, pass_tokens, cells or _cells_that_fit(model))
+        self._size = Size(rows, pass_tokens, cells or cells_that_fit(model))
         self._endings: dict[tuple[str, ...], _Ending] = {}
         opening = tokenizer("").input_ids
         self._opening: list[int] = opening[:1] if opening[:1] == [tokenizer.bos_token_id] else []
@@ -107,13 +107,13 @@ class TransformersBackend:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
-        return [len(tokens) for tokens in self._encode(texts)]
+        return [len(tokens) for tokens in self.encode(texts)]
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
         """Continue each prompt."""
-        tokens = self._encode([prompt.text for prompt in prompts])
+        tokens = self.encode([prompt.text for prompt in prompts])
         fitting: list[int] = []
         for place, one in enumerate(tokens):
             if 0 < len(one) < self._context:
@@ -191,7 +191,7 @@ class TransformersBackend:
             f"The prompt has {length} tokens, and the model's context is {self._context}."
         )
 
-    def _encode(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+    def encode(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """Tokens of each text, with the opening token unless the text has it already."""
         if not texts:
             return []
@@ -210,7 +210,7 @@ class TransformersBackend:
         texts = [question.text.rstrip() for question in questions]
         starts = self.count_tokens(texts)
         wholes = iter(
-            self._encode(
+            self.encode(
                 [question.text + end for question in questions for end in question.continuations]
             )
         )
@@ -247,7 +247,7 @@ class _Ending:
     def __init__(self, tokenizer: Any, model: Any, stop: Sequence[str]) -> None:
         self._tokenizer = tokenizer
         special = set(tokenizer.all_special_tokens)
-        self._ends = _end_tokens(tokenizer, model)
+        self._ends = end_tokens(tokenizer, model)
         self._ends |= {tokenizer.convert_tokens_to_ids(text) for text in stop if text in special}
         self._stop = [text for text in stop if text and text not in special]
         self._suspicious = self._tokens_that_may_stop()
@@ -303,7 +303,8 @@ def _template_explained() -> Iterator[None]:
         ) from error
 
 
-def _end_tokens(tokenizer: Any, model: Any) -> set[int]:
+def end_tokens(tokenizer: Any, model: Any) -> set[int]:
+    """Tokens that end a response."""
     ends: set[int] = set()
     for holder in (tokenizer, getattr(model, "generation_config", None), model.config):
         stated = getattr(holder, "eos_token_id", None)
@@ -340,7 +341,7 @@ def _stated_context(model: Any, tokenizer: Any) -> int:
     return int(stated) if stated < BEYOND_ANY_CONTEXT else UNSTATED_CONTEXT
 
 
-def _cells_that_fit(model: Any) -> int:
+def cells_that_fit(model: Any) -> int:
     """Cells of the cache that a share of the free memory holds."""
     config = model.config.get_text_config()
     heads = getattr(config, "num_attention_heads", None) or 1

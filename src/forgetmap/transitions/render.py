@@ -125,7 +125,12 @@ def as_text(result: AnyResult, *, by: str = "category", width: int | None = None
 
 def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
     """Print a comparison, a chain or a fan-out."""
-    for block in tell(result, by):
+    print_blocks(console, tell(result, by))
+
+
+def print_blocks(console: Console, blocks: Blocks) -> None:
+    """Print lines and tables."""
+    for block in blocks:
         if isinstance(block, Sheet):
             print_sheet(console, block)
         else:

@@ -246,7 +246,7 @@ def test_a_full_disk_is_said_so_and_nothing_is_lost(
         run(tmp_path / "a")
     full = Path("/dev/full")
     if full.exists():
-        journal = Journal(tmp_path / "j", "f")
+        journal = Journal(tmp_path / "j", "f", Answer)
         journal.close()
         journal._file = io.TextIOWrapper(io.FileIO(full, "a"), write_through=True)
         with pytest.raises(OutputError, match="No space left"):
@@ -256,13 +256,13 @@ def test_a_full_disk_is_said_so_and_nothing_is_lost(
 
 
 def test_the_journal_is_plain_lines(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", "f")
+    journal = Journal(tmp_path / "j", "f", Answer)
     journal.add(Answer("t", "i", 0, 1.0, "correct"))
     journal.close()
     lines = [json.loads(line) for line in (tmp_path / "j").read_text().splitlines()]
     assert lines[0] == {"fingerprint": "f"}
     assert (lines[1]["task"], lines[1]["score"]) == ("t", 1.0)
-    again = Journal(tmp_path / "j", "f")
+    again = Journal(tmp_path / "j", "f", Answer)
     again.close()
     assert again.done.keys() == {("t", "i", 0)}
 

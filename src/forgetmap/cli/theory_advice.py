@@ -1,0 +1,99 @@
+"""`forgetmap theory advise`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from forgetmap.cli.options import json_option
+
+if TYPE_CHECKING:
+    from forgetmap.theory.advise import Advice
+
+
+@click.group()
+def advise() -> None:
+    """What follows from the theory for a training run, with its assumptions."""
+
+
+@advise.command("batch")
+@click.option("--old-weight", type=float, required=True, help="Share of samples that are old.")
+@click.option("--chance", type=float, default=0.01, show_default=True, help="Of a batch without.")
+@click.option("--replay", type=float, default=0.0, show_default=True, help="Fraction replayed.")
+@json_option
+def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> None:
+    """How large must a batch be to contain old behaviour?"""
+    from forgetmap.theory import advise as advisers  # noqa: PLC0415  # heavy
+
+    _say(advisers.batch_size(old_weight, chance, replay), as_json=as_json)
+
+
+@advise.command("replay")
+@click.option("--keep", type=float, required=True, help="Old mass to be kept.")
+@click.option("--base", type=float, help="Old share of what is replayed, if not pure old data.")
+@json_option
+def replay(keep: float, base: float | None, *, as_json: bool) -> None:
+    """How much old data does fine-tuning need?"""
+    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+
+    _say(advisers.replay_fraction(keep, base), as_json=as_json)
+
+
+@advise.command("kl")
+@click.option("--start", type=float, required=True, help="Old mass of the model before.")
+@click.option("--floor", type=float, required=True, help="Old mass to be kept.")
+@click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
+@click.option("--eta", type=float, help="Inverse temperature of an entropic utility.")
+@json_option
+def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bool) -> None:
+    """How strong must the KL penalty be?"""
+    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+
+    _say(advisers.kl_strength(start, floor, gap, eta), as_json=as_json)
+
+
+@advise.command("refreshes")
+@click.option("--start", type=float, required=True, help="Old mass of the model before.")
+@click.option("--floor", type=float, required=True, help="Old mass to be kept.")
+@click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
+@click.option("--temperature", type=float, default=1.0, show_default=True, help="Both of OAPL's.")
+@json_option
+def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_json: bool) -> None:
+    """How often may OAPL's lagged policy be refreshed?"""
+    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+
+    _say(advisers.oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
+
+
+@advise.command("anchor")
+@click.option("--shown", type=int, required=True, help="Completions that show the old behaviour.")
+@click.option("--tried", type=int, required=True, help="Completions sampled from the teacher.")
+@click.option("--keep", type=float, required=True, help="Old mass to be kept.")
+@json_option
+def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
+    """Does the demonstration-conditioned teacher of SDFT keep the old behaviour?"""
+    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+
+    _say(advisers.sdft_anchor(shown, tried, keep), as_json=as_json)
+
+
+def _say(advice: Advice, *, as_json: bool) -> None:
+    from forgetmap.cli.theory import print_limits  # noqa: PLC0415
+    from forgetmap.theory.limits import LIMITS  # noqa: PLC0415
+
+    if as_json:
+        click.echo(json.dumps(asdict(advice) | {"limits": LIMITS}, indent=2))
+        return
+    console = Console()
+    console.print(Text(advice.answer, style="bold"))
+    for title, lines in (("Assumes", advice.assumes), ("Does not apply to", advice.not_for)):
+        console.print(Text(f"\n{title}", style="bold"))
+        for line in lines:
+            console.print(Text(f"- {line}"))
+    console.print(Text(f"\nRests on claims {', '.join(advice.claims)}.", style="dim"))
+    print_limits(console)

@@ -1,0 +1,227 @@
+"""`forgetmap theory simulate` and `page`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from forgetmap.cli.options import Command, json_option
+from forgetmap.errors import OutputError, UsageError
+from forgetmap.transitions.render import Sheet, print_sheet
+
+if TYPE_CHECKING:
+    from forgetmap.theory.methods import Setting
+    from forgetmap.theory.simulation import Knobs, Run
+
+METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
+PHASES = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
+SIDE = 60
+PPI = 144
+EXAMPLES = """\b
+Examples:
+  forgetmap theory simulate --method sft --separation 3
+  forgetmap theory simulate --method replay --fraction 0.05 --out plots --phase
+  forgetmap theory simulate --method rl --out plots --two-by-two --format png
+"""
+
+
+def _number(name: str, default: float, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=float, default=default, show_default=True, help=text)
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--method", type=click.Choice(METHODS), required=True, help="How to train.")
+@_number("--separation", 5.0, "Distance of the two modes, in standard deviations.")
+@_number("--old-share", 0.5, "Weight of the old mode in the true target.")
+@_number("--start-weight", 0.5, "The model's weight on the old mode before.")
+@_number("--offset", 1.0, "How far the new component starts from the new mode.")
+@click.option(
+    "--trained",
+    type=click.Choice(["weight", "weight+new", "joint"]),
+    default="joint",
+    show_default=True,
+    help="Which parameters move.",
+)
+@click.option(
+    "--geometry",
+    type=click.Choice(["logit", "euclid", "natural"]),
+    default="logit",
+    show_default=True,
+    help="In which metric the weight moves.",
+)
+@_number("--until", 1000.0, "The last time.")
+@_number("--fraction", 0.1, "replay, iw-replay: fraction of old data.")
+@_number("--gap", 1.0, "kl-rl, ttt-discover, oapl: reward of new minus old behaviour.")
+@_number("--temperature", 1.0, "kl-rl: strength of the KL penalty.")
+@click.option("--eta", default="2", show_default=True, help="ttt-discover: a number or `adaptive`.")
+@_number("--strength", 0.5, "ttt-discover: strength of the KL penalty.")
+@_number("--anchor", 0.2, "sdft: pull of the teacher to the demonstrations, 0 to 1.")
+@_number("--refresh", 0.2, "sdft: rate of the teacher's moving average.")
+@_number("--demo-weight", 0.5, "sdft: old weight of the demonstrator.")
+@_number("--t1", 1.0, "oapl: temperature of the soft maximum.")
+@_number("--t2", 1.0, "oapl: temperature of the regression.")
+@click.option(
+    "--refreshes", type=click.IntRange(1), default=6, show_default=True, help="oapl: how many."
+)
+@click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="iw-replay.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="iw-replay.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for plots.")
+@click.option("--two-by-two", is_flag=True, help="Plot direction of KL against target, too.")
+@click.option("--phase", is_flag=True, help="Plot old mass over separation and the method's knob.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["svg", "png"]),
+    default="svg",
+    show_default=True,
+    help="Of the plots.",
+)
+@json_option
+def simulate(method: str, **options: Any) -> None:
+    """Follow a way of post-training in the two-mode model.
+
+    Prints how old weight, old mass and drift develop; with --out draws them.
+    """
+    from forgetmap.theory.simulation import simulate as run_method  # noqa: PLC0415  # heavy
+
+    run = run_method(method, _setting(options), _knobs(options), options["until"])  # type: ignore[arg-type]
+    written = _draw_all(run, options) if options["out"] else []
+    if options["as_json"]:
+        click.echo(json.dumps(_table(run) | {"plots": [str(each) for each in written]}))
+        return
+    _print_run(run)
+    for path in written:
+        click.echo(f"Wrote {path}", err=True)
+
+
+def _setting(options: dict[str, Any]) -> Setting:
+    from forgetmap.theory.methods import Setting  # noqa: PLC0415
+
+    return Setting(
+        options["separation"],
+        options["old_share"],
+        options["start_weight"],
+        options["offset"],
+        options["trained"],
+        options["geometry"],
+        1e-8,
+    )
+
+
+def _knobs(options: dict[str, Any]) -> Knobs:
+    from forgetmap.theory.simulation import Knobs  # noqa: PLC0415
+
+    names = set(Knobs.__dataclass_fields__) - {"eta"}
+    return Knobs(eta=_eta(options["eta"]), **{name: options[name] for name in names})
+
+
+def _eta(text: str) -> float | None:
+    if text == "adaptive":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--eta is {text!r}", hint="give a number, or adaptive.") from None
+
+
+def _table(run: Run) -> dict[str, Any]:
+    return {
+        "method": run.method,
+        run.unit: run.path.times.tolist(),
+        "old_weight": run.weight.tolist(),
+        "old_mass": run.mass.tolist(),
+        "drift": run.drift.tolist(),
+    }
+
+
+def _print_run(run: Run) -> None:
+    from forgetmap.cli.theory import print_limits  # noqa: PLC0415
+
+    console, last = Console(), len(run.path.times) - 1
+    places = sorted({round(last * part / 12) for part in range(13)})
+    rows = [
+        (f"{run.path.times[k]:.4g}", f"{run.weight[k]:.4g}", f"{run.mass[k]:.4g}",
+         f"{run.drift[k]:.3g}")
+        for k in places
+    ]  # fmt: skip
+    print_sheet(console, Sheet((run.unit, "old weight", "mass near old", "drift"), rows))
+    kept = run.mass[-1] / run.mass[0]
+    console.print(Text(f"\n{kept:.1%} of the old mass is left.", style="bold"))
+    print_limits(console)
+
+
+def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
+    import numpy as np  # noqa: PLC0415
+
+    from forgetmap.theory import figures  # noqa: PLC0415
+    from forgetmap.theory.phase import KNOB_VALUES, phase_diagram  # noqa: PLC0415
+    from forgetmap.theory.simulation import two_by_two  # noqa: PLC0415
+
+    specs = figures.run_figures(run)
+    if options["two_by_two"]:
+        specs["two-by-two"] = figures.two_by_two_figure(two_by_two(run.setting, options["until"]))
+    if options["phase"]:
+        knob: Any = PHASES.get(run.method)
+        if knob is None:
+            raise UsageError(
+                f"{run.method} has no phase diagram", hint=f"use one of {', '.join(PHASES)}."
+            )
+        separations = np.linspace(1, 8, SIDE)
+        values = KNOB_VALUES[knob]
+        diagram = phase_diagram(knob, separations, values, options["until"], run.setting)
+        specs[f"phase-{knob}"] = figures.phase_figure(diagram)
+    return [
+        write_plot(spec, options["out"] / f"{run.method}-{name}.{options['form']}")
+        for name, spec in specs.items()
+    ]
+
+
+def write_plot(spec: dict[str, Any], path: Path) -> Path:
+    """Draw a Vega-Lite specification into a file, SVG or PNG by its name."""
+    try:
+        import vl_convert  # noqa: PLC0415  # optional, 30 MB
+    except ModuleNotFoundError:
+        raise UsageError(
+            "drawing figures needs vl-convert, which is not installed",
+            hint='install it: pip install "vl-convert-python>=1.7".',
+        ) from None
+    if path.suffix == ".svg":
+        content = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]).encode()
+    else:
+        content = vl_convert.vegalite_to_png(spec, ppi=PPI, scale=1, allowed_base_urls=[])
+    return _write(path, content)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="give a folder that can be written to.",
+        ) from error
+    return path
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The HTML file.",
+)
+def page(out: Path) -> None:
+    """Write an interactive page that follows the flow while you move its parameters.
+
+    One file, without a server or a network: the flow is computed in the browser.
+    """
+    from forgetmap.cli.theory_page import page_html  # noqa: PLC0415  # heavy
+
+    click.echo(f"Wrote {_write(out, page_html().encode('utf-8'))}; open it in a browser.")

@@ -1,0 +1,119 @@
+"""Intervals of means over prompts: a cluster bootstrap, studentised because divergences are skewed.
+
+Clusters are drawn anew, and each draw is measured in its own standard errors: limits follow from
+the quantiles of t* = (mean* - mean) / error*. A plain percentile bootstrap misses the upper end of
+skewed means (docs/overlap.md has both).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 2000
+FEWEST = 2
+"""Clusters without which there is no spread to see."""
+DIFFERENT = 3
+"""Terms that must differ from the most frequent one, or what is rare has hardly been seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Independent terms (quantity, cluster) whose mean enters with a weight."""
+
+    terms: Floats
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Means with two-sided limits and a one-sided upper limit; NaN where there is none."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    upper: Floats
+
+
+def bootstrap(
+    parts: Sequence[Part], *, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
+) -> Limits:
+    """Limits of a weighted sum of means of independent parts, one per quantity.
+
+    Args:
+        parts: usually one, with one term per prompt; several where terms come from several
+            populations, such as the completions of two models.
+        level: of the two-sided limits and of the upper one.
+        seed: of the draws.
+        resamples: how many draws.
+    """
+    value, error = _sum(parts, None)
+    unclear = _too_alike(parts)
+    if unclear.all() or any(part.terms.shape[1] < FEWEST for part in parts):
+        unknown = np.full(value.shape[0], np.nan)
+        return Limits(value[:, 0], unknown, unknown, unknown)
+    counts = [
+        _draws(part.terms.shape[1], resamples, (seed, place)) for place, part in enumerate(parts)
+    ]
+    drawn, errors = _sum(parts, counts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.where(errors > 0, (drawn - value) / errors, np.nan)
+    tail = (1 - level) / 2
+    quantiles = np.full((3, len(value)), np.nan)
+    known = ~np.isnan(scores).all(axis=1)
+    if known.any():
+        quantiles[:, known] = np.nanquantile(scores[known], [tail, 1 - tail, 1 - level], axis=1)
+    middle, spread = value[:, 0], error[:, 0]
+    quantiles[:, unclear] = np.nan
+    low, high, upper = (middle - quantile * spread for quantile in quantiles[[1, 0, 2]])
+    return Limits(middle, low, high, upper)
+
+
+def _too_alike(parts: Sequence[Part]) -> NDArray[np.bool_]:
+    """Of each quantity: whether nearly all terms are the same; then their spread says nothing."""
+    different = np.zeros(parts[0].terms.shape[0], int)
+    for part in parts:
+        for row, terms in enumerate(np.round(part.terms, 9)):
+            different[row] += terms.size - np.unique(terms, return_counts=True)[1].max()
+    return different < DIFFERENT
+
+
+def by_cluster(terms: Floats, cluster: NDArray[Any]) -> Floats:
+    """What each cluster adds to the means over items (quantity, cluster), clusters of any size."""
+    _, place = np.unique(cluster, return_inverse=True)
+    sizes = np.bincount(place)
+    totals = np.array([np.bincount(place, each) for each in terms])
+    means = totals.sum(axis=1, keepdims=True) / sizes.sum()
+    shares: Floats = means + (totals - means * sizes) / sizes.mean()
+    return shares
+
+
+@lru_cache(maxsize=4)
+def _draws(size: int, resamples: int, seed: tuple[int, int]) -> Floats:
+    """How often each cluster is drawn (cluster, resample)."""
+    random = np.random.default_rng(seed)
+    return random.multinomial(size, np.full(size, 1 / size), resamples).T.astype(float)
+
+
+def _sum(parts: Sequence[Part], counts: Sequence[Floats] | None) -> tuple[Floats, Floats]:
+    """The weighted sum and its standard error (quantity, resample)."""
+    total, variance = 0.0, 0.0
+    for place, part in enumerate(parts):
+        size = part.terms.shape[1]
+        drawn = np.ones((size, 1)) if counts is None else counts[place]
+        # Terms far from 0 with little spread would lose their variance to rounding.
+        centre = part.terms.mean(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # an infinite term has no mean that is a number
+            gaps = part.terms - centre
+            mean = gaps @ drawn / size
+            squares = gaps**2 @ drawn / size - mean**2
+        total = total + part.weight * (centre + mean)
+        variance = variance + part.weight**2 * squares.clip(min=0) / max(size - 1, 1)
+    return np.asarray(total), np.sqrt(variance)

@@ -1,0 +1,124 @@
+"""Models of the transformers library: whole next-token distributions are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from forgetmap.errors import ModelError
+from forgetmap.overlap.models import Completion, Tokens, Weighed
+from forgetmap.runner.backend import Decoding, Message
+from forgetmap.runner.decode import Decoder, Row, Size
+from forgetmap.runner.evaluate import weights_stamp
+from forgetmap.runner.models import LoadedModel, Source, find_model, load_model
+from forgetmap.runner.network import Network
+from forgetmap.runner.transformers_backend import (
+    PASS_TOKENS,
+    ROWS,
+    TransformersBackend,
+    cells_that_fit,
+    end_tokens,
+)
+
+WHOLE = 2**24
+"""Most logits of one pass: 64 MiB of them."""
+MOST_ROWS = 256
+
+
+class LocalModel:
+    """A causal language model in this process."""
+
+    def __init__(self, loaded: LoadedModel, stamp: str = "", rows: int = ROWS) -> None:
+        self.name = loaded.name
+        self.stamp = stamp
+        self._tokenizer = loaded.tokenizer
+        self._network = Network(loaded.model)
+        self._backend = TransformersBackend.of(loaded)
+        self._size = Size(rows, PASS_TOKENS, cells_that_fit(loaded.model))
+        self.context: int | None = self._backend.context
+        self.ends = frozenset(end_tokens(loaded.tokenizer, loaded.model))
+        self.vocabulary: tuple[str, ...] | None = self._tokens()
+
+    @classmethod
+    def open(cls, model: str | Source, **options: Any) -> LocalModel:
+        """Load a folder, a hub id, `BASE+ADAPTER` or a GGUF file."""
+        source = model if isinstance(model, Source) else find_model(model)
+        return cls(load_model(source, **options), f"{source} {weights_stamp(source)}")
+
+    @property
+    def template(self) -> str | None:
+        """What tells its chat template from others."""
+        return self._backend.template_hash
+
+    def chat(self, text: str) -> str:
+        """The text as a user's turn in the model's chat template."""
+        return self._backend.chat([Message("user", text)])
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokens of each text."""
+        return self._backend.encode(texts)
+
+    def sample(
+        self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Continue each (prompt, seed) up to a limit."""
+        rows = [
+            Row(place=place, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
+            for place, (tokens, seed) in enumerate(prompts)
+        ]
+        longest = max((len(tokens) for tokens, _ in prompts), default=0) + limit
+        decoding = Decoding(temperature=1.0, max_new_tokens=limit)
+        decoder = Decoder(self._network, decoding, lambda out: out[-1] in ends, self._size, longest)
+        for row, failure in decoder.run(rows):
+            if failure is not None:
+                raise ModelError(
+                    f"{self.name} cannot continue a prompt of {len(row.tokens)} tokens: {failure}",
+                    hint="lower --max-new-tokens, or use a machine with more memory.",
+                )
+            yield row.place, Completion(tuple(row.out), row.out[-1] in ends)
+
+    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+        """Weigh each completion behind its prompt, in order."""
+        width = max((len(prompt) + len(tokens) for prompt, tokens in rows), default=1)
+        size = max(1, min(MOST_ROWS, WHOLE // (width * self._network.vocabulary)))
+        for start in range(0, len(rows), size):
+            yield from self._weigh_some(rows[start : start + size])
+
+    def _weigh_some(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+        lengths = [len(prompt) + len(tokens) - 1 for prompt, tokens in rows]
+        width = max(lengths)
+        keep = width - min(len(prompt) for prompt, _ in rows) + 1
+        padded = [
+            [*prompt, *tokens[:-1], *[0] * (width - length)]
+            for (prompt, tokens), length in zip(rows, lengths, strict=True)
+        ]
+        mask = [[1] * length + [0] * (width - length) for length in lengths]
+        device = self._network.device
+        with torch.inference_mode():
+            logits = self._network.run(
+                torch.tensor(padded, device=device),
+                keep=keep,
+                mask=torch.tensor(mask, device=device),
+            )
+            whole = logits.float().log_softmax(-1).cpu().numpy()
+        for (prompt, tokens), each in zip(rows, whole, strict=True):
+            start = len(prompt) - 1 - (width - keep)
+            own = each[start : start + len(tokens)]
+            chosen = own[np.arange(len(tokens)), list(tokens)]
+            if np.isnan(chosen).any():
+                raise ModelError(
+                    f"The logits of {self.name} are not numbers.",
+                    hint="check its weights, or load it with --dtype float32.",
+                )
+            yield Weighed(tuple(chosen.tolist()), own)
+
+    def _tokens(self) -> tuple[str, ...]:
+        """All tokens by number; logits beyond the tokenizer's tokens count as nameless ones."""
+        names = [""] * self._network.vocabulary
+        for token, place in self._tokenizer.get_vocab().items():
+            if place < len(names):
+                names[place] = token
+        return tuple(names)

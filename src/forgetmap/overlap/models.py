@@ -1,0 +1,146 @@
+"""The seam to models that write completions and weigh each other's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetmap.errors import EmptyInputError, PairingError
+from forgetmap.overlap.prompts import Prompt
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote; the end token is part of it.
+
+    Attributes:
+        tokens: at least one.
+        ended: the last one is an end token.
+        logprobs: what the writer gave each token, where it says so.
+    """
+
+    tokens: Tokens
+    ended: bool
+    logprobs: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What a model gives a completion.
+
+    Attributes:
+        logprobs: of each token.
+        whole: of all tokens that could have stood there (token, vocabulary), where known.
+    """
+
+    logprobs: tuple[float, ...]
+    whole: NDArray[np.float32] | None = None
+
+
+class Model(Protocol):
+    """Writes at temperature 1, from the whole distribution, and weighs any tokens."""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    @property
+    def stamp(self) -> str:
+        """Changes when the weights do, as far as anyone can tell."""
+
+    @property
+    def context(self) -> int | None:
+        """Most tokens of prompt and completion, where known."""
+
+    @property
+    def vocabulary(self) -> tuple[str, ...] | None:
+        """All tokens, where known."""
+
+    @property
+    def template(self) -> str | None:
+        """What tells its chat template from others; None where there is none."""
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """Tokens that end a completion, as far as known."""
+
+    def chat(self, text: str) -> str:
+        """The text as a user's turn in the model's chat template."""
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokens of each text."""
+
+    def sample(
+        self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Continue each (prompt, seed) up to a limit; (place, completion) in any order."""
+
+    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+        """Weigh each completion behind its prompt, in order."""
+
+
+def encode_alike(
+    before: Model, after: Model, prompts: Sequence[Prompt], *, chat: bool, limit: int
+) -> list[Tokens]:
+    """The tokens of every prompt, if both models see the same.
+
+    Raises:
+        PairingError: tokenizers, vocabularies or chat templates differ, or a prompt is too long.
+    """
+    if not prompts:
+        raise EmptyInputError("There are no prompts.", hint="give at least one.")
+    _check_vocabularies(before, after)
+    texts = [prompt.text for prompt in prompts]
+    if chat:
+        if before.template != after.template:
+            raise PairingError(
+                f"{before.name} and {after.name} have different chat templates.",
+                hint="give both the same template, or use plain prompts without --chat.",
+            )
+        texts = [before.chat(text) for text in texts]
+    ours, theirs = before.encode(texts), after.encode(texts)
+    for prompt, mine, yours in zip(prompts, ours, theirs, strict=True):
+        if mine != yours:
+            raise PairingError(
+                f"Prompt {prompt.id!r} is {len(mine)} tokens for {before.name} and {len(yours)} "
+                f"other ones for {after.name}.",
+                hint="compare models with the same tokenizer.",
+            )
+        _check_length(prompt, mine, (before, after), limit)
+    return ours
+
+
+def _check_vocabularies(before: Model, after: Model) -> None:
+    if before.vocabulary is None or after.vocabulary is None:
+        return
+    if before.vocabulary == after.vocabulary:
+        return
+    pairs = enumerate(zip_longest(before.vocabulary, after.vocabulary))
+    place, (mine, yours) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+    raise PairingError(
+        f"The vocabularies differ: {len(before.vocabulary):,} tokens in {before.name} and "
+        f"{len(after.vocabulary):,} in {after.name}; token {place} is {mine!r} and {yours!r}.",
+        hint="log-probabilities of other tokens cannot be compared; take models with the same "
+        "tokenizer.",
+    )
+
+
+def _check_length(prompt: Prompt, tokens: Tokens, models: Sequence[Model], limit: int) -> None:
+    if not tokens:
+        raise EmptyInputError(
+            f"Prompt {prompt.id!r} has no tokens.", hint="say what is to be continued."
+        )
+    for model in models:
+        if model.context is not None and len(tokens) + limit > model.context:
+            raise PairingError(
+                f"Prompt {prompt.id!r} has {len(tokens)} tokens; with {limit} new ones it does not "
+                f"fit into the {model.context} tokens of {model.name}.",
+                hint="shorten the prompt, or lower --max-new-tokens.",
+            )

@@ -1,0 +1,123 @@
+"""The prompts that both models continue."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import (
+    ColumnError,
+    DuplicateKeyError,
+    EmptyInputError,
+    FieldError,
+    MissingInputError,
+    UnknownFormatError,
+    UnreadableError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text to continue.
+
+    Attributes:
+        id: unique, and the same in every measurement.
+        text: as typed; a chat template is put around it later.
+        group: such as `old` or `new`.
+    """
+
+    id: str
+    text: str
+    group: str | None = None
+
+
+def read_prompts(path: Path) -> list[Prompt]:
+    """Prompts from a text file (one per line), JSON lines, a JSON list or CSV.
+
+    JSON and CSV have `prompt`, and may have `id` and `group`; a JSON entry may be a bare text.
+
+    Raises:
+        EmptyInputError: there is no prompt, or one is empty.
+    """
+    readers = {".txt": _text, ".jsonl": _json_lines, ".json": _json, ".csv": _csv}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise UnknownFormatError(
+            f"{path} is neither text, JSON nor CSV.", hint="give a .txt, .jsonl, .json or .csv."
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = [_prompt(line, entry, path) for line, entry in reader(text)]
+    except FileNotFoundError:
+        raise MissingInputError(f"There is no file {path}.", hint="check the path.") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+        raise UnreadableError(
+            f"It cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
+        ) from None
+    if not found:
+        raise EmptyInputError("There are no prompts.", file=str(path), hint="give at least one.")
+    _check_ids(found, path)
+    return found
+
+
+def _text(text: str) -> Iterator[tuple[int, Any]]:
+    for line, prompt in enumerate(text.splitlines(), start=1):
+        if prompt.strip():
+            yield line, prompt
+
+
+def _json_lines(text: str) -> Iterator[tuple[int, Any]]:
+    for line, raw in enumerate(text.splitlines(), start=1):
+        if raw.strip():
+            yield line, json.loads(raw)
+
+
+def _json(text: str) -> Iterator[tuple[int, Any]]:
+    found = json.loads(text)
+    yield from enumerate(found if isinstance(found, list) else [found], start=1)
+
+
+def _csv(text: str) -> Iterator[tuple[int, Any]]:
+    yield from enumerate(csv.DictReader(text.splitlines(keepends=True)), start=2)
+
+
+def _prompt(line: int, entry: Any, path: Path) -> Prompt:
+    entry = {"prompt": entry} if isinstance(entry, str) else entry
+    if not isinstance(entry, dict) or "prompt" not in entry:
+        raise ColumnError(
+            "There is no prompt.", file=str(path), line=line, field="prompt",
+            hint="each entry needs a `prompt`; `id` and `group` may stand beside it.",
+        )  # fmt: skip
+    text = entry["prompt"]
+    if not isinstance(text, str):
+        raise FieldError(
+            f"The prompt is a {type(text).__name__}.", file=str(path), line=line, field="prompt",
+            hint="give a text.",
+        )  # fmt: skip
+    if not text.strip():
+        raise EmptyInputError(
+            "The prompt is empty.", file=str(path), line=line, field="prompt",
+            hint="leave the line out, or say what is to be continued.",
+        )  # fmt: skip
+    named = entry.get("id")
+    group = entry.get("group")
+    return Prompt(
+        str(line if named in (None, "") else named),
+        text,
+        None if group in (None, "") else str(group),
+    )
+
+
+def _check_ids(prompts: list[Prompt], path: Path) -> None:
+    seen: set[str] = set()
+    for prompt in prompts:
+        if prompt.id in seen:
+            raise DuplicateKeyError(
+                f"Two prompts have the id {prompt.id!r}.", file=str(path), field="id",
+                hint="give each its own, or none at all.",
+            )  # fmt: skip
+        seen.add(prompt.id)

@@ -1,0 +1,226 @@
+"""Models behind an OpenAI-compatible server that takes tokens and says log-probabilities.
+
+Servers of that kind differ in what they really do: some ignore `echo`, some shift log-probabilities
+by one token, some do not say which tokens they wrote. So a server is tried first: what it says of
+its own completion when it writes it and when it reads it must agree.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Self
+
+from forgetmap.errors import ModelError, UsageError
+from forgetmap.overlap.models import Completion, Tokens, Weighed
+from forgetmap.runner.models import need
+
+KEY = "FORGETMAP_API_KEY"
+AT_ONCE = 8
+TIMEOUT = 120.0
+ATTEMPTS = 3
+WAIT = 0.5
+BUSY = {408, 429, 500, 502, 503, 504}
+TRIED, TRIALS = 8, 3
+"""Tokens, and completions, written to find out whether a server can be trusted."""
+AGREE = 0.05
+"""Nats by which two passes over one token may differ: half precision in other batches."""
+WHOLE = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+"""No cuts; said in full, as servers apply what a model's generation settings say."""
+
+
+def is_server(name: str) -> bool:
+    """Whether this names a server: `http://HOST/v1` or `http://HOST/v1#MODEL`."""
+    return name.startswith(("http://", "https://"))
+
+
+class ServerModel:
+    """A model of a server.
+
+    Args:
+        address: `http://HOST:PORT/v1`, with `#MODEL` behind it where there are several.
+
+    Raises:
+        ModelError: the server cannot be reached, or its log-probabilities cannot be trusted.
+    """
+
+    def __init__(self, address: str) -> None:
+        base, _, wanted = address.partition("#")
+        httpx = need("httpx")
+        key = os.environ.get(KEY)
+        self._base = base.rstrip("/")
+        self._client = httpx.Client(
+            timeout=TIMEOUT, headers={"Authorization": f"Bearer {key}"} if key else {}
+        )
+        self._failures = (httpx.HTTPError, ValueError)
+        self._tried = False
+        try:
+            models = self._ask("GET", "models").get("data") or []
+            self._model, self.context = _chosen(models, wanted, self._base)
+        except ModelError:
+            self.close()
+            raise
+        self.name = f"{self._base}#{self._model}"
+        self.stamp = f"{self.name} {_when(models, self._model)}"
+        self.vocabulary: tuple[str, ...] | None = None
+        self.template: str | None = None
+        self.ends: frozenset[int] = frozenset()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
+    def chat(self, text: str) -> str:
+        """Not possible: a server does not say how it renders a chat."""
+        raise UsageError(
+            f"{self.name} does not say how it renders a chat, so {text[:20]!r} cannot be put into "
+            "its template",
+            hint="give prompts with the template already around them, and leave out --chat.",
+        )
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokens of each text; the first time the server is tried as well."""
+        found = [tokens for tokens, _ in self._all([partial(self._read, text) for text in texts])]
+        if found and not self._tried:
+            self.check(found[0])
+            self._tried = True
+        return found
+
+    def sample(
+        self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
+    ) -> Iterator[tuple[int, Completion]]:
+        """Continue each (prompt, seed) up to a limit."""
+        calls = [partial(self._write, tokens, seed, limit, ends) for tokens, seed in prompts]
+        yield from enumerate(self._all(calls))
+
+    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+        """Weigh each completion behind its prompt, in order."""
+        calls = [partial(self._read, [*prompt, *tokens]) for prompt, tokens in rows]
+        for (prompt, tokens), (seen, logprobs) in zip(rows, self._all(calls), strict=True):
+            if seen != (*prompt, *tokens):
+                raise self._distrusted("it reads other tokens than it was given")
+            said = logprobs[len(prompt) :]
+            if any(value is None for value in said):
+                raise self._distrusted("it leaves out log-probabilities")
+            yield Weighed(tuple(value for value in said if value is not None))
+
+    def check(self, prompt: Tokens) -> None:
+        """Try completions, written and read; ModelError where the two do not agree."""
+        for seed in range(TRIALS):
+            self._check_one(prompt, seed)
+
+    def _check_one(self, prompt: Tokens, seed: int) -> None:
+        room = TRIED if self.context is None else max(1, min(TRIED, self.context - len(prompt)))
+        wrote = self._write(prompt, seed, room, frozenset())
+        read = next(self.weigh([(prompt, wrote.tokens)])).logprobs
+        said = wrote.logprobs or ()
+        gap = max((abs(a - b) for a, b in zip(said, read, strict=True)), default=0.0)
+        if not gap <= AGREE:
+            shifted = len(said) > 1 and (_agree(said, read[1:]) or _agree(said[1:], read))
+            raise self._distrusted(
+                "log-probabilities of what it reads are shifted by one token"
+                if shifted
+                else f"it gives its own completion other log-probabilities when it reads it than "
+                f"when it writes it (by {gap:.2f} nats)"
+            )
+
+    def _write(self, prompt: Tokens, seed: int, limit: int, ends: frozenset[int]) -> Completion:
+        body: dict[str, Any] = {"max_tokens": limit, "seed": seed % 2**31, **WHOLE}
+        if ends:
+            body["stop_token_ids"] = sorted(ends)
+        choice = self._complete(list(prompt), body)
+        tokens, logprobs = self._tokens(choice)
+        if not tokens or any(value is None for value in logprobs):
+            raise self._distrusted("it leaves out log-probabilities of what it writes")
+        said = tuple(value for value in logprobs if value is not None)
+        return Completion(tokens, choice.get("finish_reason") == "stop", said)
+
+    def _read(self, prompt: str | Sequence[int]) -> tuple[Tokens, list[float | None]]:
+        given = prompt if isinstance(prompt, str) else list(prompt)
+        return self._tokens(self._complete(given, {"max_tokens": 0, "echo": True}))
+
+    def _complete(self, prompt: str | list[int], more: dict[str, Any]) -> dict[str, Any]:
+        body = {"model": self._model, "prompt": prompt, "logprobs": 1}
+        body |= {"return_tokens_as_token_ids": True, **more}
+        choices = self._ask("POST", "completions", body).get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise self._distrusted("it answers without a completion")
+        return choices[0]
+
+    def _tokens(self, choice: dict[str, Any]) -> tuple[Tokens, list[float | None]]:
+        said = choice.get("logprobs") or {}
+        names, values = said.get("tokens"), said.get("token_logprobs")
+        if not names or not values or len(names) != len(values):
+            raise self._distrusted("it says no log-probabilities")
+        numbers = [str(name).removeprefix("token_id:") for name in names]
+        if not all(number.isdigit() for number in numbers):
+            raise self._distrusted("it does not say which tokens it means (token ids)")
+        return tuple(map(int, numbers)), list(values)
+
+    def _all(self, calls: Sequence[partial[Any]]) -> list[Any]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(lambda call: call(), calls))
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        for attempt in range(ATTEMPTS):
+            try:
+                answer = self._client.request(method, f"{self._base}/{path}", json=body)
+                if answer.status_code in BUSY and attempt + 1 < ATTEMPTS:
+                    time.sleep(WAIT * 2**attempt)
+                    continue
+                answer.raise_for_status()
+                found = answer.json()
+            except self._failures as error:
+                if attempt + 1 < ATTEMPTS and not hasattr(error, "response"):
+                    time.sleep(WAIT * 2**attempt)
+                    continue
+                raise self._unreachable(error) from error
+            else:
+                return found if isinstance(found, dict) else {}
+        raise AssertionError  # the last attempt returns or raises
+
+    def _unreachable(self, error: Exception) -> ModelError:
+        answer = getattr(error, "response", None)
+        said = " ".join(answer.text.split())[:200] if answer is not None else str(error)
+        return ModelError(
+            f"{self._base} does not answer as asked: {said or type(error).__name__}",
+            hint=f"check the address (it ends in /v1 as a rule) and that the server runs; a key "
+            f"goes into the environment as {KEY}.",
+        )
+
+    def _distrusted(self, why: str) -> ModelError:
+        return ModelError(
+            f"The log-probabilities of {self.name} cannot be used: {why}.",
+            hint="use a server that weighs prompts given as tokens (echo with logprobs), such as "
+            "vLLM, or load the model here.",
+        )
+
+
+def _chosen(models: Sequence[Any], wanted: str, base: str) -> tuple[str, int | None]:
+    known = {str(each["id"]): each for each in models if isinstance(each, dict) and "id" in each}
+    name = wanted or (next(iter(known)) if len(known) == 1 else "")
+    if name not in known:
+        raise ModelError(
+            f"{base} has {'no model ' + wanted if wanted else f'{len(known)} models'}: "
+            f"{', '.join(known) or 'none'}.",
+            hint=f"name one: {base}#MODEL.",
+        )
+    context = known[name].get("max_model_len")
+    return name, context if isinstance(context, int) else None
+
+
+def _agree(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(abs(a - b) <= AGREE for a, b in zip(one, other, strict=False))
+
+
+def _when(models: Sequence[Any], name: str) -> str:
+    return next((str(each.get("root", "")) for each in models if each.get("id") == name), "")

@@ -1,0 +1,133 @@
+"""When the numbers must not be believed as they stand: said beside them, never left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forgetmap.overlap.result import GroupResult, Notice
+from forgetmap.overlap.samples import SIDES, Floats, Side, Table
+from forgetmap.theory.estimators import misassignment_terms
+
+OUT_OF_BALANCE = 4.0
+"""Standard errors between two means that are equal if samples follow their log-probabilities."""
+FEW_TERMS = 20.0
+"""Sum of overlap terms below which the overlap hangs on a handful of completions."""
+SMALL_SHARE = 0.1
+"""Effective share of samples below which one model hardly ever writes what the other does."""
+LEANING = 0.6
+"""Share of all squared deviations that a single prompt may contribute."""
+FEW_TO_LEAN_ON = 3
+HARDLY = 0.01
+"""Overlap below which whole completions say no more than that they are long."""
+
+
+def notices_on(table: Table, group: GroupResult) -> list[Notice]:
+    """Everything a reader must know before believing the figures of all prompts."""
+    return [
+        *_on_counts(group),
+        *_on_balance(table),
+        *_on_weights(group),
+        *_on_divergence(table, group),
+    ]
+
+
+def _on_counts(group: GroupResult) -> Iterator[Notice]:
+    if group.scope == "these prompts":
+        yield Notice(
+            kind="few prompts",
+            text=f"Only {group.prompts} prompt{'s' * (group.prompts > 1)}: intervals are about "
+            "these very prompts and say nothing about others.",
+        )
+    if not (group.samples_before and group.samples_after):
+        yield Notice(
+            kind="one side",
+            text="Only one model was sampled: what needs the other's completions is null.",
+        )
+    if group.cut:
+        yield Notice(
+            kind="cut",
+            text=f"{group.cut:.0%} of the completions were cut: the figures are of completions up "
+            "to that length, so divergence is at least, and overlap at most, what they say, and "
+            "certificates are of what shows within it.",
+        )
+
+
+def _on_balance(table: Table) -> Iterator[Notice]:
+    """E_P[Q / (P + Q)] = E_Q[P / (P + Q)], whatever P and Q are, and both are means in [0, 1]."""
+    terms = misassignment_terms(np.where(table.wrote_before, 1.0, -1.0) * table.ratio)
+    gap, variance, used = 0.0, 0.0, 0
+    for both in zip(*(table.rows_of(side) for side in SIDES), strict=True):
+        if min(rows.size for rows in both) > 1:
+            gap += float(terms[both[0]].mean() - terms[both[1]].mean())
+            # Few samples without spread must not look certain.
+            variance += sum(float(terms[rows].var(ddof=1)) / rows.size for rows in both)
+            variance += sum(1 / rows.size**2 for rows in both)
+            used += 1
+    error = np.sqrt(variance)
+    if used and abs(gap) > OUT_OF_BALANCE * error:
+        yield Notice(
+            kind="out of balance",
+            text="The completions do not follow the log-probabilities (the two models disagree "
+            f"about how alike they are by {abs(gap) / error:.1f} standard errors): check that both "
+            "were sampled at temperature 1 without top-k or top-p, and weighed behind the same "
+            "prompt. No figure here can be trusted.",
+        )
+
+
+def _on_weights(group: GroupResult) -> Iterator[Notice]:
+    if group.effective_overlap is not None and group.effective_overlap < FEW_TERMS:
+        yield Notice(
+            kind="few terms",
+            text=f"The overlap hangs on about {group.effective_overlap:.0f} completions: its "
+            "interval is too short. Take more samples.",
+        )
+    for side, other in (SIDES, SIDES[::-1]):
+        size, count = getattr(group, f"effective_{side}"), getattr(group, f"samples_{side}")
+        if size is not None and size < SMALL_SHARE * count:
+            yield Notice(
+                kind="heavy weights",
+                text=f"The model {side} hardly ever writes what the model {other} writes (its "
+                f"{count:,} completions are worth {size:.0f} of the other's): what only the model "
+                f"{other} does is not seen from its side.",
+            )
+    overlap = group.overlap.value
+    if overlap is not None and overlap < HARDLY and (group.tokens or 0) > 1:
+        yield Notice(
+            kind="long completions",
+            text="Whole completions hardly overlap, as is usual for long ones: look at their "
+            "beginnings.",
+        )
+
+
+def _on_divergence(table: Table, group: GroupResult) -> Iterator[Notice]:
+    for side, name in zip(SIDES, ("forward", "reverse"), strict=True):
+        means = _means(table, side, by_prompt=group.scope == "prompts like these")
+        if means.size < FEW_TO_LEAN_ON or not np.isfinite(means).all():
+            continue
+        squares = (means - means.mean()) ** 2
+        share = squares.max() / squares.sum() if squares.sum() else 0.0
+        if share > LEANING:
+            yield Notice(
+                kind="leaning",
+                text=f"One of {means.size:,} makes up {share:.0%} of the spread of the {name} "
+                "divergence: there may be more like it that were not drawn, and the interval is "
+                "too short.",
+            )
+    if np.isnan(table.kl).any() and group.forward_kl.value is not None:
+        yield Notice(
+            kind="sampled ratios",
+            text="Divergences are means of sampled log-ratios, as whole next-token distributions "
+            "are not known: right on average, but far more scattered.",
+        )
+
+
+def _means(table: Table, side: Side, *, by_prompt: bool) -> Floats:
+    """Divergence of each prompt, or of each sample."""
+    sign = 1.0 if side == "before" else -1.0
+    terms = np.where(np.isnan(table.kl), sign * table.ratio, table.kl)
+    rows = [rows for rows in table.rows_of(side) if rows.size]
+    if by_prompt:
+        return np.array([terms[each].mean() for each in rows])
+    return terms[np.concatenate(rows)] if rows else np.array([])

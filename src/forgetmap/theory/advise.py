@@ -1,0 +1,230 @@
+"""Advice that follows from the closed forms, with what it assumes and when it does not apply."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.theory import formulas, mixtures
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An answer with its conditions.
+
+    Attributes:
+        question: what was asked.
+        answer: in a sentence.
+        values: the numbers.
+        assumes: what must hold.
+        not_for: when it does not apply.
+        claims: which verified claims it rests on.
+    """
+
+    question: str
+    answer: str
+    values: dict[str, float | int | bool | None]
+    assumes: tuple[str, ...]
+    not_for: tuple[str, ...]
+    claims: tuple[str, ...] = field(default=())
+
+
+def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> Advice:
+    """How large a batch must be to contain old behaviour.
+
+    Args:
+        old_weight: probability that one sample shows the old behaviour.
+        chance: of a batch without any that is accepted.
+        replay: fraction of the batch drawn from old data.
+    """
+    mixtures.check_share(old_weight, "old_weight")
+    mixtures.check_share(chance, "chance")
+    _check_part(replay, "replay")
+    size = formulas.batch_for(chance, old_weight, replay)
+    missed = float(formulas.starvation(old_weight, size, replay))
+    return Advice(
+        "How many samples must a batch have so that it hardly ever lacks old behaviour?",
+        f"{size:,} samples: a batch then contains none with probability {missed:.2g}.",
+        {"batch": size, "chance": missed, "without_replay": formulas.batch_for(chance, old_weight)},
+        (
+            "samples of a batch are independent",
+            "the old behaviour has this probability in every step; it shrinks if it is forgotten",
+        ),
+        (
+            "batches of several completions per prompt: count prompts, not completions",
+            "stratified replay, where every batch contains old data by construction",
+            "a wish for faster recovery: replay narrows its spread, not its median (P5)",
+        ),
+        ("P3", "P4", "P5"),
+    )
+
+
+def replay_fraction(wanted: float, base: float | None = None) -> Advice:
+    """How much old data supervised fine-tuning needs.
+
+    Args:
+        wanted: old mass to be kept.
+        base: probability of the old behaviour in what is replayed, if that is sampled from the
+            model before rather than from pure old data.
+    """
+    mixtures.check_share(wanted, "wanted")
+    if base is not None:
+        mixtures.check_share(base, "base")
+    pure = base or 1.0
+    fraction = wanted / pure
+    possible = fraction < 1
+    said = (
+        f"Replay {fraction:.1%} of the training data."
+        if possible
+        else f"Not possible: what is replayed contains only {pure:.1%} old behaviour."
+    )
+    return Advice(
+        "What fraction of training data must be old to keep this much old mass?",
+        said,
+        {"fraction": fraction if possible else None, "keeps": wanted},
+        (
+            "training runs to its optimum; before that more is left",
+            "the replayed data are unbiased: a shifted buffer shifts the old behaviour as far (P1)",
+        ),
+        (
+            "reverse KL with importance weights: replay does not change its optimum (P2)",
+            "networks that share parameters between prompts, where mass is not a free parameter",
+        ),
+        ("P1", "P2"),
+    )
+
+
+def kl_strength(start: float, floor: float, gap: float = 1.0, eta: float | None = None) -> Advice:
+    """How strong a KL penalty must be to keep a floor of old mass.
+
+    Args:
+        start: old mass of the model before.
+        floor: to be kept.
+        gap: mean reward of new minus that of old behaviour.
+        eta: inverse temperature of an entropic utility (TTT-Discover); None for expected reward.
+    """
+    _check_floor(start, floor)
+    mixtures.check_positive(gap, "gap")
+    expected = formulas.temperature_for(start, gap, floor)
+    values: dict[str, float | int | bool | None] = {"expected_reward": expected}
+    said = f"Expected reward: a KL coefficient of at least {expected:.3g}."
+    if eta is not None:
+        mixtures.check_positive(eta, "eta")
+        tilted = formulas.strength_for(start, math.exp(-eta * gap), floor)
+        anyway = formulas.strength_for(start, 0.0, floor)
+        values |= {"entropic": tilted, "entropic_any_reward": anyway}
+        said += f" Entropic utility: at least {tilted:.3g}; {anyway:.3g} whatever the rewards."
+    return Advice(
+        "How strong must the KL penalty to the model before be to keep this much old mass?",
+        said,
+        values,
+        (
+            "rewards and KL are summed over whole completions and on the same scale",
+            "rewards are flat on old behaviour; a slope there moves it, ungated by overlap (TT3)",
+            "training runs to its optimum",
+        ),
+        (
+            "KL estimates that are clipped, or averaged per token",
+            "a reference model that is updated during training: each update spends the floor anew",
+        ),
+        ("L3", "TT2", "TT3"),
+    )
+
+
+def oapl_refreshes(start: float, floor: float, gap: float, temperature: float = 1.0) -> Advice:
+    """How often OAPL's lagged policy may be refreshed.
+
+    Args:
+        start: old mass of the model before.
+        floor: to be kept.
+        gap: mean reward of new minus that of old behaviour.
+        temperature: both of OAPL's, if equal.
+    """
+    _check_floor(start, floor)
+    mixtures.check_positive([gap, temperature], "gap and temperature")
+    drop = gap / temperature
+    count = formulas.oapl_refreshes(start, floor, drop)
+    left = float(formulas.oapl_weight(start, drop, count))
+    return Advice(
+        "How many refreshes of the lagged policy keep this much old mass?",
+        f"{count} refreshes; {left:.3g} of old mass is then left.",
+        {"refreshes": count, "left": left, "drop_in_log_odds": drop},
+        (
+            "both temperatures are equal and every round is solved to its optimum",
+            "rewards are flat on each behaviour",
+        ),
+        (
+            "unequal temperatures: a small second one wipes out lower rewards in one round (OA2)",
+            "rounds of few gradient steps, which protect the old beyond this budget",
+            "old behaviour that the lagged policy no longer writes: it does not come back (OA4)",
+        ),
+        ("OA1", "OA2", "OA4"),
+    )
+
+
+def sdft_anchor(shown: int, tried: int, wanted: float, level: float = 0.95) -> Advice:
+    """Whether the demonstration-conditioned teacher keeps enough old behaviour.
+
+    Args:
+        shown: completions of that teacher on old prompts that showed the old behaviour.
+        tried: completions sampled.
+        wanted: old mass to be kept.
+        level: of the one-sided lower limit.
+    """
+    mixtures.check_share(wanted, "wanted")
+    if not 0 <= shown <= tried or tried < 1:
+        raise UsageError(
+            f"{shown} of {tried} completions cannot be",
+            hint="give counts with 0 <= shown <= tried.",
+        )
+    lower = _lower_limit(shown, tried, level)
+    enough = lower >= wanted
+    verdict = "Enough" if enough else "Not shown to be enough"
+    return Advice(
+        "Does the teacher that has seen the demonstrations keep the old behaviour?",
+        f"{verdict}: at least {lower:.1%} (one-sided {level:.0%} limit), wanted {wanted:.1%}.",
+        {"observed": shown / tried, "lower_limit": lower, "enough": enough},
+        (
+            "the student ends where the demonstration-conditioned teacher is (SD1)",
+            "the anchor is not 0; without one nothing pulls back (SD3)",
+            "completions were sampled on old prompts, at temperature 1",
+        ),
+        (
+            "demonstrations of new behaviour only, mixed into the teacher: that forgets (SD4)",
+            "few updates: the student is then still near where it started",
+        ),
+        ("SD1", "SD3", "SD4"),
+    )
+
+
+def _lower_limit(shown: int, tried: int, level: float) -> float:
+    """Wilson's one-sided lower limit."""
+    z = NormalDist().inv_cdf(level)
+    share, spread = shown / tried, z * z / tried
+    middle = share + spread / 2
+    reach = z * math.sqrt(share * (1 - share) / tried + spread / (4 * tried))
+    return max(0.0, (middle - reach) / (1 + spread))
+
+
+def _check_floor(start: float, floor: float) -> None:
+    mixtures.check_share(start, "start")
+    mixtures.check_share(floor, "floor")
+    if not floor < start:
+        raise FieldError(
+            f"a floor of {floor:g} is not below the start of {start:g}",
+            field="floor",
+            hint="ask for less than the model has.",
+        )
+
+
+def _check_part(value: float, name: str) -> None:
+    if not (0 <= value < 1 and np.isfinite(value)):
+        raise FieldError(
+            f"{name} is {value:g}, but must be at least 0 and below 1",
+            field=name,
+            hint="give 0 for none.",
+        )

@@ -1,0 +1,240 @@
+"""What a claim is, and how it is tried.
+
+A claim has a statement, a formula, where it comes from, and an experiment that gives checks: a
+measured number, what is expected, and how far off it may be. A claim that cannot fail is worthless,
+so each names a control: one implemented formula that is changed by about 5 %, after which the same
+experiment must fail.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from forgetmap.errors import ConvergenceError, UsageError
+
+Relation = Literal["within", "relative", "at most", "at least"]
+GROUPS = ("forward", "reverse", "conditioning", "replay", "distillation", "rewards", "estimates")
+"""Modules that register claims, in the order in which they are listed."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number against what is expected of it.
+
+    Attributes:
+        name: what was measured.
+        measured: the value.
+        expected: what it should be, or the limit.
+        tolerance: how far off it may be; relative where the relation says so.
+        relation: `within` and `relative` bound the distance, `at most` and `at least` one side.
+    """
+
+    name: str
+    measured: float
+    expected: float
+    tolerance: float
+    relation: Relation
+
+    @property
+    def excess(self) -> float:
+        """Distance from the expectation in units of what is allowed; above 1 it fails."""
+        if math.isnan(self.measured):
+            return math.inf
+        gap = self.measured - self.expected
+        if self.relation in {"within", "relative"}:
+            scale = self.tolerance * (abs(self.expected) if self.relation == "relative" else 1)
+            return abs(gap) / scale
+        if (gap if self.relation == "at most" else -gap) > self.tolerance:
+            return math.inf
+        low, high = sorted((self.measured, self.expected))
+        return max(0.0, low / high) if high > 0 else 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is as expected."""
+        return bool(self.excess <= 1)
+
+
+def near(name: str, measured: Any, expected: float, within: float) -> Check:
+    """A check of the absolute distance."""
+    return Check(name, float(measured), float(expected), float(within), "within")
+
+
+def close(name: str, measured: Any, expected: float, share: float) -> Check:
+    """A check of the relative distance."""
+    return Check(name, float(measured), float(expected), share, "relative")
+
+
+def at_most(name: str, measured: Any, limit: float, slack: float = 0.0) -> Check:
+    """A check against an upper limit."""
+    return Check(name, float(measured), float(limit), slack, "at most")
+
+
+def at_least(name: str, measured: Any, limit: float, slack: float = 0.0) -> Check:
+    """A check against a lower limit."""
+    return Check(name, float(measured), float(limit), slack, "at least")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One implemented formula with its value changed a little.
+
+    Attributes:
+        where: module and function (or class and method) within the theory package.
+        factor: what its value is multiplied by.
+        part: index of the only entry that is multiplied; None for all.
+    """
+
+    where: str
+    factor: float = 1.05
+    part: int | None = None
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The change, as long as the context lasts, in this process."""
+        module, *path, name = self.where.split(".")
+        owner: Any = importlib.import_module(f"forgetmap.theory.{module}")
+        for each in path:
+            owner = getattr(owner, each)
+        original = getattr(owner, name)
+
+        def changed(*args: Any, **options: Any) -> Any:
+            return self._scaled(original(*args, **options))
+
+        setattr(owner, name, changed)
+        try:
+            yield
+        finally:
+            setattr(owner, name, original)
+
+    def _scaled(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(
+                each * self.factor if self.part in {None, place} else each
+                for place, each in enumerate(value)
+            )
+        if self.part is None:
+            return value * self.factor
+        changed = value.copy()
+        changed[self.part] = changed[self.part] * self.factor
+        return changed
+
+
+Experiment = Callable[[], list[Check]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something the theory says, and how it is tried.
+
+    Attributes:
+        id: short name.
+        statement: in words.
+        formula: in symbols.
+        provenance: where it comes from. [D] is derived here from first principles and not quoted,
+            [ABS] an abstract, [SEC] a second-hand source, [CODE] public code.
+        experiment: gives the checks.
+        control: the change under which the experiment must fail.
+        cost: about how many seconds it takes; the dear ones start first.
+    """
+
+    id: str
+    statement: str
+    formula: str
+    provenance: str
+    experiment: Experiment
+    control: Change
+    cost: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a claim.
+
+    Attributes:
+        id: of the claim.
+        checks: all that were made.
+        control_passed: whether the experiment still passed with the formula changed, which it must
+            not; None where that was not tried.
+        seconds: how long it took, control included.
+    """
+
+    id: str
+    checks: list[Check] = field(default_factory=list)
+    control_passed: bool | None = None
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def decisive(self) -> Check:
+        """The check that came nearest to failing, or failed worst."""
+        return max(self.checks, key=lambda check: check.excess)
+
+
+_CLAIMS: dict[str, Claim] = {}
+
+DERIVED = "[D] derived here"
+FITS = "[D] derived here, fits [ABS], the abstract of arXiv 2603.12163"
+CODE = "[CODE] method read in public code; [D] claim derived here"
+
+
+def claim(
+    id: str,  # noqa: A002
+    statement: str,
+    formula: str,
+    *,
+    control: Change,
+    provenance: str = DERIVED,
+    cost: float = 1.0,
+) -> Callable[[Experiment], Experiment]:
+    """Register an experiment as the test of a claim."""
+
+    def register(experiment: Experiment) -> Experiment:
+        _CLAIMS[id] = Claim(id, statement, formula, provenance, experiment, control, cost)
+        return experiment
+
+    return register
+
+
+def claims(ids: tuple[str, ...] = ()) -> list[Claim]:
+    """The claims of these ids, or all of them, in the order in which they are told.
+
+    Raises:
+        UsageError: there is no such claim.
+    """
+    for group in GROUPS:
+        importlib.import_module(f"forgetmap.theory.claims.{group}")
+    unknown = [each for each in ids if each.upper() not in _CLAIMS]
+    if unknown:
+        raise UsageError(
+            f"there is no claim {', '.join(unknown)}", hint=f"choose from {', '.join(_CLAIMS)}."
+        )
+    wanted = {each.upper() for each in ids} or set(_CLAIMS)
+    return [each for name, each in _CLAIMS.items() if name in wanted]
+
+
+def verify(id: str, *, control: bool = False) -> Outcome:  # noqa: A002
+    """Run the experiment of one claim, and with `control` once more with the formula changed."""
+    (tried,) = claims((id,))
+    started = time.perf_counter()
+    checks = tried.experiment()
+    spoilt = _survives(tried) if control else None
+    return Outcome(tried.id, checks, spoilt, time.perf_counter() - started)
+
+
+def _survives(tried: Claim) -> bool:
+    with tried.control.applied():
+        try:
+            return all(check.passed for check in tried.experiment())
+        except ConvergenceError:
+            return False

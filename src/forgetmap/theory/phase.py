@@ -1,0 +1,176 @@
+"""Old mass over a grid of separations and one knob of a method, all cells followed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+
+from forgetmap.errors import UsageError
+from forgetmap.theory import methods, mixtures
+from forgetmap.theory.estimators import Floats, sigmoid
+from forgetmap.theory.flows import Path
+from forgetmap.theory.methods import Demonstrator, Distillation, Setting
+from forgetmap.theory.objectives import Target, kl_regularised
+from forgetmap.theory.quadrature import COARSE, nodes
+
+Knob = Literal["replay", "temperature", "anchor"]
+KNOBS: dict[Knob, str] = {
+    "replay": "replayed fraction",
+    "temperature": "temperature of the KL penalty",
+    "anchor": "anchor of the teacher",
+}
+KNOB_VALUES: dict[Knob, Floats] = {
+    "replay": np.linspace(0.01, 0.5, 60),
+    "temperature": np.geomspace(0.2, 5.0, 60),
+    "anchor": np.linspace(0.01, 1.0, 60),
+}
+"""What a diagram shows if nothing else is asked for."""
+PRECISION: dict[Knob, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1e-5}
+"""Of the solver, on average over cells; masses are right to 1e-4 in each."""
+CELLS = 500
+"""Followed together: more would not fit the cache of a processor."""
+GAP, SHOWN = 1.0, 0.2
+STEP, REACH = 0.35, 5.6
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What is left of the old behaviour in every cell.
+
+    Attributes:
+        knob: what varies along the second axis.
+        separations: along the first axis.
+        values: of the knob.
+        weight: the model's old weight at the end.
+        mass: mass nearer to the old mode at the end.
+        drift: distance of the old component from the old mode.
+    """
+
+    knob: Knob
+    separations: Floats
+    values: Floats
+    weight: Floats
+    mass: Floats
+    drift: Floats
+
+
+def phase_diagram(
+    knob: Knob, separations: Floats, values: Floats, until: float, setting: Setting | None = None
+) -> Phase:
+    """Follow every combination of separation and knob until the same time.
+
+    Args:
+        knob: `replay` (SFT with a replayed fraction), `temperature` (reward with a KL penalty;
+            reward gap 1) or `anchor` (self-distillation toward a demonstrator of old weight 0.2).
+        separations: along the first axis.
+        values: of the knob, along the second.
+        until: the time.
+        setting: where training starts; its separation is replaced.
+    """
+    if knob not in KNOBS:
+        raise UsageError(f"there is no knob {knob!r}", hint=f"choose one of {', '.join(KNOBS)}.")
+    apart, along = np.broadcast_arrays(separations[:, None], values[None, :])
+    base = setting or Setting()
+    rows = max(1, CELLS // values.size)
+    ends = []
+    for first in range(0, separations.size, rows):
+        part = slice(first, first + rows)
+        cells = replace(
+            base, separation=apart[part], nodes=nodes(*COARSE), precision=PRECISION[knob]
+        )
+        ends.append(_RUNS[knob](cells, along[part], until).end)
+    end = np.concatenate(ends, axis=1)
+    return Phase(
+        knob,
+        separations,
+        values,
+        sigmoid(end[0]),
+        mixtures.region_mass(end, apart),
+        np.abs(mixtures.matched(end, apart)[1]),
+    )
+
+
+def _distilled(cells: Setting, along: Floats, until: float) -> Path:
+    return methods.sdft(cells, [until], Distillation(along, 0.2, Demonstrator(SHOWN)))[0]
+
+
+@dataclass(frozen=True)
+class ReverseKLOnField:
+    """KL(model||target) on points that stay where they are, so that the target is computed once.
+
+    Precise to about 1e-5, which is enough for a picture, and several times as fast as following
+    the components with nodes of their own.
+
+    Attributes:
+        x: points of every cell, last axis.
+        log_target: there, up to a constant.
+        step: between points.
+    """
+
+    x: Floats
+    log_target: Floats
+    step: float
+
+    @classmethod
+    def of(cls, target: Target, separation: Floats, step: float = STEP) -> Self:
+        """On even points that reach beyond both modes of the widest cell."""
+        points = np.arange(-REACH, float(np.max(separation)) + REACH + step, step)
+        x = np.broadcast_to(points, (*np.shape(separation), points.size))
+        return cls(x, target.log_and_score(x)[0], step)
+
+    def value(self, model: Floats) -> Floats:
+        """Up to the target's constant."""
+        beta = sigmoid(model[0])
+        old, new, excess = self._parts(model, beta)
+        return np.asarray(beta * _dot(old, excess) + (1 - beta) * _dot(new, excess))
+
+    def gradient(self, model: Floats) -> Floats:
+        """By the score function: one excess serves weight and means."""
+        beta = sigmoid(model[0])
+        old, new, excess = self._parts(model, beta)
+        old *= excess
+        new *= excess
+        of_old, of_new = old.sum(axis=-1), new.sum(axis=-1)
+        return np.stack(
+            [
+                beta * (1 - beta) * (of_old - of_new),
+                beta * (_dot(old, self.x) - model[1] * of_old),
+                (1 - beta) * (_dot(new, self.x) - model[2] * of_new),
+            ]
+        )
+
+    def _parts(self, model: Floats, beta: Floats) -> tuple[Floats, Floats, Floats]:
+        old, new = (self._bell(mean) for mean in model[1:])
+        excess = beta[..., None] * old
+        excess += (1 - beta)[..., None] * new
+        np.log(excess, out=excess)
+        excess -= self.log_target
+        return old, new, excess
+
+    def _bell(self, mean: Floats) -> Floats:
+        away = self.x - mean[..., None]
+        away *= away
+        away *= -0.5
+        np.exp(away, out=away)
+        away *= self.step / np.sqrt(2 * np.pi)
+        return away
+
+
+def _dot(first: Floats, second: Floats) -> Floats:
+    return np.asarray(np.einsum("...k,...k->...", first, second))
+
+
+def _anchored(cells: Setting, along: Floats, until: float) -> Path:
+    target = kl_regularised(cells.base, cells.reward(GAP), along)
+    field = ReverseKLOnField.of(target, np.asarray(cells.separation))
+    return cells.follow(field, [until])
+
+
+_RUNS: dict[Knob, Callable[[Setting, Floats, float], Path]] = {
+    "replay": lambda cells, along, until: methods.replay(cells, [until], along),
+    "temperature": _anchored,
+    "anchor": _distilled,
+}

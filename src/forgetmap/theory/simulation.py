@@ -1,0 +1,182 @@
+"""One run of one method, with everything a plot needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from forgetmap.errors import UsageError
+from forgetmap.theory import flows, methods, mixtures
+from forgetmap.theory.estimators import Floats
+from forgetmap.theory.flows import Path
+from forgetmap.theory.methods import Demonstrator, Distillation, Sampled, Setting
+from forgetmap.theory.mixtures import Mixture
+from forgetmap.theory.objectives import ForwardKL, ReverseKL
+
+Method = Literal[
+    "sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl"
+]
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What methods can be told, beyond where training starts.
+
+    Attributes:
+        fraction: of replayed old data (replay, iw-replay).
+        gap: reward of new minus reward of old behaviour (kl-rl, ttt-discover, oapl).
+        temperature: of the KL penalty (kl-rl).
+        eta: inverse temperature of the utility; None adapts it (ttt-discover).
+        strength: of the KL penalty (ttt-discover).
+        anchor: of the teacher to the demonstrations (sdft).
+        refresh: rate of the teacher's moving average (sdft).
+        demo_weight: old weight of the demonstrator (sdft).
+        t1: temperature of the soft maximum (oapl).
+        t2: temperature of the regression (oapl).
+        refreshes: of the lagged policy (oapl).
+        batch: samples per step (iw-replay).
+        seed: of the samples (iw-replay).
+    """
+
+    fraction: float = 0.1
+    gap: float = 1.0
+    temperature: float = 1.0
+    eta: float | None = 2.0
+    strength: float = 0.5
+    anchor: float = 0.2
+    refresh: float = 0.2
+    demo_weight: float = 0.5
+    t1: float = 1.0
+    t2: float = 1.0
+    refreshes: int = 6
+    batch: int = 64
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A path with what is seen on it.
+
+    Attributes:
+        method: its name.
+        setting: where it started.
+        path: where it went; the start is part of it.
+        unit: what time counts.
+    """
+
+    method: Method
+    setting: Setting
+    path: Path
+    unit: str
+
+    @property
+    def separation(self) -> float:
+        """Of the modes."""
+        return float(np.asarray(self.setting.separation))
+
+    @property
+    def weight(self) -> Floats:
+        """Old weight over time."""
+        return self.path.old_weight
+
+    @property
+    def mass(self) -> Floats:
+        """Mass nearer to the old mode over time."""
+        return self.path.old_mass(self.separation)
+
+    @property
+    def drift(self) -> Floats:
+        """Distance of the old component from the old mode over time."""
+        return self.path.drift(self.separation)
+
+    def density(self, x: Floats, place: int) -> Floats:
+        """Of the model at one of the times."""
+        return np.exp(Mixture.of_state(self.path.states[:, place]).log_density(x))
+
+
+def simulate(method: Method, setting: Setting, knobs: Knobs, until: float, count: int = 121) -> Run:
+    """Run a method.
+
+    Args:
+        method: its name.
+        setting: where it starts.
+        knobs: the method's own parameters.
+        until: the last time; OAPL counts refreshes instead, `iw-replay` steps.
+        count: how many times to look.
+    """
+    if method not in RUNS:
+        raise UsageError(f"there is no method {method!r}", hint=f"choose one of {', '.join(RUNS)}.")
+    mixtures.check_positive(until, "until")
+    times = np.geomspace(until * 1e-4, until, count - 1)
+    path = RUNS[method](setting, knobs, times)
+    unit = {"oapl": "refreshes", "iw-replay": "steps"}.get(method, "time")
+    return Run(method, setting, _from_start(path, setting), unit)
+
+
+def _from_start(path: Path, setting: Setting) -> Path:
+    if path.times[0] == 0:
+        return path
+    states = np.concatenate([setting.start[:, None], path.states], axis=1)
+    return Path(np.r_[0.0, path.times], states)
+
+
+def _discover(setting: Setting, knobs: Knobs, times: Floats) -> Path:
+    eta = "adaptive" if knobs.eta is None else knobs.eta
+    return methods.ttt_discover(setting, times, eta, knobs.strength, knobs.gap)
+
+
+def _distil(setting: Setting, knobs: Knobs, times: Floats) -> Path:
+    how = Distillation(knobs.anchor, knobs.refresh, Demonstrator(knobs.demo_weight))
+    return methods.sdft(setting, times, how)[0]
+
+
+def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Path:
+    """Reverse KL from batches, a part of them replayed old data under importance weights."""
+    apart, share = (float(np.asarray(each)) for each in (setting.separation, setting.old_share))
+    sampled = Sampled(apart, 1, share, knobs.batch, knobs.fraction)
+    mask = np.reshape(flows.MASKS[setting.trained], (3, 1))
+    steps = max(1, round(times[-1] / RATE))
+    path = flows.descend(
+        lambda model, random: mask * sampled.reverse(model, random),
+        setting.start[:, None],
+        steps,
+        RATE,
+        knobs.seed,
+        every=max(1, steps // 400),
+    )
+    return Path(path.times, path.states[:, 0])
+
+
+RATE = 0.1
+"""Step size of stochastic descent."""
+
+RUNS: dict[Method, Callable[[Setting, Knobs, Floats], Path]] = {
+    "sft": lambda setting, _, times: methods.sft(setting, times),
+    "replay": lambda setting, knobs, times: methods.replay(setting, times, knobs.fraction),
+    "rl": lambda setting, _, times: methods.rl(setting, times),
+    "rl-new": lambda setting, _, times: methods.rl(setting, times, sees_old=False),
+    "kl-rl": lambda setting, knobs, times: methods.kl_rl(
+        setting, times, knobs.gap, knobs.temperature
+    ),
+    "iw-replay": _weighted,
+    "sdft": _distil,
+    "ttt-discover": _discover,
+    "oapl": lambda setting, knobs, _: methods.oapl(
+        setting, knobs.refreshes, knobs.gap, knobs.t1, knobs.t2
+    ),
+}
+
+
+def two_by_two(setting: Setting, until: float) -> dict[tuple[str, str], Run]:
+    """Either direction of KL to either target: new behaviour alone, or both."""
+    found: dict[tuple[str, str], Run] = {}
+    targets = {"new only": setting.new_only, "old and new": setting.target}
+    for name, target in targets.items():
+        forward = setting.follow(ForwardKL(target, setting.nodes), [until])
+        reverse = setting.follow(ReverseKL(target, setting.nodes), [until])
+        found["forward KL", name] = Run("sft", setting, _from_start(forward, setting), "time")
+        found["reverse KL", name] = Run("rl", setting, _from_start(reverse, setting), "time")
+    return found

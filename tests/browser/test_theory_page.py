@@ -1,0 +1,147 @@
+"""The interactive page of the theory in a real browser: its numbers are those of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chromium import chromium, watched
+from playwright.sync_api import Browser, Page, expect
+
+from forgetmap.cli.theory_page import page_html
+from forgetmap.theory import methods
+from forgetmap.theory.flows import Path as Course
+from forgetmap.theory.methods import Setting
+
+TIMES = 10 ** np.linspace(-1, 3, 81)[7::8]
+"""The rows of the table on the page, but for the start."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("theory") / "page.html"
+    path.write_text(page_html(), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    with watched(browser) as found:
+        found.goto(address)
+        found.wait_for_selector("body[data-ready]", state="attached")
+        yield found
+
+
+def choose(page: Page, method: str, **values: float) -> None:
+    page.select_option("select[name=method]", method)
+    for name, value in values.items():
+        slider = page.locator(f"input[name={name}]")
+        slider.evaluate(
+            "(e, v) => { e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); }",
+            value,
+        )
+
+
+def numbers(page: Page) -> np.ndarray:
+    cells = page.locator("#numbers td").evaluate_all("all => all.map(e => Number(e.dataset.value))")
+    return np.array(cells).reshape(-1, 4)
+
+
+def test_numbers_are_those_of_python(page: Page) -> None:
+    cases: list[tuple[str, dict[str, float]]] = [
+        ("sft", {"separation": 3.0, "start": 0.6, "offset": 1.0}),
+        ("sft", {"separation": 7.0, "start": 0.5, "offset": 0.0}),
+        ("replay", {"separation": 4.0, "start": 0.5, "offset": 1.0, "fraction": 0.2}),
+        ("rl", {"separation": 5.0, "start": 0.8, "offset": 0.5, "share": 0.3}),
+        ("rl-new", {"separation": 5.0, "start": 0.5, "offset": 1.0}),
+        ("kl-rl", {"separation": 6.0, "start": 0.7, "offset": 0.0, "temperature": 0.5}),
+    ]
+    for method, values in cases:
+        choose(page, method, **({"share": 0.5} | values))
+        shown = numbers(page)
+        path = in_python(method, values)
+        apart = values["separation"]
+        expected = np.stack([path.old_weight, path.old_mass(apart), path.drift(apart)], axis=1)
+        assert np.abs(shown[1:, 1:] - expected).max() < 2e-6, method
+        np.testing.assert_allclose(shown[1:, 0], path.times, rtol=1e-12)
+
+
+def in_python(method: str, values: dict[str, float]) -> Course:
+    setting = Setting(
+        values["separation"], values.get("share", 0.5), values["start"], values["offset"]
+    )
+    if method == "replay":
+        return methods.replay(setting, TIMES, values["fraction"])
+    if method == "kl-rl":
+        return methods.kl_rl(setting, TIMES, 1.0, values["temperature"])
+    if method == "sft":
+        return methods.sft(setting, TIMES)
+    return methods.rl(setting, TIMES, sees_old=method == "rl")
+
+
+def test_moving_a_slider_changes_words_and_pictures(page: Page) -> None:
+    choose(page, "sft", separation=6.0)
+    before = page.locator("#said").inner_text()
+    assert "of the old mass is left" in before
+    shape = page.locator("#plots polyline.now").get_attribute("points")
+    choose(page, "sft", when=0.0)
+    expect(page.locator("#said")).to_contain_text("At time 0, 100.0 %")
+    assert page.locator("#plots polyline.now").get_attribute("points") != shape
+    assert page.locator("#plots svg").count() == 3
+
+
+def test_only_the_target_decides_what_is_left(page: Page) -> None:
+    choose(page, "sft", separation=5.0, start=0.5, share=0.5, offset=1.0)
+    left = page.locator("#four figure").evaluate_all("all => all.map(e => Number(e.dataset.left))")
+    setting, until = Setting(5.0), [1000.0]
+    paths = [
+        methods.sft(setting, until),
+        methods.replay(setting, until, 0.5),
+        methods.rl(setting, until, sees_old=False),
+        methods.rl(setting, until),
+    ]
+    expected = [float(path.old_mass(5.0)[-1]) for path in paths]
+    np.testing.assert_allclose(left, expected, atol=2e-6)
+    assert left[0] < 0.05
+    assert left[2] < 0.05
+    assert left[1] == pytest.approx(0.5, abs=1e-5)
+
+
+def test_phase_diagrams_are_pictures_on_the_page(page: Page) -> None:
+    widths = page.locator("#phases img").evaluate_all("all => all.map(e => e.naturalWidth)")
+    assert len(widths) == 3
+    assert min(widths) > 300
+
+
+def test_only_the_knobs_of_a_method_are_shown(page: Page) -> None:
+    choose(page, "replay")
+    expect(page.locator("label:has(input[name=fraction])")).to_be_visible()
+    expect(page.locator("label:has(input[name=temperature])")).to_be_hidden()
+
+
+def test_limits_are_on_the_page_and_it_fits_a_phone(browser: Browser, address: str) -> None:
+    with watched(browser, viewport={"width": 360, "height": 700}) as page:
+        page.goto(address)
+        page.wait_for_selector("body[data-ready]", state="attached")
+        assert page.locator("#limits li").count() >= 5
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 360
+
+
+def test_the_page_allows_no_other_script(tmp_path: Path, browser: Browser) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page_html().replace("<main>", "<main><script>window.bad = 1</script>"))
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("body[data-ready]", state="attached")
+    assert page.evaluate("window.bad === undefined")
+    context.close()

@@ -1,0 +1,135 @@
+"""`forgetmap theory`: claims, simulations, advice and the page, as users call them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from command_line import call
+from forgetmap.theory.claims.registry import claims
+from forgetmap.theory.verification import as_markdown, try_claims
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "theory.md"
+STEADY = ("F3", "R2", "P6", "TT5")
+"""Claims whose measured values do not depend on rounding."""
+
+
+def test_verify_prints_what_was_measured_and_the_limits() -> None:
+    done = call("theory", "verify", "R2", "TT4", "--controls", "--processes", 1, columns=120)
+    assert done.code == 0
+    assert re.search(r"R2 +PASS", done.out)
+    assert done.out.count("fails") >= 2
+    assert "2 of 2 claims hold." in done.out
+    assert "Limits" in done.out
+
+
+def test_verify_as_json_and_markdown() -> None:
+    told = json.loads(call("theory", "verify", "f3", "--json").out)
+    (only,) = told["claims"]
+    assert (only["id"], only["passed"], only["control_passed"]) == ("F3", True, None)
+    table = call("theory", "verify", "F3", "--format", "markdown").out
+    assert table.splitlines()[2].startswith("| F3 |")
+
+
+def test_verify_fails_where_a_formula_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    from forgetmap.theory import formulas
+
+    right = formulas.natural_weight
+    monkeypatch.setattr(formulas, "natural_weight", lambda *args: 1.1 * right(*args))
+    done = call("theory", "verify", "F3", "--processes", 1)
+    assert done.code == 1
+    assert "FAIL" in done.out
+    assert "not F3" in done.out
+
+
+def test_unknown_claims_end_in_two_lines() -> None:
+    done = call("theory", "verify", "F99")
+    assert done.code == 2
+    assert "there is no claim F99" in done.err
+
+
+def test_simulate_draws_every_plot(tmp_path: Path) -> None:
+    done = call("theory", "simulate", "--method", "sft", "--separation", 3, "--until", 50,
+                "--out", tmp_path, "--two-by-two")  # fmt: skip
+    assert done.code == 0
+    assert "of the old mass is left" in done.out
+    for name in ("densities", "old-mass", "drift", "two-by-two"):
+        picture = ET.parse(tmp_path / f"sft-{name}.svg").getroot()
+        assert len(list(picture.iter("{http://www.w3.org/2000/svg}path"))) > 2
+
+
+def test_simulate_says_its_numbers_as_json() -> None:
+    told = json.loads(call("theory", "simulate", "--method", "oapl", "--separation", 8, "--offset",
+                           0, "--refreshes", 2, "--json").out)  # fmt: skip
+    assert told["refreshes"] == [0, 1, 2]
+    assert told["old_weight"][1] == pytest.approx(0.268941, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--method", "sft", "--separation", "-1"), "separation is -1"),
+        (("--method", "sft", "--start-weight", "1"), "start_weight is 1"),
+        (("--method", "kl-rl", "--temperature", "0"), "temperature is 0"),
+        (("--method", "ttt-discover", "--eta", "high"), "--eta is 'high'"),
+        (("--method", "sft", "--geometry", "euclid", "--until", "9"), "could not be followed"),
+    ],
+)
+def test_bad_numbers_end_in_two_lines(arguments: tuple[str, ...], said: str) -> None:
+    done = call("theory", "simulate", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert "Hint: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("batch", "--old-weight", 0.02), "228 samples"),
+        (("replay", "--keep", 0.2, "--base", 0.5), "Replay 40.0%"),
+        (("kl", "--start", 0.5, "--floor", 0.2, "--eta", 2), "whatever the rewards"),
+        (("refreshes", "--start", 0.5, "--floor", 0.01), "4 refreshes"),
+        (("anchor", "--shown", 90, "--tried", 100, "--keep", 0.95), "Not shown to be enough"),
+    ],
+)
+def test_advice_comes_with_its_conditions(arguments: tuple[object, ...], said: str) -> None:
+    done = call("theory", "advise", *arguments)
+    assert done.code == 0
+    assert said in done.out
+    for title in ("Assumes", "Does not apply to", "Limits"):
+        assert title in done.out
+    told = json.loads(call("theory", "advise", *arguments, "--json").out)
+    assert told["assumes"]
+    assert told["limits"]
+
+
+def test_page_is_one_file(tmp_path: Path) -> None:
+    done = call("theory", "page", "--out", tmp_path / "page.html")
+    assert done.code == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "script-src 'sha256-" in text
+    assert not re.search(r"(src|href)=\"http", text)
+    assert "{{" not in re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = call("theory", "page", "--out", tmp_path / "file" / "page.html")
+    assert done.code == 2
+    assert "cannot be written" in done.err
+
+
+def test_the_table_in_the_docs_is_that_of_the_claims() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rows = {row.split(" | ")[0].strip("| "): row for row in text.splitlines() if row[:2] == "| "}
+    for each in claims():
+        assert f"{each.statement} ({each.provenance})" in rows[each.id], each.id
+        assert rows[each.id].endswith("fails |"), each.id
+    fresh = as_markdown(list(try_claims(STEADY, controls=False, processes=1)))
+    for row in fresh.splitlines()[2:]:
+        cells, shown = row.split(" | "), rows[row.split(" | ")[0].strip("| ")].split(" | ")
+        assert shown[:6] == cells[:6]
