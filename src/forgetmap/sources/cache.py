@@ -19,7 +19,7 @@ from forgetmap.sources.adapter import Log
 LARGEST = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
 Kind = Literal["imports", "remote"]
-FORMAT = 3
+FORMAT = 4
 """Rises when the same log is to be read otherwise than before."""
 
 

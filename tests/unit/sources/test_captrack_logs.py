@@ -61,7 +61,7 @@ def test_names_of_task_and_model(tmp_path: Path) -> None:
 
 
 def test_several_outputs_are_repeats(tmp_path: Path) -> None:
-    run = opened(write(tmp_path / "x.jsonl", [row("a", ["A", "B", 3])]))
+    run = opened(write(tmp_path / "x.jsonl", [row("a", ["A", "B", {"text": "A"}])]))
     assert scores(run) == {("a", 0): 1.0, ("a", 1): 0.0, ("a", 2): None}
     assert [(p.line, p.field) for p in run.problems] == [(1, "outputs")]
 
