@@ -1,7 +1,8 @@
 r"""Where a response says what its answer is.
 
 Marked claims have the demanded form: a line `Answer: X`, a `\boxed{X}`, or `#### X` at the end.
-Spoken claims are looser: "so the answer is X". Every pattern here is linear in the text.
+Spoken claims are looser: "so the answer is X". Other languages count alike (`Respuesta: X`). Every
+pattern here is linear in the text.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forgetmap.scoring import cues
+
 LONGEST_ANSWER = 500
 """Characters; whoever states an answer does so in fewer."""
 
 _MARK = re.compile(
     r"^[ \t>*_#`•-]*+(?:(?:so|thus|therefore|hence|the|my)[ ,]++)*+"
-    r"(?:(?:final|correct|best)[ \t]++)*+"
-    r"answer(?:[ \t]++is)?+[ \t*_`]*+(?:[:=]|$)[ \t*_`]*+(?:[ \t]*+\n)*+",
+    r"(?:(?:(?:final|correct|best)[ \t]++)*+answer(?:[ \t]++is)?+"
+    rf"|{cues.ARTICLE}{cues.ANSWER}(?:{cues.IS})?+)"
+    r"[ \t*_`]*+(?:[:=]|$)[ \t*_`]*+(?:[ \t]*+\n)*+",
     re.IGNORECASE | re.MULTILINE,
 )
 _BOX = re.compile(r"\\f?boxed[ \t]*+\{")
@@ -28,7 +32,9 @@ _SPOKEN = re.compile(
     r"|(?:correct|right|best|final|my|only) (?:option|choice|one|statement))(?: here)?"
     r"(?:[ *_]*+[:=]|[ *_]++(?:is|must be|would be|should be|will be|has to be)"
     r"(?: (?:therefore|thus|then|clearly|most likely|likely|probably|definitely))?\b:?)"
-    r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?",
+    r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?"
+    rf"|(?<![a-zß-ÿа-яё]){cues.ANSWER}"
+    rf"(?:[ \t*_]*+[:=\u2013\u2014]|{cues.IS}[ \t]*+:?|(?=[ \t*_$€£¥]*+\d))",
     re.IGNORECASE,
 )
 _CLAUSE_START = re.compile(r"[.;!?,:\n]|\b(?:so|but|thus|hence|therefore)\b", re.IGNORECASE)
@@ -37,7 +43,7 @@ _HEDGED = re.compile(
     r"|(?<!no )doubt\w*|might|could|maybe|perhaps)\b|n't\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"')]|$)|[;。]")
+_SENTENCE_END = re.compile("[.!?](?=[\\s*_\"')]|$)|[;。।\u06d4؟]")
 _CLAUSE = 80
 
 
