@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from forgetmap.capabilities.drift import drift
+    from forgetmap.capabilities.result import DriftResult
     from forgetmap.errors import ForgetmapError
     from forgetmap.map.job import map_models
     from forgetmap.records.folder import write_run
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chain",
     "Comparison",
+    "DriftResult",
     "FanOut",
     "ForgetmapError",
     "Habits",
@@ -47,6 +50,7 @@ __all__ = [
     "Task",
     "chain",
     "compare",
+    "drift",
     "evaluate",
     "load_suite",
     "map_models",
@@ -59,6 +63,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Chain": "transitions.chains",
     "Comparison": "transitions.comparison",
+    "DriftResult": "capabilities.result",
     "FanOut": "transitions.compare",
     "ForgetmapError": "errors",
     "Habits": "simulator.answers",
@@ -73,6 +78,7 @@ _HOMES = {
     "Task": "runner.items",
     "chain": "transitions.compare",
     "compare": "transitions.compare",
+    "drift": "capabilities.drift",
     "evaluate": "runner.evaluate",
     "load_suite": "runner.suites.catalogue",
     "map_models": "map.job",

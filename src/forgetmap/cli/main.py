@@ -16,6 +16,7 @@ from forgetmap.errors import ForgetmapError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
+    "drift": "How did what a model can do, will do, and how, drift?",
     "report": "Write what was forgotten as one file to read and mail around.",
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",

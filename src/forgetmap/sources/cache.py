@@ -18,7 +18,7 @@ from forgetmap.sources.adapter import Log
 
 LARGEST = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
-Kind = Literal["imports", "remote"]
+Kind = Literal["imports", "remote", "scores"]
 FORMAT = 4
 """Rises when the same log is to be read otherwise than before."""
 
