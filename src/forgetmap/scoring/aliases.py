@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import hedged, last_line, marked, spoken
@@ -34,13 +33,12 @@ _MOST_BESIDE = 2
 _UNDECIDED = frozenset({Outcome.INCORRECT, Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED})
 
 
-@dataclass(frozen=True, slots=True)
 class AliasScorer:
     """One of several right names, anywhere in the response."""
 
-    name: str = "alias"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    name = "alias"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
 
     def score(self, sample: Answered) -> Fields:
         """Strict: nothing but a right name where the answer belongs. Else: named anywhere."""
@@ -48,15 +46,12 @@ class AliasScorer:
         return both_forms(_named(sample, names, anywhere=True))
 
 
-@dataclass(frozen=True, slots=True)
 class ShortAnswerScorer:
     """A right answer in what the response says its answer is; and whether the text has it."""
 
-    name: str = "short_answer"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(
-        default_factory=lambda: {**FORMS, "evidence": RIGHT_OR_WRONG}
-    )
+    name = "short_answer"
+    version = 1
+    fields: Mapping[str, Scale] = {**FORMS, "evidence": RIGHT_OR_WRONG}
 
     def score(self, sample: Answered) -> Fields:
         """`evidence` only where there is a text and the answer is not just yes or no."""

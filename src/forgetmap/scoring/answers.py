@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from forgetmap.scoring.aliases import alias, short_answer
 from forgetmap.scoring.forms import FORMS, both_forms
@@ -24,13 +23,12 @@ from forgetmap.scoring.yes_no import yes_no
 __all__ = ["alias", "maths", "number", "option", "retrieval", "short_answer", "yes_no"]
 
 
-@dataclass(frozen=True, slots=True)
 class OptionScorer:
     """One of the options: by letter, by number, or by its text."""
 
-    name: str = "option"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    name = "option"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
 
     def score(self, sample: Answered) -> Fields:
         """Right or wrong; options that are not known are taken for bare letters.
@@ -61,23 +59,27 @@ class OptionScorer:
 
 
 def _lettered(sample: Answered, options: tuple[str, ...]) -> str:
-    """The response; where options have numbers and it is nothing but one, with the letter."""
+    """The response; the letter of an option if it is nothing but the number of one."""
     said = trimmed(plain(without_thinking(sample.response)[0]))
-    is_number = len(said) == 1 and said.isdecimal() and str(sample.gold).strip().isdecimal()
-    place = int(said) - sample.material.get("count_from", 1) if is_number else -1
-    if said in options or not 0 <= place < len(options):
+    if len(said) != 1 or not said.isdecimal():
         return sample.response
-    return "ABCDEFGHI"[place]
+    place = int(said) - sample.material.get("count_from", 1)
+    numbers_occur = any(char.isdecimal() for option in options for char in option)
+    counted = str(sample.gold).strip().isdecimal() and said not in options
+    if not 0 <= place < len(options) or (numbers_occur and not counted):
+        return sample.response
+    return "ABCDEFGHIJ"[place]
 
 
-@dataclass(frozen=True, slots=True)
 class OpenScorer:
     """An answer that is compared by its value."""
 
-    name: str
-    kind: AnswerKind
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def __init__(self, kind: AnswerKind) -> None:
+        self.name: str = kind
+        self._kind = kind
 
     def score(self, sample: Answered) -> Fields:
         """Right or wrong; of a worked solution only its final answer is the right one."""
@@ -85,7 +87,7 @@ class OpenScorer:
         judged = judge(
             sample.response,
             gold=gold,
-            kind=self.kind,
+            kind=self._kind,
             also_right=tuple(others),
             finish_reason=sample.finish_reason,
         )
@@ -93,5 +95,5 @@ class OpenScorer:
 
 
 option = OptionScorer()
-number = OpenScorer("number", "number")
-maths = OpenScorer("maths", "maths")
+number = OpenScorer("number")
+maths = OpenScorer("maths")

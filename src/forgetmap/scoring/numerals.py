@@ -77,6 +77,7 @@ _HAN_SCALES = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN = re.compile(f"[{''.join(_HAN_DIGITS | _HAN_TENS | _HAN_SCALES)}]{{1,20}}")
 _LARGEST_POWER = 400
 _LARGEST_BASE = 10**9
+_POWER_OF_TEN = int("1" + 320 * "0")
 _TOLERANCE = Fraction(1, 10**6)
 
 
@@ -133,10 +134,17 @@ def _readings(quantity: Quantity, *, other: Quantity) -> tuple[Fraction, ...]:
 
 
 def _same(value: Fraction, wanted: Fraction) -> bool:
-    """Whole numbers must be equal, others to six digits."""
+    """Whole numbers must be equal, decimals to the sixth place, what has no end to six digits."""
     if value.denominator == wanted.denominator == 1:
         return value == wanted
-    return abs(value - wanted) <= _TOLERANCE * max(abs(wanted), _TOLERANCE)
+    size = max(abs(wanted), _TOLERANCE)
+    endless = not (_ends(value) and _ends(wanted))
+    return abs(value - wanted) <= _TOLERANCE * (size if endless else min(size, Fraction(1)))
+
+
+def _ends(value: Fraction) -> bool:
+    """Whether its decimals come to an end."""
+    return _POWER_OF_TEN % value.denominator == 0
 
 
 def _found(text: str) -> Iterator[Quantity]:

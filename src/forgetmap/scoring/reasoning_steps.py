@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.arithmetic import equations
@@ -36,15 +35,12 @@ _FORMULA = re.compile(
 _LEAST_STEPS = 2
 
 
-@dataclass(frozen=True, slots=True)
 class ReasoningStepsScorer:
     """Counts steps, steps that reason, and equations that hold."""
 
-    name: str = "reasoning_steps"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(
-        default_factory=lambda: {"steps": COUNT, "step_validity": SHARE, "arithmetic": SHARE}
-    )
+    name = "reasoning_steps"
+    version = 1
+    fields: Mapping[str, Scale] = {"steps": COUNT, "step_validity": SHARE, "arithmetic": SHARE}
 
     def score(self, sample: Answered) -> Fields:
         """The answer line is no step; without steps or equations their shares are left out."""

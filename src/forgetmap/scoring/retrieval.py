@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import hedged, marked
@@ -22,13 +21,12 @@ _SPACED_DIGITS = re.compile(r"(?<![\d.])\d{1,3}(?:[ .]\d{3})+(?![\d.]*\d)")
 _DIGITS = re.compile(r"(?<![\w.])\d+(?![\w]|\.\d)")
 
 
-@dataclass(frozen=True, slots=True)
 class RetrievalScorer:
     """Every needle must be named; a number of the same length that is none of them must not."""
 
-    name: str = "retrieval"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: {**FORMS, "recall": SHARE})
+    name = "retrieval"
+    version = 1
+    fields: Mapping[str, Scale] = {**FORMS, "recall": SHARE}
 
     def score(self, sample: Answered) -> Fields:
         """`recall` is the share of needles found, whatever else is said."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from forgetmap.scoring.claims import hedged, last_line, sentence, spoken
 from forgetmap.scoring.forms import FORMS, both_forms
@@ -94,13 +93,12 @@ class YesNoReader:
         return _distinct(found for each in spoken(text) for found in self.named(sentence(each)))
 
 
-@dataclass(frozen=True, slots=True)
 class YesNoScorer:
     """Yes or no."""
 
-    name: str = "yes_no"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    name = "yes_no"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
 
     def score(self, sample: Answered) -> Fields:
         """Right or wrong; no passage holds a yes or no as evidence."""
