@@ -39,6 +39,7 @@ class Patience:
         at_once: questions under way at the same time.
         seconds: for one reply.
         attempts: for one question.
+        pause: seconds before the second attempt; twice as many before each further one.
         waiting: seconds of waiting between the attempts of one question, all together.
         in_a_row: questions without a reply, one after the other, that end the whole.
     """
@@ -46,6 +47,7 @@ class Patience:
     at_once: int = 8
     seconds: float = 120.0
     attempts: int = 6
+    pause: float = 0.5
     waiting: float = 180.0
     in_a_row: int = 20
 

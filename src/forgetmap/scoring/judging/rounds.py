@@ -17,8 +17,7 @@ from forgetmap.scoring.judging.port import Judge, Progress
 from forgetmap.scoring.judging.sending import PassingError, RefusedError, send, shown
 from forgetmap.scoring.scorer import Ask
 
-_FIRST_WAIT = 0.5
-_LONGEST_WAIT = 60.0
+_LONGEST_PAUSE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class Round:
             try:
                 return await send(client, self.judge.url, body, secret, patience.seconds)
             except PassingError as error:
-                wait = _pause(key, attempt, error.wait)
+                wait = error.wait or _pause(key, attempt, patience.pause)
                 if attempt >= patience.attempts or waited + wait > patience.waiting:
                     raise
             self.judge.tally.retried += 1
@@ -132,13 +131,10 @@ def _key(variable: str) -> str:
     return key
 
 
-def _pause(key: str, attempt: int, asked_for: float | None) -> float:
+def _pause(key: str, attempt: int, first: float) -> float:
     """Seconds: twice as many each time, spread so that not all come back at once.
 
     The spread follows from the question, so that nothing here is left to chance.
     """
-    spread = int(key[(attempt % 8) * 8 :][:8], 16) / 2**32
-    wait = _FIRST_WAIT * 2.0 ** (attempt - 1) * (0.5 + spread)
-    if asked_for is not None:
-        wait = asked_for + spread * _FIRST_WAIT
-    return min(wait, _LONGEST_WAIT)
+    spread = int(key[:8], 16) / 2**32
+    return min(first * 2.0 ** (attempt - 1) * (0.5 + spread), _LONGEST_PAUSE)
