@@ -1,13 +1,13 @@
 """Output as JSON that a schema describes. A "table schema" is a JSON schema like any other.
 
-    acc         JSON that the schema accepts stands somewhere in the response
-    acc_fenced  the response is nothing but that JSON, a code fence around it allowed
-    acc_strict  the response is nothing but that JSON
-    parsed      the response holds JSON at all, accepted or not
-    content     the JSON (the accepted one, else the last) gives the right answer, too
+    valid         JSON that the schema accepts stands somewhere in the response
+    valid_fenced  the response is nothing but that JSON, a code fence around it allowed
+    valid_strict  the response is nothing but that JSON
+    parsed        the response holds JSON at all, accepted or not
+    content       the JSON (the accepted one, else the last) gives the right answer, too
 
 Where the item has no right answer, `content` is left out. The answer is looked for under keys that
-call themselves answer, solution or result, and only where there is none such anywhere.
+call themselves answer, solution or result; where there are none, everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from forgetmap.scoring.schemas import SchemaCheck, schema_check
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.thinking import without_thinking
 
-_FORMS = ("acc", "acc_fenced", "acc_strict")
+_FORMS = ("valid", "valid_fenced", "valid_strict")
 _ANSWER_KEY = re.compile(r"answer|solution|result", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+$€£]?\s?\d[\d,. ]*%?")
 _LONGEST_LEAF = 500
@@ -102,9 +102,9 @@ def _forms(text: str, written: str, *, accepted: bool | None) -> dict[str, Judge
     bare = text.strip() == written
     alone = bare or unfenced(text).strip() == written
     return {
-        "acc": graded(written, right=accepted, strict=alone),
-        "acc_fenced": graded(written, right=accepted and alone, strict=alone),
-        "acc_strict": graded(written, right=accepted and bare, strict=bare),
+        "valid": graded(written, right=accepted, strict=alone),
+        "valid_fenced": graded(written, right=accepted and alone, strict=alone),
+        "valid_strict": graded(written, right=accepted and bare, strict=bare),
     }
 
 

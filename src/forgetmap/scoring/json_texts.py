@@ -15,9 +15,9 @@ from typing import Any
 DEEPEST = 64
 _FENCE = "```"
 _OPENING = re.compile(r"\{(?=\s*+[\"}])|\[(?=\s*+[\[{\"\-0-9tfn\]])")
-_WORK_PER_CHARACTER = 100
-_LEAST_WORK = 20_000
-_RECURSION_WORK = 2_000
+_WORK_PER_CHARACTER = 50
+_LEAST_WORK = 100_000
+_RECURSION_WORK = 10_000
 _ERROR_WORK = 50  # telling the line of an error means counting all lines before it
 
 
