@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +25,8 @@ from forgetmap.scoring.scorer import Program, Ran
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _AHEAD = 64
+_TRIES = 2
+"""A template may be killed by a system that runs out of memory."""
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from forgetmap.scoring.sandbox.template import main; main()"
@@ -63,7 +65,7 @@ def run_programs(
     limits: Limits | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Iterator[Ran | None]:
+) -> Generator[Ran | None, None, None]:
     """Run programs that nobody has read, each locked in by itself.
 
     Only the standard library and numpy are there, no network, and nothing outlives a program. What
@@ -141,15 +143,18 @@ class _Sandboxes:
     def run(self, program: Program | None) -> Ran | None:
         if program is None:
             return None
-        template = self._free.get()
+        template, failure = self._free.get(), ""
         try:
-            return template.run(program, self._limits)
-        except OSError as error:
-            template.end()
-            template = _Template(self._root.name)
-            return Ran(passed=False, reason=f"the sandbox failed: {error}", failed_to_start=True)
+            for _ in range(_TRIES):
+                try:
+                    return template.run(program, self._limits)
+                except OSError as error:
+                    failure = f"the sandbox failed: {error}"
+                    template.end()
+                    template = _Template(self._root.name)
         finally:
             self._free.put(template)
+        return Ran(passed=False, reason=failure, failed_to_start=True)
 
 
 class _Template:
@@ -157,7 +162,7 @@ class _Template:
 
     def __init__(self, root: str) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # this Python and our own script
-            [sys.executable, "-I", "-S", "-B", "-c", _BOOT, _package_root()],
+            [sys.executable, "-P", "-s", "-S", "-B", "-c", _BOOT, _package_root()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -20,11 +20,12 @@ import random
 import resource
 import select
 import signal
+import site
 import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from forgetmap.scoring.sandbox import confinement
+from forgetmap.scoring.sandbox import confinement, kernel
 from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES
 
 _USUAL = (
@@ -44,6 +45,7 @@ def main() -> None:
     settings = json.loads(sys.stdin.readline())
     for name in _USUAL:
         importlib.import_module(name)
+    site.setquit()
     try:
         is_root = confinement.enclose(settings["root"], settings["shown"])
     except OSError as error:
@@ -69,6 +71,7 @@ def _supervise(request: dict[str, Any], *, is_root: bool) -> NoReturn:
     """Start a program, end it in time, say how it ended."""
     secret = os.urandom(32)
     try:
+        kernel.die_with_parent(signal.SIGKILL)
         confinement.separate()
         listen, tell = os.pipe()
         user = os.getpid() if is_root else None
