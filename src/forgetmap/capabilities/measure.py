@@ -34,14 +34,17 @@ from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import KEY, SCORE_NAMES, scores_schema
 from forgetmap.records.validate import reading
+from forgetmap.scoring.judging.port import Judge, judge
+from forgetmap.scoring.scorer import CodeScorer, JudgeScorer
 from forgetmap.scoring.scorers import needs_of, scorer, signed
-from forgetmap.sources.cache import cached_folder
+from forgetmap.sources.cache import cache_root, cached_folder
 from forgetmap.sources.harnesses.captrack import SCORER as PROVISIONAL
 from forgetmap.sources.logs import Progress
 
 Profile = Literal["quick", "full"]
 PROFILES: tuple[Profile, ...] = ("quick", "full")
 QUICK_ITEMS = 200
+REPLIES = "judge/replies.sqlite"
 ROWS = 500
 """Responses per batch."""
 FEW = 2_000
@@ -181,12 +184,10 @@ class _Work:
     def part(self, unit: Unit, crew: Crew) -> Path:
         """The file with the values of one unit, measured unless it is there."""
         found = scorer(unit.scorer)
-        judge = str(self._how.judge) if needs_of(found) == "judge" else ""
-        path = _place(
-            self._how,
-            *("part", unit.task, signed(found), self._how.profile, judge),
-            self._contents.get(unit.task, (0, ""))[1],
-        )
+        content = self._contents.get(unit.task, (0, ""))[1]
+        path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
+        if needs_of(found) == "judge":  # replies are kept already, and failures may pass
+            path = spill_folder() / fresh_name()
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:
                 write_parquet(partial / SCORES, self._measured(unit, crew), SCORED)
@@ -200,7 +201,7 @@ class _Work:
         if needs == "rule":
             scored = crew.score(unit.scorer, self._responses(unit.task))
         else:
-            scored = self._with_help(unit, crew)
+            scored = self._with_help(unit)
         for batch in scored:
             yield batch
             done += batch.num_rows // max(len(scorer(unit.scorer).fields), 1)
@@ -209,15 +210,20 @@ class _Work:
                     f"Scoring {self._run.name}, {unit.task} by {unit.scorer}: {done:,} of {total:,}"
                 )
 
-    def _with_help(self, unit: Unit, crew: Crew) -> Iterator[pa.RecordBatch]:
+    def _with_help(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Values that a judge or a sandbox has to help with."""
-        from forgetmap.capabilities.helpers import judge_rows, run_rows  # noqa: PLC0415  # rarely
+        from forgetmap.capabilities.assisted import judge_rows, run_rows  # noqa: PLC0415  # rarely
 
         found = scorer(unit.scorer)
         batches = self._responses(unit.task)
         if needs_of(found) == "sandbox":
-            return run_rows(found, batches, crew)
-        return judge_rows(found, batches, cast("tuple[str, str]", self._how.judge))
+            return run_rows(cast("CodeScorer", found), batches, workers=self._how.workers)
+        return judge_rows(cast("JudgeScorer", found), batches, self._judge())
+
+    def _judge(self) -> Judge:
+        """Replies are kept by what was asked, so that nothing is asked twice."""
+        url, model = cast("tuple[str, str]", self._how.judge)
+        return judge(url, model, cache=cache_root() / REPLIES if self._how.cached else None)
 
     def _responses(self, task: str) -> Iterator[pa.RecordBatch]:
         """All responses to a task, or those to the items of the quick profile."""

@@ -97,7 +97,7 @@ def _table(heads: Sequence[str]) -> Table:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(heads[0], overflow="fold", min_width=14)
+    table.add_column(heads[0], overflow="ellipsis", no_wrap=True, min_width=14)
     for head in heads[1:]:
         table.add_column(head, justify="right", no_wrap=True)
     return table
@@ -126,7 +126,7 @@ def _add(table: Table, cell: Cell, result: DriftResult, name: str, style: str = 
         note = cell.note or ""
     else:
         cells.append(Text(_limits(cell.low, cell.high)))
-        cells += [Text(_signless(cell.size)), Text(f"{cell.n:,}")]
+        cells += [Text(_signless(cell.size)), Text(f"{cell.n:,}" if cell.n else NOTHING)]
     cells += [Text(str(cell.coverage)), Text(printable(note), style="dim", justify="left")]
     table.add_row(*cells, style=style)
 

@@ -55,7 +55,7 @@ def _weights(counts: Reals, rng: np.random.Generator, draws: int) -> Reals:
     """Poisson weights; those of mean 1, nearly all, are looked up, which is ten times as fast."""
     shape = (draws, len(counts))
     if (counts == 1).all():
-        return _one_by_level()[rng.integers(0, LEVELS, shape, np.uint16)]
+        return np.asarray(_one_by_level()[rng.integers(0, LEVELS, shape, np.uint16)])
     return rng.poisson(counts, shape).astype(np.float64)
 
 

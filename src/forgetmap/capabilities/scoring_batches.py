@@ -9,7 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
+from forgetmap.records.outcome import FAILED, Outcome
 from forgetmap.scoring.judged import Judged, undecided
 from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
 
@@ -82,7 +82,7 @@ class Scored:
         found = fields if fields is not None else dict.fromkeys(self._fields, _MISSING)
         key = (row["item"], row["repeat"])
         for name, judged in found.items():
-            values = (judged.score, judged.outcome, judged.answer, judged.choice, judged.error)
+            values = (judged.score, _outcome(judged), judged.answer, judged.choice, judged.error)
             self._rows.append((*key, name, *values))
 
     def batch(self) -> pa.RecordBatch:
@@ -92,6 +92,11 @@ class Scored:
             _array(list(column), field.type) for column, field in zip(columns, SCORED, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCORED)
+
+
+def _outcome(judged: Judged) -> Outcome | None:
+    """The outcome, unless it says that nothing was said and the least value is not 0."""
+    return None if judged.score and judged.outcome in FAILED else judged.outcome
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -94,9 +94,7 @@ def truth(shifts: tuple[Shift, ...] = SHIFTS) -> Levels:
     return levels(taxonomy(shifts), metrics)
 
 
-def estimate(
-    rng: np.random.Generator, draws: int, shifts: tuple[Shift, ...] = SHIFTS
-) -> Levels:
+def estimate(rng: np.random.Generator, draws: int, shifts: tuple[Shift, ...] = SHIFTS) -> Levels:
     """What one evaluation of both models gives, through the code under test."""
     metrics = {}
     for shift in shifts:

@@ -76,7 +76,7 @@ def _python(text: str) -> Any:
     parts: list[str] = []
     last: tokenize.TokenInfo | None = None
     for token in tokens:
-        if last and last.type == token.type == tokenize.STRING:
+        if last and _ends_value(last) and _starts_value(token):
             parts.append(",")
         if token.type not in _LAYOUT:
             parts.append(token.string + " ")
@@ -84,5 +84,14 @@ def _python(text: str) -> Any:
     return ast.literal_eval("".join(parts).strip())
 
 
+def _ends_value(token: tokenize.TokenInfo) -> bool:
+    return token.type in _PLAIN or token.string in {"]", "}", ")"}
+
+
+def _starts_value(token: tokenize.TokenInfo) -> bool:
+    return token.type in _PLAIN or token.string in {"[", "{", "("}
+
+
+_PLAIN = {tokenize.STRING, tokenize.NUMBER}
 _LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _PARSERS: tuple[Callable[[str], Any], ...] = (json.loads, _python)
