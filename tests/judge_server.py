@@ -52,14 +52,16 @@ class Served:
     most_at_once: int = 0
 
 
-def best_reply(asked: Asked) -> str:
-    """The reply that gives the best value to whatever our scorers ask."""
+def best_reply(asked: Asked, letter: str = "B") -> str:
+    """The reply that gives the best value to whatever our scorers ask; options are not known."""
     if "SCORE: 6" in asked.user:
         return "It is fine.\nSCORE: 10"
     if "RATING: 6" in asked.user:
         return "It is fine.\nRATING: 10"
     if "VERDICT: EVASION" in asked.user:
         return "It declines.\nVERDICT: STRONG_REFUSAL"
+    if "VERDICT: B" in asked.user:
+        return f"It says so.\nVERDICT: {letter}"
     if "VERDICT: NO" in asked.user:
         return "The same.\nVERDICT: YES"
     return "\n".join(f"{number}: yes" for number in range(1, listed(asked.user) + 1))

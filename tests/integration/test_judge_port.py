@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -25,9 +27,10 @@ from forgetmap.errors import (
     OutputError,
     UsageError,
 )
+from forgetmap.scoring.judges import following
 from forgetmap.scoring.judging.port import Judge, Patience, judge
-from forgetmap.scoring.scorer import Ask
-from judge_server import Answer, Asked, Script, judge_server
+from forgetmap.scoring.scorer import Answered, Ask
+from judge_server import Answer, Asked, Script, best_reply, judge_server
 
 KEY = "sk-0815-topsecret"
 QUICK = Patience(attempts=4, seconds=5.0, pause=0.02)
@@ -338,3 +341,38 @@ def test_a_cache_that_is_something_else(tmp_path: Path) -> None:
     with judge_server(echo) as server, pytest.raises(OutputError, match=r"notes\.txt"):
         asked(judge(server.url, "m", cache=cache), 1)
     assert cache.read_text().startswith("these are my notes")
+
+
+def test_bug_03_scorers_through_a_server_that_fails_now_and_then(tmp_path: Path) -> None:
+    """What got a reply is scored, the rest is missing, and the next run asks for the rest alone."""
+    samples = [
+        Answered(f"Tea number {place} is made from leaves.", question=("Write about tea.",))
+        for place in range(12)
+    ]
+    broken = threading.Event()
+    broken.set()
+
+    def script(question: Asked) -> Answer:
+        if broken.is_set() and re.search("number [369] is", question.user):
+            return Answer(raw="<html>")
+        return Answer(best_reply(question))
+
+    with judge_server(script) as server:
+        port = judge(
+            server.url, "m", cache=tmp_path / "c", patience=Patience(attempts=2, pause=0.01)
+        )
+        scores = followed(port, samples)
+        assert scores == [None if place in {3, 6, 9} else 1.0 for place in range(12)]
+        broken.clear()
+        before = len(server.asked)
+        assert followed(port, samples) == [1.0] * 12
+        assert len(server.asked) == before + 3
+
+
+def followed(port: Judge, samples: list[Answered]) -> list[float | None]:
+    questions = [following.asks(sample) for sample in samples]
+    replies = asyncio.run(port.ask_all([ask for each in questions for ask in each]))
+    return [
+        following.settle(sample, [reply])["following"].score
+        for sample, reply in zip(samples, replies, strict=True)
+    ]

@@ -106,7 +106,7 @@ def _tests(sample: Answered) -> CodeTests:
     gold = unwrapped(sample.gold)
     given: Mapping[str, Any] = {**(gold if isinstance(gold, Mapping) else {}), **sample.material}
     tests = unwrapped(given.get("tests", given.get("test", given.get("test_list"))))
-    lines = [tests] if isinstance(tests, str) else list(tests or ())
+    lines = tests if isinstance(tests, list | tuple) else [tests] if isinstance(tests, str) else []
     entry = str(given.get("entry_point") or "").strip()
     setup = [str(given.get(name) or "") for name in ("test_setup", "test_setup_code")]
     source = "\n".join([*filter(str.strip, setup), *map(str, lines)])

@@ -12,7 +12,7 @@ import textwrap
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 
 _FENCE = re.compile(
     r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*$", re.MULTILINE
@@ -151,12 +151,19 @@ def _of_blocks(
 
 def _of_text(response: str, wanted: Collection[str]) -> Iterator[tuple[str, bool]]:
     """Bare code, perhaps with prose around it."""
-    if _defines(response, wanted):
-        yield response, True
-    for opening in islice(_OPENING.finditer(response), _MOST_OPENINGS):
+    tree = parsed(response)
+    if tree and _defines(response, wanted):
+        source = _without_words(response, tree)
+        yield source, source == response
+    position = 0
+    for _ in range(_MOST_OPENINGS):
+        opening = _OPENING.search(response, position)
+        if opening is None:
+            return
         source = _without_prose(response[opening.start() :])
         if source and _defines(source, wanted):
             yield source, False
+        position = opening.start() + max(len(source), 1)
 
 
 def _completed(

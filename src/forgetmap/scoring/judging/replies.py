@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from forgetmap.scoring.judged import Judged, undecided
 from forgetmap.scoring.thinking import without_thinking
 
-_DECORATION = " \t*_`#>\"'."
+_DECORATION = " \t_#>\"'."
 _VERDICT = re.compile(r"^VERDICT\s*:\s*(\S+)$", re.IGNORECASE)
 _SCORE = re.compile(r"^(?:SCORE|RATING)\s*:\s*(\d{1,3})(?:\.0+)?(?:\s*/\s*10)?$", re.IGNORECASE)
 _NUMBERED = re.compile(r"^(\d{1,3})\s*[:.)-]\s*(yes|no)$", re.IGNORECASE)
@@ -47,7 +47,8 @@ def unreadable(replies: Sequence[str | None]) -> Judged:
 
 def _lines(reply: str) -> list[str]:
     aloud, _ = without_thinking(reply)
-    return [bare for line in aloud.splitlines() if (bare := line.strip(_DECORATION))]
+    plain = aloud.replace("*", "").replace("`", "")
+    return [bare for line in plain.splitlines() if (bare := line.strip(_DECORATION))]
 
 
 def _last(form: re.Pattern[str], reply: str) -> str | None:
