@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import hedged, last_line, marked, spoken
@@ -28,6 +29,8 @@ _EITHER = re.compile(r"\s(?:or|oder|ou|o|или|или же)\s|[/|;]|或者?|ま
 _COMMA = re.compile(r"[,،、]|\s(?:and|und|et|y|и)\s")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+(.+)$", re.MULTILINE)
 _SENTENCE_EDGE = re.compile("[.!?](?=\\s)|[\n。।\u06d4؟]")
+_REACH = 300
+_MOST_MENTIONS = 20
 _MOST_LISTED = 4
 _MOST_BESIDE = 2
 _UNDECIDED = frozenset({Outcome.INCORRECT, Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED})
@@ -108,7 +111,7 @@ def _mentioned(names: Sequence[str], passage: str) -> str | None:
     text = folded(passage)
     said = words(text)
     for name in names:
-        for first, last in mentions(name, said):
+        for first, last in islice(mentions(name, said), _MOST_MENTIONS):
             start, end = said[first].start, said[last].end
             if not hedged(text, start) and not _among_others(names, text, start, end):
                 return (passage if len(passage) == len(text) else text)[start:end]
@@ -117,12 +120,13 @@ def _mentioned(names: Sequence[str], passage: str) -> str | None:
 
 def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool:
     """Whether the name is offered next to things that are not right."""
-    edges = [edge.end() for edge in _SENTENCE_EDGE.finditer(text, 0, start)]
-    after = _SENTENCE_EDGE.search(text, end)
-    begin = edges[-1] if edges else 0
-    clause = text[begin : after.start() if after else len(text)]
-    here = (start - begin, end - begin)
-    return _alternative(names, clause, *here) or _listed(names, text, text[start:end])
+    before = text[max(0, start - _REACH) : start]
+    edges = [edge.end() for edge in _SENTENCE_EDGE.finditer(before)]
+    head = before[edges[-1] :] if edges else before
+    tail = _SENTENCE_EDGE.split(text[end : end + _REACH], maxsplit=1)[0]
+    name = text[start:end]
+    alternative = _alternative(names, head + name + tail, len(head), len(head) + len(name))
+    return alternative or _listed(names, text, name)
 
 
 def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> bool:

@@ -147,18 +147,26 @@ def _final(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """At A, B, C in this order; each label follows the last one or begins a line."""
-    starts: list[re.Match[str]] = []
+    """At A, B, C in this order, each at the start of a line or else after a blank."""
+    by_line = _labels(text, r"^[ \t]*")
+    labels = by_line if len(by_line) > 1 else _labels(text, r"(?:^|(?<=\s))")
+    ends = [*(label.start() for label in labels[1:]), len(text)]
+    parts = (text[label.end() : end] for label, end in zip(labels, ends, strict=False))
+    return tuple(part.strip(" \n\t;,") for part in parts)
+
+
+def _labels(text: str, before: str) -> list[re.Match[str]]:
+    """Labels in order, all with the same mark after the letter."""
+    found: list[re.Match[str]] = []
+    mark = r"[)\].:]"
     for letter in _LETTERS:
-        position = starts[-1].end() if starts else 0
-        label = re.compile(rf"(?:^|(?<=\s))[(\[]?{letter}[)\].:]\s").search(text, position)
-        if label is None:
+        label = re.compile(rf"{before}[(\[]?{letter}({mark})\s", re.MULTILINE)
+        match = label.search(text, found[-1].end() if found else 0)
+        if match is None:
             break
-        starts.append(label)
-    ends = [*(label.start() for label in starts[1:]), len(text)]
-    return tuple(
-        text[label.end() : end].strip(" \n\t;,") for label, end in zip(starts, ends, strict=True)
-    )
+        found.append(match)
+        mark = re.escape(match[1])
+    return found
 
 
 def _place(text: str, options: Sequence[str], count_from: int) -> int:

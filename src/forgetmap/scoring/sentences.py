@@ -7,7 +7,7 @@ from itertools import pairwise
 
 _END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:Mr|Ms|Dr|St|vs|No))(?<!\b(?:Mrs|Jr.|i\.e|e\.g|etc))"
-    "[.!?]+[\"')\\]*_]*(?=[\\s\u3040-\u9fff])(?!\\s+[a-z])|[。।\u06d4؟]|\n+"
+    "(?<![.!?])[.!?]++[\"')\\]*_]*+(?=[\\s\u3040-\u9fff])(?!\\s+[a-z])|[。।\u06d4؟]|\n+"
 )
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from forgetmap.scoring.wording import unified
 
@@ -57,8 +57,7 @@ _HANGUL = re.compile("[\uac00-\ud7af]{2}")
 _ARABIC = re.compile("[\u0620-\u064a]{3}")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word: its spellings, the full one first, and where it begins and ends in the text."""
 
     spellings: tuple[str, ...]
@@ -131,7 +130,7 @@ def _beside_signs(said: Sequence[Word], place: int) -> bool:
 
 
 def _spellings(word: str) -> tuple[str, ...]:
-    if _DECIMAL.fullmatch(word):
+    if "." in word and _DECIMAL.fullmatch(word):
         return (word.rstrip("0").rstrip("."),)
     if "'" not in word:
         return (word,)
