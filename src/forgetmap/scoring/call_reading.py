@@ -51,7 +51,7 @@ class Source:
 
 
 def calls_in(text: str, names: frozenset[str] = frozenset()) -> tuple[list[Call], bool]:
-    """The calls in a text, and whether it is nothing but calls, one per line.
+    """The calls in a text, and whether it is nothing but calls, written as Python.
 
     Args:
         text: what was said.

@@ -6,7 +6,7 @@
     exact       of the wanted calls, the share made with right tool and arguments
     spurious    of the calls made, the share that nothing wanted; 0 if none was made
     acc         all wanted calls were made exactly, and no other
-    acc_strict  the same, letter by letter, and the response is nothing but calls, one per line
+    acc_strict  the same, letter by letter, and the response is nothing but calls, as Python
 
 Calls are matched whatever their order, so that as many as possible agree. Where no call is wanted
 (`NONE`, an empty list) only `acc`, `acc_strict` and `spurious` apply. What an argument may be:
