@@ -15,7 +15,8 @@ Calls are matched whatever their order, so that as many as possible agree. Where
   is a text, `true` is no 1. Lists keep their order, objects do not.
 * A positional argument is the parameter of that place, if the item describes its tools (`tools`
   or `tool_spec` in its material); else it agrees with a wanted argument in the same place.
-* Names agree up to case, and `math.hypot` with `math_hypot` and `hypot`.
+* Names agree up to case, and `math.hypot` with `math_hypot`; also with `hypot`, unless that is
+  another tool.
 * BFCL lists the values an argument may have, "" among them if it may be left out.
 * MNMS refers to what another call made: `<node-0>.image`. Any text, variable or call does; a
   `<node-k>` has to lead to a call of the same tool. In calls with an id, the arguments `text` and
@@ -79,7 +80,8 @@ class Calls:
         if not made and (wanted or not aloud.strip()):
             cut = sample.finish_reason == "length" or not thought_out
             return _nothing(aloud, any_wanted=bool(wanted), cut=cut)
-        return _compared(wanted, made[:MOST_CALLS], parameters, aloud, bare=bare)
+        pairs = _matched(wanted, made[:MOST_CALLS], parameters, names)
+        return _compared(wanted, made[:MOST_CALLS], pairs, aloud, bare=bare)
 
 
 calls = Calls()
@@ -87,12 +89,16 @@ calls = Calls()
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A wanted call: for every argument the values it may have."""
+    """A wanted call: for every argument the values it may have.
+
+    `listed` means that objects among the values list theirs as well, as BFCL does.
+    """
 
     name: str
     positional: tuple[Any, ...]
     named: Mapping[str, Sequence[Any]]
     id: str | None = None
+    listed: bool = False
 
 
 def _wanted(gold: Any) -> list[_Wanted]:
@@ -124,7 +130,7 @@ def _wanted_in(part: Any) -> list[_Wanted]:
         found, _ = calls_in(part)
     elif isinstance(part, Mapping) and _is_choice(part):
         [(name, arguments)] = part.items()
-        return [_Wanted(name, (), arguments)]
+        return [_Wanted(name, (), arguments, listed=True)]
     else:
         found = calls_of(part)
     if not found:
@@ -188,14 +194,8 @@ def _nothing(aloud: str, *, any_wanted: bool, cut: bool) -> Fields:
 
 
 def _compared(
-    wanted: list[_Wanted],
-    made: list[Call],
-    parameters: Mapping[str, list[str]],
-    aloud: str,
-    *,
-    bare: bool,
+    wanted: list[_Wanted], made: list[Call], pairs: list[_Pair], aloud: str, *, bare: bool
 ) -> Fields:
-    pairs = _matched(wanted, made, parameters)
     exact = [pair for pair in pairs if pair.right]
     right = len(exact) == len(wanted) == len(made)
     said = aloud.strip()[:500]
@@ -222,16 +222,19 @@ class _Pair:
 
 
 def _matched(
-    wanted: list[_Wanted], made: list[Call], parameters: Mapping[str, list[str]]
+    wanted: list[_Wanted],
+    made: list[Call],
+    parameters: Mapping[str, list[str]],
+    known: frozenset[str],
 ) -> list[_Pair]:
     """As many tools as possible, and among these as many right arguments as possible."""
     if not wanted or not made:
         return []
-    plan = _Plan(wanted, made)
+    plan = _Plan(wanted, made, known)
     worth = np.zeros((len(wanted), len(made)))
     for row, want in enumerate(wanted):
         for column, call in enumerate(made):
-            if _same_tool(want.name, call.name):
+            if _same_tool(want.name, call.name, known):
                 order = parameters.get(want.name, [])
                 agreed = _agree(want, call, order, plan)
                 worth[row, column] = 1 + agreed / (2 * len(wanted))
@@ -246,9 +249,10 @@ def _matched(
     ]
 
 
-def _same_tool(wanted: str, made: str) -> bool:
-    last = wanted.rpartition(".")[2]
-    return same_words(made) in {same_words(wanted), same_words(last)}
+def _same_tool(wanted: str, made: str, known: frozenset[str]) -> bool:
+    """The same name, or its last part if that is no other tool."""
+    said, last = same_words(made), same_words(wanted.rpartition(".")[2])
+    return said == same_words(wanted) or (said == last and said not in known)
 
 
 def _is_literal(want: _Wanted, call: Call) -> bool:
@@ -272,9 +276,8 @@ def _agree(want: _Wanted, call: Call, order: list[str], plan: _Plan) -> bool:
     if any(name not in named and "" not in wanted_named[name] for name in wanted_named):
         return False
     places = zip(wanted_positional, positional, strict=True)
-    return all(plan.allows(values, value) for values, value in places) and all(
-        plan.allows(wanted_named[name], value, name if want.id else "")
-        for name, value in named.items()
+    return all(plan.allows(want, values, value) for values, value in places) and all(
+        plan.allows(want, wanted_named[name], value, name) for name, value in named.items()
     )
 
 
@@ -290,29 +293,34 @@ def _placed(
 class _Plan:
     """All wanted and all made calls: what one of them refers to is known only from the others."""
 
-    def __init__(self, wanted: list[_Wanted], made: list[Call]) -> None:
+    def __init__(self, wanted: list[_Wanted], made: list[Call], known: frozenset[str]) -> None:
+        self._known = known
         self._wanted = {each.id or str(place): each.name for place, each in enumerate(wanted)}
         self._made = {each.id or str(place): each.name for place, each in enumerate(made)}
 
-    def allows(self, values: Sequence[Any], value: Any, name: str = "") -> bool:
+    def allows(self, want: _Wanted, values: Sequence[Any], value: Any, name: str = "") -> bool:
         """Whether an argument has one of its right values."""
-        return any(self._agrees(each, value, name) for each in values)
+        return any(self._agrees(want, each, value, name) for each in values)
 
-    def _agrees(self, wanted: Any, value: Any, name: str) -> bool:
-        if _is_reference(wanted):
-            return self._leads(wanted, value)
-        if isinstance(wanted, Source) or isinstance(value, Source):
-            return bool(_written(wanted) == _written(value))
-        if isinstance(wanted, list | tuple) and isinstance(value, list | tuple):
-            pairs = zip(wanted, value, strict=False)
-            return len(wanted) == len(value) and all(self._agrees(a, b, name) for a, b in pairs)
-        if isinstance(wanted, Mapping) and isinstance(value, Mapping):
-            return wanted.keys() == value.keys() and all(
-                self.allows(_choices(wanted[key]), value[key], name and key) for key in wanted
+    def _agrees(self, want: _Wanted, right: Any, value: Any, name: str) -> bool:
+        if _is_reference(right):
+            return self._leads(right, value)
+        if isinstance(right, Source) or isinstance(value, Source):
+            return bool(_written(right) == _written(value))
+        if isinstance(right, list | tuple) and isinstance(value, list | tuple):
+            pairs = zip(right, value, strict=False)
+            return len(right) == len(value) and all(
+                self._agrees(want, one, other, name) for one, other in pairs
             )
-        if isinstance(wanted, str) and isinstance(value, str):
-            return _same_text(wanted, value, loose=name in _LOOSE)
-        return _same_number(wanted, value)
+        if isinstance(right, Mapping) and isinstance(value, Mapping):
+            choices = {key: _choices(each, listed=want.listed) for key, each in right.items()}
+            needed = {key for key, each in choices.items() if not (want.listed and "" in each)}
+            return needed <= value.keys() <= choices.keys() and all(
+                self.allows(want, choices[key], each, key) for key, each in value.items()
+            )
+        if isinstance(right, str) and isinstance(value, str):
+            return _same_text(right, value, loose=want.id is not None and name in _LOOSE)
+        return _same_number(right, value)
 
     def _leads(self, wanted: str, value: Any) -> bool:
         """Any text, variable or call; of a reference, the tool and the part referred to."""
@@ -323,7 +331,7 @@ class _Plan:
         if not own or not other:
             return True
         meant, made = self._wanted.get(own["id"]), self._made.get(other["id"])
-        tools = meant is None or (made is not None and _same_tool(meant, made))
+        tools = meant is None or (made is not None and _same_tool(meant, made, self._known))
         return bool(tools and own["part"] == other["part"])
 
 
@@ -335,9 +343,8 @@ def _written(value: Any) -> Any:
     return value.text if isinstance(value, Source) else value
 
 
-def _choices(value: Any) -> Sequence[Any]:
-    """Within an object BFCL gives lists of right values as well; a list may also be the value."""
-    return [value, *value] if isinstance(value, list) else [value]
+def _choices(value: Any, *, listed: bool) -> Sequence[Any]:
+    return value if listed and isinstance(value, list) else [value]
 
 
 def _same_text(wanted: str, value: str, *, loose: bool) -> bool:

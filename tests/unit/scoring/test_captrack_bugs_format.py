@@ -46,6 +46,15 @@ def test_bug_13_a_dotted_name_is_read_and_an_unreadable_response_gets_nothing() 
         assert values(calls, unreadable, gold)["selection"] == 0
 
 
+def test_bug_13_the_last_part_of_a_name_will_not_do_if_it_is_another_tool() -> None:
+    tools = [
+        {"name": "find", "parameters": ["start"]},
+        {"name": "geo.find", "parameters": ["start"]},
+    ]
+    assert values(calls, "find('Rome')", ["geo.find(start='Rome')"], tools=tools)["selection"] == 0
+    assert values(calls, "find('Rome')", ["geo.find(start='Rome')"], tools=tools[1:])["exact"] == 1
+
+
 def test_bug_13_an_unreadable_gold_is_an_error_not_a_free_point() -> None:
     with pytest.raises(FieldError, match="is none"):
         values(calls, "((((", ["geo..find(("])
