@@ -96,7 +96,7 @@ def test_bug_10_equal_values_are_equal(response: str, gold: str) -> None:
 @pytest.mark.parametrize(
     "spelling",
     [
-        r"\frac{3}{4}", r"$\frac{3}{4}$", r"\(\frac{3}{4}\)", r"\[\frac{3}{4}\]", 
+        r"\frac{3}{4}", r"$\frac{3}{4}$", r"\(\frac{3}{4}\)", r"\[\frac{3}{4}\]",
         r"$$\frac{3}{4}$$",
         r"**3/4**", r"\boxed{\frac{3}{4}}", r"$\boxed{\dfrac34}$", "0.75", r"75\%", "x = 3/4", "¾",
         r"\frac{6}{8}", r"$\tfrac{3}{4}$.",
