@@ -15,7 +15,7 @@ from forgetmap.capabilities.cells import (
     group_cells,
 )
 from forgetmap.capabilities.gates import gates
-from forgetmap.capabilities.measure import Measuring, Profile, measure
+from forgetmap.capabilities.measure import Measuring, Profile, judge_at, measure
 from forgetmap.capabilities.published import (
     MetricFile,
     averages_of,
@@ -131,12 +131,13 @@ def _measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOptio
 
 
 def _measuring(options: DriftOptions) -> Measuring:
+    address, cached = options.get("judge"), options.get("cached", True)
     return Measuring(
         profile=options.get("profile", "full"),
-        judge=options.get("judge"),
+        judge=judge_at(*address, cached=cached) if address else None,
         allow_exec=options.get("allow_exec", False),
         workers=options.get("workers"),
-        cached=options.get("cached", True),
+        cached=cached,
         progress=options.get("progress"),
     )
 

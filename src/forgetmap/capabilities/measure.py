@@ -58,7 +58,7 @@ class Measuring:
 
     Attributes:
         profile: `full`, or `quick`: rules only, on 200 items per task.
-        judge: URL and model of a judge, if there is one.
+        judge: for what only a judge can say, if there is one.
         allow_exec: whether code of the model may be run in a sandbox.
         workers: processes that score; None is one per core.
         cached: whether what was measured before is used.
@@ -66,7 +66,7 @@ class Measuring:
     """
 
     profile: Profile = "full"
-    judge: tuple[str, str] | None = None
+    judge: Judge | None = None
     allow_exec: bool = False
     workers: int | None = None
     cached: bool = True
@@ -78,6 +78,11 @@ class Measuring:
             return True
         wanted = self.judge is not None if metric.needs == "judge" else self.allow_exec
         return wanted and self.profile == "full"
+
+
+def judge_at(url: str, model: str, *, cached: bool = True) -> Judge:
+    """A judge whose replies are kept by what was asked, so that nothing is asked twice."""
+    return judge(url, model, cache=cache_root() / REPLIES if cached else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +223,8 @@ class _Work:
         batches = self._responses(unit.task)
         if needs_of(found) == "sandbox":
             return run_rows(cast("CodeScorer", found), batches, workers=self._how.workers)
-        return judge_rows(cast("JudgeScorer", found), batches, self._judge())
-
-    def _judge(self) -> Judge:
-        """Replies are kept by what was asked, so that nothing is asked twice."""
-        url, model = cast("tuple[str, str]", self._how.judge)
-        return judge(url, model, cache=cache_root() / REPLIES if self._how.cached else None)
+        assert self._how.judge is not None  # noqa: S101  # else it was not planned
+        return judge_rows(cast("JudgeScorer", found), batches, self._how.judge)
 
     def _responses(self, task: str) -> Iterator[pa.RecordBatch]:
         """All responses to a task, or those to the items of the quick profile."""

@@ -26,8 +26,8 @@ STRONG = {"default": 0.3, "captrack-relative": 15.0}
 """Drift that is shown in the strongest colour."""
 GOES_ON = {
     "better": "",
-    "more": " (+ is more)",
-    "mixed": " (+ is better or more)",
+    "more": "+ is more",
+    "mixed": "+ is better or more",
 }
 EFFECTS = (
     "drift: mean effect, positive is better, or more where any change is drift. Cohen's h for "
@@ -56,20 +56,31 @@ def as_text(result: DriftResult, *, rows: Rows = "capability", width: int | None
 
 
 def print_drift(console: Console, result: DriftResult, *, rows: Rows = "capability") -> None:
-    """Print the gates, the table and its legend."""
+    """Print the gates, the table, what has no value and why, and what the words mean."""
     _print(console, f"Drift from {result.before} ({result.taxonomy}, {result.aggregator})", "bold")
     for line in _told(result.gates):
         _print(console, line, "yellow")
     if rows == "metric":
         for model in result.models:
             _print(console, f"\n{model}", "bold")
-            console.print(_metric_table(result, model))
-    elif len(result.models) == 1:
-        console.print(_one_model(result))
+            console.print(_metric_table(result, model, console.width))
     else:
-        console.print(_heat_map(result))
+        table = _one_model(result) if len(result.models) == 1 else _heat_map(result)
+        console.print(table)
+    for line in _empty(result.metrics if rows == "metric" else result.capabilities):
+        _print(console, line, "dim")
     for line in LEGEND[result.aggregator]:
         _print(console, line, "dim")
+
+
+def _empty(cells: Iterable[Cell | MetricCell]) -> Iterable[str]:
+    """What has no value, by the reason why."""
+    by_note: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        if cell.note:
+            by_note.setdefault(cell.note, {})[cell.id] = None
+    for note, ids in by_note.items():
+        yield f"{NOTHING} {', '.join(ids)}: {note}."
 
 
 def _print(console: Console, text: str, style: str) -> None:
@@ -119,11 +130,11 @@ def _one_model(result: DriftResult) -> Table:
 def _add(table: Table, cell: Cell, result: DriftResult, name: str, style: str = "") -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    note = cell.note or GOES_ON[cell.direction].strip()
+    note = GOES_ON[cell.direction] if cell.value is not None else ""
     cells = [Text(printable(name)), Text(_value(cell), style=_colour(cell, result))]
     if result.aggregator == "captrack-relative":
         cells.append(Text(_signless(cell.std)))
-        note = cell.note or ""
+        note = ""
     else:
         cells.append(Text(_limits(cell.low, cell.high)))
         cells += [Text(_signless(cell.size)), Text(f"{cell.n:,}" if cell.n else NOTHING)]
@@ -151,21 +162,28 @@ def _heat_map(result: DriftResult) -> Table:
     return table
 
 
-def _metric_table(result: DriftResult, model: str) -> Table:
+def _metric_table(result: DriftResult, model: str, width: int) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
-    table = _table(["metric", *COLUMNS, ""])
-    for cell in result.metrics:
-        if cell.model == model:
-            shown = [Text(printable(f"{cell.id} {cell.name}"))]
-            shown += [
-                Text(make(cell), style=_colour(cell, result) if head == "drift" else "")
-                for head, make in COLUMNS.items()
-            ]
-            table.add_row(*shown, Text(printable(cell.note or ""), style="dim", justify="left"))
+    cells = [cell for cell in result.metrics if cell.model == model and cell.value is not None]
+    shown = {head: [make(cell) for cell in cells] for head, make in COLUMNS.items()}
+    room = width - max((len(cell.id) for cell in cells), default=0)
+    for head in SPARE:
+        if sum(max(map(len, [head, *column])) + 2 for head, column in shown.items()) > room:
+            del shown[head]
+    table = _table(["metric", *shown])
+    for place, cell in enumerate(cells):
+        line = [Text(printable(cell.id))]
+        line += [
+            Text(column[place], style=_colour(cell, result) if head == "drift" else "")
+            for head, column in shown.items()
+        ]
+        table.add_row(*line)
     return table
 
 
+SPARE = ("items", "rel. %", "form", "95% limits", "before", "after")
+"""Columns to leave out, one after the other, where there is no room."""
 COLUMNS: dict[str, Callable[[MetricCell], str]] = {
     "before": lambda cell: _mean(cell.before, cell),
     "after": lambda cell: _mean(cell.after, cell),

@@ -32,6 +32,7 @@ Examples:
   forgetmap compare base.csv tuned.csv --map item=question_id,score=correct
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
+  forgetmap drift runs/base runs/tuned --taxonomy captrack
   forgetmap report runs/base runs/tuned --out report.html
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl

@@ -208,8 +208,9 @@ def write_pandas_csv(folder: Path, task: str, rows: list[Row]) -> None:
     frame = pd.DataFrame(rows)
     for name in frame.columns:
         if any(isinstance(cell, list) for cell in frame[name]):
-            frame[name] = [np.array(c, object) if isinstance(c, list) else c for c in frame[name]]
-    frame.to_csv(folder / named(task, "csv"), index=False)
+            cells = [np.array(c, object) if isinstance(c, list) else c for c in frame[name]]
+            frame[name] = pd.Series(cells, dtype=object)
+    frame.to_csv(folder / named(task, "csv.gz"), index=False)
 
 
 def write_parquet(folder: Path, task: str, rows: list[Row]) -> None:
@@ -230,7 +231,7 @@ def write_model(
     folder: Path, form: str, rows: Mapping[str, Row] = ROWS, *, id_: str = "q0"
 ) -> Path:
     """The responses of a model, one file per task."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for task, row in rows.items():
         WRITERS[form](folder, task, [{"id": id_, **row}])
     return folder

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
 from forgetmap.records.build import build_run
 from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.run import Run
 
-Scores = Mapping[str, Sequence[float | None]]
+Scores = Mapping[str, Sequence[float | None] | NDArray[Any]]
 """Metric -> score of each item."""
 
 COUNTS = {"words": MetricInfo(high=None), "rating": MetricInfo(low=1.0, high=10.0)}
