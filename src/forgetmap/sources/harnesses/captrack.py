@@ -61,7 +61,7 @@ class CapTrack:
         task = log.tasks[0]
         for file in log.files:
             for line, values in _rows(file, problems):
-                yield from _samples(task, Fields(values, file, line, problems), texts=texts)
+                yield from samples_of(task, Fields(values, file, line, problems), texts=texts)
 
 
 def _is_known(columns: frozenset[str]) -> bool:
@@ -128,7 +128,7 @@ def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str
         yield line, {name: value or None for name, value in row.items() if name}
 
 
-def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
+def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     """Several outputs of one row are repeats."""
     prompt = structured(row.values.get("prompt"))
     question = _question(prompt)
