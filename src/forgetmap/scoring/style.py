@@ -63,14 +63,13 @@ _MAYBE_EMOJI = re.compile(
 )
 _QUALIFIED = {emoji.STATUS["fully_qualified"], emoji.STATUS["minimally_qualified"]}
 _HEDGE = re.compile(
-    r"\b(?:perhaps|maybe|possibly|probably|presumably|arguably|supposedly|apparently|seemingly"
+    r"(?:perhaps|maybe|possibly|probably|presumably|arguably|supposedly|apparently|seemingly"
     r"|might|may(?! \d)|could be|likely|unlikely|seems?|appears? (?:to|that)|tends? to|suggests?"
     r"|roughly|somewhat|to some (?:extent|degree)|in (?:some|many|most) cases|it depends"
     r"|generally|typically|usually|often|sometimes"
     r"|(?:i|we) (?:think|believe|guess|suspect|assume|suppose)"
     r"|(?:i am|i'm|it is|it's) (?:not (?:sure|certain|clear)|unclear|uncertain)"
-    r"|as far as i know|in my (?:opinion|view)|i could be wrong)\b",
-    re.IGNORECASE,
+    r"|as far as i know|in my (?:opinion|view)|i could be wrong)\b"
 )
 _PREAMBLE = re.compile(
     r"^\W*(?:sure|certainly|of course|absolutely|definitely|okay|ok|alright|all right|great|good"
@@ -165,12 +164,19 @@ def _wording(text: str) -> dict[str, Judged]:
     fields = {"non_latin": shared(other / (latin + other))} if latin + other else {}
     if other > _MOSTLY * (latin + other):
         return fields
-    hedges = len(_HEDGE.findall(text))
+    text = text.replace("\u2019", "'")
+    hedges = _hedges(text.lower())
     return fields | {
         "hedges": counted(hedges),
         "hedging": shared(float(hedges > 0)),
         "directness": shared(float(_is_direct(text))),
     }
+
+
+def _hedges(text: str) -> int:
+    """Where a hedge begins is checked last: a pattern that starts with a letter is found faster."""
+    starts = (found.start() for found in _HEDGE.finditer(text))
+    return sum(1 for start in starts if not text[start - 1 : start].isalnum())
 
 
 def _letters(text: str) -> tuple[int, int]:
