@@ -32,8 +32,15 @@ _SPOKEN = re.compile(
     r"|(?:correct|right|best|final|my|only) (?:option|choice|one|statement))(?: here)?"
     r"(?:[ *_]*+[:=]|[ *_]++(?:is|must be|would be|should be|will be|has to be)"
     r"(?: (?:therefore|thus|then|clearly|most likely|likely|probably|definitely))?\b:?)"
-    r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?"
-    rf"|(?<![a-zß-ÿа-яё]){cues.ANSWER}"
+    r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?",
+    re.IGNORECASE,
+)
+_STEMS = (
+    "answer", "solution", "result", "option", "choice", " one", "statement", "choose", "chose",
+    "pick", "select", "go with", "opt for",
+)  # fmt: skip
+_SPOKEN_ELSEWHERE = re.compile(
+    rf"(?<![a-zß-ÿа-яё]){cues.ANSWER}"
     rf"(?:[ \t*_]*+[:=\u2013\u2014]|{cues.IS}[ \t]*+:?|(?=[ \t*_$€£¥]*+\d))",
     re.IGNORECASE,
 )
@@ -82,13 +89,22 @@ def next_question(text: str, position: int) -> int | None:
 
 def spoken(text: str) -> Iterator[str]:
     """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
-    for claim in _SPOKEN.finditer(text):
+    for claim in _spoken(text):
         if hedged(text, claim.start()):
             continue
         end = text.find("\n", claim.end())
         rest = text[claim.end() : end if end >= 0 else len(text)][:LONGEST_ANSWER].strip()
         if rest and not sentence(rest).endswith("?"):
             yield rest
+
+
+def _spoken(text: str) -> list[re.Match[str]]:
+    """In order; patterns are tried only on texts that have one of their words."""
+    lower = text.lower()
+    patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, cues.STEMS))
+    likely = [pattern for pattern, stems in patterns if any(stem in lower for stem in stems)]
+    found = [claim for pattern in likely for claim in pattern.finditer(text)]
+    return sorted(found, key=re.Match.start)
 
 
 def hedged(text: str, position: int) -> bool:

@@ -33,6 +33,12 @@ _WORDS = (
     r"(?:ה?תשובה)(?: הסופית)?",
 )
 ANSWER = rf"(?:{'|'.join(_WORDS)})"
+STEMS = (
+    "respuesta", "réponse", "reponse", "antwort", "ответ", "答", "คำตอบ", "jibu", "উত্তর", "సమాధానం",
+    "జవాబు", "resposta", "risposta", "إجابة", "جواب", "उत्तर", "जवाब", "답", "cevap", "yanıt", "đáp",
+    "trả lời", "απάντηση", "odpowiedź", "jawaban", "antwoord", "відповідь", "תשובה",
+)  # fmt: skip
+"""One of these stands in every text that has such a word."""
 ARTICLE = r"(?:(?:la|le|el|il|die|der|das|o|a|het|η)[ \t]++)?+"
 
 _IS = (

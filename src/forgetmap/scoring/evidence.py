@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forgetmap.scoring.golds import unwrapped
-from forgetmap.scoring.words import folded, mentions, words
+from forgetmap.scoring.words import folded, occurs
 
 
 def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
@@ -18,7 +18,7 @@ def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
 
 def contains(passage: str, answer: str) -> bool:
     """Whether the passage has the answer, word for word."""
-    return next(mentions(answer, words(folded(passage))), None) is not None
+    return occurs(answer, folded(passage))
 
 
 def _supporting(given: Any, gold: Any) -> Iterator[str]:

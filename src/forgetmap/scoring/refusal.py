@@ -21,7 +21,7 @@ from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.sentences import sentences
 from forgetmap.scoring.thinking import without_thinking
 from forgetmap.scoring.wording import plain
-from forgetmap.scoring.words import folded, mentions, words
+from forgetmap.scoring.words import folded, occurs
 
 _LACKING = re.compile(
     r"\b(?:could|can|would|will) you (?:please |kindly |possibly )?(?:clarify|specify|provide|share"
@@ -104,8 +104,8 @@ def _answers(gold: Any, text: str) -> bool:
     """Whether the right answer is named, which nobody does who declines."""
     if gold is None or gold in ("", [], {}):
         return False
-    said = words(folded(text))
-    return any(next(mentions(each, said), None) is not None for each in right_texts(gold))
+    said = folded(text)
+    return any(occurs(each, said) for each in right_texts(gold))
 
 
 def _nothing_said(sample: Answered, text: str, *, thought_out: bool) -> Outcome | None:

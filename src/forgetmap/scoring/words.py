@@ -87,10 +87,26 @@ def mentions(answer: str, said: Sequence[Word]) -> Iterator[tuple[int, int]]:
     if not wanted:
         return
     alone = len(wanted) == 1 and re.fullmatch(f"[{_SIGNS}]", wanted[0]) is not None
-    for first in range(len(said) - len(wanted) + 1):
+    for first in _candidates(wanted[0], said):
         last = _matches(wanted, said, first)
         if last is not None and not (alone and _beside_signs(said, first)):
             yield first, last
+
+
+def occurs(answer: str, text: str) -> bool:
+    """Whether the answer stands in a folded text."""
+    wanted = _wanted(answer)
+    if not wanted or (wanted[0] not in text and wanted[0].isascii() and text.isascii()):
+        return False
+    return next(mentions(answer, words(text)), None) is not None
+
+
+def _candidates(head: str, said: Sequence[Word]) -> Iterator[int]:
+    """Places where an answer with this first word may begin."""
+    plain = head.isascii()
+    for place, (spellings, _, _) in enumerate(said):
+        if head in spellings or not (plain and spellings[0].isascii()):
+            yield place
 
 
 @lru_cache(maxsize=4096)
