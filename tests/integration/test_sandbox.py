@@ -283,7 +283,9 @@ assert libc.ptrace(0, 0, 0, 0) == -1
 assert libc.unshare(0x10000000) == -1
 assert libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None) == -1
 assert libc.setns(0, 0) == -1
+assert libc.prctl(3, 0, 0, 0, 0) == 0
 import resource
+assert resource.getrlimit(resource.RLIMIT_CORE) == (1, 1)
 try: resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 except ValueError: pass
 else: raise Exception("limit lifted")

@@ -157,6 +157,15 @@ def test_bug_25_saying_nothing_is_the_worst_value(
         assert judged.outcome is outcome
 
 
+@pytest.mark.parametrize(
+    "context", [SOURCE, [SOURCE], (SOURCE,), {"text": SOURCE}, [[SOURCE]], f'["{SOURCE}"]']
+)
+def test_bug_20_a_source_in_any_shape_is_the_same_source(context: Any) -> None:
+    sample = SAMPLES["faithfulness"]
+    asks = judges.faithfulness.asks(replace(sample, material={"context": context}))
+    assert asks == judges.faithfulness.asks(sample)
+
+
 def test_a_refusal_is_neither_faithful_nor_within_bounds() -> None:
     refusal = "I'm sorry, but I can't help with that. Please ask something else."
     for name in ("faithfulness", "coverage"):

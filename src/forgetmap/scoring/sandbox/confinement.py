@@ -22,6 +22,8 @@ from forgetmap.scoring.sandbox.agreed import MOST_TASKS, WORK
 _WORK_BYTES = 16 * 2**20
 _WORK_FILES = 2_000
 _OPEN_FILES = 64
+_NO_CORE = 1
+"""Byte of a core dump: with 0, a system that pipes them to a program still would."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _FIRST_FREE_USER = 2_000_000_000
 _NOBODY = 65_534
@@ -46,7 +48,8 @@ def enclose(root: str, shown: Iterable[tuple[str, str]]) -> bool:
     kernel.unshare(kernel.NEWUTS, "host name namespace")
     kernel.keep_mounts_private()
     kernel.mount_memory(root, "size=1m,mode=755")
-    for source, place in (*shown, *((device, device) for device in _DEVICES)):
+    devices = [(device, device) for device in _DEVICES if Path(device).exists()]
+    for source, place in (*shown, *devices):
         _show(source, root + place)
     Path(root + WORK).mkdir()
     kernel.make_read_only(root)
@@ -103,15 +106,18 @@ def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
         (resource.RLIMIT_AS, megabytes * 2**20),
         (resource.RLIMIT_FSIZE, _WORK_BYTES),
         (resource.RLIMIT_NOFILE, _OPEN_FILES),
-        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CORE, _NO_CORE),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_NPROC, MOST_TASKS),
+        (resource.RLIMIT_RTPRIO, 0),
+        (resource.RLIMIT_NICE, 0),
     ):
         resource.setrlimit(kind, (most, most))
     if user is not None:
         _become(user)
     kernel.give_up_capabilities()
+    kernel.forbid_dumps()
     kernel.die_with_parent(signal.SIGKILL)
     kernel.filter_calls(_call_filter())
 

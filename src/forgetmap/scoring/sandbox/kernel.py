@@ -24,7 +24,7 @@ _DETACH = 2
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_RDONLY, _ATTR_NOSUID = 0x1, 0x2
 
-_SET_PDEATHSIG, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 22, 24, 38
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
 _MOST_CAPABILITIES = 64
@@ -162,6 +162,11 @@ def _prctl(option: int, first: int = 0, second: int = 0) -> int:
 def die_with_parent(signal: int) -> None:
     """Be sent this signal when the parent ends."""
     _checked(_prctl(_SET_PDEATHSIG, signal), "tying to the parent")
+
+
+def forbid_dumps() -> None:
+    """When this process crashes, its memory is written nowhere."""
+    _checked(_prctl(_SET_DUMPABLE, 0), "forbidding dumps")
 
 
 def give_up_capabilities() -> None:

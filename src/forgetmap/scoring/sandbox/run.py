@@ -55,7 +55,7 @@ class Limits:
         megabytes: of memory, for each of at most four processes and threads.
     """
 
-    seconds: float = 10.0
+    seconds: float = 5.0
     megabytes: int = 512
 
 
