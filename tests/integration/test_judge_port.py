@@ -244,6 +244,13 @@ def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Authorization" not in server.asked[0].headers
 
 
+def test_a_word_for_a_key_spoils_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORGETMAP_JUDGE_KEY", "e")
+    with judge_server(echo) as server:
+        assert asked(judge(server.url, "m"), 1) == ["reply to Question 0?"]
+    assert server.asked[0].headers["Authorization"] == "Bearer e"
+
+
 def test_a_broken_key_is_named_but_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", f"{KEY}\nX-Evil: 1")
     with judge_server(echo) as server, pytest.raises(UsageError, match="MY_KEY") as caught:

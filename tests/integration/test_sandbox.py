@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -445,6 +445,32 @@ def test_a_sandbox_that_fails_gives_no_verdict() -> None:
     assert ran is not None
     assert ran.failed_to_start
     assert not ran.passed
+
+
+def test_a_killed_run_leaves_nothing_behind() -> None:
+    script = (
+        "from forgetmap.scoring.sandbox.run import Limits, run_programs\n"
+        "from forgetmap.scoring.scorer import Program\n"
+        "list(run_programs([Program('while True: pass')] * 4, limits=Limits(1.0), workers=2))"
+    )
+    run_ = subprocess.Popen([sys.executable, "-c", script])
+    wait_until(lambda: len(descendants(run_.pid)) >= 6)
+    started = descendants(run_.pid)
+    run_.kill()
+    run_.wait()
+    wait_until(lambda: not any(b"sandbox.template" in command(pid) for pid in started))
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def descendants(parent: int) -> list[int]:
+    below = children(parent)
+    return [*below, *(pid for child in below for pid in descendants(child))]
 
 
 def templates() -> list[int]:

@@ -18,6 +18,7 @@ from forgetmap.scoring.judging.cache import Reply
 
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _SHOWN = 300
+_SHORTEST_SECRET = 8
 
 
 class PassingError(Exception):
@@ -62,7 +63,7 @@ async def send(
         raise PassingError(f"cannot be reached: {error}", unreachable=True) from error
     except httpx.HTTPError as error:
         raise PassingError(f"the connection broke: {type(error).__name__}") from error
-    text = response.text.replace(key, "***") if key else response.text
+    text = _without_key(response.text, key)
     if response.status_code == HTTPStatus.OK:
         return _reply(text)
     raise _fault(response, text, url, str(body.get("model")))
@@ -72,6 +73,11 @@ def shown(url: str) -> str:
     """An address without what may be secret in it."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _without_key(text: str, key: str) -> str:
+    """Servers like to repeat it. Local ones want any word for a key: that is no secret."""
+    return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text
 
 
 def _fault(response: httpx.Response, text: str, url: str, model: str) -> Exception:
