@@ -152,10 +152,10 @@ def _parsed(text: str, names: frozenset[str]) -> list[Call]:
     if "(" not in text or len(text) > _LONGEST or _is_prose(text, names):
         return []
     tree = _tree(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
-    if tree is None:
+    try:
+        each = [_calls_at(_expression(statement)) for statement in tree.body] if tree else []
+    except RecursionError:  # an argument such as 1+1+1+... without end
         return []
-    expressions = [_expression(statement) for statement in tree.body]
-    each = [_calls_at(expression) for expression in expressions]
     return [call for calls in each for call in calls] if all(each) else []
 
 
@@ -205,9 +205,9 @@ def _call(node: ast.expr | None) -> Call | None:
     if not isinstance(node, ast.Call):
         return None
     name = _dotted(node.func)
-    if not name or any(keyword.arg is None for keyword in node.keywords):
+    if not name:
         return None
-    named = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    named = {keyword.arg or "**": _value(keyword.value) for keyword in node.keywords}
     return Call(name, tuple(map(_value, node.args)), named)
 
 

@@ -173,8 +173,12 @@ def _parameters(material: Mapping[str, Any]) -> dict[str, list[str]]:
         except ValueError:
             return {}
     tools = tools.get("functions", [tools]) if isinstance(tools, Mapping) else tools
-    named = [tool.get("function", tool) for tool in tools if isinstance(tool, Mapping)]
-    return {str(tool["name"]): _order(tool.get("parameters")) for tool in named if "name" in tool}
+    described = [tool.get("function", tool) for tool in tools if isinstance(tool, Mapping)]
+    return {
+        str(tool["name"]): _order(tool.get("parameters"))
+        for tool in described
+        if isinstance(tool, Mapping) and "name" in tool
+    }
 
 
 def _order(parameters: Any) -> list[str]:
@@ -258,7 +262,7 @@ def _same_tool(wanted: str, made: str, known: frozenset[str]) -> bool:
 def _is_literal(want: _Wanted, call: Call) -> bool:
     """Spelled as wanted: the name, and the arguments that are wanted in one form only."""
     named = {name: values for name, values in want.named.items() if len(values) == 1}
-    return want.name == call.name and all(
+    return want.name.replace(" ", "_") == call.name and all(
         call.named.get(name) == value or _is_reference(value) or not isinstance(value, str)
         for name, [value] in named.items()
         if name in call.named

@@ -106,6 +106,7 @@ def _title(fact: Any) -> Any:
 
 
 def _comparable(titles: Any) -> frozenset[str]:
+    titles = [titles] if isinstance(titles, str) else titles
     return frozenset(comparable(str(title)) for title in titles if str(title).strip())
 
 

@@ -101,9 +101,9 @@ def _instructions(sample: Answered, kinds: list[str]) -> list[tuple[str, Mapping
     """Each instruction with its parameters: those of the item, else those the prompt states."""
     given = _unpacked(sample.material.get("kwargs"))
     given = [given] if isinstance(given, Mapping) else given or [{}] * len(kinds)
-    if not isinstance(given, Sequence) or len(given) != len(kinds):
+    if not isinstance(given, list | tuple) or len(given) != len(kinds):
         raise FieldError(
-            f"{len(kinds)} instructions have {len(given)} sets of parameters",
+            f"the parameters of {len(kinds)} instructions are {given!r:.80}",
             field="kwargs",
             hint="give one object per instruction, in the same order.",
         )
@@ -126,7 +126,9 @@ def _unpacked(value: Any) -> Any:
 
 def _known(parameters: Any) -> dict[str, Any]:
     """Without the nulls a table fills in for the parameters of other instructions."""
-    parameters = _unpacked(parameters) or {}
+    parameters = _unpacked(parameters)
+    if not isinstance(parameters, Mapping):
+        return {}
     return {name: value for name, value in parameters.items() if value is not None}
 
 

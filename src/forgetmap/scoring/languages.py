@@ -9,17 +9,21 @@ _SEED = 0
 _ENOUGH = 5_000
 
 
-@lru_cache(maxsize=1024)
 def language(text: str) -> str | None:
     """The ISO 639-1 code of the language of a text; None where it has no letters.
 
     langdetect draws at random unless it has a seed of its own; the first 5,000 characters decide.
     Capitals are foreign to it, so they are written small.
     """
+    return _told(text[:_ENOUGH].lower())
+
+
+@lru_cache(maxsize=256)
+def _told(text: str) -> str | None:
     from langdetect import LangDetectException  # type: ignore[import-untyped]  # noqa: PLC0415
 
     detector = _factory().create()
-    detector.append(text[:_ENOUGH].lower())
+    detector.append(text)
     try:
         found: str = detector.detect()
     except LangDetectException:

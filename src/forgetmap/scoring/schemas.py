@@ -143,8 +143,9 @@ def _unusable(message: str) -> FieldError:
 
 
 def _matches(pattern: str, text: str) -> bool:
+    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is not
     try:
-        found = pc.match_substring_regex(pa.array([text], pa.string()), pattern=pattern)
+        found = pc.match_substring_regex(pa.array([readable], pa.string()), pattern=pattern)
     except pa.ArrowInvalid as error:
         raise _unusable(f"the pattern {pattern!r} cannot be checked") from error
     return bool(found[0].as_py())
