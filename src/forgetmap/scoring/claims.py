@@ -47,7 +47,8 @@ _SPOKEN_ELSEWHERE = re.compile(
 _CLAUSE_START = re.compile(r"[.;!?,:\n]|\b(?:so|but|thus|hence|therefore)\b", re.IGNORECASE)
 _HEDGED = re.compile(
     r"\b(?:not|never|cannot|nor|neither|if|whether|unless|suppose|assume|assuming|wrong|incorrect|false"
-    r"|(?<!no )doubt\w*|might|could|maybe|perhaps)\b|n't\b",
+    r"|(?<!no )doubt\w*|might|could|maybe|perhaps"
+    r"|no es|no son|no fue|pas|ist nicht|war nicht|kein\w*|не|não é|non è)\b|n't\b|不是|并非",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile("[.!?](?=[\\s*_\"')]|$)|[;。।\u06d4؟]")

@@ -108,7 +108,7 @@ def right_places(gold: Any, options: Sequence[str], *, count_from: int = 1) -> t
 
 def unwrapped(value: Any) -> Any:
     """A list or mapping that was written as JSON or Python text; anything else as it is."""
-    if not (isinstance(value, str) and value.strip()[:1] in {"[", "{", "("}):
+    if not (isinstance(value, str) and value.strip()[:1] in {"[", "{"}):
         return value
     for parse in (json.loads, ast.literal_eval):
         try:

@@ -242,6 +242,14 @@ def test_what_the_response_calls_its_answer_beats_what_it_mentions(scorer: RuleS
     assert scorer.score(Answered("The answer is Rome, not Paris.", "Paris"))["acc"].score == 0.0
 
 
+@pytest.mark.parametrize(
+    "response",
+    ["No es París.", "Ce n'est pas París.", "Es ist nicht París.", "Это не París.", "不是 París。"],
+)
+def test_a_denied_name_does_not_count_in_other_languages(response: str) -> None:
+    assert alias.score(Answered(response, "París"))["acc"].score == 0.0
+
+
 def test_alias_looks_everywhere_and_short_answer_where_answers_stand() -> None:
     response = "Paris has two million people.\nThat is quite a lot of people for one place."
     assert alias.score(Answered(response, "Paris"))["acc"].score == 1.0
