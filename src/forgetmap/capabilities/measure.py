@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, cast
 
+import duckdb
 import pyarrow as pa
 
 from forgetmap.capabilities.crew import Crew
@@ -22,6 +23,7 @@ from forgetmap.capabilities.values import Source, is_provisional, relation_of, s
 from forgetmap.records.engine import fresh_name, literal, scan, spill_folder
 from forgetmap.records.folder import (
     MANIFEST,
+    ROWS_PER_BATCH,
     SCORES,
     complete_folder,
     fill_scores,
@@ -47,7 +49,7 @@ QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
 ROWS = 500
 """Responses per batch."""
-FEW = 2_000
+FEW = 20_000
 """Responses that are not worth the start of other processes."""
 _OWN = ("metric", "scorer", "score", "outcome", "answer", "choice")
 
@@ -126,7 +128,8 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     if not units:
         return run
     work = _Work(run, how)
-    with Crew(how.workers if work.size(units) > FEW else 1) as crew:
+    few = how.workers is None and work.size(units) < FEW
+    with Crew(1 if few else how.workers) as crew:
         parts = {unit: work.part(unit, crew) for unit in units}
     folder = _place(how, "run", *(str(path) for path in parts.values()))
     if not is_run_folder(folder):
@@ -202,6 +205,8 @@ class _Work:
 
     def _measured(self, unit: Unit, crew: Crew) -> Iterator[pa.RecordBatch]:
         total, done = self._contents.get(unit.task, (0, ""))[0], 0
+        if self._how.profile == "quick":
+            total = min(total, QUICK_ITEMS)
         needs = needs_of(scorer(unit.scorer))
         if needs == "rule":
             scored = crew.score(unit.scorer, self._responses(unit.task))
@@ -209,7 +214,7 @@ class _Work:
             scored = self._with_help(unit)
         for batch in scored:
             yield batch
-            done += batch.num_rows // max(len(scorer(unit.scorer).fields), 1)
+            done = min(done + ROWS, total)
             if self._how.progress:
                 self._how.progress(
                     f"Scoring {self._run.name}, {unit.task} by {unit.scorer}: {done:,} of {total:,}"
@@ -250,33 +255,40 @@ class _Work:
 
 
 def _merged(run: Run, parts: dict[Unit, Path]) -> Iterator[pa.RecordBatch]:
-    """All scores: those the run had, and those that were measured with what the run says of them.
+    """All scores: those the run had, then unit by unit those that were measured.
 
     Scores that were made on reading only to have some give way to measured ones.
     """
     scores = relation_of(fill_scores(run.scores))
-    shared = [f"any_value({name}) AS {name}" for name in SCORE_NAMES if name not in (*KEY, *_OWN)]
-    measured = [
-        f"SELECT {literal(unit.task)} AS task, item, repeat, metric, "
-        f"{literal(signed(scorer(unit.scorer)))} AS scorer, score, outcome, answer, choice "
-        f"FROM {scan('read_parquet', path)}"
-        for unit, path in parts.items()
-    ]
-    tasks = ", ".join(literal(unit.task) for unit in parts)
-    query = f"""
-        SELECT {", ".join(SCORE_NAMES)} FROM scores
-        WHERE NOT (scorer = {literal(PROVISIONAL)} AND task IN ({tasks}))
-        UNION ALL
-        SELECT {", ".join(map(_column, SCORE_NAMES))}
-        FROM ({" UNION ALL ".join(measured)}) AS part
-        JOIN (
-            SELECT task, item, repeat, {", ".join(shared)}
-            FROM scores WHERE task IN ({tasks}) GROUP BY task, item, repeat
-        ) AS said ON part.task = said.task AND part.item = said.item AND part.repeat = said.repeat
-    """
+    tasks = ", ".join({literal(unit.task): None for unit in parts})
+    kept = scores.filter(f"NOT (scorer = {literal(PROVISIONAL)} AND task IN ({tasks}))")
     with reading(run):
-        for batch in sql(query, scores=scores).to_arrow_reader(100_000):
-            yield batch.cast(scores_schema())
+        yield from _canonical(kept)
+        for unit, path in parts.items():
+            yield from _canonical(_with_shared(scores, unit, path))
+
+
+def _canonical(table: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
+    for batch in table.project(", ".join(SCORE_NAMES)).to_arrow_reader(ROWS_PER_BATCH):
+        yield batch.cast(scores_schema())
+
+
+def _with_shared(
+    scores: duckdb.DuckDBPyRelation, unit: Unit, path: Path
+) -> duckdb.DuckDBPyRelation:
+    """What was measured, with what the run says of the same answers whatever the metric."""
+    shared = [f"any_value({name}) AS {name}" for name in SCORE_NAMES if name not in (*KEY, *_OWN)]
+    query = f"""
+        SELECT {", ".join(map(_column, SCORE_NAMES))}
+        FROM (
+            SELECT *, {literal(unit.task)} AS task, {literal(signed(scorer(unit.scorer)))} AS scorer
+            FROM {scan("read_parquet", path)}
+        ) AS part
+        JOIN (
+            SELECT item, repeat, {", ".join(shared)}
+            FROM scores WHERE task = {literal(unit.task)} GROUP BY item, repeat
+        ) AS said ON part.item = said.item AND part.repeat = said.repeat"""
+    return sql(query, scores=scores)
 
 
 def _column(name: str) -> str:

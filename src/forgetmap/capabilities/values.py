@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import duckdb
 import narwhals as nw
@@ -75,6 +76,8 @@ class Source:
         for task, metric, who, scored in self._counted():
             self.offered[task][Measure(metric, who)] = scored
         self.tasks = _tasks_of(taxonomy, self.offered)
+        self._asked = _fields_of(taxonomy)
+        self._kept: dict[str, dict[Measure, Values]] = {}
 
     @property
     def strangers(self) -> list[str]:
@@ -141,8 +144,18 @@ class Source:
         """One value per item, its repeats averaged."""
         if metric.agrees_with is not None:
             return self._agreement(metric, measure)
-        where = self._where(self.tasks[metric.task], measure)
-        return _values(self._rows(where, "score"), self.run)
+        return self._of_task(metric.task)[measure]
+
+    def _of_task(self, task: str) -> dict[Measure, Values]:
+        """All values of a task that metrics may ask for; those of the last task are kept."""
+        if task not in self._kept:
+            where = f"task = {literal(self.tasks[task])}"
+            fields = self._asked[task]
+            if None not in fields:
+                where += f" AND {self._metric} IN ({', '.join(map(literal, sorted(fields)))})"
+            who = f"{self._metric} AS metric", f"{self._scorer} AS scorer"
+            self._kept = {task: _values(self._rows(where, "score", *who), self.run)}
+        return self._kept[task]
 
     def _where(self, task: str, measure: Measure) -> str:
         return (
@@ -175,7 +188,9 @@ class Source:
         right = "(a.score >= 0.5)", "(b.score >= 0.5)"
         agree = f"{right[0]} = {right[1]} AND ({right[0]} OR coalesce(a.answer = b.answer, false))"
         score = f"CASE WHEN a.score + b.score IS NOT NULL THEN ({agree})::DOUBLE END AS score"
-        return _values(joined.project(f"a.item AS item, {score}, a.outcome AS outcome"), self.run)
+        who = f"{literal(measure.metric)} AS metric, {literal(measure.scorer)} AS scorer"
+        rows = joined.project(f"a.item AS item, {score}, {who}, a.outcome AS outcome")
+        return _values(rows, self.run).get(measure, Values.none())
 
     def count(self, task: str) -> int:
         """Items of a task."""
@@ -215,6 +230,16 @@ def _tasks_of(taxonomy: Taxonomy, offered: Mapping[str, object]) -> dict[str, st
     return found
 
 
+def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str]]:
+    """Task -> names of the metrics that may be asked for; None among them is any."""
+    fields: dict[str, set[str]] = defaultdict(set)
+    for metric in taxonomy.metrics:
+        fields[metric.task].add(cast("str", metric.field))
+        if metric.strict:
+            fields[metric.task].add(metric.strict)
+    return fields
+
+
 def is_provisional(measure: Measure, metric: Metric) -> bool:
     """Whether a score was made on reading a log only to have one."""
     return measure.scorer == PROVISIONAL and metric.scorer is not None
@@ -244,14 +269,26 @@ class Values:
         return cls(pa.array([], pa.string()), np.empty(0), 0, 0, 0)
 
 
-def _values(rows: duckdb.DuckDBPyRelation, run: Run) -> Values:
+def _values(rows: duckdb.DuckDBPyRelation, run: Run) -> dict[Measure, Values]:
+    """Rows of item, score, metric, scorer and outcome as values, measure by measure."""
     with reading(run):
         table = rows.aggregate(
-            "item, avg(score) AS mean, count(*) AS answers, "
+            "item, metric, scorer, avg(score) AS mean, count(*) AS answers, "
             f"count(*) FILTER (outcome IN ({_FAILED})) AS failed, "
             f"count(*) FILTER (score IS NULL AND outcome = '{Outcome.ERROR}') AS errors",
-            "item",
+            "item, metric, scorer",
         ).to_arrow_table()
+    kinds = table.select(["metric", "scorer"]).group_by(["metric", "scorer"]).aggregate([])
+    found = {}
+    for kind in kinds.to_pylist():
+        here = pc.and_(
+            pc.equal(table["metric"], kind["metric"]), pc.equal(table["scorer"], kind["scorer"])
+        )
+        found[Measure(**kind)] = _of_measure(table.filter(here))
+    return found
+
+
+def _of_measure(table: pa.Table) -> Values:
     mean = pc.fill_null(table["mean"].combine_chunks(), float("nan")).to_numpy()
     answers, failed, errors = (
         int(pc.sum(table[name]).as_py() or 0) for name in ("answers", "failed", "errors")
