@@ -157,6 +157,21 @@ def test_fork_bombs_go_off_inside() -> None:
     assert processes() <= before + 20
 
 
+def test_processes_and_threads_are_few() -> None:
+    """With the memory of each, their number bounds the memory of all."""
+    (ran,) = run("""
+import os, time
+started = 0
+try:
+    while started < 50:
+        if os.fork() == 0: time.sleep(60)
+        started += 1
+except BlockingIOError: pass
+assert started == 3, started
+""")
+    assert ran.passed, ran.reason
+
+
 def processes() -> int:
     return sum(1 for _ in Path("/proc").glob("[0-9]*"))
 
@@ -207,6 +222,17 @@ def test_nothing_outside_can_be_written(root: str) -> None:
     (ran,) = run(f"open('{root}/forgetmap-test', 'w')")
     assert not ran.passed
     assert not Path(root, "forgetmap-test").exists()
+
+
+def test_all_that_is_shown_is_read_only() -> None:
+    """Also what belongs to the user, such as a Python in the home folder."""
+    shown = ["/", "/dev", "/usr/lib", "/packages", f"{sys.base_prefix}/lib", os.__file__]
+    (ran,) = run(
+        f"import os, numpy\nfor name in {[*shown]} + [numpy.__file__]:\n"
+        "    assert os.statvfs(name).f_flag & os.ST_RDONLY, name\n"
+        "assert not os.statvfs('/tmp').f_flag & os.ST_RDONLY"
+    )
+    assert ran.passed, ran.reason
 
 
 def test_files_outside_are_not_there(tmp_path: Path) -> None:
