@@ -19,13 +19,14 @@ from forgetmap.scoring.golds import right_texts
 from forgetmap.scoring.judge import judge, verdict
 from forgetmap.scoring.judged import Judged, failed, graded
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
+from forgetmap.scoring.texts import readings
 from forgetmap.scoring.thinking import without_thinking
 from forgetmap.scoring.wording import plain
 from forgetmap.scoring.words import Word, folded, mentions, words
 from forgetmap.scoring.yes_no import YesNoReader
 
 _YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
-_EITHER = re.compile(r"\s(?:or|oder|ou|o|или|или же)\s|[/|;]|或者?|または|หรือ")
+_EITHER = re.compile(r"\s(?:or|oder|ou|или)\s|/|或者?|または|หรือ")
 _COMMA = re.compile(r"[,،、]|\s(?:and|und|et|y|и)\s")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+(.+)$", re.MULTILINE)
 _SENTENCE_EDGE = re.compile("[.!?](?=\\s)|[\n。।\u06d4؟]")
@@ -74,7 +75,8 @@ class ShortAnswerScorer:
 def _evidence(judged: Judged, passage: str) -> Judged:
     if judged.answer is None:
         return failed(judged.outcome)
-    return graded(judged.answer, right=contains(passage, judged.answer), strict=judged.strict)
+    right = any(contains(passage, reading) for reading in readings(judged.answer))
+    return graded(judged.answer, right=right, strict=judged.strict)
 
 
 def _named(sample: Answered, names: tuple[str, ...], *, anywhere: bool) -> Judged:
@@ -135,17 +137,11 @@ def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> boo
         cuts = [cut.span() for cut in separator.finditer(clause)]
         if any(start < right and left < end for left, right in cuts):
             continue
-        parts = separator.split(clause)
-        rivals = [part for part in parts if _is_rival(names, part)]
-        if len(rivals) >= least and len(words(_part_at(clause, cuts, start))) <= _room(
-            clause[start:end]
-        ):
+        rivals = sum(_is_rival(names, part) for part in separator.split(clause))
+        beside = len(words(_part_at(clause, cuts, start))) - len(words(clause[start:end]))
+        if rivals >= least and beside <= _MOST_BESIDE:
             return True
     return False
-
-
-def _room(name: str) -> int:
-    return len(words(name)) + _MOST_BESIDE
 
 
 def _part_at(clause: str, cuts: Sequence[tuple[int, int]], position: int) -> str:

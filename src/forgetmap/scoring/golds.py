@@ -127,10 +127,8 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value).lower()
     elif isinstance(value, int):
         yield str(value)
-    elif isinstance(value, float):
-        yield from (
-            () if math.isnan(value) else (f"{value:g}" if value != int(value) else f"{int(value)}",)
-        )
+    elif isinstance(value, float) and math.isfinite(value):
+        yield str(int(value)) if value.is_integer() else str(value)
     elif isinstance(value, Mapping):
         for key in _KEYS:
             yield from _texts(value.get(key))

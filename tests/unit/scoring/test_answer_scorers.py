@@ -122,7 +122,9 @@ def test_right_answers_in_any_shape(gold: object, texts: tuple[str, ...]) -> Non
     assert right_texts(gold) == texts
 
 
-@pytest.mark.parametrize("gold", [None, "", " ", [], {}, {"text": []}, float("nan"), [None]])
+@pytest.mark.parametrize(
+    "gold", [None, "", " ", [], {}, {"text": []}, float("nan"), float("inf"), [None]]
+)
 def test_no_right_answer_is_an_error(gold: object) -> None:
     with pytest.raises(FieldError) as raised:
         right_texts(gold)
@@ -281,6 +283,28 @@ def test_supporting_sentences_are_looked_up_by_title_and_number() -> None:
     assert "Rome" in passage_of({"ctx": context})
     sample = Answered("Answer: Rome", gold, material={"context": context})
     assert short_answer.score(sample)["evidence"].score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("response", "hit"),
+    [("The capital is Rome.", 1.0), ("It is called Lyon.", 0.0), ("Answer: Rome (in Italy)", 1.0)],
+)
+def test_evidence_looks_for_what_a_sentence_says(response: str, hit: float) -> None:
+    sample = Answered(response, "Paris", material={"context": "Rome and Paris are old."})
+    assert short_answer.score(sample)["evidence"].score == hit
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "| Capital | Paris |",
+        "Paris; it is big.",
+        "A capital é o Paris.",
+        "Is it Rome or Paris? It is Paris.",
+    ],
+)
+def test_names_beside_others_that_are_no_alternatives(response: str) -> None:
+    assert alias.score(Answered(response, "Paris"))["acc"].score == 1.0
 
 
 @pytest.mark.parametrize(
