@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from pydantic import TypeAdapter
 from side_by_side import side_by_side_page
 
+from forgetmap.capabilities.result import DriftResult
 from forgetmap.cli.main import cli
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
@@ -43,6 +45,7 @@ def pages() -> dict[Path, str]:
         "manifest": RunInfo.model_json_schema(),
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
+        "drift": TypeAdapter(DriftResult).json_schema(),
         "plan": PlanResult.model_json_schema(),
         "advice": AdviceResult.model_json_schema(),
     }

@@ -17,7 +17,6 @@ from forgetmap.capabilities.cells import (
 from forgetmap.capabilities.gates import gates
 from forgetmap.capabilities.measure import Measuring, Profile, judge_at, measure
 from forgetmap.capabilities.published import (
-    MetricFile,
     averages_of,
     drift_of_averages,
     is_metric_file,
@@ -107,14 +106,20 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
             "some inputs are CapTrack metric files and some are not",
             hint="averages can only be compared with averages: give one kind.",
         )
-    runs = _measured_runs(given, taxonomy, options)
+    runs = measured_runs(given, taxonomy, options)
     if aggregator == "captrack-relative":
         return drift_of_averages(taxonomy, [averages_of(run, taxonomy) for run in runs], aggregator)
     return _drift_of_runs(taxonomy, runs, options)
 
 
-def _measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOptions) -> list[Run]:
-    """All runs with the scores the taxonomy asks for."""
+def measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOptions) -> list[Run]:
+    """All runs with the scores the taxonomy asks for, as `drift` compares them.
+
+    Args:
+        given: paths, dataframes or runs.
+        taxonomy: what to measure.
+        options: those of `drift`.
+    """
     reading = {"run", "strict", "cached", "progress"}
     readings = make_readings(
         {name: value for name, value in options.items() if name in reading},  # type: ignore[arg-type]
@@ -181,7 +186,7 @@ def _noise(
     """The model before against a repeat of itself."""
     if options.get("noise") is None:
         return None
-    (run,) = _measured_runs([options["noise"]], taxonomy, options)
+    (run,) = measured_runs([options["noise"]], taxonomy, options)
     source = Source(run, taxonomy)
     pairs = pair_items(before, source, options.get("pair_by", "auto"))
     return compare_metrics("noise", taxonomy, (before, source), pairs, how)
@@ -207,6 +212,3 @@ def _floored(
         inside = None if limit is None or cell.value is None else abs(cell.value) <= limit
         cells.append(replace(cell, noise=limit, within_noise=inside))
     return tuple(cells)
-
-
-__all__ = ["AGGREGATORS", "DriftOptions", "MetricFile", "drift"]

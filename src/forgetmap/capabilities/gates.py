@@ -46,6 +46,10 @@ def _of_runs(
             )
         for notice in source.run.notices:
             yield "reading", notice
+        if source.run.problem_count:
+            first = source.run.problems[0]
+            count = source.run.problem_count
+            yield "problems", f"{source.run.name}: {count:,} rows could not be used; first {first}"
     for task in sorted(before.tasks.keys() & after.tasks.keys()):
         paired = len(pairs[task]) if task in pairs else 0
         sizes = [source.count(task) for source in (before, after)]

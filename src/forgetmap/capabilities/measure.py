@@ -7,7 +7,7 @@ what has been measured once is never measured again. The result is a run like an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -131,7 +131,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     few = how.workers is None and work.size(units) < FEW
     with Crew(1 if few else how.workers) as crew:
         parts = {unit: work.part(unit, crew) for unit in units}
-    folder = _place(how, "run", *(str(path) for path in parts.values()))
+    folder = work.place_of_all(parts)
     if not is_run_folder(folder):
         with complete_folder(folder, overwrite=folder.exists()) as partial:
             write_parquet(partial / SCORES, _merged(run, parts), scores_schema())
@@ -159,6 +159,15 @@ def _place(how: Measuring, *key: str) -> Path:
     return cached_folder(digest, "scores")
 
 
+def _is_judged(unit: Unit) -> bool:
+    return needs_of(scorer(unit.scorer)) == "judge"
+
+
+def _digest(content: str) -> str:
+    """Sums over hashes of rows that are the same in any order of the rows."""
+    return f"bit_xor({content}), sum({content}::HUGEINT % 1000000007)"
+
+
 class _Work:
     """The responses of a run, and what has been made of them."""
 
@@ -173,6 +182,16 @@ class _Work:
         """Responses to score."""
         return sum(self._contents[unit.task][0] for unit in units if unit.task in self._contents)
 
+    def place_of_all(self, parts: Mapping[Unit, Path]) -> Path:
+        """Where the run with all its scores is kept: the same only for the same run and parts."""
+        if any(_is_judged(unit) for unit in parts):
+            return spill_folder() / fresh_name()
+        content = _digest(f"hash({', '.join(SCORE_NAMES)})")
+        with reading(self._run):
+            (scores,) = self._scores.aggregate(content).fetchall()
+        info = self._run.info.model_dump_json()
+        return _place(self._how, "run", info, str(scores), *map(str, parts.values()))
+
     def _fingerprints(self) -> dict[str, tuple[int, str]]:
         """Number of responses and a hash of the content of every task."""
         texts = "hash(item, repeat, question, options::VARCHAR, response, material)"
@@ -180,10 +199,7 @@ class _Work:
         found: dict[str, tuple[int, str]] = {}
         with reading(self._run):
             for table, content in ((self._texts, texts), (self._scores, scores)):
-                counted = table.aggregate(
-                    f"task, count(*), bit_xor({content}), sum({content}::HUGEINT % 1000000007)",
-                    "task",
-                )
+                counted = table.aggregate(f"task, count(*), {_digest(content)}", "task")
                 for task, count, *digest in counted.fetchall():
                     before = found.get(task, (count, ""))
                     found[task] = (before[0], f"{before[1]} {digest}")
@@ -194,7 +210,7 @@ class _Work:
         found = scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
         path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
-        if needs_of(found) == "judge":  # replies are kept already, and failures may pass
+        if _is_judged(unit):  # replies are kept already, and failures may pass
             path = spill_folder() / fresh_name()
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:

@@ -293,3 +293,50 @@ def test_registry() -> None:
         assert scorer(name).name == name
     with pytest.raises(UsageError, match="no scorer 'numbr'"):
         scorer("numbr")
+
+
+def test_bug_12_a_response_without_steps_does_not_shift_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    outputs = ["Step 1: 1 + 1 = 2, good.\nAnswer: 2", "", "Step 1: 2 + 2 = 4, poor.\nAnswer: 4"]
+    rows = [
+        {"id": str(n), "prompt": f"{n}?", "gold": "2", "outputs": output}
+        for n, output in enumerate(outputs)
+    ]
+    WRITERS["jsonl"](folder, "math.subset", rows)
+    with judge_server(
+        lambda asked: Answer("SCORE: 10" if "good" in asked.user else "SCORE: 3")
+    ) as served:
+        run = found(measured(opened(folder), judge=judge_at(served.url, "judge")))
+    scores = [run[f"math.subset/{n}", "coherence", "reasoning@1"][0] for n in range(3)]
+    assert scores[0] == 1.0
+    assert scores[1] == 0.0
+    assert scores[2] is not None
+    assert 0 < scores[2] < 0.5
+
+
+def test_what_is_kept_is_not_mixed_up_with_other_records(tmp_path: Path) -> None:
+    """The same responses beside other scores are another run."""
+    seen = []
+    for score in (0.25, 0.75):
+        run = opened(many(tmp_path / str(score) / "m", 10))
+        rows = run.scores.collect().to_arrow().to_pylist()
+        texts = run.texts
+        assert texts is not None
+        said = {row["item"]: row["response"] for row in texts.collect().to_arrow().to_pylist()}
+        table = tmp_path / f"{score}.jsonl"
+        table.write_text(
+            "".join(
+                json.dumps(
+                    {"task": row["task"], "item": row["item"], "metric": "liked", "score": score,
+                     "gold": row["gold"], "response": said[row["item"]]}
+                ) + "\n"
+                for row in rows
+            )
+        )  # fmt: skip
+        seen.append(found(measured(open_run(table))))
+    liked = [
+        {value for (_, metric, _), value in each.items() if metric == "liked"} for each in seen
+    ]
+    assert liked == [{(0.25, None)}, {(0.75, None)}]
+    assert ("gsm8k.subset/0", "acc", "number@1") in seen[1]
