@@ -1,13 +1,14 @@
 """How fast responses are scored: rule metrics of CapTrack on many made-up responses.
 
-    python benchmarks/drift_speed.py [--responses N] [--reference N] [--quick N]
+    python benchmarks/drift_speed.py [--responses N] [--reference N] [--scaling N] [--quick N]
 
 1. Cost per scorer: one process, one sample after the other.
 2. The reference: a plain loop over samples, one scorer after the other, against which every value
    of the streamed measurement is compared row by row.
-3. The whole: a run folder of N responses, streamed by one and by two processes; peak memory of all
-   processes together.
-4. The quick profile, with drift of two models.
+3. The quick profile, with drift of two models.
+4. One process and two in turn, the best of three.
+5. The whole: a run folder of N responses, streamed by two processes; peak memory of all processes
+   together.
 
 Responses are what models write: short and long, right and wrong, with and without steps, lists and
 code, a tenth of them in other scripts. They are drawn from a seed.
@@ -48,6 +49,7 @@ WORDS = str.split(
 )
 OTHER = ("这条河流经过许多城市", "然后注入大海", "Река", "течёт", "через", "город", "к", "морю")
 CHUNK = 50_000
+ROUNDS = 3
 
 
 def prose(rng: random.Random, words: int) -> str:
@@ -322,6 +324,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--responses", type=int, default=1_000_000)
     parser.add_argument("--reference", type=int, default=20_000)
+    parser.add_argument("--scaling", type=int, default=100_000)
     parser.add_argument("--quick", type=int, default=20_000)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -339,14 +342,27 @@ def main() -> None:
         start = time.perf_counter()
         drift(*paths)
         print(f"all rule metrics, the same runs: {time.perf_counter() - start:.1f} s")
-        run = read_run(write_made_run(folder / "large", given.responses, seed=3))
-        results = {workers: stream(run, workers) for workers in (1, 2)}
-        for workers, (seconds, peak, rows) in results.items():
-            print(
-                f"{given.responses:,} responses, {workers} process(es): {seconds:.0f} s, "
-                f"{given.responses / seconds:,.0f}/s, {rows:,} values, peak {peak / 1e6:,.0f} MB"
-            )
-        print(f"two over one: {results[1][0] / results[2][0]:.2f}x")
+        scaling(read_run(write_made_run(folder / "some", given.scaling, seed=3)), given.scaling)
+        run = read_run(write_made_run(folder / "large", given.responses, seed=4))
+        seconds, peak, rows = stream(run, workers=2)
+        print(
+            f"{given.responses:,} responses, two processes: {seconds:.0f} s, "
+            f"{given.responses / seconds:,.0f}/s, {rows:,} values, peak {peak / 1e6:,.0f} MB"
+        )
+
+
+def scaling(run: Run, count: int) -> None:
+    """One and two processes in turn, so that both meet the same neighbours; the best of each."""
+    results = {1: stream(run, 1), 2: stream(run, 2)}
+    for _ in range(ROUNDS - 1):
+        for workers, best in results.items():
+            results[workers] = min(best, stream(run, workers))
+    for workers, (seconds, peak, _) in results.items():
+        print(
+            f"{count:,} responses, {workers} process(es): {seconds:.1f} s, "
+            f"{count / seconds:,.0f}/s, peak {peak / 1e6:,.0f} MB"
+        )
+    print(f"two over one: {results[1][0] / results[2][0]:.2f}x")
 
 
 if __name__ == "__main__":

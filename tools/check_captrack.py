@@ -19,7 +19,6 @@ import sys
 from pathlib import Path
 
 from forgetmap.capabilities.drift import drift
-from forgetmap.capabilities.taxonomy import load_taxonomy
 
 TOLERANCE = 1e-9
 Table = dict[str, dict[str, float]]
@@ -37,12 +36,11 @@ def published(path: Path) -> Table:
 def recomputed(files: list[Path]) -> dict[str, tuple[dict[str, float], dict[str, float]]]:
     """Model -> values and standard deviations by published column."""
     result = drift(*files, aggregator="captrack-relative")
-    names = {each.id: each.published for each in load_taxonomy("captrack").capabilities}
     found = {}
     for model in result.models:
         cells = [cell for cell in result.capabilities if cell.model == model]
-        values = {names[cell.id]: cell.value for cell in cells if cell.value is not None}
-        spread = {names[cell.id]: cell.std for cell in cells if cell.std is not None}
+        values = {cell.published: cell.value for cell in cells if cell.value is not None}
+        spread = {cell.published: cell.std for cell in cells if cell.std is not None}
         found[model] = (values, spread)
     return found
 

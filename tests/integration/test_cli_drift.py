@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from command_line import call
 from forgetmap.capabilities.taxonomy import load_taxonomy
+from forgetmap.cli.drift import drift as command
 
 
 def write_responses(folder: Path, *, right: int, words: int, count: int = 120) -> Path:
@@ -165,3 +167,11 @@ def test_what_makes_no_sense(models: list[Path], options: list[str], said: str) 
 def test_missing_input(models: list[Path], tmp_path: Path) -> None:
     done = call("drift", models[0], tmp_path / "nowhere")
     assert (done.code, "no such file or folder" in done.err) == (2, True)
+
+
+def test_bug_28_documented_options_exist() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "capabilities.md").read_text(encoding="utf-8")
+    known = {name for option in command.params for name in option.opts}
+    named = set(re.findall(r"--[a-z][a-z-]+", page))
+    assert {"--judge", "--allow-exec"} < named
+    assert named <= known

@@ -300,6 +300,7 @@ def capability_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tupl
                 name=capability.title or capability.id,
                 code=capability.code,
                 group=capability.group,
+                published=capability.published,
                 size=spread,
             )
         )

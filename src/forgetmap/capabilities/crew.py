@@ -77,20 +77,13 @@ class Crew:
             yield waiting.popleft().result()
 
     def _score(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        mate = self._mate()
+        """Score one batch in a process that is free, or here if that is no more."""
+        mate, reply = self._mate(), None
         try:
-            if mate is not None:
-                write_message(mate.stdin, name, batch)
-                reply = read_message(mate.stdout)
-                if reply is not None:
-                    return reply[1]
-            mate = None
-            return score_rows(cast("RuleScorer", scorer(name)), batch)
-        except BrokenPipeError:
-            mate = None
-            return score_rows(cast("RuleScorer", scorer(name)), batch)
+            reply = _reply(mate, name, batch) if mate is not None else None
         finally:
-            self._free.put(mate)
+            self._free.put(mate if reply is not None else None)
+        return score_rows(cast("RuleScorer", scorer(name)), batch) if reply is None else reply
 
     def _mate(self) -> subprocess.Popen[bytes] | None:
         """One that is free; they are started when they are first needed."""
@@ -99,6 +92,18 @@ class Crew:
                 self._mates.append(_started())
                 self._free.put(self._mates[-1])
         return self._free.get()
+
+
+def _reply(
+    mate: subprocess.Popen[bytes], name: str, batch: pa.RecordBatch
+) -> pa.RecordBatch | None:
+    """What a process makes of a batch; None if it has died."""
+    try:
+        write_message(mate.stdin, name, batch)
+    except BrokenPipeError:
+        return None
+    reply = read_message(mate.stdout)
+    return None if reply is None else reply[1]
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -273,11 +273,16 @@ class _Work:
 def _merged(run: Run, parts: dict[Unit, Path]) -> Iterator[pa.RecordBatch]:
     """All scores: those the run had, then unit by unit those that were measured.
 
-    Scores that were made on reading only to have some give way to measured ones.
+    Scores that were made on reading only to have some give way to measured ones, and so do those
+    that wait for a judge or a sandbox.
     """
     scores = relation_of(fill_scores(run.scores))
-    tasks = ", ".join({literal(unit.task): None for unit in parts})
-    kept = scores.filter(f"NOT (scorer = {literal(PROVISIONAL)} AND task IN ({tasks}))")
+    replaced = ", ".join(
+        f"({literal(unit.task)}, {literal(who)})"
+        for unit in parts
+        for who in (PROVISIONAL, signed(scorer(unit.scorer)))
+    )
+    kept = scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
     with reading(run):
         yield from _canonical(kept)
         for unit, path in parts.items():

@@ -224,6 +224,7 @@ def _capability(taxonomy: Taxonomy, place: int, cells: Sequence[MetricCell]) -> 
         coverage=Coverage(len(values), len(own)),
         code=capability.code,
         group=capability.group,
+        published=capability.published,
         note=None if values.size else "no data",
     )
 

@@ -44,6 +44,7 @@ class Cell:
         coverage: how many of its metrics have a value.
         code: of a capability the id that parts of it share.
         group: of a capability the group it belongs to.
+        published: of a capability the name of its column in CapTrack's comparison files.
         direction: what a positive value means.
         size: how far its metrics moved in either direction, root mean square beyond noise.
         p: that nothing changed.
@@ -64,6 +65,7 @@ class Cell:
     coverage: Coverage
     code: str = ""
     group: str = ""
+    published: str = ""
     direction: Direction = "better"
     size: float | None = None
     p: float | None = None
