@@ -36,10 +36,10 @@ from forgetmap.capabilities.drift import drift
 from forgetmap.capabilities.measure import Measuring, measure
 from forgetmap.capabilities.scoring_batches import answered
 from forgetmap.capabilities.taxonomy import load_taxonomy
-from forgetmap.records.folder import MANIFEST, SCORES, TEXTS, read_run
+from forgetmap.records.folder import MANIFEST, read_run
 from forgetmap.records.manifest import ModelInfo, RunInfo
 from forgetmap.records.run import Run
-from forgetmap.records.schema import scores_schema, texts_schema
+from forgetmap.records.schema import SCORES, TEXTS, scores_schema, texts_schema
 from forgetmap.scoring.scorers import needs_of, scorer, signed
 
 Row = dict[str, Any]

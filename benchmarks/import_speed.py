@@ -231,6 +231,8 @@ def run_loop(folder: Path) -> Callable[[], int]:
 
 def run_ours(folder: Path, *, texts: bool) -> Callable[[], int]:
     """Ours: to a run folder in Parquet, with identity."""
+    import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
+
     from forgetmap.sources.logs import Reading, open_logs, recognise
     from forgetmap.sources.registry import adapters
 

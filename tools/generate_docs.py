@@ -18,6 +18,7 @@ from forgetmap.capabilities.result import DriftResult
 from forgetmap.cli.main import cli
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
+from forgetmap.report.payload import Payload
 from forgetmap.transitions.plan import AdviceResult, PlanResult
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
@@ -46,6 +47,7 @@ def pages() -> dict[Path, str]:
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
         "drift": TypeAdapter(DriftResult).json_schema(),
+        "payload": Payload.model_json_schema(),
         "plan": PlanResult.model_json_schema(),
         "advice": AdviceResult.model_json_schema(),
     }

@@ -5,6 +5,7 @@ import forgetmap as fm
 comparison = fm.compare("runs/base", "runs/tuned")
 print(comparison.headline)
 comparison.flips("forgotten")
+fm.write_report(comparison, "report.html")
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from forgetmap.records.manifest import RunInfo
     from forgetmap.records.outcome import Outcome
     from forgetmap.records.run import Run
+    from forgetmap.report.build import make_payload
+    from forgetmap.report.html import write_report
+    from forgetmap.report.markdown import as_markdown
+    from forgetmap.report.payload import Payload
+    from forgetmap.report.static import write_figures
     from forgetmap.runner.evaluate import evaluate
     from forgetmap.runner.items import Item, Suite, Task
     from forgetmap.runner.settings import Settings
@@ -41,6 +47,7 @@ __all__ = [
     "Habits",
     "Item",
     "Outcome",
+    "Payload",
     "Run",
     "RunInfo",
     "Settings",
@@ -48,14 +55,18 @@ __all__ = [
     "Simulation",
     "Suite",
     "Task",
+    "as_markdown",
     "chain",
     "compare",
     "drift",
     "evaluate",
     "load_suite",
+    "make_payload",
     "map_models",
     "open_run",
     "simulate",
+    "write_figures",
+    "write_report",
     "write_run",
 ]
 __version__ = "0.1.0"
@@ -69,6 +80,7 @@ _HOMES = {
     "Habits": "simulator.answers",
     "Item": "runner.items",
     "Outcome": "records.outcome",
+    "Payload": "report.payload",
     "Run": "records.run",
     "RunInfo": "records.manifest",
     "Settings": "runner.settings",
@@ -76,14 +88,18 @@ _HOMES = {
     "Simulation": "simulator.simulate",
     "Suite": "runner.items",
     "Task": "runner.items",
+    "as_markdown": "report.markdown",
     "chain": "transitions.compare",
     "compare": "transitions.compare",
     "drift": "capabilities.drift",
     "evaluate": "runner.evaluate",
     "load_suite": "runner.suites.catalogue",
+    "make_payload": "report.build",
     "map_models": "map.job",
     "open_run": "sources.open",
     "simulate": "simulator.simulate",
+    "write_figures": "report.static",
+    "write_report": "report.html",
     "write_run": "records.folder",
 }
 

@@ -16,8 +16,13 @@ import pytest
 from chromium import chromium, open_report, watched, write
 from playwright.sync_api import Browser, Locator, Page, expect
 
+import forgetmap as fm
+from backends import as_arrow
 from forgetmap.report.figures import all_figures
+from forgetmap.report.html import report_html
+from forgetmap.report.packing import packed
 from forgetmap.report.payload import Payload
+from report_files import unpacked
 
 ITEM = "capitals/capitals-1/0"
 """Forgotten with a wrong answer."""
@@ -275,6 +280,14 @@ def test_the_list_can_be_taken_away(page: Page) -> None:
     lines = downloaded(page, page.get_by_role("button", name="JSONL of these 9")).splitlines()
     assert {json.loads(line)["transition"] for line in lines} == {"gained"}
     assert len(lines) == 9
+    table = downloaded(page, page.get_by_role("button", name="CSV of these 9")).decode()
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["item"] for row in rows] == [json.loads(line)["item"] for line in lines]
+
+
+def test_everything_can_be_taken_away(page: Page, payload: Payload) -> None:
+    content = downloaded(page, page.get_by_role("button", name="Everything as JSON"))
+    assert Payload.model_validate_json(content) == payload
 
 
 def test_the_keyboard_is_enough(page: Page) -> None:
@@ -423,6 +436,18 @@ def test_a_chain_is_offered_stage_by_stage(browser: Browser, tmp_path: Path) -> 
         names = page.locator("#tables tbody th")
         expect(names).to_have_count(len(stages))
         assert set(names.all_inner_texts()) == {stage.name for stage in stages}
+        listed = page.get_by_role("list", name="All comparisons").get_by_role("link")
+        assert listed.all_inner_texts() == ["after 3", "after 1", "after 2"]
+        listed.nth(1).click()
+        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[1].headline)
+        expect(listed.nth(1)).to_have_attribute("aria-current", "true")
+        task, item = (payload.items[0].columns[name][0] for name in ("task", "item"))
+        page.goto(f"{page.url.split('#')[0]}#item={task}/{item}/0")
+        number = int(str(item).split("-")[1])
+        right = [reports.PATTERN[(number + stage) % 8][min(stage, 1)] for stage in range(4)]
+        went = zip(["before", "after 1", "after 2", "after 3"], right, strict=True)
+        words = [f"{name}: {'right' if digit == '1' else 'wrong'}" for name, digit in went]
+        expect(page.locator("#item-history")).to_have_text(" → ".join(words))
 
 
 def test_hostile_texts_are_only_text(browser: Browser, tmp_path: Path) -> None:
@@ -472,14 +497,87 @@ def test_a_megabyte_on_one_line_is_cut_until_asked_for(browser: Browser, tmp_pat
         assert len(page.locator("ins").inner_text()) == whole
 
 
-def test_names_of_prototypes_are_only_names(browser: Browser, tmp_path: Path) -> None:
-    before, after = reports.rows_of(0), reports.rows_of(1)
-    for row in (*before, *after):
-        row["task"] = {"sums": "__proto__", "stories": "constructor"}.get(row["task"], "toString")
+ODD_NAMES = ("__proto__", "constructor", "toString", "hasOwnProperty", " ", "\u200b")
+
+
+def oddly_named(side: int, **options: int) -> list[reports.Row]:
+    """Runs whose tasks and categories have names that programs trip over."""
+    rows = reports.rows_of(side, 24, **options)
+    for place, row in enumerate(rows):
+        row["task"] = ODD_NAMES[place // 8 % 6]
+        row["category"] = ODD_NAMES[(place // 8 + 1) % 6]
+        row["item"] += f" {place}"
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["pair", "many", "chain"])
+def test_names_of_prototypes_are_only_names(browser: Browser, tmp_path: Path, kind: str) -> None:
+    runs = [as_arrow(oddly_named(min(place, 1), drift=place)) for place in range(4)]
+    compared = (
+        fm.chain(*runs) if kind == "chain" else fm.compare(*runs[: 2 if kind == "pair" else 4])
+    )
     with watched(browser) as page:
         open_report(
             page,
-            f"{write(reports.payload_of(before, after), tmp_path)}#estimator=__proto__&by=task",
+            f"{write(fm.make_payload(compared), tmp_path)}#estimator=__proto__&by=task",
         )
-        page.locator("#flips").get_by_label("Task", exact=True).select_option("__proto__")
-        expect(row_links(page)).to_have_count(9)
+        expect(page.locator("figure[data-drawn=yes]")).to_have_count(page.locator("figure").count())
+        for name in ("categories", "reasons"):
+            picture = page.locator(f"#figure-{name} .picture")
+            for shown in (*ODD_NAMES[:4], "“ ”", "\N{REPLACEMENT CHARACTER}"):
+                expect(picture).to_contain_text(shown)
+        points = page.locator("#figure-directions .mark-symbol path")
+        expect(points).to_have_count(6)
+        expect(page.locator("#tables tbody th", has_text="“ ”")).to_have_count(1)
+        for name in ODD_NAMES[:5]:
+            page.locator("#flips").get_by_label("Task", exact=True).select_option(name)
+            expect(page.locator("#flips tbody td:nth-child(2)").first).to_have_text(
+                "“ ”" if name == " " else name
+            )
+
+
+def test_a_figure_that_fails_says_so_and_can_be_tried_again(
+    browser: Browser, payload: Payload, tmp_path: Path
+) -> None:
+    """Vega reports what goes wrong in its data to the console only."""
+    html = report_html(payload)
+    figures = unpacked(html, "figures")
+    broken = next(each for each in figures if each["name"] == "reasons")
+    broken["spec"]["data"][0]["transform"] = [{"type": "formula", "as": "x", "expr": "nothing()"}]
+    path = tmp_path / "report.html"
+    old, new = (
+        packed(json.dumps(each, ensure_ascii=False))
+        for each in (unpacked(html, "figures"), figures)
+    )
+    path.write_text(html.replace(old, new), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    open_report(page, path.as_uri())
+    failed = page.locator("#figure-reasons")
+    expect(failed).to_have_attribute("data-drawn", "no")
+    expect(failed.get_by_role("alert")).to_contain_text("cannot be drawn here")
+    failed.get_by_role("button", name="Try again").click()
+    expect(failed.get_by_role("alert")).to_contain_text("cannot be drawn here")
+    expect(page.locator("figure[data-drawn=yes]")).to_have_count(len(figures) - 1)
+    context.close()
+
+
+def test_figures_drawn_late_have_their_width(browser: Browser, address: str) -> None:
+    """Behind an open item there is no room; they are drawn when one comes back."""
+    with watched(browser) as page:
+        open_report(page, f"{address}#item={ITEM}")
+        expect(page.locator("figure[data-drawn]")).to_have_count(0)
+        page.get_by_role("button", name="← Back").click()
+        expect(page.locator("figure:not([data-drawn=yes])")).to_have_count(0)
+        wide = page.locator("#figure-categories svg").bounding_box()
+        assert wide is not None
+        assert wide["width"] > 300
+
+
+def test_switching_fast_ends_in_the_last_choice(page: Page) -> None:
+    for choice in ("raw", "latent", "upper", "raw", "headline", "raw"):
+        page.get_by_label("Estimator", exact=True).select_option(choice)
+    page.get_by_label("Scale", exact=True).select_option("known")
+    page.get_by_label("Scale", exact=True).select_option("items")
+    expect(page.locator("figure:not([data-drawn=yes])")).to_have_count(0)
+    expect(page.locator("#figure-categories .picture")).to_contain_text("share of all items")

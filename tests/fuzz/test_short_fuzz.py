@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import fuzz_logs
 import pytest
 from fuzz_logs import fuzz, harnesses
+from msgspec import structs
 
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
@@ -29,7 +29,7 @@ class ByPosition(MmluPro):
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         for place, sample in enumerate(super().read(log, problems, texts=texts)):
-            yield replace(sample, item=f"row {place}")
+            yield structs.replace(sample, item=f"row {place}")
 
 
 class Careless(MmluPro):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 from pathlib import Path
@@ -12,15 +10,7 @@ from typing import Any
 import pytest
 
 from command_line import call, results, write
-
-
-def payload_in(path: Path) -> dict[str, Any]:
-    """What the file says."""
-    found = re.search(r'<script id="payload"[^>]*>([^<]+)<', path.read_text(encoding="utf-8"))
-    assert found is not None
-    content = json.loads(gzip.decompress(base64.b64decode(found[1])))
-    assert isinstance(content, dict)
-    return content
+from report_files import payload_in
 
 
 @pytest.fixture
@@ -47,7 +37,7 @@ def test_a_page_of_every_kind(
     done = call("report", *given, "--out", out)
     assert (done.code, done.err) == (0, "")
     assert done.out == f"Report: {out}\n"
-    payload = payload_in(out)
+    payload = payload_in(out.read_text(encoding="utf-8"))
     assert payload["kind"] == kind
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", payload["made"])
     numbers = json.loads(call("compare", *given, "--json").out)
@@ -61,7 +51,7 @@ def test_options_of_compare_hold(runs: list[Path], tmp_path: Path) -> None:
         "report", *runs[:2], "--out", out, "--title", "Mine", "--limit", 1, "--estimator", "raw",
         "--correct-at", 0.9,
     )  # fmt: skip
-    payload = payload_in(out)
+    payload = payload_in(out.read_text(encoding="utf-8"))
     assert payload["title"] == "Mine"
     assert payload["comparisons"][0]["rule"]["estimator"] == "raw"
     assert payload["comparisons"][0]["rule"]["correct_at"] == 0.9
@@ -71,14 +61,14 @@ def test_options_of_compare_hold(runs: list[Path], tmp_path: Path) -> None:
 def test_reports_that_leave_the_house(runs: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     call("report", *runs[:2], "--out", out, "--no-text")
-    columns = payload_in(out)["items"][0]["columns"]
+    columns = payload_in(out.read_text(encoding="utf-8"))["items"][0]["columns"]
     assert set(columns) == {
         "task", "item", "repeat", "transition", "reason", "score_before", "score_after"
     }  # fmt: skip
     call(
         "report", *runs[:2], "--out", out, "--overwrite", "--redact", r"\S+@\S+", "--redact", "Ann"
     )
-    payload = payload_in(out)
+    payload = payload_in(out.read_text(encoding="utf-8"))
     assert payload["redacted"] is True
     assert payload["items"][0]["columns"]["question"][0] == f"i1 Who is {'█' * 16}"
     assert payload["items"][0]["columns"]["response_after"][0] == "███, of course."
@@ -91,7 +81,7 @@ def test_a_written_comparison(runs: list[Path], tmp_path: Path) -> None:
     done = call("report", tmp_path / "result", "--out", tmp_path / "report.html")
     assert done.code == 0
     assert "holds no questions, options, prompts or responses" in done.err
-    payload = payload_in(tmp_path / "report.html")
+    payload = payload_in((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert payload["items"][0]["columns"]["item"] == ["i1", "i2"]
     assert "question" not in payload["items"][0]["columns"]
 
@@ -134,7 +124,7 @@ def test_nothing_is_replaced_unless_asked(runs: list[Path], tmp_path: Path) -> N
     assert "exists already" in done.err
     assert out.read_text() == "mine"
     assert call("report", *runs[:2], "--out", out, "--overwrite").code == 0
-    assert payload_in(out)["kind"] == "pair"
+    assert payload_in(out.read_text(encoding="utf-8"))["kind"] == "pair"
 
 
 def test_the_runs_themselves_are_never_replaced(runs: list[Path]) -> None:

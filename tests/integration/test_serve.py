@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +25,9 @@ import forgetmap as fm
 from command_line import SCRIPT, call, process, results, write
 from forgetmap.explorer.shell import page_html
 
+CACHE = Path(tempfile.mkdtemp(prefix="forgetmap-test-"))
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
+
 
 @contextmanager
 def serving(*args: object) -> Iterator[tuple[httpx.Client, subprocess.Popen[str], str]]:
@@ -31,7 +37,7 @@ def serving(*args: object) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "FORGETMAP_CACHE": str(CACHE)},
     )
     assert server.stdout is not None
     address = server.stdout.readline().split()[-1]
@@ -237,3 +243,64 @@ def test_without_the_extra_it_says_what_to_install(
     done = call("serve", demo)
     assert done.code == 2
     assert "forgetmap[serve]" in done.err
+
+
+def answered(place: int, score: int, metric: str) -> dict[str, Any]:
+    return {"task": "t", "item": f"i{place:03d}", "score": score, "metric": metric}
+
+
+def test_the_rule_of_the_command_is_that_of_the_comparison(tmp_path: Path) -> None:
+    """Two metrics that disagree, and a repeat of the first run for the noise."""
+    paths = {}
+    for name, shift in (("base", 0), ("tuned", 1), ("again", 2)):
+        rows = [answered(place, (place + shift) % 3 == 0, "acc") for place in range(60)]
+        rows += [answered(place, (place + shift) % 5 == 0, "norm") for place in range(60)]
+        paths[name] = write(tmp_path / f"{name}.jsonl", rows)
+    expected = fm.compare(
+        paths["base"], paths["tuned"], metric="norm", noise=paths["again"], correct_at=0.7
+    ).result.model_dump(mode="json")
+    given = ("--metric", "norm", "--noise", paths["again"], "--correct-at", "0.7")
+    with serving(paths["base"], paths["tuned"], *given) as (client, _, _):
+        ids = {each["name"]: each["id"] for each in client.get("api/runs").json()}
+        assert set(ids) == {"base", "tuned"}
+        said = client.get("api/rule").json()
+        assert (said["noise"], said["repeated"]) == ("again", "base")
+        assert (said["rule"]["metric"], said["rule"]["correct_at"]) == ("norm", 0.7)
+        pair = {"before": ids["base"], "after": ids["tuned"]}
+        found = ask(client, "comparison", pair)["payload"]["comparisons"][0]
+        assert found["total"] == expected["total"]
+        assert found["rule"] == expected["rule"]
+        back = {"before": ids["tuned"], "after": ids["base"]}
+        without = ask(client, "comparison", back)["payload"]["comparisons"][0]
+        plain = fm.compare(paths["tuned"], paths["base"], metric="norm", correct_at=0.7)
+        assert without["total"] == plain.result.model_dump(mode="json")["total"]
+
+
+def test_a_second_server_finds_what_the_first_prepared(tmp_path: Path) -> None:
+    """And a run that changed in between is read again."""
+    paths = [
+        write(tmp_path / f"{n}.jsonl", results(r)) for n, r in (("b", [1] * 40), ("a", [0] * 40))
+    ]
+    answers: list[tuple[int, int]] = []
+    for right in ([0] * 40, [0] * 40, [0, 1] * 20):
+        if answers and right != [0] * 40:
+            write(paths[1], results(right))
+        with serving(*paths) as (client, _, _):
+            ids = [each["id"] for each in client.get("api/runs").json()]
+            pair = {"before": ids[0], "after": ids[1]}
+            items = ask(client, "items", pair, transition="forgotten")
+            answers.append((len(prepared()), items["total"]))
+    assert [total for _, total in answers] == [40, 40, 20]
+    assert answers[0][0] == answers[1][0] < answers[2][0]
+
+
+def prepared() -> list[Path]:
+    return sorted((CACHE / "explorer").rglob("*.duckdb"))
+
+
+def test_progress_is_told_only_while_there_is_some(
+    served: httpx.Client, pair: dict[str, str]
+) -> None:
+    ask(served, "comparison", pair)
+    assert ask(served, "progress", pair) == {}
+    assert served.get("api/progress", params={"before": "x", "after": "y"}).status_code == 404

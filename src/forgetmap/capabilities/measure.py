@@ -24,7 +24,6 @@ from forgetmap.records.engine import fresh_name, literal, scan, spill_folder
 from forgetmap.records.folder import (
     MANIFEST,
     ROWS_PER_BATCH,
-    SCORES,
     complete_folder,
     fill_scores,
     fill_texts,
@@ -34,7 +33,7 @@ from forgetmap.records.folder import (
 )
 from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
 from forgetmap.records.run import Run
-from forgetmap.records.schema import KEY, SCORE_NAMES, scores_schema
+from forgetmap.records.schema import KEY, SCORE_NAMES, SCORES, scores_schema
 from forgetmap.records.validate import reading
 from forgetmap.scoring.judging.port import Judge, judge
 from forgetmap.scoring.scorer import CodeScorer, JudgeScorer

@@ -18,13 +18,28 @@ from forgetmap.transitions.task_tables import NAMES as TASK_TABLES
 
 def comparison_options(command: Command) -> Command:
     """How runs are read, paired and judged; the names are those of `compare`."""
-    options: list[Callable[[Command], Command]] = [
-        click.option(
-            "--chain", is_flag=True, help="The runs are checkpoints, one trained from the other."
-        ),
+    chain = click.option(
+        "--chain", is_flag=True, help="The runs are checkpoints, one trained from the other."
+    )
+    metric, *rest = _rules()
+    return with_options(command, [chain, metric, table_options, log_options, *rest])
+
+
+def rule_options(command: Command) -> Command:
+    """How any two runs are paired and judged; the names are those of `compare`."""
+    return with_options(command, _rules())
+
+
+def spare_inputs(out: Path, inputs: Sequence[str]) -> None:
+    """Refuse to write where the results come from: --overwrite would replace them."""
+    for path in map(Path, inputs):
+        if path.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")
+
+
+def _rules() -> list[Callable[[Command], Command]]:
+    return [
         click.option("--metric", help="METRIC or METRIC/SCORER, where there are several."),
-        table_options,
-        log_options,
         click.option(
             "--min-paired",
             type=float,
@@ -46,20 +61,6 @@ def comparison_options(command: Command) -> Command:
             show_default=True,
             help="What makes two items the same: content where both sides have it, else id.",
         ),
-        *_judging(),
-    ]
-    return with_options(command, options)
-
-
-def spare_inputs(out: Path, inputs: Sequence[str]) -> None:
-    """Refuse to write where the results come from: --overwrite would replace them."""
-    for path in map(Path, inputs):
-        if path.resolve().is_relative_to(out.resolve()):
-            raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")
-
-
-def _judging() -> list[Callable[[Command], Command]]:
-    return [
         click.option(
             "--estimator",
             type=click.Choice(get_args(Estimator)),

@@ -11,9 +11,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from forgetmap.cli.comparing import rule_options
 from forgetmap.cli.reading import log_options, reading_progress
 from forgetmap.errors import UsageError
 from forgetmap.sources.logs import Progress, Reading
+from forgetmap.transitions.compare import make_rule
 from forgetmap.transitions.words import counted
 
 MEMORY = "512MB"
@@ -23,6 +25,7 @@ Examples:
   forgetmap serve runs
   forgetmap serve runs/base runs/sft runs/rl --open
   forgetmap serve lm-eval-logs inspect-logs/tuned.eval --port 8080
+  forgetmap serve runs/base runs/tuned --metric acc_norm --noise runs/base-again
   forgetmap serve runs --host 0.0.0.0 --allow-host explorer.example.org
 """
 
@@ -37,27 +40,33 @@ Examples:
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this server.")
 @click.option("--open", is_flag=True, help="Open it in a browser.")
 @log_options
+@rule_options
 def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
     """Explore RUNS in a browser, and compare any two of them.
 
     RUNS are run folders, logs of an evaluation harness, tables, or folders that contain such.
     Only this machine can reach the server, unless --host says otherwise; then a token is needed,
-    which is printed as part of the address. Nothing is ever written to RUNS.
+    which is printed as part of the address. Nothing is ever written to RUNS; what was prepared
+    is kept in the cache, unless --no-cache is given. A run given as --noise is a repeat of the
+    first of RUNS, and is used wherever that one is before.
     """
     _require_server()
-    from forgetmap.explorer.app import Explorer, make_app  # noqa: PLC0415
+    from forgetmap.explorer.app import Explorer, How, make_app  # noqa: PLC0415
     from forgetmap.explorer.runs import find_runs  # noqa: PLC0415
     from forgetmap.explorer.security import allowed_hosts, is_loopback  # noqa: PLC0415
     from forgetmap.explorer.store import Store  # noqa: PLC0415
 
-    store = Store(MEMORY)
+    rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
+    store = Store(MEMORY, kept=options["cached"])
     with Console(stderr=True).status("Opening the runs ...") as status:
-        known = find_runs(runs, _how_to_read(options, reading_progress(status)))
+        reading = _how_to_read(options, reading_progress(status))
+        known = find_runs(runs, reading)
+        noise = find_runs([options["noise"]], reading)[0] if options["noise"] else None
     listener = _listen(host, port)
     port = listener.getsockname()[1]
     needs_token = options["token"] or not is_loopback(host)
     token = secrets.token_urlsafe(24) if needs_token else None
-    explorer = Explorer(known, store)
+    explorer = Explorer(known, store, How(rule, noise, known[0].id if noise else None))
     app = make_app(explorer, hosts=allowed_hosts(host, port, options["allow_host"]), token=token)
     address = _address(host, port, token)
     click.echo(f"Serving {counted(len(known), 'run')} at {address}\nCtrl-C ends it.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote
 
 import duckdb
@@ -26,8 +26,10 @@ from forgetmap.explorer.runs import KnownRun, describe
 from forgetmap.explorer.security import Guard, refused
 from forgetmap.explorer.shell import page_html
 from forgetmap.explorer.store import FACETS, READERS, SORTS, PairTable, Selection, Store
+from forgetmap.explorer.waiting import Kept, Together
 from forgetmap.pairing.align import align
 from forgetmap.pairing.match import Side, prepare
+from forgetmap.pairing.pair import Pairs
 from forgetmap.report.build import assemble
 from forgetmap.report.payload import Items
 from forgetmap.transitions.cells import CELL_NAMES
@@ -35,50 +37,42 @@ from forgetmap.transitions.comparison import compare_sides
 from forgetmap.transitions.flips import KINDS
 from forgetmap.transitions.result import ComparisonResult, Rule
 
-MOST_PAIRS, MOST_SEARCHES = 8, 32
+MOST_PAIRS, MOST_SEARCHES, SEARCHES_AT_ONCE = 8, 64, 16
 """Comparisons and searches kept; those asked for longest ago go first."""
 MOST_ROWS, MOST_LETTERS, LONGEST_NAME = 500, 200, 2_000
 FURTHEST = 1_000_000_000
+STEPS = 5
 T = TypeVar("T")
+Ids = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a comparison is; `step` counts from 0, as long as it waits for another one."""
+
+    words: str = "waiting for another comparison"
+    step: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def next(self, words: str) -> None:
+        """Another step begins."""
+        self.words = words
+        self.step += 1
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """A comparison as it is served."""
+class How:
+    """How any two runs are compared.
 
-    table: PairTable
-    answer: bytes
+    Attributes:
+        rule: as for `compare`.
+        noise: a repeat of the run of id `repeated`.
+        repeated: the run before of comparisons that it is used in.
+    """
 
-
-class Kept(Generic[T]):
-    """The last few results, each made once however many ask for it at the same time."""
-
-    def __init__(self, most: int, drop: Callable[[T], None]) -> None:
-        self._most = most
-        self._drop = drop
-        self._made: OrderedDict[Hashable, asyncio.Future[T]] = OrderedDict()
-
-    async def get(self, key: Hashable, make: Callable[[], T], where: Executor) -> T:
-        """The result for a key, made by a thread of `where` if it is not there."""
-        loop = asyncio.get_running_loop()
-        if key not in self._made:
-            self._made[key] = loop.run_in_executor(where, make)
-            self._made[key].add_done_callback(partial(self._forget_failed, key))
-        self._made.move_to_end(key)
-        # One client that goes away must not take it from the others.
-        found = await asyncio.shield(self._made[key])
-        await self._make_room(loop, where)
-        return found
-
-    def _forget_failed(self, key: Hashable, done: asyncio.Future[T]) -> None:
-        if done.cancelled() or done.exception() is not None:
-            self._made.pop(key, None)
-
-    async def _make_room(self, loop: asyncio.AbstractEventLoop, where: Executor) -> None:
-        done = [key for key, each in self._made.items() if each.done()]
-        for key in done[: max(len(self._made) - self._most, 0)]:
-            old = self._made.pop(key).result()
-            await loop.run_in_executor(where, self._drop, old)
+    rule: Rule = field(default_factory=Rule)
+    noise: KnownRun | None = None
+    repeated: str | None = None
 
 
 class Explorer:
@@ -87,36 +81,65 @@ class Explorer:
     Args:
         runs: those that can be asked for.
         store: where pairs are kept.
+        how: how they are compared.
     """
 
-    def __init__(self, runs: Sequence[KnownRun], store: Store) -> None:
+    def __init__(self, runs: Sequence[KnownRun], store: Store, how: How | None = None) -> None:
         self._runs = {each.id: each for each in runs}
         self._store = store
+        self._how = how or How()
         self._sides: dict[str, Side] = {}
-        self._pairs: Kept[Served] = Kept(MOST_PAIRS, lambda old: store.drop(old.table))
-        self._searches: Kept[str] = Kept(MOST_SEARCHES, store.drop_hits)
+        self._progress: dict[Ids, Progress] = {}
         # Comparing uses the one connection that files are read through: one at a time.
         self._builder = ThreadPoolExecutor(1, "comparing")
         self._readers = ThreadPoolExecutor(READERS - 1, "reading")
         # A search takes all processors for a while: filters must not queue behind several.
         self._searcher = ThreadPoolExecutor(1, "searching")
+        self._pairs: Kept[PairTable] = Kept(
+            MOST_PAIRS, partial(self._in, self._builder, store.drop)
+        )
+        self._searches: Kept[str] = Kept(
+            MOST_SEARCHES, partial(self._in, self._readers, store.drop_hits)
+        )
+        self._together = Together(store.search, SEARCHES_AT_ONCE, self._searcher)
 
     async def runs(self, request: Request) -> Response:
         """All runs, with their parents."""
         _only(request, ())
         return JSONResponse([describe(each) for each in self._runs.values()])
 
+    async def rule(self, request: Request) -> Response:
+        """How runs are compared, in words."""
+        _only(request, ())
+        how = self._how
+        noise = None if how.noise is None else how.noise.run.name
+        repeated = None if how.repeated is None else self._runs[how.repeated].run.name
+        return JSONResponse(
+            {"rule": how.rule.model_dump(mode="json"), "noise": noise, "repeated": repeated}
+        )
+
+    async def progress(self, request: Request) -> Response:
+        """How far the comparison of two runs is; nothing where it is not being made."""
+        _only(request, ())
+        before, after = self._ids(request)
+        made = self._progress.get((before.id, after.id))
+        if made is None:
+            return JSONResponse({})
+        seconds = round(time.monotonic() - made.started, 1)
+        said = {"words": made.words, "step": made.step, "steps": STEPS, "seconds": seconds}
+        return JSONResponse(said)
+
     async def comparison(self, request: Request) -> Response:
         """What a report says, without items; and its figures."""
         _only(request, ())
-        served = await self._pair(request)
-        return Response(served.answer, media_type="application/json")
+        table = await self._pair(request)
+        return Response(table.answer, media_type="application/json")
 
     async def facets(self, request: Request) -> Response:
         """What items can be filtered by."""
         _only(request, ())
-        served = await self._pair(request)
-        return JSONResponse(served.table.facets)
+        table = await self._pair(request)
+        return JSONResponse(table.facets)
 
     async def items(self, request: Request) -> Response:
         """A page of items."""
@@ -124,37 +147,40 @@ class Explorer:
         offset = _number(request, "offset", 0, FURTHEST)
         limit = _number(request, "limit", 50, MOST_ROWS)
         chosen = _selection(request)
-        served = await self._pair(request)
-        hits = await self._hits(served.table, chosen.q)
-        total, rows = await self._read(
-            partial(self._store.page, served.table, chosen, hits, offset=offset, limit=limit)
-        )
+        table = await self._pair(request)
+        hits = await self._hits(table, chosen.q)
+        page = partial(self._store.page, offset=offset, limit=limit)
+        total, rows = await self._in(self._readers, page, table, chosen, hits)
         return JSONResponse({"total": total, "rows": rows})
 
     async def item(self, request: Request) -> Response:
         """One item with all its texts, and its place in the selection."""
         _only(request, (*FACETS, "q", "sort", "key"))
         chosen, key = _selection(request), _key(request)
-        served = await self._pair(request)
-        hits = await self._hits(served.table, chosen.q)
-        item, place = await self._read(partial(self._store.find, served.table, chosen, hits, key))
+        table = await self._pair(request)
+        hits = await self._hits(table, chosen.q)
+        find = self._store.find
+        item, place = await self._in(self._readers, find, table, chosen, hits, key)
         return JSONResponse({"item": item, "place": place})
 
-    async def _pair(self, request: Request) -> Served:
-        before, after = (self._known(request, name) for name in ("before", "after"))
-        if before.id == after.id:
-            raise HTTPException(400, "a run is not compared with itself")
-        make = partial(self._compare, before, after)
-        return await self._pairs.get((before.id, after.id), make, self._builder)
+    async def _pair(self, request: Request) -> PairTable:
+        before, after = self._ids(request)
+        return await self._pairs.get((before.id, after.id), partial(self._start, before, after))
 
     async def _hits(self, table: PairTable, text: str) -> str | None:
         if not text:
             return None
-        make = partial(self._store.search, table, text)
-        return await self._searches.get((table.name, text), make, self._searcher)
+        make = partial(self._together.find, table, text)
+        return await self._searches.get((table.name, text), make)
 
-    async def _read(self, read: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, read)
+    def _in(self, where: Executor, call: Callable[..., T], *given: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(where, call, *given)
+
+    def _ids(self, request: Request) -> tuple[KnownRun, KnownRun]:
+        before, after = (self._known(request, name) for name in ("before", "after"))
+        if before.id == after.id:
+            raise HTTPException(400, "a run is not compared with itself")
+        return before, after
 
     def _known(self, request: Request, name: str) -> KnownRun:
         found = self._runs.get(request.query_params.get(name, ""))
@@ -162,14 +188,40 @@ class Explorer:
             raise HTTPException(404, f"there is no such run: {name} takes an id of /api/runs")
         return found
 
-    def _compare(self, before: KnownRun, after: KnownRun) -> Served:
-        first, second = align([self._side(before), self._side(after)])
-        comparison = compare_sides(first, second, Rule())
-        return Served(self._store.add(comparison), _answer(comparison.result))
+    async def _start(self, before: KnownRun, after: KnownRun) -> PairTable:
+        progress = self._progress[before.id, after.id] = Progress()
+        try:
+            return await self._in(self._builder, self._compare, (before, after), progress)
+        finally:
+            del self._progress[before.id, after.id]
+
+    def _compare(self, known: tuple[KnownRun, KnownRun], progress: Progress) -> PairTable:
+        progress.next("checking the results")
+        sides = align([self._side(each) for each in known])
+        runs = [side.run for side in sides]
+        stamps = [each.stamp for each in known]
+        noise = self._how.noise if self._how.repeated == known[0].id else None
+        texts = []
+        for place, (each, run) in enumerate(zip(known, runs, strict=True)):
+            progress.next(f"reading what {run.name} was asked and said")
+            # Tasks may be renamed to go with those of the other side.
+            own = [each.stamp] if run is each.run else [*stamps, place]
+            texts.append(self._store.add_texts(run, _made_from("texts", own)))
+
+        def compare() -> tuple[Pairs, bytes]:
+            progress.next("pairing and counting")
+            against = None if noise is None else align([sides[0], self._side(noise)])[1]
+            found = compare_sides(sides[0], sides[1], self._how.rule, noise=against)
+            answer = _answer(found.result)
+            progress.next("writing the list of items")
+            return found.pairs, answer
+
+        parts = [*stamps, *([noise.stamp] if noise else []), self._how.rule.model_dump_json()]
+        return self._store.add(runs, texts, compare, _made_from("pairs", parts))
 
     def _side(self, known: KnownRun) -> Side:
         if known.id not in self._sides:
-            self._sides[known.id] = prepare(known.run)
+            self._sides[known.id] = prepare(known.run, self._how.rule.metric)
         return self._sides[known.id]
 
     def close(self) -> None:
@@ -177,6 +229,11 @@ class Explorer:
         self._store.close()
         for each in (self._builder, self._searcher, self._readers):
             each.shutdown(wait=False, cancel_futures=True)
+
+
+def _made_from(kind: str, parts: Sequence[object]) -> object:
+    """None where a part is not known: then nothing is found again."""
+    return None if None in parts else (kind, *parts)
 
 
 def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -> Starlette:
@@ -195,6 +252,8 @@ def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -
     routes = [
         Route("/", show_page),
         Route("/api/runs", explorer.runs),
+        Route("/api/rule", explorer.rule),
+        Route("/api/progress", explorer.progress),
         Route("/api/comparison", explorer.comparison),
         Route("/api/facets", explorer.facets),
         Route("/api/items", explorer.items),

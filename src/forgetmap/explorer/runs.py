@@ -28,12 +28,15 @@ class KnownRun:
         run: the run; its origin is its name, so that no path of this machine is ever shown.
         place: where it is, for the log of the server only.
         parent: id of the run it was trained from, if that is served too.
+        stamp: the same only for the same files, unchanged, read in the same way; None where that
+            cannot be told.
     """
 
     id: str
     run: Run
     place: str
     parent: str | None = None
+    stamp: str | None = None
 
 
 def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[KnownRun]:
@@ -41,7 +44,7 @@ def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[Kn
     found: dict[str, KnownRun] = {}
     for source in sources:
         for place, run in _runs_in(source, reading or Reading()):
-            known = _known(place, run)
+            known = _known(place, run, reading or Reading())
             found.setdefault(known.id, known)
     if len(found) > MOST_RUNS:
         raise UsageError(
@@ -125,11 +128,26 @@ def _runs_of_children(
         raise error
 
 
-def _known(place: str, run: Run) -> KnownRun:
+def _known(place: str, run: Run, reading: Reading) -> KnownRun:
     where = place if is_remote(place) else str(Path(place.partition("#")[0]).resolve())
     key = f"{where}#{place.partition('#')[2]}"
     name = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return KnownRun(name, replace(_as_parquet(run), origin=run.name), place)
+    own = replace(_as_parquet(run), origin=run.name)
+    return KnownRun(name, own, place, stamp=_stamp(place, run, reading))
+
+
+def _stamp(place: str, run: Run, reading: Reading) -> str | None:
+    if is_remote(place):
+        return None
+    root = Path(place.partition("#")[0]).resolve()
+    files = (
+        [root] if root.is_file() else (Path(f, n) for f, _, names in os.walk(root) for n in names)
+    )
+    parts = [place.partition("#")[2], run.name, str(reading.run), str(reading.strict)]
+    for file in sorted(files):
+        stat = file.stat()
+        parts.append(f"{file}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
+    return blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _as_parquet(run: Run) -> Run:
@@ -137,7 +155,10 @@ def _as_parquet(run: Run) -> Run:
     if run.format or is_run_folder(Path(run.origin)):
         return run
     copy = read_run(write_run(run, spill_folder() / fresh_name()))
-    return replace(run, scores=copy.scores, texts=copy.texts, rows=copy.rows)
+    recorded = set(run.scores.collect_schema().names())
+    # An empty column is not the same as none: that items have options is seen by the column.
+    names = [name for name in copy.scores.collect_schema().names() if name in recorded]
+    return replace(run, scores=copy.scores.select(*names), texts=copy.texts, rows=copy.rows)
 
 
 def _told_apart(runs: Iterable[KnownRun]) -> list[KnownRun]:

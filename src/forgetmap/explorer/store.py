@@ -1,33 +1,41 @@
 """The pairs of two runs as tables on disk: filtered, searched and paged where they lie.
 
-Every comparison becomes one narrow table in the order of the list: a filter reads little of it, and
-a page lies together. What the models said is kept once per run, lowered and uncompressed, which is
-what makes a search through all of it quick; whole texts are only ever read for one item, from the
-run itself.
+The tables are those of `tables`, in files that are found again (`shelf`). Whole texts are only
+ever read for one item, from the run itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
 import duckdb
-import narwhals as nw
 
+from forgetmap.explorer.shelf import Shelf
+from forgetmap.explorer.tables import (
+    HIDDEN,
+    TEXT_COLUMNS,
+    cut,
+    doubled_sql,
+    frame_sql,
+    is_text,
+    linked_sql,
+    listed_sql,
+    scored_sql,
+    texts_sql,
+)
 from forgetmap.pairing.pair import SIDES, Pairs
 from forgetmap.records.engine import connection, fresh_name, literal, quote, spill_folder
 from forgetmap.records.folder import fill_texts
 from forgetmap.records.run import Frame, Run
-from forgetmap.transitions.cells import REASONS
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.flips import BOTH, KINDS, SHARED
 
 READERS = 4
-SHOWN = 500
-"""Characters of a question or an answer in a list; the item itself has all of it."""
+NEAR = 200_000
+"""Rows of a table that are read at once rather than one by one."""
 FACETS = ("transition", "task", "category", "reason")
 SORTS = {
     "": "rowid",
@@ -39,7 +47,6 @@ SORTS = {
     "shortest": "coalesce(length_after, 0)",
 }
 """What is asked for -> what rows are put in order by; never null."""
-HIDDEN = ("searched", "row_before", "row_after", "length_after")
 _COMMON = " etaonisrhldcumfpgwybvkxjqz"
 """From frequent to rare; what is not in it is rarer still."""
 
@@ -61,71 +68,122 @@ class PairTable:
     """A comparison in the store.
 
     Attributes:
-        name: the table of pairs.
-        said: tables of what the models said; None where nobody recorded it.
-        texts: SQL of the whole texts of each side, likewise.
-        columns: those that a list shows.
+        database: what it lies in.
+        texts: tables of what was asked and said; None where nobody recorded it.
+        sources: SQL of the whole texts of each side, likewise.
+        columns: those that a reader sees.
+        asked_alike: whether both sides were asked the same, always.
         facets: the values of what can be filtered by, and how many items have each.
+        answer: what was kept with it.
     """
 
-    name: str
-    said: tuple[str | None, ...]
+    database: str
     texts: tuple[str | None, ...]
-    columns: tuple[str, ...] = ()
+    sources: tuple[str | None, ...]
+    columns: tuple[str, ...]
+    asked_alike: bool
     facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    answer: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The table of pairs."""
+        return f"{self.database}.pairs"
 
 
 class Store:
-    """Tables of pairs in a temporary database file, read by several threads at once.
+    """Tables of pairs in database files, read by several threads at once.
 
     Args:
         memory: most that the engine may hold in memory, such as `512MB`; the rest goes to disk.
+        kept: find the tables again when the server is started again.
     """
 
-    def __init__(self, memory: str | None = None) -> None:
+    def __init__(self, memory: str | None = None, *, kept: bool = False) -> None:
         self._engine = connection()
         if memory is not None:
             self._engine.execute(f"SET memory_limit = {literal(memory)}")
-        self._database = fresh_name()
-        file = spill_folder() / f"{self._database}.duckdb"
-        self._engine.execute(f"ATTACH {literal(str(file))} AS {self._database}")
-        self._said: dict[str, str] = {}
+        self._shelf = Shelf(self._engine, kept=kept)
+        self._hits = fresh_name()
+        file = spill_folder() / f"{self._hits}.duckdb"
+        self._engine.execute(f"ATTACH {literal(str(file))} AS {self._hits}")
         self._cursors = [self._engine.cursor() for _ in range(READERS)]
         self._free: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()
         for cursor in self._cursors:
             self._free.put(cursor)
 
-    def add(self, comparison: Comparison) -> PairTable:
-        """Write the scored pairs of a comparison; to be called by one thread at a time."""
-        runs = (comparison.before, comparison.after)
-        said = tuple(None if run.texts is None else self._add_said(run.texts) for run in runs)
-        table = PairTable(self._fresh(), said, tuple(map(_texts_sql, runs)))
-        sql = _pairs_sql(comparison.pairs, table)
-        self._engine.execute(f"CREATE TABLE {table.name} AS {sql}")
-        if self._count(table.name) != comparison.result.total.n:
-            # A table with several metrics repeats the texts of an item.
-            self.drop(table)
-            for each in filter(None, set(said)):
-                self._forget_doubles(each)
-            self._engine.execute(f"CREATE TABLE {table.name} AS {sql}")
-        names = self._engine.execute(f"DESCRIBE {table.name}").fetchall()
-        columns = tuple(name for name, *_ in names if name not in HIDDEN)
-        return replace(table, columns=columns, facets=self._facets(table.name))
+    def add_texts(self, run: Run, made_from: object = None) -> str | None:
+        """The table of what a run was asked and said, made if it is not on the shelf.
+
+        Args:
+            run: the run.
+            made_from: what its texts follow from; None is like nothing else.
+        """
+        texts = run.texts
+        if texts is None:
+            return None
+        return self._shelf.open(made_from, lambda name: self._write_texts(name, texts)) + ".texts"
+
+    def add(
+        self,
+        runs: Sequence[Run],
+        texts: Sequence[str | None],
+        compare: Callable[[], tuple[Pairs, bytes]],
+        made_from: object = None,
+    ) -> PairTable:
+        """The scored pairs of a comparison, made if they are not on the shelf.
+
+        To be called by one thread at a time.
+
+        Args:
+            runs: both, as they are compared.
+            texts: the tables of their texts.
+            compare: gives the pairs, and what is to be kept with them.
+            made_from: what the comparison follows from; None is like nothing else.
+        """
+        database = self._shelf.open(
+            made_from, lambda name: self._write_pairs(name, texts, *compare())
+        )
+        described = self._engine.execute(f"DESCRIBE {database}.pairs").fetchall()
+        columns = tuple(name for name, *_ in described if name not in HIDDEN)
+        found = self._engine.execute(f"SELECT alike, facets, answer FROM {database}.kept")
+        alike, facets, answer = found.fetchall()[0]
+        return PairTable(
+            database=database,
+            texts=tuple(texts),
+            sources=tuple(_source(run.texts) for run in runs),
+            columns=(*columns, "question"),
+            asked_alike=alike,
+            facets=json.loads(facets),
+            answer=answer,
+        )
 
     def drop(self, table: PairTable) -> None:
-        """Forget a comparison; the room is used again."""
-        self.drop_hits(table.name)
+        """Let go of a comparison."""
+        self._shelf.close(table.database)
 
-    def search(self, table: PairTable, text: str) -> str:
-        """A table with the places of all items that mention a text; the case does not matter."""
-        hits = self._fresh()
-        where = " OR ".join([_mentions("searched"), *_said_by(table)])
-        wanted = text.lower()
+    def search(self, table: PairTable, texts: Sequence[str]) -> list[str]:
+        """For every text, a table with the places of all items that mention it.
+
+        One pass over what was asked and said serves all of them. The case does not matter.
+        """
+        wanted = [text.lower() for text in texts]
         with self._reader() as cursor:
-            cursor.execute(
-                f"CREATE TABLE {hits} AS SELECT rowid AS place FROM {table.name} WHERE {where}",
-                {"q": wanted, "rare": rare_part(wanted)},
-            )
+            found = [
+                (column, _note_mentions(cursor, self._fresh(), source, columns, wanted))
+                for column, source, columns in _searched(table)
+            ]
+            hits = [self._fresh() for _ in texts]
+            for place, name in enumerate(hits):
+                mentioned = " OR ".join(
+                    f"{column} IN (SELECT row FROM {rows} WHERE m{place})" for column, rows in found
+                )
+                cursor.execute(
+                    f"CREATE TABLE {name} AS SELECT rowid AS place FROM {table.name} "
+                    f"WHERE {mentioned}"
+                )
+            for _, rows in found:
+                cursor.execute(f"DROP TABLE {rows}")
         return hits
 
     def drop_hits(self, hits: str) -> None:
@@ -141,24 +199,24 @@ class Store:
         # Without an order the engine returns rows as they lie, and stops when it has enough.
         is_as_it_lies = not chosen.sort and hits is None
         order = "" if is_as_it_lies else f"ORDER BY {SORTS[chosen.sort]}, rowid"
-        columns = ", ".join(map(quote, table.columns))
         with self._reader() as cursor:
             total = cursor.execute(f"SELECT count(*) FROM {table.name} WHERE {where}", values)
             count = _one(total)
             if offset >= count:
                 return count, []
             rows = cursor.execute(
-                f"SELECT {columns} FROM {table.name} WHERE {where} {order} "
+                f"SELECT {_listed(table)}, row_before, row_after "
+                f"FROM {table.name} WHERE {where} {order} "
                 f"LIMIT {int(limit)} OFFSET {int(offset)}",
                 values,
             )
-            return count, _records(rows)
+            return count, _with_questions(cursor, table, _records(rows))
 
     def find(
         self, table: PairTable, chosen: Selection, hits: str | None, key: tuple[str, str, int]
     ) -> tuple[dict[str, Any] | None, int | None]:
         """An item with all its texts, and its place in the selection, if it is in it."""
-        columns = ", ".join(map(quote, table.columns))
+        columns = ", ".join(quote(name) for name in table.columns if name != "question")
         with self._reader() as cursor:
             found = _records(
                 cursor.execute(
@@ -179,30 +237,33 @@ class Store:
         for each in (self._engine, *self._cursors):
             each.interrupt()
 
-    def _add_said(self, texts: Frame) -> str:
-        """What a model said, once per run, however often it is compared."""
-        sql = nw.to_native(fill_texts(texts)).sql_query()
-        if sql not in self._said:
-            name = self._fresh()
-            self._engine.execute(
-                f"CREATE TABLE {name} (task VARCHAR, item VARCHAR, repeat INTEGER, "
-                "question VARCHAR, options VARCHAR, length BIGINT, "
-                "said VARCHAR USING COMPRESSION uncompressed)"
-            )
-            self._engine.execute(
-                f"INSERT INTO {name} SELECT task, item, repeat, "
-                "question::VARCHAR, options::VARCHAR, "
-                "length(response::VARCHAR), "
-                f"lower(concat_ws(chr(10), response::VARCHAR, error::VARCHAR)) FROM ({sql})"
-            )
-            self._said[sql] = name
-        return self._said[sql]
+    def _write_texts(self, database: str, texts: Frame) -> None:
+        rows = texts_sql(texts)
+        if _one(self._engine.execute(doubled_sql(texts))):
+            rows = f"SELECT DISTINCT ON (key) * FROM ({rows})"
+        self._engine.execute(f"CREATE TABLE {database}.texts {TEXT_COLUMNS}")
+        self._engine.execute(f"INSERT INTO {database}.texts {rows}")
 
-    def _forget_doubles(self, said: str) -> None:
+    def _write_pairs(
+        self, database: str, texts: Sequence[str | None], pairs: Pairs, answer: bytes
+    ) -> None:
+        name = f"{database}.pairs"
+        last = self._write(self._fresh(), scored_sql(pairs))
+        for side, each in zip(SIDES, texts, strict=True):
+            linked = self._write(self._fresh(), linked_sql(last, side, each))
+            self._engine.execute(f"DROP TABLE {last}")
+            last = linked
+        self._write(name, listed_sql(last, tuple(pairs.columns)))
+        self._engine.execute(f"DROP TABLE {last}")
         self._engine.execute(
-            f"DELETE FROM {said} WHERE rowid NOT IN "
-            f"(SELECT min(rowid) FROM {said} GROUP BY task, item, repeat)"
+            f"CREATE TABLE {database}.kept AS SELECT $facets AS facets, $answer::BLOB AS answer, "
+            f"(SELECT coalesce(bool_and(asked_alike), true) FROM {name}) AS alike",
+            {"facets": json.dumps(self._facets(name)), "answer": answer},
         )
+
+    def _write(self, name: str, sql: str) -> str:
+        self._engine.execute(f"CREATE TABLE {name} AS {sql}")
+        return name
 
     def _facets(self, name: str) -> dict[str, list[tuple[str, int]]]:
         return {
@@ -213,11 +274,8 @@ class Store:
             for facet in FACETS
         }
 
-    def _count(self, name: str) -> int:
-        return _one(self._engine.execute(f"SELECT count(*) FROM {name}"))
-
     def _fresh(self) -> str:
-        return f"{self._database}.main.{fresh_name()}"
+        return f"{self._hits}.main.{fresh_name()}"
 
     @contextmanager
     def _reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -239,106 +297,84 @@ def _rarity(letter: str) -> int:
     return _COMMON.find(letter) % (len(_COMMON) + 1)
 
 
-def _mentions(column: str) -> str:
-    return f"(contains({column}, $rare) AND contains({column}, $q))"
+def _searched(table: PairTable) -> list[tuple[str, str, tuple[str, ...]]]:
+    """What links a pair to a table, the table, and its columns to look through."""
+    found: list[tuple[str, str, tuple[str, ...]]] = [("rowid", table.name, ("searched",))]
+    for side, texts in zip(SIDES, table.texts, strict=True):
+        if texts is not None:
+            is_known = side == "after" and table.asked_alike
+            found.append((f"row_{side}", texts, ("said",) if is_known else ("asked", "said")))
+    return found
 
 
-def _said_by(table: PairTable) -> list[str]:
-    return [
-        f"row_{side} IN (SELECT rowid FROM {said} WHERE {_mentions('said')})"
-        for side, said in zip(SIDES, table.said, strict=True)
-        if said is not None
-    ]
-
-
-def _texts_sql(run: Run) -> str | None:
-    return None if run.texts is None else str(nw.to_native(fill_texts(run.texts)).sql_query())
-
-
-def _pairs_sql(pairs: Pairs, table: PairTable) -> str:
-    """All scored pairs in the order of the list, with the rows of their texts."""
-    shared = {name: _either(name, pairs) for name in SHARED}
-    both = [f"{name}_{side}" for name in BOTH for side in SIDES]
-    values = {
-        "transition": _transition(),
-        "task": "p.task",
-        "item": "p.item_before",
-        "item_after": "p.item_after",
-        "repeat": "p.repeat",
-        **{name: _shown(name, value) for name, value in shared.items()},
-        "reason": _reason(pairs),
-        **{name: _shown(name, f"p.{name}") for name in both if name in pairs.columns},
-        **_from_texts(table),
+def _note_mentions(
+    cursor: duckdb.DuckDBPyConnection,
+    name: str,
+    source: str,
+    columns: Sequence[str],
+    wanted: Sequence[str],
+) -> str:
+    """Write the rows of a table that mention any of the texts, and which of them."""
+    flags = {
+        f"m{place}": " OR ".join(
+            f"(contains({column}, $rare{place}) AND contains({column}, $q{place}))"
+            for column in columns
+        )
+        for place in range(len(wanted))
     }
-    searched = ["p.task", "p.item_before", shared["gold"], *_said_columns(pairs, table)]
-    values["searched"] = f"lower(concat_ws(chr(10), {', '.join(searched)}))"
-    selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
-    joins = "".join(_text_join(side, said) for side, said in zip(SIDES, table.said, strict=True))
-    return (
-        f"SELECT {selected} FROM ({nw.to_native(pairs.frame).sql_query()}) p {joins} "
-        f"WHERE ({_transition()}) IS NOT NULL ORDER BY transition, p.task, item, p.repeat"
+    values = {f"q{place}": text for place, text in enumerate(wanted)}
+    values |= {f"rare{place}": rare_part(text) for place, text in enumerate(wanted)}
+    selected = ", ".join(f"coalesce({flag}, false) AS {each}" for each, flag in flags.items())
+    cursor.execute(
+        f"CREATE TABLE {name} AS SELECT rowid AS row, {selected} FROM {source} "
+        f"WHERE {' OR '.join(flags.values())}",
+        values,
+    )
+    return name
+
+
+def _listed(table: PairTable) -> str:
+    """What a list shows, long answers cut."""
+    names = [name for name in table.columns if name != "question"]
+    return ", ".join(
+        f"{cut(quote(name))} AS {quote(name)}" if is_text(name) else quote(name) for name in names
     )
 
 
-def _transition() -> str:
-    cases = " ".join(
-        f"WHEN p.state_before = {before} AND p.state_after = {after} THEN '{kind}'"
-        for kind, (before, after) in KINDS.items()
-    )
-    return f"CASE {cases} END"
+def _with_questions(
+    cursor: duckdb.DuckDBPyConnection, table: PairTable, rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Rows of a list with what was asked: of the first side that recorded it."""
+    for row in rows:
+        row["question"] = None
+    for side, texts in zip(SIDES, table.texts, strict=True):
+        numbers = [row.pop(f"row_{side}") for row in rows]
+        lacking = [row for row in zip(numbers, rows, strict=True) if row[1]["question"] is None]
+        asked = _questions(cursor, texts, {number for number, _ in lacking if number is not None})
+        for number, row in lacking:
+            row["question"] = asked.get(number)
+    return rows
 
 
-def _reason(pairs: Pairs) -> str:
-    """Why an item was lost, in the words of the counts."""
-    if "outcome_after" not in pairs.columns:
-        return f"CASE WHEN ({_transition()}) = 'forgotten' THEN 'unknown' END"
-    known = ", ".join(map(literal, REASONS))
-    return (
-        f"CASE WHEN ({_transition()}) <> 'forgotten' THEN NULL "
-        "WHEN p.outcome_after IS NULL THEN 'unknown' "
-        f"WHEN p.outcome_after IN ({known}) THEN p.outcome_after ELSE 'wrong' END"
-    )
+def _questions(
+    cursor: duckdb.DuckDBPyConnection, texts: str | None, numbers: Collection[int]
+) -> dict[int, str | None]:
+    """What was asked in these rows.
+
+    Rows that lie together are read together; for others the engine would read through all that lies
+    between them, but goes straight to a single one.
+    """
+    if texts is None or not numbers:
+        return {}
+    chosen = f"SELECT rowid, question FROM {texts} WHERE rowid"
+    if max(numbers) - min(numbers) < NEAR:
+        return dict(cursor.execute(f"{chosen} IN (SELECT unnest($1))", [list(numbers)]).fetchall())
+    single = (f"{chosen} = {int(number)}" for number in numbers)
+    return dict(cursor.execute(" UNION ALL ".join(single)).fetchall())
 
 
-def _either(name: str, pairs: Pairs) -> str:
-    found = [f"p.{name}_{side}" for side in SIDES if f"{name}_{side}" in pairs.columns]
-    return f"coalesce({', '.join(found)})" if found else "NULL::VARCHAR"
-
-
-def _shown(name: str, value: str) -> str:
-    is_text = name.startswith(("gold", "answer", "choice"))
-    return f"left({value}, {SHOWN})" if is_text else value
-
-
-def _from_texts(table: PairTable) -> dict[str, str]:
-    """Where the texts of a pair are, and what a list shows of them."""
-    present = [side for side, said in zip(SIDES, table.said, strict=True) if said is not None]
-    values = {f"row_{side}": f"t_{side}.rowid" for side in present}
-    asked = ", ".join(f"t_{side}.question" for side in present)
-    values["question"] = f"left(coalesce({asked}), {SHOWN})" if asked else "NULL::VARCHAR"
-    values["length_after"] = "t_after.length" if "after" in present else "NULL::BIGINT"
-    return values
-
-
-def _said_columns(pairs: Pairs, table: PairTable) -> list[str]:
-    answers = [f"answer_{side}" for side in SIDES if f"answer_{side}" in pairs.columns]
-    asked = [
-        f"t_{side}.{name}"
-        for side, said in zip(SIDES, table.said, strict=True)
-        if said is not None
-        for name in ("question", "options")
-    ]
-    # Both sides were asked the same, as a rule: what the first one says will do.
-    return [*(f"p.{name}" for name in answers), *asked[:2]]
-
-
-def _text_join(side: str, said: str | None) -> str:
-    if said is None:
-        return ""
-    return (
-        f" LEFT JOIN {said} t_{side} ON t_{side}.task = p.task "
-        f"AND t_{side}.item = p.item_{side} AND t_{side}.repeat = p.repeat"
-    )
+def _source(texts: Frame | None) -> str | None:
+    return None if texts is None else frame_sql(fill_texts(texts))
 
 
 def _where(chosen: Selection, hits: str | None) -> tuple[str, dict[str, str]]:
@@ -372,7 +408,7 @@ def _whole_texts(
 ) -> dict[str, Any]:
     """Question and options once, prompt, response and error of both sides."""
     texts: dict[str, Any] = {}
-    for side, sql, own in zip(SIDES, table.texts, ("item", "item_after"), strict=True):
+    for side, sql, own in zip(SIDES, table.sources, ("item", "item_after"), strict=True):
         if sql is None:
             continue
         rows = cursor.execute(

@@ -31,14 +31,17 @@ from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import (
     BY_NAME,
     KEY,
+    MORE_TEXTS,
     SCORE_NAMES,
+    SCORES,
     TEXT_NAMES,
+    TEXTS,
     scores_schema,
     texts_schema,
 )
 from forgetmap.records.validate import FileRow, reading
 
-MANIFEST, SCORES, TEXTS = "manifest.json", "scores.parquet", "texts.parquet"
+MANIFEST = "manifest.json"
 ROWS_PER_BATCH = 100_000
 
 
@@ -51,11 +54,11 @@ def read_run(path: Path) -> Run:
     """Open a run folder; nothing but the manifest is read yet."""
     info = read_manifest(path / MANIFEST)
     scores = _read_parquet(path / SCORES, needed=("task", "item", "score"))
-    texts = path / TEXTS
+    texts = _texts_of(path)
     return Run(
         info=info,
         scores=scores,
-        texts=_read_parquet(texts, needed=KEY) if texts.is_file() else None,
+        texts=_read_parquet(*texts, needed=KEY) if texts else None,
         name=info.run_id or path.name,
         origin=str(path),
         rows=lambda: _raw_rows(path, scores.collect_schema().names()),
@@ -200,8 +203,7 @@ def require_sound(path: Path, columns: Iterable[str], *, origin: str) -> None:
 def _raw_rows(folder: Path, columns: Iterable[str]) -> Iterator[tuple[int, FileRow]]:
     """The scores row by row, and then whether the texts can be read at all."""
     yield from parquet_rows(folder / SCORES, columns, origin=str(folder / SCORES))
-    texts = folder / TEXTS
-    if texts.is_file():
+    for texts in _texts_of(folder):
         require_sound(texts, parquet_columns(texts, origin=str(texts)), origin=str(texts))
 
 
@@ -239,9 +241,14 @@ def fill_texts(texts: Frame) -> Frame:
     )
 
 
-def _read_parquet(path: Path, *, needed: tuple[str, ...]) -> Frame:
+def _texts_of(folder: Path) -> list[Path]:
+    return [path for path in (folder / TEXTS, folder / MORE_TEXTS) if path.is_file()]
+
+
+def _read_parquet(path: Path, *more: Path, needed: tuple[str, ...]) -> Frame:
+    parts = [f"(FROM {scan('read_parquet', each)})" for each in (path, *more)]
     with readable(str(path)):
-        native = connection().sql(f"FROM {scan('read_parquet', path)}")
+        native = connection().sql(" UNION ALL BY NAME ".join(parts))
     present = native.columns
     for name in needed:
         if name not in present:

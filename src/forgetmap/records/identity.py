@@ -10,20 +10,23 @@ import ast
 import json
 import unicodedata
 from collections.abc import Sequence
-from hashlib import blake2b
+
+from xxhash import xxh3_64_intdigest
+
+_PRINTABLE = bytes(range(32, 127))
 
 
 def normalise(text: str) -> str:
     """NFKC, white space collapsed and trimmed, case kept."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    elif text.isprintable() and "  " not in text:
+    elif "  " not in text and not text.encode().translate(None, _PRINTABLE):
         return text.strip()  # its only white space is single blanks: the same, sooner
     return " ".join(text.split())
 
 
 def text_hash(text: str) -> int:
-    """Signed 64-bit hash of the normalised text; the same on every machine and version."""
+    """Signed 64-bit hash (XXH3) of the normalised text; the same on every machine and version."""
     return _digest(normalise(text))
 
 
@@ -76,5 +79,4 @@ def _literal_list(text: str) -> list[object]:
 
 
 def _digest(text: str) -> int:
-    data = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
+    return xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) - (1 << 63)

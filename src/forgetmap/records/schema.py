@@ -18,6 +18,8 @@ import pyarrow as pa
 from forgetmap.records.outcome import Outcome
 
 SCHEMA_VERSION = 1
+SCORES, TEXTS, MORE_TEXTS = "scores.parquet", "texts.parquet", "texts-more.parquet"
+"""Files of a run folder; texts that two processes wrote are in two."""
 
 Part = Literal["key", "scores", "texts"]
 

@@ -10,18 +10,18 @@ import forgetmap
 from forgetmap.pairing.checks import Notice
 from forgetmap.records.run import Frame
 from forgetmap.report.items import items_of
+from forgetmap.report.packing import packed_size
 from forgetmap.report.payload import Histories, Items, Kind, Payload
 from forgetmap.report.rows import make_rows
 from forgetmap.report.texts import (
-    LEAST_CHARACTERS,
-    MOST_CHARACTERS,
+    LEAST_BYTES,
     Secret,
     blacken,
     blackened,
     cut,
     fair_cap,
-    lengths,
     patterns_of,
+    sizes,
     without_texts,
 )
 from forgetmap.transitions.chains import Chain
@@ -32,6 +32,8 @@ from forgetmap.transitions.result import ComparisonResult, PairingResult, RunRes
 MOST_ITEMS = 10_000
 """Flips in a report, over all its comparisons."""
 MOST_HISTORIES = 20_000
+MOST_PACKED = 10_000_000
+"""Bytes of all items in gzip, so that the file stays below 15 MB; the longest texts are cut."""
 
 
 def make_payload(
@@ -43,7 +45,7 @@ def make_payload(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    """Everything a report says about a result.
+    r"""Everything a report says about a result.
 
     Args:
         result: what `compare` returned.
@@ -56,10 +58,9 @@ def make_payload(
 
     Example:
         >>> import forgetmap as fm
-        >>> from forgetmap.report.build import make_payload
-        >>> from forgetmap.report.html import write_report
         >>> comparison = fm.compare("runs/base", "runs/tuned")  # doctest: +SKIP
-        >>> write_report(make_payload(comparison), "report.html")  # doctest: +SKIP
+        >>> payload = fm.make_payload(comparison, redact=[r"\w+@\w+"])  # doctest: +SKIP
+        >>> fm.write_report(payload, "for-partners.html")  # doctest: +SKIP
     """
     each, histories = _parts(result)
     share = max(limit // len(each), 1)
@@ -69,6 +70,14 @@ def make_payload(
     return assemble(
         _results(result), items, histories, texts=texts, redact=redact, title=title, made=made
     )
+
+
+Reportable = Payload | Comparison | FanOut | Chain
+
+
+def payload_for(result: Reportable) -> Payload:
+    """The payload itself, or with all texts that of what `compare` returned."""
+    return result if isinstance(result, Payload) else make_payload(result)
 
 
 def assemble(
@@ -153,12 +162,21 @@ def _shown(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
 
 def _fitted(items: Sequence[Items]) -> list[Items]:
     """All items with their texts so short that one file can be mailed."""
-    sizes = [size for each in items for size in lengths(each.columns)]
-    longest = max(fair_cap(sizes, MOST_CHARACTERS), LEAST_CHARACTERS)
-    return [
-        each.model_copy(update={"columns": cut(each.columns, longest)}) if sizes else each
-        for each in items
-    ]
+    found = [size for each in items for size in sizes(each.columns)]
+    longest, shown = max(found, default=0), list(items)
+    if sum(found) < MOST_PACKED:
+        return shown
+    while (packed := sum(map(packed_size, shown))) > MOST_PACKED and longest > LEAST_BYTES:
+        held = sum(min(size, longest) for size in found)
+        # Long texts pack better than what is left of them, so this takes several turns.
+        longest = max(fair_cap(found, int(0.98 * held * MOST_PACKED / packed)), LEAST_BYTES)
+        shown = [_cut(each, longest) for each in items]
+    return shown
+
+
+def _cut(items: Items, longest: int) -> Items:
+    columns, shorter = cut(items.columns, longest)
+    return items.model_copy(update={"columns": columns, "shortened": shorter})
 
 
 def _discreet(result: ComparisonResult, secrets: Sequence[Secret]) -> ComparisonResult:

@@ -8,7 +8,6 @@ named by their hashes in the Content-Security-Policy, so that a browser runs the
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
@@ -21,22 +20,30 @@ from importlib.resources import files
 from pathlib import Path
 
 from forgetmap.records.folder import writable
+from forgetmap.report.build import Reportable, payload_for
 from forgetmap.report.figures import Figure, all_figures
+from forgetmap.report.packing import as_json, packed
 from forgetmap.report.payload import Payload
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
 
-def write_report(payload: Payload, path: str | Path) -> Path:
-    """Write a report as one file; it appears under its name only when it is whole.
+def write_report(result: Reportable, path: str | Path) -> Path:
+    """Write a report as one HTML file; it appears under its name only when it is whole.
 
     Args:
-        payload: what `make_payload` made.
+        result: what `compare` returned, or what `make_payload` made of it.
         path: the file; an older one is replaced.
+
+    Returns:
+        The file.
+
+    Raises:
+        OutputError: it cannot be written.
     """
     path = Path(path)
-    content = report_html(payload).encode("utf-8")
+    content = report_html(payload_for(result)).encode("utf-8")
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -58,18 +65,13 @@ def report_html(payload: Payload) -> str:
         "csp": policy([script, vega], style),
         "title": escape(payload.title),
         "style": style,
-        "payload": packed(payload.model_dump_json()),
+        "payload": packed(as_json(payload)),
         "figures": packed(json.dumps(figures, ensure_ascii=False, allow_nan=False)),
         "script": script,
         "vega": vega,
     }
     # In one pass: what is put in is never searched for places again.
     return _PLACE.sub(lambda place: parts[place[1]], _page_file("index.html"))
-
-
-def packed(text: str) -> str:
-    """Text as base64 of gzip; the same text always gives the same letters."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode("ascii")
 
 
 def policy(scripts: Sequence[str], style: str) -> str:

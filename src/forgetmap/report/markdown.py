@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from forgetmap.report.build import Reportable, payload_for
 from forgetmap.report.payload import Cell, Items, Payload
 from forgetmap.transitions.render import Blocks, Line, Sheet, printable, tell
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
@@ -32,8 +33,14 @@ _STARTS = re.compile(r"^(\d*)([#>+=.)-])")
 _NO_BREAK = "\N{ZERO WIDTH SPACE}"
 
 
-def as_markdown(payload: Payload, *, by: str = "category") -> str:
-    """The report as Markdown, with tables as GitHub and model cards know them."""
+def as_markdown(result: Reportable, *, by: str = "category") -> str:
+    """A report as Markdown, with tables as GitHub and model cards know them.
+
+    Args:
+        result: what `compare` returned, or what `make_payload` made of it.
+        by: the groups of the table, `category` or `task`.
+    """
+    payload = payload_for(result)
     parts = [f"# {escaped(payload.title)}"]
     parts += _blocks(_with_cells(_told(payload, by), payload.comparisons))
     for items in payload.items:

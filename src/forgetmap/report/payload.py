@@ -8,7 +8,8 @@ from pydantic import Field
 
 from forgetmap.transitions.result import ComparisonResult, Value
 
-PAYLOAD_VERSION = 1
+PAYLOAD_VERSION: Literal[1] = 1
+"""Rises when something is renamed, removed or means something else."""
 
 Kind = Literal["pair", "many", "chain"]
 Level = Literal["total", "macro", "category", "tag", "task", "stage", "since_first"]
@@ -49,6 +50,9 @@ class Items(Value):
 
     comparison: int
     total: dict[str, int] = Field(description="Transition -> how many there are in all.")
+    shortened: int = Field(
+        default=0, description="Texts that lost their middle, so that the file fits."
+    )
     columns: dict[str, list[Cell]]
 
 
@@ -66,7 +70,7 @@ class Histories(Value):
 class Payload(Value):
     """A whole report."""
 
-    payload_version: int = PAYLOAD_VERSION
+    payload_version: Literal[1] = PAYLOAD_VERSION
     kind: Kind
     title: str
     made: str | None = Field(description="Date, ISO 8601; null where reports must not differ.")

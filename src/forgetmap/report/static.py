@@ -11,6 +11,7 @@ from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
 from forgetmap.errors import OutputError, UsageError
+from forgetmap.report.build import Reportable, payload_for
 from forgetmap.report.figures import Figure, all_figures, rows_as_records
 from forgetmap.report.figures.figure import Record, Spec
 from forgetmap.report.figures.look import FONT, GROUND, TEXT, Theme
@@ -29,7 +30,7 @@ _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
 
 
 def write_figures(
-    payload: Payload,
+    result: Reportable,
     folder: Path | str,
     format: Format = "svg",  # noqa: A002  # as in `--format`
     theme: Theme = "light",
@@ -39,7 +40,7 @@ def write_figures(
     """Write every figure of a report to a file of its own.
 
     Args:
-        payload: the report.
+        result: what `compare` returned, or what `make_payload` made of it.
         folder: where to; made where it is missing.
         format: `svg`, `png` or `pdf`.
         theme: `light` (transparent but for png, which cannot mix colours well) or `dark`.
@@ -56,7 +57,7 @@ def write_figures(
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in _pictures(payload, format, theme, words=words):
+        for name, content in _pictures(payload_for(result), format, theme, words=words):
             path = folder / f"{name}.{format}"
             path.write_bytes(content)
             written.append(path)

@@ -15,9 +15,8 @@ OF_ITEMS = (
       for side in SIDES),
 )  # fmt: skip
 """Columns with what was asked or said. `--no-text` leaves them out, `--redact` blackens them."""
-MOST_CHARACTERS = 24_000_000
-"""Of all texts of a report, so that one file can be mailed; the longest are cut first."""
-LEAST_CHARACTERS = 200
+LEAST_BYTES = 200
+"""No text is cut below this."""
 BLOCK = "█"
 
 Columns = dict[str, list[Cell]]
@@ -59,24 +58,38 @@ def blacken(columns: Columns, secrets: Sequence[Secret]) -> Columns:
     return _changed(columns, lambda text: blackened(text, secrets))
 
 
-def cut(columns: Columns, longest: int) -> Columns:
-    """No text longer than this: the middle goes, because answers stand at the end."""
-    return _changed(columns, lambda text: shortened(text, longest))
+def cut(columns: Columns, longest: int) -> tuple[Columns, int]:
+    """No text of more bytes than this, and how many lost their middle."""
+    shorter = 0
+
+    def change(text: str) -> str:
+        nonlocal shorter
+        found = shortened(text, longest)
+        shorter += found is not text
+        return found
+
+    return _changed(columns, change), shorter
 
 
 def shortened(text: str, longest: int) -> str:
-    """Beginning and end of a text, and how much there was between them."""
-    if len(text) <= longest:
+    """Beginning and end, because answers stand there, and how much there was between them."""
+    if len(text) <= longest // 4 or len(content := text.encode()) <= longest:
         return text
     half = longest // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
+    head, tail = (part.decode(errors="ignore") for part in (content[:half], content[-half:]))
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
 
 
-def lengths(columns: Columns) -> list[int]:
-    """How long each text of these items is."""
-    texts = (text for name in columns if name in OF_ITEMS for text in columns[name])
-    each = (text if isinstance(text, list) else [text] for text in texts)
-    return [len(part) for parts in each for part in parts if isinstance(part, str)]
+def sizes(columns: Columns) -> list[int]:
+    """Bytes of each text of these items; what an item says twice is stored once."""
+    texts = [columns[name] for name in columns if name in OF_ITEMS]
+    return [len(text.encode()) for cells in zip(*texts, strict=True) for text in _distinct(cells)]
+
+
+def _distinct(cells: Iterable[Cell]) -> set[str]:
+    parts = (part for cell in cells for part in (cell if isinstance(cell, list) else [cell]))
+    return {part for part in parts if isinstance(part, str)}
 
 
 def fair_cap(amounts: Sequence[int], most: int) -> int:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from forgetmap.errors import FieldError
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.outcome import Outcome
@@ -26,8 +28,7 @@ MOST_KEPT = 1_000
 """Problems kept with their place; more are only counted."""
 
 
-@dataclass(slots=True)
-class Score:
+class Score(msgspec.Struct, gc=False):
     """One value of one metric, by one scorer; None where there is none."""
 
     metric: str
@@ -36,8 +37,7 @@ class Score:
     outcome: Outcome | None = None
 
 
-@dataclass(slots=True)
-class Sample:
+class Sample(msgspec.Struct, gc=False):
     """One answer of a model to one item, as a harness logged it.
 
     Fields are those of the canonical table (records/schema.py); what a harness does not say stays

@@ -18,8 +18,8 @@ from forgetmap.sources.adapter import Log
 
 LARGEST = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
-Kind = Literal["imports", "remote", "scores"]
-FORMAT = 4
+Kind = Literal["imports", "remote", "explorer", "scores"]
+FORMAT = 5
 """Rises when the same log is to be read otherwise than before."""
 
 
@@ -40,7 +40,7 @@ def key_of(files: Sequence[Path], logs: Sequence[Log], *options: object) -> str:
 
 
 def cached_folder(key: str, kind: Kind = "imports") -> Path:
-    """The place of a run, or of a remote folder, in the cache; asking for it counts as use."""
+    """The place of a run, a remote folder or tables in the cache; asking for it counts as use."""
     root = _writable_root(kind)
     folder = root / key
     if folder.is_dir():

@@ -14,14 +14,25 @@ from forgetmap.sources.gather import RunWriter
 ORDER, TOLD = "order.pickle", "told.json"
 
 
+def take(folder: Path, number: int) -> bool:
+    """Take a share; False if the other one has it."""
+    try:
+        (folder / f"taken-{number}").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def main(folder: Path) -> None:
-    """Read the logs in the order that lies in a folder, and tell there what was found."""
-    given, texts = pickle.loads((folder / ORDER).read_bytes())  # noqa: S301  # crew.py wrote it
+    """Read what is left of the order that lies in a folder, and tell there what was found."""
+    order, texts = pickle.loads((folder / ORDER).read_bytes())  # noqa: S301  # crew.py wrote it
     problems = Problems()
     with RunWriter(folder, texts=texts, problems=problems, is_part=True) as writer:
-        for adapter, log in given:
-            for sample in adapter.read(log, problems, texts=texts):
-                writer.add(sample)
+        for number, share in enumerate(order):
+            if take(folder, number):
+                for adapter, log in share:
+                    for sample in adapter.read(log, problems, texts=texts):
+                        writer.add(sample)
     told = {
         **writer.told(),
         "problem_count": problems.count,
@@ -30,5 +41,16 @@ def main(folder: Path) -> None:
     (folder / TOLD).write_text(json.dumps(told), encoding="utf-8")
 
 
+class WithoutPandas:
+    """At its first array pyarrow imports pandas where it can, which takes longer than our start."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Refuse it."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 if __name__ == "__main__":
+    sys.meta_path.insert(0, WithoutPandas)
     main(Path(sys.argv[1]))

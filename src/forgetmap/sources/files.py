@@ -18,7 +18,6 @@ from typing import IO, Any, Literal, cast
 import pyarrow as pa
 
 from forgetmap.errors import UnknownFormatError, UnreadableError
-from forgetmap.records.engine import fresh_name, spill_folder
 from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import (
     LONGEST_LINE,
@@ -260,6 +259,8 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
     """A copy in the folder for temporary files, no larger than anything real."""
     limit = max(DENSE_FROM, MOST_RATIO * path.stat().st_size)
+    from forgetmap.records.engine import fresh_name, spill_folder  # noqa: PLC0415  # few need it
+
     target = spill_folder() / fresh_name()
     with whole(path), open_stream() as stream, target.open("wb") as out:
         while chunk := stream.read(1 << 20):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
@@ -14,13 +14,20 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.records.folder import SCORES, TEXTS
 from forgetmap.records.identity import option_text, options_hash, text_hash
 from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
-from forgetmap.records.schema import KEY, SCORE_NAMES, TEXT_NAMES, scores_schema, texts_schema
+from forgetmap.records.schema import (
+    KEY,
+    MORE_TEXTS,
+    SCORE_NAMES,
+    SCORES,
+    TEXT_NAMES,
+    TEXTS,
+    scores_schema,
+    texts_schema,
+)
 from forgetmap.sources.adapter import Problems, Sample, Score
-from forgetmap.sources.reasons import why_wrong
 
 ROWS = 10_000
 MOST_TEXT = 64 << 20
@@ -28,6 +35,8 @@ MOST_TEXT = 64 << 20
 
 REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
 """Columns whose values occur again and again; for others a dictionary costs more than it saves."""
+MOST_REMEMBERED = 1 << 15
+"""Items without options whose hashes are not computed again."""
 SHA256_DIGITS = 64
 SOME_DIGITS = 15
 """Of a hash in hexadecimal; as many as fit into a signed 64-bit number."""
@@ -54,7 +63,7 @@ class RunWriter:
         folder: where to write.
         texts: whether questions, prompts and responses are kept.
         problems: where doubled results are reported.
-        is_part: whether another writer takes it over; then rows are left as they are in memory.
+        is_part: whether another writer takes it over; then scores are left as they are in memory.
     """
 
     def __init__(
@@ -67,7 +76,7 @@ class RunWriter:
         self._texts: _Table | None = None
         if texts:
             names = (*KEY, *TEXT_NAMES)
-            self._texts = _Table(folder / TEXTS, texts_schema(), names, is_part=is_part)
+            self._texts = _Table(folder / TEXTS, texts_schema(), names, is_part=False)
         self._seen: dict[int, int] = {}
         self._answers: Counter[tuple[object, ...]] = Counter()
         self._size = 0
@@ -119,11 +128,14 @@ class RunWriter:
         return {"samples": self.samples, "measures": measures, "ranges": self.ranges}
 
     def take(self, folder: Path, told: Mapping[str, Any]) -> None:
-        """Take over what another writer wrote about other tasks, and told."""
+        """Take over what another writer wrote about other tasks, and told.
+
+        Its texts become a further file: to write them once more would take as long as to wait.
+        """
         self._flush()
         self._scores.append(folder / SCORES)
         if self._texts is not None:
-            self._texts.append(folder / TEXTS)
+            (folder / TEXTS).rename(self.folder / MORE_TEXTS)
         self.samples += told["samples"]
         for task, seen in told["measures"].items():
             self.measures[task].update(dict.fromkeys((metric, scorer) for metric, scorer in seen))
@@ -292,6 +304,8 @@ def _settle_reasons(sample: Sample) -> None:
     """Answers with score 0 get a reason where the harness gives none."""
     wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
     if wrong:
+        from forgetmap.sources.reasons import why_wrong  # noqa: PLC0415  # large
+
         reason = why_wrong(sample)
         for score in wrong:
             score.outcome = reason or score.outcome
@@ -300,21 +314,27 @@ def _settle_reasons(sample: Sample) -> None:
 def _hashes(sample: Sample) -> tuple[int | None, ...]:
     """Hashes in the order of `_HASHED`."""
     key = sample.prompt_key
-    return (
-        _text_hash(sample.question),
-        options_hash(sample.options) if sample.options else None,
-        _text_hash(sample.gold),
-        _text_hash(sample.prompt) if key is None else _key_hash(key),
-    )
+    prompt = _text_hash(sample.prompt) if key is None else _key_hash(key)
+    if not sample.options:
+        return *_open_hashes(sample.question, sample.gold), prompt
+    question, gold = _text_hash(sample.question), _text_hash(sample.gold)
+    return question, options_hash(sample.options), gold, prompt
+
+
+@lru_cache(MOST_REMEMBERED)
+def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, None, int | None]:
+    """Of an item without options; several filters log its answer, each with the same item."""
+    return _text_hash(question), None, _text_hash(gold)
 
 
 def _key_hash(key: str) -> int:
     """A number for a hash that is one already, or for a key of any other kind."""
     if len(key) == SHA256_DIGITS:
-        with suppress(ValueError):
+        try:
             return int(key[:SOME_DIGITS], 16)
-    data = key.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
+        except ValueError:
+            pass
+    return text_hash(key)
 
 
 def _digest(hashes: Sequence[int | None]) -> int:

@@ -17,7 +17,7 @@ from forgetmap.records.problem import Problem
 from forgetmap.records.run import Run
 from forgetmap.sources.adapter import Adapter, Log, Problems
 from forgetmap.sources.cache import cached_folder, key_of
-from forgetmap.sources.crew import call_mate
+from forgetmap.sources.crew import Share, call_mate, shares
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, describe
 from forgetmap.sources.registry import adapter, adapters
@@ -124,22 +124,27 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
 def _read(
     path: Path, logs: Sequence[Log], writer: RunWriter, problems: Problems, reading: Reading
 ) -> None:
-    """All samples of all logs; if there are many, a second process reads about half of them."""
-    mate = None if reading.strict else call_mate(logs, writer.folder, texts=reading.texts)
-    given = mate.places if mate else []
+    """All samples of all logs; if there are many, a second process reads some of them."""
+    given = shares(logs)
+    mate = None if reading.strict else call_mate(given, writer.folder, texts=reading.texts)
+    left = []
 
-    def read(log: Log) -> None:
-        for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
-            writer.add(sample)
-            if reading.progress and writer.samples % EVERY == 0:
-                reading.progress(f"Reading {path.name}: {writer.samples:,} samples")
+    def read(share: Share) -> None:
+        for log in share:
+            for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
+                writer.add(sample)
+                if reading.progress and writer.samples % EVERY == 0:
+                    reading.progress(f"Reading {path.name}: {writer.samples:,} samples")
 
-    for place, log in enumerate(logs):
-        if place not in given:
-            read(log)
+    for number, share in enumerate(given):
+        if mate is None or mate.leaves(number):
+            read(share)
+        else:
+            left.append(share)
     if mate and not mate.hand_over(writer, problems):
-        for place in given:
-            read(logs[place])
+        for share in left:
+            read(share)
+    problems.kept.sort(key=lambda problem: (problem.file, problem.line or 0))
 
 
 def _nothing(path: Path, problems: Problems) -> EmptyInputError:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import MissingInputError, UnknownFormatError, UnreadableError
-from forgetmap.records.folder import MANIFEST, SCORES, TEXTS, is_run_folder, read_run
+from forgetmap.records.folder import MANIFEST, is_run_folder, read_run
 from forgetmap.records.frames import ColumnMap, run_from_frame
 from forgetmap.records.repeats import as_repeats
 from forgetmap.records.run import Run
+from forgetmap.records.schema import SCORES, TEXTS
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.maps import is_map, saved_map
 from forgetmap.sources.remote import Report, fetch, is_remote

@@ -27,11 +27,13 @@ class Peek:
         first: of the first objects, lines or elements the fullest, as far as it could be read.
         names: all names in the first objects: a field that one row lacks does not hide what a file
             is.
+        objects: the first objects, as far as they could be read.
     """
 
     shape: Shape
     first: Mapping[str, Any]
     names: frozenset[str] = frozenset()
+    objects: Sequence[Mapping[str, Any]] = ()
 
     @property
     def keys(self) -> frozenset[str]:
@@ -60,7 +62,8 @@ def _peek(shape: Shape, found: Sequence[Any]) -> Peek:
     """One row that is damaged must not hide what a file is."""
     objects = [each for each in found if isinstance(each, dict)]
     fullest: Mapping[str, Any] = max(objects, key=len, default={})
-    return Peek(shape, fullest, frozenset(name for each in objects for name in each))
+    names = frozenset(name for each in objects for name in each)
+    return Peek(shape, fullest, names, objects)
 
 
 def _elements(text: str, at: int) -> Iterator[Any]:

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from forgetmap.explorer.store import PairTable, Store
 from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo
 from forgetmap.sources.open import open_run
+from forgetmap.transitions.comparison import Comparison
 
 Row = dict[str, Any]
 
@@ -48,3 +50,10 @@ def results(right: Sequence[int], **same: Any) -> list[Row]:
 
 BEFORE = [1, 1, 0, 0] * 6
 AFTER = [1, 0, 1, 0] * 6
+
+
+def add_pair(store: Store, comparison: Comparison) -> PairTable:
+    """A comparison in the store, found nowhere."""
+    runs = (comparison.before, comparison.after)
+    texts = [store.add_texts(run) for run in runs]
+    return store.add(runs, texts, lambda: (comparison.pairs, b"kept"))

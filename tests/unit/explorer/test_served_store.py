@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_runs import AFTER, BEFORE, Row, results, write_folder
+from served_runs import AFTER, BEFORE, Row, add_pair, results, write_folder
 
 import forgetmap as fm
 from forgetmap.explorer.store import PairTable, Selection, Store, rare_part
@@ -31,9 +31,8 @@ def table(
 ) -> PairTable:
     folder = tmp_path_factory.mktemp("store")
     before, after = rows
-    return store.add(
-        fm.compare(write_folder(folder / "b", before), write_folder(folder / "a", after))
-    )
+    sides = write_folder(folder / "b", before), write_folder(folder / "a", after)
+    return add_pair(store, fm.compare(*sides))
 
 
 def expected(rows: tuple[list[Row], list[Row]], **wanted: str) -> list[str]:
@@ -107,7 +106,7 @@ def test_pages_follow_each_other_without_gap(store: Store, table: PairTable) -> 
 def test_search_finds_text_of_either_side(
     store: Store, table: PairTable, text: str, places: list[int]
 ) -> None:
-    hits = store.search(table, text)
+    [hits] = store.search(table, [text])
     assert sorted(listed(store, table, Selection(q=text), hits)) == [f"i{p:02d}" for p in places]
     within = listed(store, table, Selection(q=text, transition="kept"), hits)
     assert sorted(within) == [f"i{p:02d}" for p in places if p % 4 == 0]
@@ -167,14 +166,14 @@ def test_runs_without_texts_are_listed_and_searched(store: Store, tmp_path: Path
         before=replace(comparison.before, texts=None),
         after=replace(comparison.after, texts=None),
     )
-    table = store.add(comparison)
+    table = add_pair(store, comparison)
     assert len(listed(store, table, Selection())) == 24
     assert listed(store, table, Selection(reason="unknown")) == [
         row["item"]
         for row in sorted(bare[0], key=lambda row: (row["task"], row["item"]))
         if int(row["item"][1:]) % 4 == 1
     ]
-    assert listed(store, table, Selection(), store.search(table, "I07")) == ["i07"]
+    assert listed(store, table, Selection(), store.search(table, ["I07"])[0]) == ["i07"]
 
 
 def test_texts_that_stand_twice_double_no_item(store: Store, tmp_path: Path) -> None:
@@ -184,13 +183,13 @@ def test_texts_that_stand_twice_double_no_item(store: Store, tmp_path: Path) -> 
         rows = results(right)
         doubled = [row | {"metric": metric} for row in rows for metric in ("acc", "acc_norm")]
         sides.append(write_folder(tmp_path / name, doubled))
-    table = store.add(fm.compare(sides[0], sides[1], metric="acc"))
+    table = add_pair(store, fm.compare(sides[0], sides[1], metric="acc"))
     assert len(listed(store, table, Selection())) == 24
 
 
 def test_a_dropped_pair_leaves_the_others(store: Store, table: PairTable, tmp_path: Path) -> None:
     sides = [write_folder(tmp_path / n, results(r)) for n, r in (("b", AFTER), ("a", BEFORE))]
-    other = store.add(fm.compare(sides[0], sides[1]))
+    other = add_pair(store, fm.compare(sides[0], sides[1]))
     store.drop(other)
     assert len(listed(store, table, Selection())) == 24
 
@@ -209,3 +208,59 @@ def test_a_dropped_pair_leaves_the_others(store: Store, table: PairTable, tmp_pa
 def test_the_rare_part_is_an_end_of_the_text(text: str, part: str) -> None:
     assert rare_part(text) == part
     assert text.endswith(part)
+
+
+def test_several_texts_are_found_in_one_pass(store: Store, table: PairTable) -> None:
+    texts = ["what is 7?", "nothing of that", "i0", "JaJaJaJa to 9,"]
+    found = [listed(store, table, Selection(), hits) for hits in store.search(table, texts)]
+    assert [sorted(each) for each in found] == [
+        ["i07"],
+        [],
+        [f"i0{place}" for place in range(10)],
+        ["i09"],
+    ]
+
+
+def test_search_reads_prompts_options_and_long_answers(store: Store, tmp_path: Path) -> None:
+    """Also where only one side has them, and beyond what a list shows."""
+    before, after = results(BEFORE), results(AFTER)
+    before[3] |= {"prompt": "Think of BADGERS: What is 3?"}
+    after[4] |= {"prompt": "Think of otters: What is 4?", "options": ["Heron", "Stork"]}
+    after[5] |= {"answer": f"{'long ' * 200}puffin", "question": f"{'why ' * 200}lapwing"}
+    sides = write_folder(tmp_path / "b", before), write_folder(tmp_path / "a", after)
+    table = add_pair(store, fm.compare(*sides, pair_by="id"))
+    expected = {
+        "badgers": "i03",
+        "OTTERS": "i04",
+        "stork": "i04",
+        "puffin": "i05",
+        "lapwing": "i05",
+    }
+    found = zip(expected, store.search(table, list(expected)), strict=True)
+    assert {text: listed(store, table, Selection(), hits) for text, hits in found} == {
+        text: [item] for text, item in expected.items()
+    }
+
+
+def test_a_list_cuts_texts_visibly_and_the_item_has_all(store: Store, tmp_path: Path) -> None:
+    long = {"question": "q" * 2000, "answer": "a" * 2000, "gold": "g" * 2000}
+    before, after = (
+        write_folder(tmp_path / name, [row | long for row in results(right)])
+        for name, right in (("b", BEFORE), ("a", AFTER))
+    )
+    table = add_pair(store, fm.compare(before, after, pair_by="id"))
+    _, rows = store.page(table, Selection(), None, offset=0, limit=1)
+    item, _ = store.find(table, Selection(), None, (rows[0]["task"], rows[0]["item"], 0))
+    assert item is not None
+    for name in ("question", "answer_before", "answer_after", "gold"):
+        whole = name[0] * 2000
+        assert rows[0][name] == whole[:500] + "…"
+        assert item[name] == whole
+
+
+def test_questions_come_from_the_side_that_has_them(store: Store, tmp_path: Path) -> None:
+    bare = [{k: v for k, v in row.items() if k != "question"} for row in results(BEFORE)]
+    sides = write_folder(tmp_path / "b", bare), write_folder(tmp_path / "a", results(AFTER))
+    table = add_pair(store, fm.compare(*sides, pair_by="id"))
+    _, rows = store.page(table, Selection(task="t1"), None, offset=0, limit=50)
+    assert {row["question"] for row in rows} == {f"What is {n}?" for n in range(1, 24, 3)}

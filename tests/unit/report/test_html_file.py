@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,8 +13,10 @@ from reports import two_runs, with_texts
 import forgetmap as fm
 from forgetmap.errors import OutputError
 from forgetmap.report.build import make_payload
-from forgetmap.report.html import packed, policy, report_html, write_report
+from forgetmap.report.html import policy, report_html, write_report
+from forgetmap.report.packing import packed
 from forgetmap.report.payload import Payload
+from report_files import payload_in, unpacked
 
 COUNTS = {"a": {"n11": 20, "n10": 5, "n01": 5, "n00": 10}}
 
@@ -58,11 +57,6 @@ class Page(HTMLParser):
         parts = [part.split() for part in content.split(";")]
         return {name: set(values) for name, *values in parts}
 
-    def unpacked(self, name: str) -> str:
-        (text,) = (inside for attrs, inside in self.all("script") if attrs.get("id") == name)
-        assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
-        return gzip.decompress(base64.b64decode(text)).decode("utf-8")
-
 
 def sha(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
@@ -75,14 +69,14 @@ def payload(tmp_path: Path) -> Payload:
 
 
 def test_the_payload_comes_back_as_it_was(payload: Payload) -> None:
-    page = Page(report_html(payload))
-    assert Payload.model_validate_json(page.unpacked("payload")) == payload
-    figures = json.loads(page.unpacked("figures"))
+    html = report_html(payload)
+    assert Payload.model_validate(payload_in(html)) == payload
+    figures = unpacked(html, "figures")
     assert {"name", "title", "caption", "alt", "spec", "svg", "table"} == set(figures[0])
 
 
 def test_readers_need_not_wait_for_vega_lite(payload: Payload) -> None:
-    figures = json.loads(Page(report_html(payload)).unpacked("figures"))
+    figures = unpacked(report_html(payload), "figures")
     kinds = {figure["spec"]["$schema"].split("/")[-2] for figure in figures if figure["spec"]}
     assert kinds == {"vega"}
 
@@ -123,10 +117,12 @@ def test_nothing_is_loaded_and_no_attribute_runs(payload: Payload) -> None:
 def test_hostile_content_changes_no_element(payload: Payload, tmp_path: Path, text: str) -> None:
     texts = dict.fromkeys(("question", "gold", "prompt", "response", "answer"), text)
     evil = make_payload(fm.compare(*with_texts(tmp_path, **texts)), title=text)
-    page, harmless = Page(report_html(evil)), Page(report_html(payload))
+    html = report_html(evil)
+    page, harmless = Page(html), Page(report_html(payload))
     assert [each for each, _ in page.elements] == [each for each, _ in harmless.elements]
     assert page.policy() == harmless.policy()
-    assert json.loads(page.unpacked("payload"))["title"] == text
+    assert Payload.model_validate(payload_in(html)) == evil
+    assert evil.title == text
 
 
 def test_a_script_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch, payload: Payload) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -193,16 +197,31 @@ def test_a_fair_cap_is_the_largest_that_fits(amounts: list[int], most: int) -> N
 def test_a_text_that_is_too_long_loses_its_middle() -> None:
     assert shortened("abcdef", 6) == "abcdef"
     assert shortened("ab12345yz", 4) == "ab\n[... 5 characters left out ...]\nyz"
+    assert shortened("日本" * 9, 12) == "日本\n[... 14 characters left out ...]\n日本"
+    assert shortened("日本" * 9, 11) == "日\n[... 16 characters left out ...]\n本"
 
 
 def test_texts_of_a_report_fit_into_a_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forgetmap.report.build.MOST_CHARACTERS", 3_000)
-    payload = make_payload(fm.compare(*with_texts(tmp_path, response="x" * 100_000)))
+    monkeypatch.setattr("forgetmap.report.build.MOST_PACKED", 3_000)
+    noise = base64.b64encode(random.Random(1).randbytes(100_000)).decode()
+    payload = make_payload(fm.compare(*with_texts(tmp_path, response=noise)))
+    rows = [list(row) for row in zip(*payload.items[0].columns.values(), strict=True)]
+    assert 1_500 < len(zlib.compress(json.dumps(rows).encode())) < 3_100
     for side in ("before", "after"):
         (text,) = column(payload, f"response_{side}")
-        assert 1_000 < len(text) < 1_600
+        assert text.startswith(noise[:1_000])
+        assert text.endswith(noise[-1_000:])
         assert "characters left out" in text
     assert column(payload, "question") == ["What?"]
+    assert payload.items[0].shortened == 2
+
+
+def test_what_packs_well_is_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forgetmap.report.build.MOST_PACKED", 3_000)
+    noise = base64.b64encode(random.Random(1).randbytes(1_500)).decode()
+    payload = make_payload(fm.compare(*with_texts(tmp_path, prompt=noise, response=noise)))
+    assert column(payload, "prompt_after") == column(payload, "response_before") == [noise]
+    assert payload.items[0].shortened == 0
 
 
 SECRET = "ann@example.org"

@@ -30,7 +30,7 @@ function pairOf(search, runs) {
 }
 
 /** @param {ServedRun[]} runs */
-function renderPicker(root, runs, pair) {
+function renderPicker(root, runs, pair, rule) {
   const ordered = inTree(runs);
   const choices = [["", "choose"], ...ordered.map((run) => [run.id, "- ".repeat(run.depth) + runWords(run)])];
   const choose = (side) => (id) => showPair({ ...pair, [side]: id });
@@ -40,13 +40,30 @@ function renderPicker(root, runs, pair) {
       chooser("run-after", "After", choices, pair.after, choose("after")),
       button("Exchange", () => showPair({ before: pair.after, after: pair.before }),
         { disabled: !(pair.before && pair.after) })),
+    make("p", { id: "rule", class: "faint" }, ruleWords(rule)),
     make("details", { id: "lineage", open: !(pair.before && pair.after) },
       make("summary", {}, `Lineage of ${counted(runs.length)} runs`),
       treeList(ordered, pair)));
 }
 
+/** How any two runs are compared, as the server was told. */
+function ruleWords({ rule, noise, repeated }) {
+  const said = [
+    `right from a score of ${rule.correct_at} on`,
+    rule.metric && `measured by ${rule.metric}`,
+    rule.pair_by === "auto" ? "paired by content where both sides have it, else by id" : `paired by ${rule.pair_by}`,
+    `refused where less than ${percent(rule.min_paired)} pair`,
+    rule.estimator !== "auto" && `estimator ${rule.estimator}`,
+    rule.task_table && `task table ${rule.task_table}`,
+    rule.rollup !== "default" && `rollup ${rule.rollup}`,
+    noise && `noise of ${repeated} taken from ${noise}`,
+  ];
+  return `Rule: ${said.filter(Boolean).join("; ")}.`;
+}
+
 function runWords(run) {
-  return [run.name, run.stage && `(${run.stage})`, run.simulated && "simulated"].filter(Boolean).join(" ");
+  const stage = run.stage && run.stage !== run.name && `(${run.stage})`;
+  return [run.name, stage, run.simulated && "simulated"].filter(Boolean).join(" ");
 }
 
 function treeList(ordered, pair) {

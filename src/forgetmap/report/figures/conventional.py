@@ -30,7 +30,7 @@ def conventional(payload: Payload) -> Figure | None:
         alt=alt,
         table={
             name: [each[name] for each in facts]
-            for name in ("comparison", "label", "drop", "forgotten")
+            for name in ("comparison", "group", "drop", "forgotten")
         },
         spec=_spec(payload, alt, facts),
     )
@@ -41,7 +41,8 @@ def _facts(payload: Payload) -> list[Record]:
     return [
         {
             "key": look.key_of(place, level, group.name),
-            "label": group.name,
+            "group": group.name,
+            "label": look.label_of(group.name),
             "comparison": place,
             "drop": group.conventional_forgetting,
             "forgotten": group.forgetting.value,

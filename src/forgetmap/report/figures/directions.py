@@ -53,6 +53,7 @@ def side_by_side() -> list[Spec]:
         for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
     ]
     return [
+        {"calculate": look.KEY, "as": "key"},
         *(
             {
                 "calculate": f"datum.direction === '{direction}' ? datum.{field} : null",
@@ -64,7 +65,7 @@ def side_by_side() -> list[Spec]:
             "aggregate": [
                 {"op": "max", "field": name, "as": name} for name in [*(c[0] for c in columns), "n"]
             ],
-            "groupby": ["group"],
+            "groupby": ["key", "group"],
         },
         *(
             step
@@ -112,7 +113,7 @@ def axis(name: str, title: str) -> Spec:
         "field": name,
         "type": "quantitative",
         "title": title,
-        "axis": {"format": look.SHARE, "tickCount": TICKS, "offset": 10},
+        "axis": {"format": look.SHARE, "tickCount": TICKS, "offset": 10, "labelFlush": False},
         "scale": {"nice": TICKS},
     }
 
@@ -150,7 +151,7 @@ _CROSS: list[Spec] = [
 SIZE: Spec = {
     "field": "n",
     "type": "quantitative",
-    "scale": {"range": [30, 400]},
+    "scale": {"range": [30, 220]},
     "legend": None,
 }
 _POINT: Spec = {

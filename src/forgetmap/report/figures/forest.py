@@ -47,7 +47,7 @@ def _facts(payload: Payload) -> list[Record]:
         shown = set(data.drawn(payload, place, level))
         lines = [(look.key_of(place, "total", each.total.name), ALL, each.total)]
         lines += [
-            (look.key_of(place, level, group.name), group.name, group)
+            (look.key_of(place, level, group.name), look.label_of(group.name), group)
             for group in data.groups(payload, place, level)
             if group.name in shown
         ]
@@ -128,7 +128,12 @@ _LINE: Spec = {
 _VALUE: Spec = {
     "type": "quantitative",
     "title": None,
-    "axis": {"format": look.SHARE, "tickCount": 6, "title": {"signal": look.SCALE_TITLE}},
+    "axis": {
+        "format": look.SHARE,
+        "tickCount": 6,
+        "labelFlush": False,
+        "title": {"signal": look.SCALE_TITLE},
+    },
 }
 _LIMITS: Spec = {
     "mark": {"type": "rule", "strokeCap": "butt"},

@@ -57,8 +57,8 @@ def _facts(payload: Payload) -> list[Record]:
     return [
         {
             "key": look.key_of(place, level, group),
-            "label": group,
-            "after": names[place],
+            "label": look.label_of(group),
+            "after": look.label_of(names[place]),
             "place": place,
         }
         for place in data.each_pair(payload)

@@ -12,6 +12,7 @@ from typing import Literal
 from forgetmap.report.figures.data import default_estimator
 from forgetmap.report.figures.figure import Record, Spec
 from forgetmap.report.payload import Level, Payload
+from forgetmap.transitions.render import printable
 
 Theme = Literal["light", "dark"]
 FORGOTTEN, GAINED, KEPT, NEVER, REGAINED = "#D55E00", "#0072B2", "#009E73", "#8c8c8c", "#56B4E9"
@@ -120,6 +121,21 @@ def with_facts(facts: list[Record], *fields: str) -> list[Spec]:
 def most_per_comparison(places: Sequence[int]) -> int:
     """How many lines a figure needs, whichever comparison is chosen."""
     return max(Counter(places).values(), default=0)
+
+
+OF_EVERY_OBJECT = frozenset({
+    "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__",
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
+    "toString", "valueOf",
+})  # fmt: skip
+
+
+def label_of(name: str) -> str:
+    """A name as it is drawn: never blank, and none that Vega's tables hold already."""
+    shown = printable(name)
+    if not shown.strip():
+        return f"“{shown}”"
+    return f" {shown}" if shown in OF_EVERY_OBJECT else shown
 
 
 def key_of(comparison: int, level: Level, group: str) -> str:

@@ -11,6 +11,8 @@ from forgetmap.report.payload import Payload
 FEWEST_SPOKES, MOST_SPOKES = 3, 24
 RADIUS = 120
 RINGS = 4
+NARROW = "containerSize()[0] < 700 ? 1 : 2"
+"""One panel below the other on a phone; without a browser there is no container."""
 KEYS = 1000
 """More than there are spokes: a model and a spoke make one number."""
 
@@ -53,7 +55,8 @@ def _spokes(payload: Payload) -> list[Record]:
     step = 2 * math.pi / max(len(names), 1)
     return [
         {
-            "label": name,
+            "key": f"{level}|{name}",
+            "label": look.label_of(name),
             "spoke": place,
             "next": (place + 1) % len(names),
             "angle": place * step - math.pi / 2,
@@ -66,7 +69,11 @@ def _spokes(payload: Payload) -> list[Record]:
 def _models(payload: Payload) -> list[Record]:
     names = data.names_after(payload)
     return [
-        {"key": place, "model": names[place], "shift": (order - len(look.MODELS) / 2) * 0.02}
+        {
+            "key": place,
+            "model": look.label_of(names[place]),
+            "shift": (order - len(look.MODELS) / 2) * 0.02,
+        }
         for order, place in enumerate(data.each_pair(payload)[: len(look.MODELS)])
     ]
 
@@ -79,7 +86,7 @@ def _spec(payload: Payload, alt: str, spokes: list[Record], models: list[Record]
         "background": "transparent",
         "config": look.config("signal"),
         "signals": look.switches(payload, one=False),
-        "layout": {"columns": 2, "padding": 24, "bounds": "full", "align": "each"},
+        "layout": {"columns": {"signal": NARROW}, "padding": 24, "bounds": "full", "align": "each"},
         "data": [
             {"name": "spokes", "values": spokes},
             {"name": "models", "values": models},
@@ -89,8 +96,7 @@ def _spec(payload: Payload, alt: str, spokes: list[Record], models: list[Record]
             {
                 "name": "rings",
                 "transform": [
-                    {"type": "sequence", "start": 0, "stop": RINGS + 1, "as": "ring"},
-                    {"type": "formula", "as": "radius", "expr": f"datum.ring * {RADIUS / RINGS}"},
+                    {"type": "sequence", "start": 0, "stop": 3 * RINGS, "as": "ring"},
                 ],
             },
         ],
@@ -117,7 +123,8 @@ def _chosen(level: str) -> list[Spec]:
             "expr": f"datum.level === '{level}' && datum.estimator === estimator && "
             "datum.scale === scale",
         },
-        _lookup("spokes", "label", ["group"], ["spoke", "next", "angle", "next_angle"]),
+        {"type": "formula", "as": "key", "expr": "datum.level + '|' + datum.group"},
+        _lookup("spokes", "key", ["key"], ["spoke", "next", "angle", "next_angle"]),
         _lookup("models", "key", ["comparison"], ["model", "shift"]),
         {"type": "filter", "expr": "isValid(datum.spoke) && isValid(datum.model)"},
         {"type": "filter", "expr": "isValid(datum.value) || isValid(datum.low)"},
@@ -194,15 +201,31 @@ def _at(value: str, angle: str, end: str = "") -> Spec:
 def _panel(direction: str) -> Spec:
     return {
         "type": "group",
-        "title": {"text": direction.replace("_", " "), "frame": "group", "offset": 34},
+        "title": {"text": direction.replace("_", " "), "frame": "group", "offset": 22},
         "encode": {"enter": {"width": {"value": 2 * RADIUS}, "height": {"value": 2 * RADIUS}}},
         "data": [
             {"name": own, "source": source, "transform": [_of(direction)]}
             for own, source in (("panel_points", "points"), ("panel_lines", "lines"))
         ],
         "scales": [_radial()],
+        "signals": _STEP,
         "marks": [*_grid(), _limits(), _line(), _point(), _ring_labels()],
     }
+
+
+_STEP = [
+    {"name": "rough", "update": f"span(domain('radial')) / {RINGS}"},
+    {"name": "ten", "update": "pow(10, floor(log(rough) / LN10))"},
+    {
+        "name": "step",
+        "update": "ten * (rough / ten >= sqrt(50) ? 10 : rough / ten >= sqrt(10) ? 5 : "
+        "rough / ten >= sqrt(2) ? 2 : 1)",
+    },
+]
+"""From ring to ring: as the ends of the axis were made round."""
+_RING = "domain('radial')[0] + datum.ring * step"
+_AWAY = f"min(scale('radial', {_RING}), {RADIUS})"
+_WITHIN = f"{_RING} <= domain('radial')[1] + step / 100"
 
 
 def _of(direction: str) -> Spec:
@@ -236,7 +259,10 @@ def _grid() -> list[Spec]:
         {
             "type": "arc",
             "from": {"data": "rings"},
-            "encode": {"update": _circle({"field": "radius"}, lines)},
+            "encode": {
+                "update": _circle({"signal": _AWAY}, lines)
+                | {"opacity": {"signal": f"{_WITHIN} ? 1 : 0"}}
+            },
         },
         _zero(),
         {
@@ -266,8 +292,8 @@ def _ring_labels() -> Spec:
         "encode": {
             "update": {
                 "x": {"value": RADIUS + 3},
-                "y": {"signal": f"{RADIUS} - datum.radius + 10"},
-                "text": {"signal": "format(invert('radial', datum.radius), '.1~%')"},
+                "y": {"signal": f"{RADIUS} - {_AWAY} + 10"},
+                "text": {"signal": f"{_WITHIN} ? format({_RING}, '.1~%') : ''"},
                 "fontSize": {"value": 10},
             }
         },

@@ -7,6 +7,7 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Payload
 from forgetmap.transitions.words import ENDINGS
 
+TABLE = ("comparison", "group", "reason", "lost")
 COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8c8c8c"]
 
 
@@ -28,7 +29,7 @@ def reasons(payload: Payload) -> Figure | None:
         "ended. All but a wrong answer may be a failure to answer, and no loss of knowledge."
         + data.left_out(payload, level),
         alt=alt,
-        table=as_table(records),
+        table=as_table([{name: each[name] for name in TABLE} for each in records]),
         spec=_spec(payload, alt, records),
     )
 
@@ -39,6 +40,7 @@ def _records(payload: Payload) -> list[Record]:
         {
             "comparison": place,
             "group": group.name,
+            "label": look.label_of(group.name),
             "reason": words,
             "place": order,
             "lost": group.reasons[name],
@@ -65,7 +67,7 @@ def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
         "mark": {"type": "bar"},
         "encoding": {
             "y": {
-                "field": "group",
+                "field": "label",
                 "type": "nominal",
                 "title": None,
                 "sort": {"field": "lost", "op": "sum", "order": "descending"},
@@ -85,7 +87,7 @@ def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
             },
             "order": {"field": "place"},
             "tooltip": [
-                {"field": "group"},
+                {"field": "label", "title": "group"},
                 {"field": "reason"},
                 {"field": "lost", "title": "results", "format": ","},
             ],

@@ -10,12 +10,12 @@ from forgetmap.report.figures.figure import Figure
 from forgetmap.report.payload import Histories, Payload
 from forgetmap.transitions.words import counted
 
-MOST_STRIPS = 200
-MOST_UNCHANGED = 16
+MOST_STRIPS = 120
+MOST_UNCHANGED = 12
 """Strips in all, and of one path on which nothing happens."""
 
 MOST_PATHS = 16
-TOP, LEFT, WIDE, STRIP, GAP = 34.0, 12.0, 440.0, 4.0, 9.0
+TOP, LEFT, WIDE, STRIP, GAP = 34.0, 12.0, 320.0, 4.0, 9.0
 LETTER, NARROWEST = 8.0, 72.0
 LEAST = 13.0
 """Width of a letter and of a stage; height of a path, so that its label fits."""

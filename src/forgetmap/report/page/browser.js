@@ -44,7 +44,7 @@ function filterControls(facets) {
   const names = { transition: TRANSITIONS, reason: REASONS };
   const selects = FACETS.filter((name) => facets[name]?.length).map((name) => {
     const choices = facets[name].map(([value, count]) =>
-      [value, `${called(names[name] ?? {}, value)} (${counted(count)})`]);
+      [value, `${named(called(names[name] ?? {}, value))} (${counted(count)})`]);
     const label = name === "transition" ? "Change" : sentence(name);
     return chooser(`filter-${name}`, label, [["", "any"], ...choices], "", (value) =>
       goTo({ [name]: value, page: 0 }));
@@ -63,7 +63,7 @@ const FIRST_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, ""]));
 function searchBox() {
   let waiting = 0;
   const box = make("input", {
-    type: "search", id: "filter-q", placeholder: "question, answer or response ( / )",
+    type: "search", id: "filter-q", placeholder: "in all texts ( / )",
     oninput: () => {
       clearTimeout(waiting);
       waiting = setTimeout(() => goTo({ q: box.value, page: 0 }), 200);
@@ -86,16 +86,22 @@ function foundWords(payload, state, total) {
   const all = Object.values(listed?.total ?? {}).reduce((sum, count) => sum + count, 0);
   const part = held !== undefined && held < all
     ? ` This report holds ${counted(held)} of ${counted(all)} flips, some of every task.` : "";
-  return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}`;
+  const cut = listed?.shortened
+    ? ` ${counted(listed.shortened)} long texts lost their middle, so that the file can be mailed.` : "";
+  return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}${cut}`;
 }
 
 function listDownload(items, state, total) {
   const limit = Math.min(total, MOST_DOWNLOADED);
-  const take = async () => {
+  const take = (name, type, written) => async () => {
     const { rows } = await items.query({ ...selectionOf(state), offset: 0, limit });
-    download("items.jsonl", "application/jsonl", asJsonLines(rows));
+    download(name, type, written(rows));
   };
-  return total > 0 && button(`JSONL of ${limit < total ? "the first" : "these"} ${counted(limit)}`, take, { class: "quiet" });
+  const which = `of ${limit < total ? "the first" : "these"} ${counted(limit)}`;
+  return total > 0 && [
+    button(`JSONL ${which}`, take("items.jsonl", "application/jsonl", asJsonLines), { class: "quiet" }), " ",
+    button(`CSV ${which}`, take("items.csv", "text/csv", asCsv), { class: "quiet" }),
+  ];
 }
 
 function nothingFound(state) {
@@ -121,7 +127,7 @@ function itemRow(item) {
   };
   return make("tr", { onclick: open },
     make("td", {}, badge(item.transition)),
-    make("td", {}, snippet(item.task, 60)),
+    make("td", {}, snippet(named(item.task), 60)),
     make("th", { scope: "row" }, link,
       item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
     make("td", {}, shortAnswer(item, "before")),

@@ -3,6 +3,8 @@
 const GROUND = { light: "#ffffff", dark: "#15181c" };
 const INK = { light: "#24292f", dark: "#e6e6e6" };
 const SWITCHES = ["estimator", "scale", "comparison", "dark"];
+const VEGA_SCHEMA = "https://vega.github.io/schema/vega/v6.json";
+const LONGEST_DRAWING = 20_000;
 
 /**
  * @typedef {{name: string, title: string, caption: string, alt: string, spec: object | null,
@@ -29,7 +31,7 @@ function renderFigures(root, figures, rows) {
     for (const each of drawings) {
       await nextTurn();
       if (mine !== turn) return;
-      await each.draw(state).catch(each.fail);
+      await each.draw(state);
     }
     document.body.dataset.figures = "drawn";
   };
@@ -51,13 +53,18 @@ function figureCard(figure, records) {
   const place = make("div", { class: "picture" });
   const numbers = make("div", { class: "scroll" });
   const known = asRecords(figure.table ?? {});
-  const drawing = { view: null, svg: null, shown: known };
-  const draw = async (state) => {
+  const drawing = { view: null, svg: null, problems: [], shown: known };
+  const drawNow = async (state) => {
     drawing.shown = known.filter((record) => isCurrent(record, state));
-    if (figure.spec && globalThis.vegaEmbed) await drawVega(drawing, figure, place, records, state);
-    else if (figure.svg) showPicture(drawing, figure, place, state);
     if (details.open) showNumbers(numbers, figure, drawing.shown);
+    if (figure.svg) return showPicture(drawing, figure, place, state);
+    if (!globalThis.vegaEmbed) throw new Error("Vega is not in this report: pip install vl-convert-python");
+    await inTime(drawVega(drawing, figure, place, records, state), LONGEST_DRAWING);
   };
+  // One after the other: two drawings at once would fight for the place.
+  let busy = Promise.resolve();
+  const draw = (state) => (busy = busy.then(() => drawNow(state)).then(
+    () => (card.dataset.drawn = "yes"), (problem) => fail(problem, state)));
   const details = make("details", { ontoggle: () => showNumbers(numbers, figure, drawing.shown) },
     make("summary", {}, "Numbers"), numbers);
   const card = make("figure", { class: "card", id: `figure-${fileName(figure.name)}` },
@@ -66,11 +73,25 @@ function figureCard(figure, records) {
     make("div", { class: "bar" }, pictureDownloads(figure, drawing),
       tableDownloads(figure.name, () => drawing.shown)),
     known.length > 0 && details);
-  const fail = (problem) => {
+  const fail = (problem, state) => {
     console.error(problem);
-    place.replaceChildren(make("p", { class: "faint" }, "This figure cannot be drawn here."));
+    card.dataset.drawn = "no";
+    drawing.view?.finalize();
+    drawing.view = null;
+    place.removeAttribute("role");
+    place.replaceChildren(make("p", { class: "faint", role: "alert" },
+      `This figure cannot be drawn here: ${problem.message ?? problem}. `,
+      button("Try again", () => draw(state), { class: "quiet" })));
   };
-  return { card, draw, fail };
+  return { card, draw };
+}
+
+/** What is not done after a while has failed. */
+function inTime(promise, most) {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error("it takes too long")), most);
+    promise.then(resolve, reject).finally(() => clearTimeout(late));
+  });
 }
 
 /** Whether a row of numbers belongs to what the reader chose. */
@@ -86,54 +107,61 @@ async function drawVega(drawing, figure, place, records, state) {
   const chosen = { ...state, dark: isDark(state) };
   const ground = GROUND[chosen.dark ? "dark" : "light"];
   if (!drawing.view) {
-    const spec = asVega(withRows(withSwitches(figure.spec, chosen), records));
-    drawing.view = (await globalThis.vegaEmbed(place, { ...spec, background: ground }, vegaOptions())).view;
+    const spec = withRows(withSwitches(figure.spec, chosen), records);
+    drawing.problems = [];
+    const options = { ...VEGA_OPTIONS, viewClass: await tellingView(drawing.problems) };
+    drawing.view = (await globalThis.vegaEmbed(place, { ...spec, background: ground }, options)).view;
     place.setAttribute("role", "img");
     place.setAttribute("aria-label", visible(figure.alt));
-    return;
+  } else {
+    for (const { name } of figure.spec.signals ?? []) {
+      if (SWITCHES.includes(name)) drawing.view.signal(name, chosen[name]);
+    }
+    await drawing.view.background(ground).runAsync();
   }
-  for (const { name } of figure.spec.params ?? figure.spec.signals ?? []) {
-    if (SWITCHES.includes(name)) drawing.view.signal(name, chosen[name]);
-  }
-  await drawing.view.background(ground).runAsync();
+  if (drawing.problems.length) throw drawing.problems[0];
+}
+
+async function refuseToLoad() {
+  throw new Error("a report loads nothing");
 }
 
 /** Nothing is evaluated, nothing is loaded, no link is followed, no style is put into the page. */
-function vegaOptions() {
-  const refuse = async () => {
-    throw new Error("a report loads nothing");
-  };
-  return {
-    ast: true,
-    actions: false,
-    renderer: "svg",
-    logLevel: 1,
-    defaultStyle: false,
-    tooltip: showTooltip,
-    loader: { load: refuse, sanitize: refuse, http: refuse, file: refuse },
+const VEGA_OPTIONS = {
+  ast: true,
+  actions: false,
+  renderer: "svg",
+  logLevel: 0,
+  defaultStyle: false,
+  tooltip: showTooltip,
+  loader: { load: refuseToLoad, sanitize: refuseToLoad, http: refuseToLoad, file: refuseToLoad },
+};
+
+/** A view that keeps what goes wrong; by itself Vega writes it to the console and goes on. */
+async function tellingView(problems) {
+  // The bundle has no name for the class, but every view knows it.
+  const { view } = await globalThis.vegaEmbed(make("div"), { $schema: VEGA_SCHEMA }, VEGA_OPTIONS);
+  view.finalize();
+  const quiet = () => logger;
+  const logger = { level: quiet, warn: quiet, info: quiet, debug: quiet,
+    error: (problem) => problems.push(problem) };
+  return class extends view.constructor {
+    constructor(runtime, options) {
+      super(runtime, options);
+      this.logger(logger);
+    }
   };
 }
 
 function withSwitches(spec, chosen) {
-  const kind = "signals" in spec ? "signals" : "params";
   const set = (each) =>
     SWITCHES.includes(each.name) ? { ...each, value: chosen[each.name] } : each;
-  return { ...spec, [kind]: (spec[kind] ?? []).map(set) };
+  return { ...spec, signals: (spec.signals ?? []).map(set) };
 }
 
-/** Vega takes data in a list, Vega-Lite by name. */
 function withRows(spec, rows) {
-  if (!Array.isArray(spec.data)) return { ...spec, datasets: { ...spec.datasets, rows } };
   const set = (each) => (each.name === "rows" ? { ...each, values: rows } : each);
-  return { ...spec, data: spec.data.map(set) };
-}
-
-/** Vega-Lite is compiled here, because vega-embed would let it talk to the console. */
-function asVega(spec) {
-  if (Array.isArray(spec.data)) return spec;
-  const silent = {};
-  for (const name of ["level", "error", "warn", "info", "debug"]) silent[name] = () => silent;
-  return globalThis.vegaLite.compile(spec, { logger: silent }).spec;
+  return { ...spec, data: (spec.data ?? []).map(set) };
 }
 
 function showTooltip(_handler, event, _item, value) {

@@ -10,8 +10,8 @@ const MOST_SHOWN = 20_000;
 async function renderItem(root, payload, items, state) {
   const { item, place } = await items.find({ ...selectionOf(state), key: state.item });
   if (state.item !== currentState().item) return;
-  const result = payload.comparisons[state.comparison];
-  root.replaceChildren(...(item ? itemParts(item, place, result, items, state) : [
+  const said = { result: payload.comparisons[state.comparison], history: payload.histories };
+  root.replaceChildren(...(item ? itemParts(item, place, said, items, state) : [
     make("h1", { tabindex: "-1" }, "No such item"),
     make("p", {}, "This report does not hold the item of this link."),
     button("Back to the list", closeItem),
@@ -19,17 +19,27 @@ async function renderItem(root, payload, items, state) {
   root.querySelector("h1").focus();
 }
 
-function itemParts(item, place, result, items, state) {
+function itemParts(item, place, { result, history }, items, state) {
   return [
     itemBar(item, place, items, state),
     make("p", { class: "names" }, `${item.task} · ${item.item}${item.repeat ? ` · answer ${item.repeat + 1}` : ""}`),
     make("h1", { tabindex: "-1" }, badge(item.transition), " ",
       item.reason ? called(REASONS, item.reason) : changeWords(item.transition)),
     item.category && make("p", { class: "faint" }, `Category: ${item.category}`),
+    historyLine(history, item),
     questionCard(item),
     make("div", { class: "sides" }, ...sideCards(item, result)),
     promptCard(item),
   ].filter(Boolean);
+}
+
+/** Of a chain, how the item went from stage to stage. */
+function historyLine(history, item) {
+  const place = history?.item.findIndex((name, at) => name === item.item && history.task[at] === item.task) ?? -1;
+  if (place < 0) return null;
+  const steps = [...history.path[place]].map((digit, stage) =>
+    `${history.stages[stage]}: ${digit === "1" ? "right" : "wrong"}`);
+  return make("p", { class: "faint", id: "item-history" }, steps.join(" → "));
 }
 
 function changeWords(transition) {

@@ -115,7 +115,7 @@ function sortPlaces(places, columns, sort) {
 /** Each value and how often it occurs, in order. */
 function tally(column = []) {
   const counts = new Map();
-  for (const value of column) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+  for (const value of column) if (value !== null && value !== "") counts.set(value, (counts.get(value) ?? 0) + 1);
   const { compare } = new Intl.Collator("en", { numeric: true });
   return [...counts].sort(([one], [other]) => compare(one, other));
 }

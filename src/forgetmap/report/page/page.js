@@ -28,7 +28,11 @@ async function startPage({ payload, figures, items }) {
   const showList = renderBrowser(flips, payload, items);
   const estimators = estimatorsIn(payload.rows);
 
-  let last = null;
+  let [last, drawn] = [null, null];
+  const draw = (state) => {
+    drawn = state;
+    pageLoaded().then(() => drawFigures(state));
+  };
   const follow = async () => {
     const state = allowed(currentState(), payload, estimators);
     const before = last;
@@ -39,12 +43,18 @@ async function startPage({ payload, figures, items }) {
     if (theme) showTheme(state);
     if (numbers) renderSummary(summary, payload, find, state);
     if (numbers || differs(before, state, ["by"])) renderTables(tables, payload, find, state);
-    if (numbers || theme) drawWhenReady(drawFigures, state);
+    if (state.item) document.body.dataset.figures ??= "later";
+    else showOverview(overview, itemView);
+    // What is hidden has no width to draw in.
+    if (!state.item && differs(drawn, state, ["comparison", "estimator", "scale", "theme"])) draw(state);
     if (differs(before, state, ["comparison", "sort", "page", ...FILTERS])) await showList(state, before);
     await showView(overview, itemView, payload, items, state, before);
   };
   addEventListener("hashchange", follow);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawFigures(last));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    showTheme(last);
+    if (drawn) draw(drawn);
+  });
   document.addEventListener("keydown", onKey);
   keepSkipLink(main);
   await follow();
@@ -64,19 +74,25 @@ function allowed(state, payload, estimators) {
 }
 
 /** Vega comes after this script; the figures wait for it, nothing else does. */
-async function drawWhenReady(drawFigures, state) {
-  if (document.readyState === "loading") {
-    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
-  }
-  await drawFigures(state);
+function pageLoaded() {
+  if (document.readyState === "complete") return Promise.resolve();
+  return new Promise((resolve) => addEventListener("load", resolve, { once: true }));
+}
+
+function showOverview(overview, itemView) {
+  if (!overview.hidden) return;
+  overview.hidden = false;
+  itemView.hidden = true;
+  // What was drawn while hidden takes its width now.
+  dispatchEvent(new Event("resize"));
 }
 
 async function showView(overview, itemView, payload, items, state, before) {
   const opened = state.item && differs(before, state, ["item", "comparison"]);
   const closed = before?.item && !state.item;
-  overview.hidden = Boolean(state.item);
-  itemView.hidden = !state.item;
   if (opened) {
+    overview.hidden = true;
+    itemView.hidden = false;
     await renderItem(itemView, payload, items, state);
     scrollTo(0, 0);
   }
@@ -103,27 +119,27 @@ function renderTop(payload, estimators, state) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/** Of a chain the last stage is the chain as a whole; it is offered once. */
 function comparisonChooser(payload, state) {
-  const [first] = payload.comparisons;
-  const choices = payload.comparisons
-    .map((each, place) => [String(place), `${each.before.name} → ${each.after.name}`])
-    .filter((_, place) => place === 0 || payload.kind !== "chain"
-      || payload.comparisons[place].after.name !== first.after.name);
+  const words = ({ before, after }) => `${before.name} → ${after.name}`;
+  const choices = comparisonPlaces(payload)
+    .map((place) => [String(place), words(payload.comparisons[place])]);
   if (choices.length < 2) return null;
   return chooser("comparison", "Comparison", choices, String(state.comparison),
     (place) => goTo({ comparison: Number(place), ...FIRST_FILTERS, page: 0, item: "" }));
 }
 
 function showTheme(state) {
+  document.documentElement.dataset.ground = isDark(state) ? "dark" : "light";
   if (state.theme) document.documentElement.dataset.theme = state.theme;
   else delete document.documentElement.dataset.theme;
 }
 
 function footer(payload) {
   const made = payload.made ? `, ${payload.made}` : "";
-  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `
-    + "Nothing here leaves this machine.");
+  const take = () => download("report.json", "application/json", JSON.stringify(payload));
+  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `,
+    "Nothing here leaves this machine. ",
+    payload.items.some((each) => each.columns.task) && button("Everything as JSON", take, { class: "quiet" }));
 }
 
 function helpDialog() {

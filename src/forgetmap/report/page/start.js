@@ -14,8 +14,15 @@ function bytesOf(base64) {
   return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 }
 
+/** Items stand one after the other, each text once; they are used by column. */
+function columnsOf({ names, rows }) {
+  const cell = (row, place) => (typeof row[place]?.[0] === "number" ? row[row[place][0]] : row[place]);
+  return Object.fromEntries(names.map((name, place) => [name, rows.map((row) => cell(row, place))]));
+}
+
 async function startReport() {
-  const [payload, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
+  const [{ payload, items }, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
+  payload.items.forEach((each, place) => (each.columns = columnsOf(items[place])));
   await startPage({ payload, figures, items: itemsInMemory(payload) });
 }
 

@@ -10,6 +10,7 @@ function renderSummary(root, payload, find, state) {
       make("p", { class: "names" }, pairNames(payload, result)),
       make("h1", { id: "headline" }, result.headline),
       make("p", { class: "lead" }, result.seen),
+      eachComparison(payload, find, state),
       make("div", { class: "cards" },
         cellsCard(payload, state, result.total),
         ...Object.keys(DIRECTIONS).map((direction) =>
@@ -17,6 +18,32 @@ function renderSummary(root, payload, find, state) {
       make("div", { class: "cards" }, pairingCard(result), warningsCard(payload, result)),
     ].filter(Boolean),
   );
+}
+
+/** Of several comparisons, what came out of each, and the way there. */
+function eachComparison(payload, find, state) {
+  const places = comparisonPlaces(payload);
+  if (places.length < 2) return null;
+  return make("ul", { class: "each", "aria-label": "All comparisons" }, places.map((place) =>
+    make("li", {}, make("a", {
+      href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: place }),
+      "aria-current": place === state.comparison ? "true" : null,
+    }, payload.comparisons[place].after.name), shortWords(payload, find, { ...state, comparison: place }))));
+}
+
+function shortWords(payload, find, state) {
+  const { total } = payload.comparisons[state.comparison];
+  const shares = Object.entries(DIRECTIONS).map(([direction, { name }]) =>
+    `${name.toLowerCase()} ${estimateWords(find(state, "total", total.name, direction)).main}`);
+  return `: ${called(VERDICTS, total.headline.verdict)}; ${shares.join(", ")}`;
+}
+
+/** Of a chain the last stage is the chain as a whole; it is offered once. */
+function comparisonPlaces(payload) {
+  const [first] = payload.comparisons;
+  const again = (each) => payload.kind === "chain" && each.after.name === first.after.name;
+  return [...payload.comparisons.keys()]
+    .filter((place) => place === 0 || !again(payload.comparisons[place]));
 }
 
 function pairNames(payload, result) {

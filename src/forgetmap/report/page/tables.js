@@ -183,7 +183,7 @@ function renderTables(root, payload, find, state) {
   const level = levels.includes(state.by) ? state.by : levels[0];
   if (!level) return root.replaceChildren();
   const records = groupRecords(payload, find, state, level);
-  const name = { head: LEVELS[level], sort: level, text: true, show: (row) => row[level] };
+  const name = { head: LEVELS[level], sort: level, text: true, show: (row) => named(row[level]) };
   const caption = `Forgetting and backward transfer by ${LEVELS[level]}`;
   const choices = levels.map((each) => [each, LEVELS[each]]);
   root.replaceChildren(

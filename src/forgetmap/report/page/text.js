@@ -46,6 +46,11 @@ function snippet(text, most) {
   return line.length > most || text.length > 2 * most ? `${line.slice(0, most)}…` : line;
 }
 
+/** A name that people see, also where it is only spaces. */
+function named(name) {
+  return String(name).trim() ? name : `“${name}”`;
+}
+
 /** Whether two texts are the same but for case and spaces. */
 function sameText(one, other) {
   const plain = (text) => String(text).trim().replace(/\s+/g, " ").toLowerCase();

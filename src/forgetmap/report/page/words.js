@@ -97,6 +97,6 @@ function estimateWords(estimate) {
   if (estimate.value !== null) {
     return { main: percent(estimate.value), detail: limits && `95% limits ${limits}` };
   }
-  if (limits) return { main: limits, detail: "a bracket: the truth lies between these limits" };
+  if (limits) return { main: limits, detail: "a bracket, 95% limits included: the truth lies in it" };
   return { main: "–", detail: "" };
 }

@@ -10,11 +10,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
@@ -31,6 +30,7 @@ OWN = SIGNS | {
     "scores_per_repeat",
 }
 """Fields of a row that are no metrics."""
+ASKED = ("doc_id", "doc", "target")
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
 LONGEST_ANSWER = 400
@@ -169,6 +169,8 @@ class _Requests(msgspec.Struct):
     line: bytes
     start: int
     end: int
+    asked: bytes
+    """What stands before them: number, document and target."""
 
     @property
     def prompt(self) -> object:
@@ -187,7 +189,12 @@ class _Requests(msgspec.Struct):
         return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
-def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
+Memory = dict[bytes, Row]
+"""What was asked, by its JSON: each further filter logs it once more."""
+MOST_REMEMBERED = 1 << 15
+
+
+def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
     """A row whose requests stay JSON; without `texts`, also without the responses.
 
     Their prompts, the same one for every option, are most of it. A quotation mark within a text is
@@ -198,15 +205,23 @@ def _parsed(raw: bytes | msgspec.Raw, *, texts: bool) -> Row:
     """
     line = raw if isinstance(raw, bytes) else bytes(raw)
     start, end = line.find(_ARGUMENTS), line.rfind(_RESPONSES)
-    is_cut = 0 < start < end
-    after = end + 1
-    if is_cut and not texts:
+    if not 0 < start < end:
+        return _object(line)
+    asked, after = line[:start], end + 1
+    if not texts:
         after = line.find(_FILTERED, end) + 1 or after
-    row = decode(line[:start] + line[after:] if is_cut else line)
+    requests = _Requests(line, start + len(_ARGUMENTS), end + 1, asked)
+    if before := known.get(asked):
+        return {**before, **_object(b"{" + line[after + 1 :]), "arguments": requests}
+    row = _object(asked + line[after:])
+    row["arguments"] = requests
+    return row
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    row = decode(text)
     if not isinstance(row, dict):
         raise Malformed("a row must be an object")
-    if is_cut:
-        row["arguments"] = _Requests(line, start + len(_ARGUMENTS), end + 1)
     return row
 
 
@@ -221,7 +236,7 @@ def _all_rows(files: Sequence[LogFile]) -> Iterator[Row]:
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
-                yield _parsed(raw, texts=True)
+                yield _parsed(raw, {}, texts=True)
             except Malformed:
                 continue
 
@@ -235,6 +250,8 @@ class _Reader:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
         self._has_docs = True
+        self._known: Memory = {}
+        self._items: dict[bytes, Item] = {}
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """The samples of one file."""
@@ -243,7 +260,8 @@ class _Reader:
         self._lists = {name for name in _metrics(first) if not _is_scalar(first[name])}
         for line, raw in raw_rows(file, self._problems):
             try:
-                yield from self._row(_parsed(raw, texts=self._texts), file, line)
+                row = _parsed(raw, self._known, texts=self._texts)
+                yield from self._row(row, file, line)
             except Malformed as error:
                 self._problems.add(file.name, str(error), line=line)
 
@@ -265,12 +283,22 @@ class _Reader:
         if self._texts or sample.prompt_key is None:
             sample.prompt = _prompt(row)
         logliks = _logliks(row.get("filtered_resps"))
-        _identify(
-            sample, Item("") if doc is None else item_of(doc), row.get("target"), len(logliks)
-        )
+        _identify(sample, self._item(row, remember=not logliks), row.get("target"), len(logliks))
         if not logliks:
             return _generated(sample, row, texts=self._texts)
         return self._chosen(sample, row, doc, logliks)
+
+    def _item(self, row: Row, *, remember: bool) -> Item:
+        """What was asked; of generated answers it is remembered for the other filters."""
+        doc, requests = row.get("doc"), row.get("arguments")
+        asked = requests.asked if isinstance(requests, _Requests) else None
+        if asked in self._items:
+            return self._items[asked]
+        item = Item("") if doc is None else item_of(doc)
+        if remember and asked is not None and len(self._items) < MOST_REMEMBERED:
+            self._items[asked] = item
+            self._known[asked] = {name: row[name] for name in ASKED if name in row}
+        return item
 
     def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
         scorer = self._scorer(row)
@@ -311,19 +339,9 @@ class _Reader:
         found = []
         for place in dict.fromkeys(places):
             own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
-            found.append(_copy(sample, own))
+            found.append(structs.replace(sample, scores=own))
             _choose(found[-1], place, logliks, texts)
         return found
-
-
-_all_of = attrgetter(*(each.name for each in fields(Sample)))
-
-
-def _copy(sample: Sample, scores: list[Score]) -> Sample:
-    """The same sample under other scores; `dataclasses.replace` takes five times as long."""
-    copied = Sample(*_all_of(sample))
-    copied.scores = scores
-    return copied
 
 
 def _asks_for_labels(row: Row) -> bool:
@@ -438,7 +456,7 @@ def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
     said = _of_first_request(row.get("resps")) if texts else []
     found = []
     for repeat, scores in enumerate(_repeats(sample, row)):
-        each = sample if repeat == 0 else _copy(sample, scores)
+        each = sample if repeat == 0 else structs.replace(sample, scores=scores)
         each.repeat, each.scores = repeat, scores
         _answer(each, answers[repeat] if repeat < len(answers) else None)
         response = said[repeat] if repeat < len(said) else None

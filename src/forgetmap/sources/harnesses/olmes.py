@@ -98,9 +98,7 @@ class _Total:
 
 
 def _is_predicted(file: LogFile) -> bool:
-    first = file.peek.first
-    metrics = first.get("metrics", first.get("instance_metrics"))
-    return file.peek.has(*PREDICTED) and isinstance(metrics, dict)
+    return file.peek.has(*PREDICTED) and any(map(_metrics, file.peek.objects))
 
 
 def _totals(file: LogFile) -> list[_Total]:
@@ -145,10 +143,11 @@ def _total(file: LogFile, totals: Sequence[_Total], *, alone: bool) -> _Total | 
 
 def _belongs(file: LogFile, total: _Total) -> bool:
     """By the hashes of task and model where both have them, else by name."""
-    first, content = file.peek.first, total.content
-    ours, theirs = as_text(first.get("task_hash")), as_text(content.get("task_hash"))
-    if ours and theirs:
-        return ours == theirs and first.get("model_hash") in (None, content.get("model_hash"))
+    content = total.content
+    hashed = [row for row in file.peek.objects if as_text(row.get("task_hash"))]
+    theirs = as_text(content.get("task_hash"))
+    if hashed and theirs:
+        return any(_has_hashes(row, theirs, content.get("model_hash")) for row in hashed)
     model = as_text(content.get("model"))
     if model and _cleaned(model) != PurePosixPath(file.name).parent.name:
         return False
@@ -156,6 +155,10 @@ def _belongs(file: LogFile, total: _Total) -> bool:
         return _name(file).endswith(theirs[-6:])
     named = as_text(content.get("task_name", content.get("task")))
     return named is not None and _HASH.sub("", _name(file)) in (named, _cleaned(named))
+
+
+def _has_hashes(row: Mapping[str, Any], task: str, model: object) -> bool:
+    return as_text(row["task_hash"]) == task and row.get("model_hash") in (None, model)
 
 
 def _stem(file: LogFile) -> str:
@@ -233,17 +236,22 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 
 def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[Place, str]:
-    """The id of the data set; where several items share one, only the first bears it alone."""
-    numbers: dict[str, set[int]] = defaultdict(set)
-    places = {_place(row) for row in predictions}
+    """The id of the data set, else the number; where several share one, the first bears it alone.
+
+    A number that is an item's only name stays its name whatever ids others have.
+    """
+    places = {(place, native) for place, native in map(_place, predictions) if place is not None}
+    nameless = {str(place) for place, native in places if native is None}
+    numbers: dict[str | None, set[int]] = defaultdict(set)
     for place, native in places:
-        if place is not None:
-            numbers[native if native is not None else str(place)].add(place)
+        numbers[native].add(place)
     names: dict[Place, str] = {}
     for place, native in places:
-        if place is not None:
-            bare = native if native is not None else str(place)
-            names[place, native] = bare if place == min(numbers[bare]) else f"{bare}#{place}"
+        if native is None:
+            names[place, native] = str(place)
+        else:
+            is_first = native not in nameless and place == min(numbers[native])
+            names[place, native] = native if is_first else f"{native}#{place}"
     return names
 
 

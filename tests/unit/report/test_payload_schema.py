@@ -1,0 +1,70 @@
+"""The published schema of the payload holds for what reports are made of, and for nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from reports import two_runs
+
+import forgetmap as fm
+from forgetmap.report.written import payload_from_folder
+from forgetmap.transitions.export import write_result
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "payload.schema.json"
+COUNTS = {"a": {"n11": 20, "n10": 5, "n01": 5, "n00": 10}, "b": {"n11": 4, "n10": 1}}
+TEXTS = {"question": "What?", "options": ["x", "y"], "gold": "x", "response": "x", "k": 2}
+
+
+@pytest.fixture(scope="module")
+def validator() -> Draft202012Validator:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def as_values(payload: fm.Payload) -> Any:
+    return json.loads(payload.to_json())
+
+
+def compared(folder: Path, kind: str) -> fm.Comparison | fm.FanOut | fm.Chain:
+    before, after = two_runs(folder, COUNTS, category="C", **TEXTS)
+    if kind == "pair":
+        return fm.compare(before, after)
+    return fm.compare(before, after, before) if kind == "many" else fm.chain(before, after, before)
+
+
+@pytest.mark.parametrize("kind", ["pair", "many", "chain"])
+@pytest.mark.parametrize("texts", [True, False])
+def test_every_kind_of_report(
+    validator: Draft202012Validator, tmp_path: Path, kind: str, texts: bool
+) -> None:
+    payload = fm.make_payload(compared(tmp_path, kind), texts=texts)
+    assert payload.kind == kind
+    validator.validate(as_values(payload))
+
+
+def test_a_report_from_a_folder(validator: Draft202012Validator, tmp_path: Path) -> None:
+    write_result(compared(tmp_path, "chain"), tmp_path / "result")
+    validator.validate(as_values(payload_from_folder(tmp_path / "result")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"payload_version": 2},
+        {"surprise": 1},
+        {"kind": "triple"},
+        {"rows": {}},
+        {"items": [{"comparison": 0}]},
+    ],
+)
+def test_nothing_else_is_a_payload(
+    validator: Draft202012Validator, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    found = as_values(fm.make_payload(compared(tmp_path, "pair")))
+    with pytest.raises(ValidationError):
+        validator.validate({**found, **change})

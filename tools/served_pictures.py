@@ -1,0 +1,105 @@
+"""Takes the pictures of `forgetmap serve` in docs/report.md, in a headless Chromium.
+
+python tools/served_pictures.py [--out docs/images]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+from report_pictures import IMAGES, answers
+
+from forgetmap.records.folder import write_run
+from forgetmap.records.manifest import RunInfo
+from forgetmap.sources.open import open_run
+
+PARENTS = {"base": None, "sft": "base", "dpo": "sft", "rl": "dpo"}
+READY = "body[data-ready=true]"
+
+
+def write_runs(folder: Path) -> None:
+    """Run folders that know their parents."""
+    for name, table in answers(("sft", "dpo", "rl")).items():
+        info = RunInfo(run_id=name, parent=PARENTS[name], stage=name)
+        write_run(replace(open_run(table, name=name), info=info), folder / name)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """The command as a process; its address."""
+    code = "from forgetmap.cli.main import script; script()"
+    call = [sys.executable, "-c", code, "serve", str(folder), "--no-cache"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=env) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().split()[-1]
+        finally:
+            server.terminate()
+
+
+def opened(browser: Browser, address: str, width: int = 1180, height: int = 820) -> Page:
+    """The start page."""
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.goto(address)
+    page.locator("#lineage").get_by_role("link", name="against base").wait_for()
+    return page
+
+
+def compared(page: Page) -> Page:
+    """The page of a comparison."""
+    page.locator("#lineage").get_by_role("link", name="against base").click()
+    page.wait_for_selector(READY, timeout=120_000)
+    page.wait_for_timeout(1500)
+    return page
+
+
+def take(browser: Browser, address: str, out: Path) -> None:
+    """Start page, comparison, filtered list, item, and the list on a phone."""
+
+    def picture(page: Page, name: str) -> None:
+        page.screenshot(path=out / f"serve-{name}.png")
+
+    page = opened(browser, address, height=420)
+    picture(page, "start")
+    page.set_viewport_size({"width": 1180, "height": 820})
+    picture(compared(page), "pair")
+    page.locator("#filter-transition").select_option("forgotten")
+    page.locator("#filter-q").fill("exercise on rivers")
+    page.wait_for_timeout(1500)
+    page.locator("#flips").scroll_into_view_if_needed()
+    page.locator("#flips-title").evaluate("title => title.scrollIntoView()")
+    picture(page, "items")
+    page.locator("#flips a[data-key]").first.click()
+    page.locator("#item h1").wait_for()
+    page.evaluate("scrollTo(0, 0)")
+    picture(page, "item")
+    picture(compared(opened(browser, address, 390, 800)), "phone")
+
+
+def main() -> None:
+    """Take them all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=IMAGES)
+    out = parser.parse_args().out
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        write_runs(Path(name) / "runs")
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        with serving(Path(name) / "runs") as address:
+            take(browser, address, out)
+
+
+if __name__ == "__main__":
+    main()
