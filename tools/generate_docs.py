@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from pydantic import TypeAdapter
 from side_by_side import side_by_side_page
 
+from forgetmap.capabilities.result import DriftResult
 from forgetmap.cli.main import cli
 from forgetmap.overlap.bridge import BridgeResult
 from forgetmap.overlap.records import EventResult
@@ -47,6 +49,7 @@ def pages() -> dict[Path, str]:
         "manifest": RunInfo.model_json_schema(),
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
+        "drift": TypeAdapter(DriftResult).json_schema(),
         "payload": Payload.model_json_schema(),
         "plan": PlanResult.model_json_schema(),
         "advice": AdviceResult.model_json_schema(),

@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from forgetmap.capabilities.drift import drift
+    from forgetmap.capabilities.result import DriftResult
     from forgetmap.errors import ForgetmapError
     from forgetmap.map.job import map_models
     from forgetmap.records.folder import write_run
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chain",
     "Comparison",
+    "DriftResult",
     "FanOut",
     "ForgetmapError",
     "Habits",
@@ -55,6 +58,7 @@ __all__ = [
     "as_markdown",
     "chain",
     "compare",
+    "drift",
     "evaluate",
     "load_suite",
     "make_payload",
@@ -70,6 +74,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Chain": "transitions.chains",
     "Comparison": "transitions.comparison",
+    "DriftResult": "capabilities.result",
     "FanOut": "transitions.compare",
     "ForgetmapError": "errors",
     "Habits": "simulator.answers",
@@ -86,6 +91,7 @@ _HOMES = {
     "as_markdown": "report.markdown",
     "chain": "transitions.compare",
     "compare": "transitions.compare",
+    "drift": "capabilities.drift",
     "evaluate": "runner.evaluate",
     "load_suite": "runner.suites.catalogue",
     "make_payload": "report.build",

@@ -16,6 +16,7 @@ from forgetmap.errors import ForgetmapError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
+    "drift": "How did what a model can do, will do, and how, drift?",
     "report": "Write what was forgotten as one file to read and mail around.",
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
@@ -33,6 +34,7 @@ Examples:
   forgetmap compare base.csv tuned.csv --map item=question_id,score=correct
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
+  forgetmap drift runs/base runs/tuned --taxonomy captrack
   forgetmap report runs/base runs/tuned --out report.html
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl

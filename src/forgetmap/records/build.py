@@ -24,6 +24,7 @@ def build_run(columns: Mapping[str, Sequence[Any]], info: RunInfo, name: str) ->
     engine = connection()
     scores = derived.select([column for column in names if column in SCORE_NAMES])
     texts = derived.select([*KEY, *(column for column in names if column in TEXT_NAMES)])
+    texts = texts.take(_first_places(texts))
     return Run(
         info=info,
         scores=nw.from_native(engine.from_arrow(scores)),
@@ -31,3 +32,12 @@ def build_run(columns: Mapping[str, Sequence[Any]], info: RunInfo, name: str) ->
         name=name,
         origin=name,
     )
+
+
+def _first_places(texts: pa.Table) -> list[int]:
+    """Where each answer stands first: several metrics of it repeat its texts."""
+    keys = zip(*(texts.column(name).to_pylist() for name in KEY), strict=True)
+    places: dict[tuple[Any, ...], int] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, place)
+    return list(places.values())

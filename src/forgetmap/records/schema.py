@@ -118,6 +118,12 @@ FIELDS: tuple[Field, ...] = (
         "prompt", _text, "texts", "The prompt as the model saw it; for a chat the messages as JSON."
     ),
     Field("response", _text, "texts", "The whole response, thinking included."),
+    Field(
+        "material",
+        _text,
+        "texts",
+        "What else a scorer needs of the item, as a JSON object: context, schema, tests, ...",
+    ),
     Field("error", _text, "texts", "What went wrong, where the outcome is `error`."),
 )
 

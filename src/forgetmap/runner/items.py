@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from forgetmap.scoring.judged import AnswerKind
 
@@ -21,6 +22,8 @@ class Item:
         cluster: items that stand or fall together, such as the questions on one passage.
         tags: further groups it belongs to.
         reasoning: how the answer is found; only worked examples have it.
+        request: the user's turn word by word, where the task has scorers; the question without it.
+        material: what scorers need besides: `context`, `schema`, `tests`, ... (JSON values).
     """
 
     id: str
@@ -31,6 +34,8 @@ class Item:
     cluster: str | None = None
     tags: tuple[str, ...] = ()
     reasoning: str = ""
+    request: str = ""
+    material: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,10 @@ class Task:
         examples: worked examples of the task itself, for few-shot prompts; never among the items.
         hides_options: options are weighed by their text and not shown in the question.
         version: rises whenever an item or its wording changes.
+        scorers: who scores the responses, by name; then items are asked as they are, without a
+            demanded form, and every field of a scorer is a metric.
+        follows: the task whose answers this one continues: its items are the second turns of the
+            items with the same ids.
     """
 
     name: str
@@ -58,6 +67,8 @@ class Task:
     examples: tuple[Item, ...] = ()
     hides_options: bool = False
     version: str = "1"
+    scorers: tuple[str, ...] = ()
+    follows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forgetmap.errors import UsageError
-from forgetmap.runner.backend import Backend
+from forgetmap.runner.backend import Backend, Message
 from forgetmap.runner.items import Item, Suite, Task
-from forgetmap.runner.journal import Key
+from forgetmap.runner.journal import Answer, Key
 from forgetmap.runner.prompts import continuations_of, prompt_of
 from forgetmap.runner.settings import Manner
 from forgetmap.scoring.judge import judge
+from forgetmap.scoring.scorers import scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Job:
 
     def is_weighed(self, manner: Manner) -> bool:
         """Whether its options are compared by log-likelihood."""
-        return manner.by_likelihood and bool(self.item.options)
+        return manner.by_likelihood and bool(self.item.options) and not self.task.scorers
 
 
 def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list[Job]:
@@ -50,6 +51,7 @@ def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list
     """
     jobs = []
     for task in suite.tasks:
+        _check_scorers(task, suite)
         items = task.load()
         _check_ids(task, items)
         for item in items:
@@ -95,6 +97,8 @@ def _least(job: Job, manner: Manner) -> int:
 
 def _check(task: Task, item: Item) -> None:
     """Judging nothing finds out whether anything could be judged."""
+    if task.scorers:
+        return
     try:
         judge("", gold=item.gold, kind=task.kind, options=item.options, also_right=item.also_right)
     except UsageError:
@@ -104,6 +108,28 @@ def _check(task: Task, item: Item) -> None:
             f"item {item.id!r} of task {task.name!r} cannot be judged: {error}",
             hint="give it a right answer of its kind, or leave the task out with --tasks.",
         ) from error
+
+
+def _check_scorers(task: Task, suite: Suite) -> None:
+    """All scorers are there, and so is the task that this one continues."""
+    for name in task.scorers:
+        scorer(name)
+    if task.follows is not None and all(each.name != task.follows for each in suite.tasks):
+        raise UsageError(
+            f"the task {task.name!r} continues the conversations of {task.follows!r}",
+            hint=f"add {task.follows} to --tasks, or leave {task.name} out.",
+        )
+
+
+def continued(job: Job, first: Answer | None, manner: Manner, backend: Backend) -> Job | None:
+    """A second turn with the first one before it; None if that got no answer."""
+    if first is None or first.response is None:
+        return None
+    turns = job.item.material.get("turns") or [""]
+    before = [Message("user", str(turns[0])), Message("assistant", first.response)]
+    prompt = prompt_of(job.item, job.task, manner, backend, before)
+    material = {**job.item.material, "first_response": first.response}
+    return replace(job, prompt=prompt, item=replace(job.item, material=material))
 
 
 def _check_ids(task: Task, items: Sequence[Item]) -> None:

@@ -20,13 +20,17 @@ FORMS = {
 }
 
 
-def prompt_of(item: Item, task: Task, manner: Manner, backend: Backend) -> str:
-    """The whole prompt of an item, ready for its answer."""
+def prompt_of(
+    item: Item, task: Task, manner: Manner, backend: Backend, before: Sequence[Message] = ()
+) -> str:
+    """The whole prompt of an item, ready for its answer; `before` are the turns that went ahead."""
     if manner.style == "chat":
-        messages = [Message("user", _request(item, task, manner))]
+        messages = [*before, Message("user", _request(item, task, manner))]
         if manner.system_prompt is not None:
             messages.insert(0, Message("system", manner.system_prompt))
         return backend.chat(messages)
+    if task.scorers:
+        return "\n\n".join([*(turn.content for turn in before), asked_as_is(item), ""])
     shown = [_worked(each, task, manner) for each in worked_examples(item, task, manner)]
     opening = [task.instruction] if task.instruction else []
     return "\n\n".join([*opening, *shown, _open_question(item, task, manner)])
@@ -52,6 +56,11 @@ def continuations_of(item: Item, task: Task) -> tuple[str, ...]:
     if task.hides_options:
         return tuple(f" {option}" for option in item.options)
     return tuple(f" {letter}" for letter in ascii_uppercase[: len(item.options)])
+
+
+def asked_as_is(item: Item) -> str:
+    """The user's turn of an item whose task has scorers."""
+    return item.request or item.question
 
 
 def answered(response: str, manner: Manner) -> str:
@@ -92,6 +101,8 @@ def _open_question(item: Item, task: Task, manner: Manner) -> str:
 
 def _request(item: Item, task: Task, manner: Manner) -> str:
     """The user's turn: what to do, the form of the answer, the question."""
+    if task.scorers:
+        return asked_as_is(item)
     form = f'End with a line that is nothing but "{ANSWER} " and {FORMS[task.kind]}.'
     think = "Think step by step. " if manner.reasons else ""
     opening = f"{task.instruction}\n" if task.instruction else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,21 +16,25 @@ from forgetmap import __version__
 from forgetmap.errors import OutputError
 from forgetmap.records.build import build_run
 from forgetmap.records.folder import is_run_folder, read_run, refuse_to_replace, write_run
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.runner.backend import Backend, Failure, Likelihoods, Prompt, Question, Response
-from forgetmap.runner.items import Suite
-from forgetmap.runner.jobs import Job, check_lengths, make_jobs
+from forgetmap.runner.items import Suite, Task
+from forgetmap.runner.jobs import Job, check_lengths, continued, make_jobs
 from forgetmap.runner.journal import Answer, Journal
 from forgetmap.runner.prompts import answered, continuations_of
 from forgetmap.runner.settings import Manner, Settings, settle
 from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import Judged
 from forgetmap.scoring.likelihood import choose
+from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorers import scorer, signed
+from forgetmap.scoring.values import values_of
 
 BYTES_PER_TOKEN = 8
 PROBES = 8
 WEIGHED, LENIENT, STRICT = "loglikelihood", "lenient", "strict"
+_UNSCORED = Judged(None, Outcome.UNSCORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def run_model(
         journal_path.unlink(missing_ok=True)
     journal = Journal(journal_path, fingerprint, Answer)
     try:
-        _answer_all(backend, jobs, manner, journal, report)
+        jobs = _answer_turns(backend, jobs, manner, journal, report)
     finally:
         journal.close()
     info = _info(who, suite, manner, fingerprint)
@@ -167,6 +172,29 @@ def estimate(backend: Backend, suite: Suite, settings: Settings | None = None) -
         if probes:
             seconds += (time.perf_counter() - started) / len(probes) * len(chosen)
     return Estimate(len(jobs), sum(lengths), most_out, seconds)
+
+
+def _answer_turns(
+    backend: Backend,
+    jobs: Sequence[Job],
+    manner: Manner,
+    journal: Journal,
+    report: Report | None,
+) -> list[Job]:
+    """All answers, second turns last; the jobs as they were asked."""
+    _answer_all(backend, [job for job in jobs if job.task.follows is None], manner, journal, report)
+    asked = []
+    for job in jobs:
+        if job.task.follows is None:
+            asked.append(job)
+            continue
+        before = journal.done.get((job.task.follows, job.item.id, job.repeat))
+        second = continued(job, before, manner, backend)
+        asked.append(second or job)
+        if second is None and job.key not in journal.done:
+            journal.add(_error(job, "the first turn got no answer"))
+    _answer_all(backend, asked, manner, journal, report)
+    return asked
 
 
 def _answer_all(
@@ -221,13 +249,17 @@ def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
     if isinstance(found, Failure):
         return _error(job, str(found))
     item = job.item
-    verdict = judge(
-        answered(found.text, manner),
-        gold=item.gold,
-        kind=job.task.kind,
-        options=item.options,
-        also_right=item.also_right,
-        finish_reason=found.finish_reason,
+    verdict = (
+        _UNSCORED
+        if job.task.scorers
+        else judge(
+            answered(found.text, manner),
+            gold=item.gold,
+            kind=job.task.kind,
+            options=item.options,
+            also_right=item.also_right,
+            finish_reason=found.finish_reason,
+        )
     )
     return _answer(
         job,
@@ -253,12 +285,42 @@ def _columns(jobs: Sequence[Job], journal: Journal[Answer], manner: Manner) -> d
     """The records of a run; what was written is scored leniently and strictly."""
     columns: dict[str, list[Any]] = {}
     for job in jobs:
-        answer = journal.done[job.key]
-        scorers = (WEIGHED,) if job.is_weighed(manner) else (LENIENT, STRICT)
-        for scorer in scorers:
-            for name, cell in _row(job, answer, scorer, manner).items():
+        for row in _rows(job, journal.done[job.key], manner):
+            for name, cell in row.items():
                 columns.setdefault(name, []).append(cell)
     return columns
+
+
+def _rows(job: Job, answer: Answer, manner: Manner) -> Iterator[dict[str, Any]]:
+    if job.task.scorers:
+        yield from _scored_rows(job, answer, manner)
+        return
+    for how in (WEIGHED,) if job.is_weighed(manner) else (LENIENT, STRICT):
+        yield _row(job, answer, how, manner)
+
+
+def _scored_rows(job: Job, answer: Answer, manner: Manner) -> Iterator[dict[str, Any]]:
+    """One row per field of each scorer; what needs a judge or a sandbox stays unscored."""
+    row = _row(job, answer, "", manner)
+    for name in job.task.scorers:
+        found = scorer(name)
+        for field_name, verdict in values_of(found, _sample(job, answer)).items():
+            own = {key: value for key, value in asdict(verdict).items() if key in row}
+            yield row | own | {"metric": field_name, "scorer": signed(found)}
+
+
+def _sample(job: Job, answer: Answer) -> Answered | None:
+    if answer.response is None:
+        return None
+    item = job.item
+    return Answered(
+        response=answer.response,
+        gold=item.material.get("gold", item.gold),
+        question=tuple(item.material.get("turns") or (item.question,)),
+        options=item.options,
+        material=item.material,
+        finish_reason=answer.finish_reason,
+    )
 
 
 def _row(job: Job, answer: Answer, scorer: str, manner: Manner) -> dict[str, Any]:
@@ -273,10 +335,11 @@ def _row(job: Job, answer: Answer, scorer: str, manner: Manner) -> dict[str, Any
         "category": job.task.category,
         "tags": ";".join(item.tags) or None,
         "cluster": item.cluster,
-        "gold": item.gold,
+        "gold": item.gold or None,
         "question": item.question,
         "options": list(item.options) or None,
         "prompt": job.prompt,
+        "material": json.dumps(dict(item.material), ensure_ascii=False) if item.material else None,
         "seed": manner.seed + job.repeat,
     }
 
@@ -289,13 +352,11 @@ _COPIED = (
 
 def _info(who: Examinee, suite: Suite, manner: Manner, fingerprint: str) -> RunInfo:
     decoding = asdict(manner.decoding)
-    weighed = manner.by_likelihood
     tasks = {
         task.name: TaskInfo(
             version=task.version,
             n_shot=manner.shots,
-            main_metric="acc",
-            main_scorer=WEIGHED if weighed and task.kind == "option" else LENIENT,
+            **_main(task, weighed=manner.by_likelihood),
         )
         for task in suite.tasks
     }
@@ -311,8 +372,28 @@ def _info(who: Examinee, suite: Suite, manner: Manner, fingerprint: str) -> RunI
         seeds=[manner.seed + repeat for repeat in range(manner.repeats)],
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         tasks=tasks,
+        metrics=_ranges(suite),
         fingerprint=fingerprint,
     )
+
+
+def _main(task: Task, *, weighed: bool) -> dict[str, str]:
+    """The metric a task is compared by."""
+    if not task.scorers:
+        by_weight = weighed and task.kind == "option"
+        return {"main_metric": "acc", "main_scorer": WEIGHED if by_weight else LENIENT}
+    first = scorer(task.scorers[0])
+    return {"main_metric": next(iter(first.fields)), "main_scorer": signed(first)}
+
+
+def _ranges(suite: Suite) -> dict[str, MetricInfo]:
+    """What the values of scorers' fields can be."""
+    names = {name for task in suite.tasks for name in task.scorers}
+    return {
+        field_name: MetricInfo(low=scale.low, high=scale.high)
+        for name in sorted(names)
+        for field_name, scale in scorer(name).fields.items()
+    }
 
 
 def _check_room(out: Path, tokens: int) -> None:

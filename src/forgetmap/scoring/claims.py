@@ -1,7 +1,8 @@
 r"""Where a response says what its answer is.
 
 Marked claims have the demanded form: a line `Answer: X`, a `\boxed{X}`, or `#### X` at the end.
-Spoken claims are looser: "so the answer is X". Every pattern here is linear in the text.
+Spoken claims are looser: "so the answer is X". Other languages count alike (`Respuesta: X`). Every
+pattern here is linear in the text.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forgetmap.scoring import cues
+
 LONGEST_ANSWER = 500
 """Characters; whoever states an answer does so in fewer."""
 
 _MARK = re.compile(
     r"^[ \t>*_#`•-]*+(?:(?:so|thus|therefore|hence|the|my)[ ,]++)*+"
-    r"(?:(?:final|correct|best)[ \t]++)*+"
-    r"answer(?:[ \t]++is)?+[ \t*_`]*+(?:[:=]|$)[ \t*_`]*+(?:[ \t]*+\n)*+",
+    r"(?:(?:(?:final|correct|best)[ \t]++)*+answer(?:[ \t]++is)?+"
+    rf"|{cues.ARTICLE}{cues.ANSWER}(?:{cues.IS})?+)"
+    r"[ \t*_`]*+(?:[:=]|$)[ \t*_`]*+(?:[ \t]*+\n)*+",
     re.IGNORECASE | re.MULTILINE,
 )
 _BOX = re.compile(r"\\f?boxed[ \t]*+\{")
@@ -31,13 +35,23 @@ _SPOKEN = re.compile(
     r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?",
     re.IGNORECASE,
 )
+_STEMS = (
+    "answer", "solution", "result", "option", "choice", " one", "statement", "choose", "chose",
+    "pick", "select", "go with", "opt for",
+)  # fmt: skip
+_SPOKEN_ELSEWHERE = re.compile(
+    rf"(?<![a-zß-ÿа-яё]){cues.ANSWER}"
+    rf"(?:[ \t*_]*+[:=\u2013\u2014]|{cues.IS}[ \t]*+:?|(?=[ \t*_$€£¥]*+\d))",
+    re.IGNORECASE,
+)
 _CLAUSE_START = re.compile(r"[.;!?,:\n]|\b(?:so|but|thus|hence|therefore)\b", re.IGNORECASE)
 _HEDGED = re.compile(
     r"\b(?:not|never|cannot|nor|neither|if|whether|unless|suppose|assume|assuming|wrong|incorrect|false"
-    r"|(?<!no )doubt\w*|might|could|maybe|perhaps)\b|n't\b",
+    r"|(?<!no )doubt\w*|might|could|maybe|perhaps"
+    r"|no es|no son|no fue|pas|ist nicht|war nicht|kein\w*|не|não é|non è)\b|n't\b|不是|并非",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"')]|$)|[;。]")
+_SENTENCE_END = re.compile("[.!?](?=[\\s*_\"')]|$)|[;。।\u06d4؟]")
 _CLAUSE = 80
 
 
@@ -76,13 +90,22 @@ def next_question(text: str, position: int) -> int | None:
 
 def spoken(text: str) -> Iterator[str]:
     """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
-    for claim in _SPOKEN.finditer(text):
+    for claim in _spoken(text):
         if hedged(text, claim.start()):
             continue
         end = text.find("\n", claim.end())
         rest = text[claim.end() : end if end >= 0 else len(text)][:LONGEST_ANSWER].strip()
         if rest and not sentence(rest).endswith("?"):
             yield rest
+
+
+def _spoken(text: str) -> list[re.Match[str]]:
+    """In order; patterns are tried only on texts that have one of their words."""
+    lower = text.lower()
+    patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, cues.STEMS))
+    likely = [pattern for pattern, stems in patterns if any(stem in lower for stem in stems)]
+    found = [claim for pattern in likely for claim in pattern.finditer(text)]
+    return sorted(found, key=re.Match.start)
 
 
 def hedged(text: str, position: int) -> bool:

@@ -1,5 +1,7 @@
 """Responses that do not answer: refusals and loops."""
 
+# ruff: noqa: RUF001  # words of other languages
+
 from __future__ import annotations
 
 import re
@@ -25,6 +27,20 @@ _REFUSAL = re.compile(
     r"(?:can ?not|can't|won't)\b(?! (?:say|tell|determine|decide|find|see|be (?:sure|certain)))",
     re.IGNORECASE,
 )
+_ELSEWHERE = re.compile(
+    r"\bno puedo (?:ayudar|asistir|proporcionar|responder|cumplir)"
+    r"|\bje ne (?:peux|suis) pas (?:\w+ )?(?:vous )?(?:aider|fournir|répondre|en mesure)"
+    r"|\bich kann (?:\w+ ){0,3}nicht (?:helfen|beantworten|weiterhelfen|bereitstellen)"
+    r"|\bnão posso (?:ajudar|fornecer|responder)|\bnon posso (?:aiutar|fornire|rispondere)"
+    r"|\bя не могу (?:помочь|предоставить|ответить|выполнить)"
+    r"|(?:我|很抱歉)[^。\n]{0,6}(?:无法|不能)(?:为您|为你)?(?:提供|协助|帮助|回答|满足)"
+    r"|(?:お手伝い|お答え|提供|対応)[^。\n]{0,6}(?:できません|できかねます)"
+    r"|도와드릴 수 없|답변할 수 없"
+    r"|لا (?:أستطيع|يمكنني) (?:المساعدة|مساعدتك|تقديم|الإجابة)"
+    r"|मदद नहीं कर सकत|সাহায্য করতে পারব না"
+    r"|không thể (?:giúp|hỗ trợ|cung cấp|trả lời)|yardımcı olamam|siwezi kusaidia",
+    re.IGNORECASE,
+)
 _OPENING = 300
 
 _WINDOW = 20_000
@@ -39,7 +55,8 @@ _DIGITS = re.compile(r"\d+")
 
 def refuses(text: str) -> bool:
     """Whether the response opens by declining. Ask only where no answer was found."""
-    return _REFUSAL.search(text[:_OPENING].lstrip()) is not None
+    opening = text[:_OPENING].lstrip()
+    return _REFUSAL.search(opening) is not None or _ELSEWHERE.search(opening) is not None
 
 
 def loops(text: str) -> bool:

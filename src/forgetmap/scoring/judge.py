@@ -76,7 +76,11 @@ def judge(
         FieldError: the right answer cannot be one of this kind.
         UsageError: unknown kind, or math-verify is needed and not installed.
     """
-    reader = _reader(kind, gold, options, also_right)
+    return verdict(response, _reader(kind, gold, options, also_right), finish_reason=finish_reason)
+
+
+def verdict(response: str, reader: Reader, *, finish_reason: str | None = None) -> Judged:
+    """Find the answer as this reader does and judge it; a response never raises an error."""
     aloud, thought_out = without_thinking(response)
     text = plain(aloud)
     cut = finish_reason == "length" or not thought_out

@@ -1,7 +1,8 @@
 """Answers that are mathematics, compared by math-verify in a process of its own.
 
 math-verify guards itself by signals, which work in the main thread only and cannot interrupt a
-huge power. A helper process can be ended at any time and serves every thread.
+huge power. A helper process can be ended at any time and serves every thread. Two plain numbers are
+compared here, without it: equal ones are right, different whole ones wrong.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import queue
 import re
 import subprocess
 import sys
+import unicodedata
 from contextlib import suppress
-from functools import cache
+from fractions import Fraction
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
@@ -23,17 +26,32 @@ from forgetmap.errors import UsageError
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import last_line, sentence, spoken
 from forgetmap.scoring.judged import Judged, failed, graded, undecided
-from forgetmap.scoring.wording import trimmed, with_powers
+from forgetmap.scoring.numerals import NUMBER, quantity_at, tidied
+from forgetmap.scoring.wording import plain, trimmed, with_powers
+
+
+def _as_fraction(character: str) -> str:
+    top, bottom = unicodedata.normalize("NFKC", character).split("\u2044")
+    return f"\\frac{{{top}}}{{{bottom}}}"
+
 
 _HELPER = Path(__file__).with_name("maths_helper.py")
 _START_SECONDS = 120.0
 _ANSWER_SECONDS = 5.0
-_FORMULA = re.compile(r"\$([^$\n]{1,500})\$|\\\(([^\n]{1,500}?)\\\)")
+_FORMULA = re.compile(r"\$\$?([^$\n]{1,500})\$\$?|\\\(([^\n]{1,500}?)\\\)|\\\[([^\n]{1,500}?)\\\]")
+_JOINT = re.compile(r"\s*(?:,|;|,?\s*\b(?:and|or)\b)\s*", re.IGNORECASE)
+_ROOT = re.compile(r"√\s?(?:\(([^()\n]{1,60})\)|(\d{1,30}|[a-z]))")
+_SIGNS = str.maketrans(
+    {fraction: _as_fraction(fraction) for fraction in "¼½¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+    | {"°": r"^\circ", "\u00d7": r"\times ", "÷": "/", "≤": r"\le ", "≥": r"\ge ", "∞": r"\infty "}
+)
 _MATHEMATICAL = re.compile(r"[\d=+*/^\\]|\bpi\b|^\W*[a-z]\W*$")
 _COMMAND = re.compile(
-    r"\\(?:text|textbf|mathrm|mbox)\s*\{[^}]*\}|\\[a-zA-Z]+|sqrt|infty|sinh|cosh|tanh"
+    r"\\(?:text|textbf|mathrm|mbox|begin|end|operatorname)\s*\{[^}]*\}|\\[a-zA-Z]+"
+    r"|sqrt|infty|sinh|cosh|tanh"
 )
 _WORD = re.compile("[A-Za-z]{4}")
+_DECIMAL_COMMA = re.compile(r",(?!\d{3}(?!\d))")
 _LONGEST = 100
 
 
@@ -41,11 +59,11 @@ class MathsReader:
     """Reads and judges answers to one question with mathematics for an answer."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
-        self._right = (gold, *also_right)
+        self._right = tuple(_in_latex(plain(each)) for each in (gold, *also_right))
 
     def named(self, phrase: str) -> list[str]:
         """The formula, if the phrase has one or is one."""
-        phrase = with_powers(phrase)
+        phrase = _in_latex(phrase)
         if formulas := _formulas(phrase):
             return [formulas[-1]]
         bare = phrase.strip(" \t*_`").rstrip(".,;:!")
@@ -77,7 +95,7 @@ class MathsReader:
         """Right, wrong, no mathematics at all, or undecided if it takes too long."""
         if _as_written(answer) in map(_as_written, self._right):
             return graded(answer, right=True, strict=strict)
-        verdict = _verifier(os.getpid()).compare(answer, self._right)
+        verdict = _by_value(answer, self._right) or _by_math_verify(answer, self._right)
         if verdict == "unreadable":
             return failed(Outcome.NO_ANSWER)
         if verdict not in {"right", "wrong"}:
@@ -165,9 +183,52 @@ def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process nee
     return verifier
 
 
+def _by_value(answer: str, right: tuple[str, ...]) -> str | None:
+    """`right` or `wrong` if both are plain numbers and leave no doubt."""
+    given = _plain_number(answer)
+    wanted = [_plain_number(each) for each in right]
+    if given is None or None in wanted:
+        return None
+    if given in wanted:
+        return "right"
+    whole = all(each is not None and each.denominator == 1 for each in (given, *wanted))
+    return "wrong" if whole else None
+
+
+def _plain_number(text: str) -> Fraction | None:
+    """The value of a text that is one number; a comma that parts no thousands may part a list."""
+    tidy = tidied(text.strip().strip("$")).strip().rstrip(".")
+    if len(tidy) > _LONGEST or not NUMBER.fullmatch(tidy) or _DECIMAL_COMMA.search(tidy):
+        return None
+    found = quantity_at(tidy, 0)
+    return found.values[0] if found and not found.percent else None
+
+
+@lru_cache(maxsize=65536)
+def _by_math_verify(answer: str, right: tuple[str, ...]) -> str:
+    return _verifier(os.getpid()).compare(answer, right)
+
+
 def _formulas(text: str) -> list[str]:
-    found = (match[1] or match[2] for match in _FORMULA.finditer(text))
-    return [formula.strip() for formula in found if formula.strip()]
+    """The formulas in order; those joined by nothing but a comma, `and` or `or` are one."""
+    found: list[str] = []
+    end = -1
+    for match in _FORMULA.finditer(text):
+        formula = (match[1] or match[2] or match[3]).strip()
+        if found and _JOINT.fullmatch(text, end, match.start()):
+            found[-1] += f", {formula}"
+        elif formula:
+            found.append(formula)
+        end = match.end()
+    return found
+
+
+def _in_latex(text: str) -> str:
+    """Raised digits, roots, vulgar fractions and signs as LaTeX has them."""
+    if text.isascii():
+        return text
+    text = _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text)
+    return with_powers(text.translate(_SIGNS))
 
 
 def _prose(text: str) -> int | None:

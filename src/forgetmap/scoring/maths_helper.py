@@ -8,10 +8,14 @@ import sys
 
 def main() -> None:
     """Say `ready`, then answer every line until there is none."""
-    from math_verify import parse, verify  # type: ignore[import-untyped]  # noqa: PLC0415  # slow, and absent in a light install
+    from math_verify import LatexExtractionConfig, parse, verify  # type: ignore[import-untyped]  # noqa: PLC0415  # slow, and absent in a light install
+
+    # Not as an expression: sympy would read that by eval.
+    latex = [LatexExtractionConfig()]
 
     def formulas(text: str) -> list[object]:
-        return list(parse(f"${text.strip().strip('$')}$", parsing_timeout=0, raise_on_error=True))
+        written = f"${text.strip().strip('$')}$"
+        return list(parse(written, latex, parsing_timeout=0, raise_on_error=True))
 
     def compare(answer: str, right: list[str]) -> str:
         wanted = [formulas(each) for each in right]
@@ -26,6 +30,7 @@ def main() -> None:
         same = any(verify(each, given, timeout_seconds=0) for each in wanted)
         return "right" if same else "wrong"
 
+    compare(r"\frac{1}{2}", ["0.5"])  # the first comparison loads grammars, which takes seconds
     _say("ready")
     for line in sys.stdin:
         request = json.loads(line)

@@ -102,8 +102,9 @@ class OptionReader:
 
     def _nothing_but(self, line: str) -> int | None:
         """A line that is an option's letter, its text, or both and in agreement."""
-        phrase = _PREFIX.sub("", trimmed(line)).strip(" *_")
-        if phrase.isdigit() and comparable(phrase) not in self._places:
+        whole = trimmed(line)
+        phrase = _PREFIX.sub("", whole).strip(" *_")
+        if phrase == whole and phrase.isdigit() and comparable(phrase) not in self._places:
             return None
         exact = self._exactly(phrase)
         if exact is not None or len(phrase) > self._longest:

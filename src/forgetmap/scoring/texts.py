@@ -54,13 +54,13 @@ class TextReader:
 
     def grade(self, answer: str, phrase: str, *, strict: bool) -> Judged:  # noqa: ARG002
         """Right if the answer, or what is left of it without asides, is a right one."""
-        for reading in _readings(answer):
+        for reading in readings(answer):
             if comparable(reading) in self._right:
                 return graded(trimmed(reading) or reading, right=True, strict=strict)
         return graded(trimmed(answer) or answer, right=False, strict=strict)
 
 
-def _readings(answer: str) -> list[str]:
+def readings(answer: str) -> list[str]:
     """The answer itself, its first sentence, without its aside, and what it says something is."""
     first = sentence(answer)
     aside = _ASIDE.search(first)

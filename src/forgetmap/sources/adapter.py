@@ -71,6 +71,7 @@ class Sample(msgspec.Struct, gc=False):
     logprob_gold: float | None = None
     prompt: str | None = None
     response: str | None = None
+    material: str | None = None
     error: str | None = None
     prompt_key: str | None = None
     file: str | None = None

@@ -18,8 +18,8 @@ from forgetmap.sources.adapter import Log
 
 LARGEST = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
-Kind = Literal["imports", "remote", "explorer"]
-FORMAT = 4
+Kind = Literal["imports", "remote", "explorer", "scores"]
+FORMAT = 5
 """Rises when the same log is to be read otherwise than before."""
 
 

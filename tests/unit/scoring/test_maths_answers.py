@@ -111,4 +111,4 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     maths._verifier.cache_clear()
     monkeypatch.setitem(sys.modules, "math_verify", None)
     with pytest.raises(UsageError, match=r"forgetmap\[run\]"):
-        judge("Answer: $8$", gold="7", kind="maths")
+        judge("Answer: $x + 8$", gold="x + 7", kind="maths")

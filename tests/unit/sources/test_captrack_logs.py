@@ -11,6 +11,7 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.records.run import Run
+from forgetmap.sources.harnesses.captrack_cells import structured
 from forgetmap.sources.logs import recognise
 from log_writers import opened
 
@@ -61,7 +62,7 @@ def test_names_of_task_and_model(tmp_path: Path) -> None:
 
 
 def test_several_outputs_are_repeats(tmp_path: Path) -> None:
-    run = opened(write(tmp_path / "x.jsonl", [row("a", ["A", "B", 3])]))
+    run = opened(write(tmp_path / "x.jsonl", [row("a", ["A", "B", {"text": "A"}])]))
     assert scores(run) == {("a", 0): 1.0, ("a", 1): 0.0, ("a", 2): None}
     assert [(p.line, p.field) for p in run.problems] == [(1, "outputs")]
 
@@ -100,3 +101,67 @@ def test_wrong_types(
 def test_somebodys_own_table_is_left_alone(tmp_path: Path) -> None:
     assert recognise(write(tmp_path / "x.jsonl", [row("a", "A", score=1.0)])) == []
     assert recognise(write(tmp_path / "y.jsonl", [{"outputs": "A", "gold": "A"}])) == []
+
+
+def test_bug_22_numbers_and_truth_values_are_texts(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1.0, "prompt": "How many?", "gold": 4, "outputs": 4},
+        {"id": 2.0, "prompt": "How much?", "gold": 5.0, "outputs": 6.0},
+    ]
+    pl.DataFrame(rows, strict=False).write_parquet(tmp_path / "gsm8k_subset.parquet")
+    run = opened(tmp_path / "gsm8k_subset.parquet")
+    assert run.problem_count == 0
+    assert scores(run) == {("1", 0): 1.0, ("2", 0): 0.0}
+    assert run.texts is not None
+    assert run.texts.collect()["response"].to_list() == ["4", "6"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ('["a", "b"]', ["a", "b"]),
+        ("['a', 'b']", ["a", "b"]),
+        ("['a' 'b']", ["a", "b"]),
+        ("['a'\n \"b's\"]", ["a", "b's"]),
+        ("array(['a', 'b'], dtype=object)", "array(['a', 'b'], dtype=object)"),
+        ("{'title': array(['a'], dtype=object), 'n': 1}", {"title": ["a"], "n": 1}),
+        ("[{'a': 1} {'b': None}]", [{"a": 1}, {}]),
+        ("[0, 1]", "[0, 1]"),
+        ("[0, 1)", "[0, 1)"),
+        ("{1, 2}", "{1, 2}"),
+        ("[x^2", "[x^2"),
+        ("plain", "plain"),
+        ('{"a": null, "b": [null, 2.0]}', {"b": [None, 2]}),
+        ("__import__('os')", "__import__('os')"),
+        ("[__import__('os').getcwd()]", "[__import__('os').getcwd()]"),
+    ],
+)
+def test_bug_21_cells_of_every_kind(cell: str, value: object) -> None:
+    assert structured(cell) == value
+
+
+def test_material_holds_what_scorers_need(tmp_path: Path) -> None:
+    def material(task: str, **fields: Any) -> dict[str, Any]:
+        path = write(tmp_path / f"{task}.jsonl", [row("a", "A", **fields)])
+        texts = opened(path).texts
+        assert texts is not None
+        found = json.loads(texts.collect()["material"].to_list()[0])
+        assert isinstance(found, dict)
+        return found
+
+    code = material("humaneval_full", ctx=["def check(f): ...", "f"], gold="")
+    assert code == {"tests": "def check(f): ...", "entry_point": "f"}
+    mbpp = material("mbpp_full", gold={"test": ["assert f()"], "entry_point": None})
+    assert mbpp["tests"] == ["assert f()"]
+    ids = material("ifeval_subset", gold=["a:b"], meta={"kwargs": [{"n": 1}]})
+    assert (ids["instructions"], ids["kwargs"]) == (["a:b"], [{"n": 1}])
+    talk = material("mtbench_turn2", prompt=["One?", "Two?"], turn1_response="1.")
+    assert talk == {"turns": ["One?", "Two?"], "first_response": "1."}
+    cited = material("qasper_citation", gold={"answer": "x", "context_titles": ["T"]}, ctx="text")
+    assert (cited["titles"], cited["context"]) == (["T"], ["text"])
+
+
+def test_bug_04_winogrande_counts_its_options_from_one(tmp_path: Path) -> None:
+    rows = [row("a", "A", gold="1"), row("b", "B", gold=2), row("c", "B", gold="1")]
+    run = opened(write(tmp_path / "winogrande_subset.jsonl", rows))
+    assert scores(run) == {("a", 0): 1.0, ("b", 0): 1.0, ("c", 0): 0.0}

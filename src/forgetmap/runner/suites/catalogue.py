@@ -1,4 +1,8 @@
-"""All suites by name."""
+"""All suites by name: ours, and those that installed packages add.
+
+A package adds one by an entry point in the group `forgetmap.suites` that names a function from the
+folder with local copies of data sets (or None) to a suite.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from forgetmap.errors import UsageError
@@ -17,7 +22,7 @@ from forgetmap.runner.suites.files import file_suite, hub_suite
 from forgetmap.runner.suites.hub import HubData
 from forgetmap.runner.suites.post_forget import post_forget_suite
 
-HUB = "hub:"
+HUB, GROUP = "hub:", "forgetmap.suites"
 
 
 def _world() -> Suite:
@@ -31,6 +36,17 @@ SUITES: dict[str, Callable[[Path | None], Suite]] = {
     "post-forget": lambda root: post_forget_suite(root=root),
     "world": lambda _: _world(),
 }
+
+
+def suites() -> dict[str, Callable[[Path | None], Suite]]:
+    """All suites with a name; nothing is loaded yet."""
+    added = {point.name: partial(_added, point) for point in entry_points(group=GROUP)}
+    return {**SUITES, **added}
+
+
+def _added(point: EntryPoint, root: Path | None) -> Suite:
+    made: Suite = point.load()(root)
+    return made
 
 
 def load_suite(
@@ -58,20 +74,21 @@ def load_suite(
 
 
 def _found(name: str, column_map: Mapping[str, str] | None, root: Path | None) -> Suite:
-    if name in SUITES:
+    named = suites()
+    if name in named:
         if column_map:
             raise UsageError(
                 f"the suite {name!r} takes no column map",
                 hint="leave it out, or give a file or hub data set as the suite.",
             )
-        return SUITES[name](root)
+        return named[name](root)
     if name.startswith(HUB):
         return hub_suite(_hub_data(name), column_map=column_map, root=root)
     if Path(name).is_file() or Path(name).suffix:
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",
-        hint=f"{_meant(name, SUITES)}; or give a file, or {HUB}OWNER/NAME.",
+        hint=f"{_meant(name, named)}; or give a file, or {HUB}OWNER/NAME.",
     )
 
 

@@ -1,13 +1,15 @@
 """CapTrack's model_responses: MODEL/BENCHMARK_SUBSET.{jsonl,json,csv,parquet}, without scores.
 
-What a row itself decides is judged here: a letter among options, a number. Everything else needs
-CapTrack's own scorers or a judge and stays unscored.
+What a row itself decides is judged here: a letter among options, a number. Everything else stays
+unscored, with all that the scorers of a taxonomy need in `material`. A file is the task its name
+says and no other: `gsm8k.jsonl` is not taken for `gsm8k.subset`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -24,6 +26,7 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound, written
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.captrack_cells import as_text, structured
 from forgetmap.sources.harnesses.dataset_row import place_of_letter
 from forgetmap.sources.harnesses.parquet_file import parquet
 
@@ -58,7 +61,7 @@ class CapTrack:
         task = log.tasks[0]
         for file in log.files:
             for line, values in _rows(file, problems):
-                yield from _samples(task, Fields(values, file, line, problems), texts=texts)
+                yield from samples_of(task, Fields(values, file, line, problems), texts=texts)
 
 
 def _is_known(columns: frozenset[str]) -> bool:
@@ -125,20 +128,23 @@ def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str
         yield line, {name: value or None for name, value in row.items() if name}
 
 
-def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
+def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     """Several outputs of one row are repeats."""
-    question = _question(row.values.get("prompt"))
-    item = row.name("id") or (question and blake2b(question.encode(), digest_size=8).hexdigest())
+    prompt = structured(row.values.get("prompt"))
+    question = _question(prompt)
+    item = _id(row) or (question and blake2b(question.encode(), digest_size=8).hexdigest())
     if not item:
         row.complain("no id and no prompt")
         return
-    options, gold = _options(row), _gold(row.values.get("gold"))
+    options, given = _options(row), _given(task, row)
+    gold = _gold(given)
+    material = _material(task, row, given, _turns(prompt)) if texts else None
     outputs = row.values.get("outputs")
     for repeat, output in enumerate(outputs if isinstance(outputs, list) else [outputs]):
-        if output is not None and not isinstance(output, str):
+        response = as_text(output) if not isinstance(output, str) else sound(output)
+        if response is None and output is not None:
             row.complain(f"a text was expected, not {output!r:.60}", "outputs")
-        response = output if isinstance(output, str) else None
-        judged = _judged(row, response, options)
+        judged = _judged(row, response, given, options)
         yield Sample(
             task=task,
             item=item,
@@ -152,18 +158,43 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             answer=judged.answer,
             error=judged.error,
             prompt=row.written("formatted_prompt") if texts else None,
-            response=written(response) if texts else None,
+            response=response if texts else None,
+            material=material,
             file=row.file.name,
             line=row.line,
         )
 
 
+def _id(row: Fields) -> str | None:
+    """A text or a number; pandas makes 1.0 of the number 1 beside an empty cell."""
+    name = row.values.get("id")
+    return as_text(name) if isinstance(name, float) and name.is_integer() else row.name("id")
+
+
+def _turns(prompt: object) -> list[str]:
+    """The questions of a conversation in order; none of a single question."""
+    if not isinstance(prompt, list):
+        return []
+    turns = [turn.get("user prompt") if isinstance(turn, dict) else turn for turn in prompt]
+    return [text for turn in turns if (text := written(turn))]
+
+
 def _question(prompt: object) -> str | None:
     """Of a conversation the questions of all turns."""
-    if isinstance(prompt, list):
-        turns = [turn.get("user prompt") if isinstance(turn, dict) else turn for turn in prompt]
-        return "\n".join(filter(None, map(written, turns))) or None
-    return written(prompt) or None
+    return (
+        "\n".join(_turns(prompt)) or None if isinstance(prompt, list) else written(prompt) or None
+    )
+
+
+def _given(task: str, row: Fields) -> Any:
+    """The right answer as the row has it. WinoGrande numbers its two options from 1."""
+    gold = structured(row.values.get("gold"))
+    if task.startswith("winogrande") and as_text(gold) in WINOGRANDE:
+        return WINOGRANDE[str(as_text(gold))]
+    return gold
+
+
+WINOGRANDE = {"1": "A", "2": "B"}
 
 
 def _gold(gold: object) -> str | None:
@@ -172,12 +203,14 @@ def _gold(gold: object) -> str | None:
         return _gold(gold.get("answer", gold.get("text")))
     if isinstance(gold, list):
         return _gold(gold[0]) if gold else None
-    text = written(gold)
+    text = as_text(gold)
     return text.rpartition("####")[2].strip() or None if text is not None else None
 
 
 def _options(row: Fields) -> list[str] | None:
-    choices = row.values.get("choices")
+    choices = structured(row.values.get("choices"))
+    if isinstance(choices, dict):
+        choices = choices.get("text", choices)
     if isinstance(choices, str) and not choices.lstrip().startswith(("[", "(")):
         return [part.strip() for part in _LABEL.split(choices)[2::2]] or None
     try:
@@ -187,11 +220,48 @@ def _options(row: Fields) -> list[str] | None:
         return None
 
 
-def _judged(row: Fields, response: str | None, options: list[str] | None) -> Judged:
+def _material(task: str, row: Fields, gold: object, turns: Sequence[str]) -> str | None:
+    """What scorers need besides question, options and right answer, as JSON."""
+    values = {name: structured(row.values.get(name)) for name in ("ctx", "context", *_AS_IT_IS)}
+    found = {name: values[name] for name in _AS_IT_IS}
+    context = values["ctx"] if values["ctx"] is not None else values["context"]
+    found["context"] = [context] if isinstance(context, str) else context
+    found["first_response"] = written(row.values.get("turn1_response"))
+    found["turns"] = list(turns)
+    if isinstance(gold, list | dict):
+        found["gold"] = gold
+    found |= _special(task, found, gold)
+    kept = {name: value for name, value in found.items() if value not in (None, [], {})}
+    return json.dumps(kept, ensure_ascii=False, sort_keys=True) if kept else None
+
+
+_AS_IT_IS = ("schema", "kwargs", "tools", "tool_spec", "language", "meta")
+
+
+def _special(task: str, found: Mapping[str, Any], gold: object) -> dict[str, Any]:
+    """Of tests, instructions and titles, which CapTrack keeps in fields of other names."""
+    benchmark = task.partition(".")[0]
+    context, within = found["context"], gold if isinstance(gold, dict) else {}
+    if benchmark in CODE:
+        tests = within.get("test", within.get("tests"))
+        in_context = context if tests is None and isinstance(context, list) else []
+        tests = in_context[0] if in_context else tests
+        entry = in_context[1] if len(in_context) > 1 else within.get("entry_point")
+        return {"tests": tests, "entry_point": entry, "context": None}
+    if benchmark == "ifeval":
+        meta = found["meta"] if isinstance(found["meta"], dict) else {}
+        return {"instructions": gold, "kwargs": found["kwargs"] or meta.get("kwargs"), "gold": None}
+    titles = within.get("context_titles")
+    return {"titles": titles} if titles else {}
+
+
+CODE = frozenset({"humaneval", "mbpp"})
+
+
+def _judged(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Judged:
     """The verdict where the row itself decides; else nobody can say yet."""
-    gold = row.values.get("gold")
     unscored = Judged(None, Outcome.UNSCORED)
-    if response is None or row.values.get("schema") or not isinstance(gold, str | int | float):
+    if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return unscored
     text = _gold(gold) or ""
     place = place_of_letter(text, options)

@@ -1,0 +1,359 @@
+"""One model after against the model before: from paired values to cells of all levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forgetmap.capabilities.distance import Distance, distance
+from forgetmap.capabilities.effects import relative
+from forgetmap.capabilities.estimates import (
+    Effect,
+    Levels,
+    Means,
+    Series,
+    levels,
+    metric_effect,
+    size,
+    task_means,
+    weighted,
+)
+from forgetmap.capabilities.gates import MOST_ERRORS
+from forgetmap.capabilities.resampling import limits
+from forgetmap.capabilities.result import Cell, Coverage, Direction, FormDrift, MetricCell
+from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.capabilities.values import Source, TaskPairs, Values, placed
+from forgetmap.stats.multiplicity import false_discovery
+from forgetmap.stats.results import Reals
+from forgetmap.stats.tests import mcnemar_p
+
+FEWEST = 2
+"""Items below which nothing can be said of the spread."""
+NOT_THERE = {
+    "rule": "not measured: the run has neither such scores nor responses to score",
+    "judge": "needs a judge: --judge URL MODEL",
+    "sandbox": "runs code of the model: --allow-exec",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How to resample.
+
+    Attributes:
+        seed: of all random numbers.
+        draws: how many.
+    """
+
+    seed: int
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is known of one model after.
+
+    Attributes:
+        cells: of all metrics of the taxonomy, in its order.
+        levels: effects with their draws.
+    """
+
+    cells: tuple[MetricCell, ...]
+    levels: Levels
+
+
+def compare_metrics(
+    model: str,
+    taxonomy: Taxonomy,
+    sides: tuple[Source, Source],
+    pairs: Mapping[str, TaskPairs],
+    how: Resampling,
+) -> Compared:
+    """Drift of every metric, and from their effects those of capabilities and groups."""
+    cells: dict[str, MetricCell] = {}
+    effects: dict[str, Effect] = {}
+    for task in dict.fromkeys(metric.task for metric in taxonomy.metrics):
+        metrics = [metric for metric in taxonomy.metrics if metric.task == task]
+        found = [_Metric(metric, sides, pairs.get(task)) for metric in metrics]
+        usable = [each for each in found if each.note is None]
+        for each in found:
+            cells[each.metric.id] = _empty(model, each.metric, each.note or "")
+        if not usable:
+            continue
+        for each, cell, effect in _of_task(model, task, usable, pairs[task], how):
+            cells[each.metric.id], effects[each.metric.id] = cell, effect
+    ordered = [cells[metric.id] for metric in taxonomy.metrics]
+    qs = false_discovery([np.nan if each.p is None else each.p for each in ordered])
+    return Compared(
+        tuple(replace(cell, q=_known(q)) for cell, q in zip(ordered, qs, strict=True)),
+        levels(taxonomy, effects),
+    )
+
+
+class _Metric:
+    """The values of one metric on both sides, or why there are none."""
+
+    def __init__(
+        self, metric: Metric, sides: tuple[Source, Source], pairs: TaskPairs | None
+    ) -> None:
+        self.metric = metric
+        self.series: list[Series] = []
+        self.note = self._missing(sides, pairs)
+        if self.note is not None or pairs is None:
+            return
+        self.sides = self._values(sides, metric.field)
+        self.note = self._withheld()
+        self.series = [self._series(self.sides, pairs)]
+        if not self.series[0].known.any():
+            self.note = self.note or "no item has a score on both sides"
+        elif metric.strict is not None and self._has(sides, metric.strict):
+            self.series.append(self._series(self._values(sides, metric.strict), pairs))
+
+    def _missing(self, sides: tuple[Source, Source], pairs: TaskPairs | None) -> str | None:
+        for side, source in zip(("before", "after"), sides, strict=True):
+            if self.metric.task not in source.tasks:
+                return f"no data: there is no task {self.metric.task} {side}"
+            if source.measure(self.metric, self.metric.field) is None:
+                return f"{NOT_THERE[self.metric.needs]} ({side})"
+        if pairs is None or not len(pairs):
+            return "no item occurs on both sides"
+        measures = [source.measure(self.metric, self.metric.field) for source in sides]
+        self.scorer = (str(measures[0]), str(measures[1]))
+        return None
+
+    def _has(self, sides: tuple[Source, Source], field: str) -> bool:
+        return all(source.measure(self.metric, field) is not None for source in sides)
+
+    def _values(self, sides: tuple[Source, Source], field: str | None) -> tuple[Values, Values]:
+        found = []
+        for source in sides:
+            measure = source.measure(self.metric, field)
+            assert measure is not None  # noqa: S101  # asked before
+            found.append(source.values(self.metric, measure))
+        return found[0], found[1]
+
+    def _series(self, sides: tuple[Values, Values], pairs: TaskPairs) -> Series:
+        return Series(self.metric, placed(sides[0], pairs.before), placed(sides[1], pairs.after))
+
+    def _withheld(self) -> str | None:
+        if self.metric.needs != "judge" and self.metric.judge is None:
+            return None
+        worst = max(_share(side.errors, side.answers) or 0.0 for side in self.sides)
+        if worst <= MOST_ERRORS:
+            return None
+        return f"withheld: the judge failed on {100 * worst:.1f} % of answers"
+
+
+def _of_task(
+    model: str, task: str, found: Sequence[_Metric], pairs: TaskPairs, how: Resampling
+) -> list[tuple[_Metric, MetricCell, Effect]]:
+    series = [each for metric in found for each in metric.series]
+    means = iter(task_means(task, series, pairs.cluster, seed=how.seed, draws=how.draws))
+    results = []
+    for metric in found:
+        own = [next(means) for _ in metric.series]
+        effect = metric_effect(metric.metric, own[0])
+        cell = _cell(model, metric, own, effect, pairs, how)
+        results.append((metric, cell, effect))
+    return results
+
+
+def _cell(
+    model: str,
+    found: _Metric,
+    means: Sequence[Means],
+    effect: Effect,
+    pairs: TaskPairs,
+    how: Resampling,
+) -> MetricCell:
+    metric, lenient = found.metric, means[0]
+    before, after = (values[found.series[0].known] for values in _arrays(found.series[0]))
+    scale = 100.0 if _is_share(metric) else 1.0
+    low, high = _limits(effect.draws, lenient.n)
+    points = _limits(scale * lenient.point_draws, lenient.n)
+    chance = pairs.chance if metric.chance and pairs.chance is not None else metric.chance
+    error = float(before.std() / max(lenient.n, 1) ** 0.5)
+    filled = replace(
+        _empty(model, metric, None),
+        value=effect.value,
+        low=low,
+        high=high,
+        std=effect.std if lenient.n >= FEWEST else None,
+        n=lenient.n,
+        coverage=Coverage(1, 1),
+        scorer=found.scorer,
+        before=lenient.before,
+        after=lenient.after,
+        points=scale * (lenient.after - lenient.before),
+        points_low=points[0],
+        points_high=points[1],
+        relative=relative(
+            lenient.before, lenient.after, error=error, chance=chance, low=metric.range.low
+        ),
+        chance=chance,
+        constant=len(np.unique(np.concatenate([before, after]))) == 1,
+        p=effect.p if lenient.n >= FEWEST else None,
+        form=_form(means),
+        distance=_distance(metric, before, after, how),
+    )
+    return _with_failures(_with_flips(filled, metric, before, after), found)
+
+
+def _arrays(series: Series) -> tuple[Reals, Reals]:
+    return series.before, series.after
+
+
+def _is_share(metric: Metric) -> bool:
+    return metric.scale in ("binary", "share")
+
+
+def _limits(draws: Reals, n: int) -> tuple[float | None, float | None]:
+    found = limits(draws) if n >= FEWEST else None
+    return found or (None, None)
+
+
+def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -> MetricCell:
+    """Flips of a binary metric; with repeats, of all pairs of repeats of an item on average."""
+    if metric.scale != "binary":
+        return cell
+    lost = float((before * (1 - after)).sum())
+    gained = float(((1 - before) * after).sum())
+    whole = bool(np.isin(np.concatenate([before, after]), (0.0, 1.0)).all())
+    test = float(mcnemar_p(lost, gained)) if whole else None
+    return replace(cell, lost=lost, gained=gained, mcnemar_p=test)
+
+
+def _with_failures(cell: MetricCell, found: _Metric) -> MetricCell:
+    before, after = found.sides
+    return replace(
+        cell,
+        failed_before=_share(before.failed, before.answers),
+        failed_after=_share(after.failed, after.answers),
+        errors_before=_share(before.errors, before.answers),
+        errors_after=_share(after.errors, after.answers),
+    )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _form(means: Sequence[Means]) -> FormDrift | None:
+    if len(means) == 1:
+        return None
+    lenient, strict = means
+    change = 100 * ((strict.after - strict.before) - (lenient.after - lenient.before))
+    low, high = _limits(100 * (strict.point_draws - lenient.point_draws), strict.n)
+    return FormDrift(strict.before, strict.after, change, low, high)
+
+
+def _distance(metric: Metric, before: Reals, after: Reals, how: Resampling) -> Distance | None:
+    if metric.polarity != "both" or metric.scale == "binary" or len(before) < FEWEST:
+        return None
+    scale = metric.range
+    values = [
+        np.log1p(side) if scale.high is None else (side - scale.low) / (scale.high - scale.low)
+        for side in (before, after)
+    ]
+    return distance(values[0], values[1], seed=how.seed, name=metric.id, draws=how.draws)
+
+
+def _empty(model: str, metric: Metric, note: str | None) -> MetricCell:
+    return MetricCell(
+        model=model,
+        id=metric.id,
+        name=metric.name or metric.id,
+        value=None,
+        low=None,
+        high=None,
+        std=None,
+        n=0,
+        coverage=Coverage(0, 1),
+        capability=metric.capability,
+        task=metric.task,
+        polarity=metric.polarity,
+        scale=metric.scale,
+        needs=metric.needs,
+        weight=metric.weight,
+        chance=metric.chance,
+        note=note,
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def capability_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cell, ...]:
+    """Capabilities of one model, with q-values over all of them."""
+    cells = []
+    for capability in taxonomy.capabilities:
+        metrics = taxonomy.metrics_of(capability.id)
+        effect = compared.levels.capabilities.get(capability.id)
+        cell = _level_cell(model, capability.id, metrics, effect, compared)
+        spread = size(weighted(taxonomy, capability.id, compared.levels.metrics))
+        cells.append(
+            replace(
+                cell,
+                name=capability.title or capability.id,
+                code=capability.code,
+                group=capability.group,
+                published=capability.published,
+                size=spread,
+            )
+        )
+    qs = false_discovery([np.nan if each.p is None else each.p for each in cells])
+    return tuple(replace(cell, q=_known(q)) for cell, q in zip(cells, qs, strict=True))
+
+
+def group_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cell, ...]:
+    """Groups of one model."""
+    cells = []
+    for group in taxonomy.groups:
+        members = taxonomy.capabilities_of(group.id)
+        metrics = [metric for each in members for metric in taxonomy.metrics_of(each.id)]
+        effect = compared.levels.groups.get(group.id)
+        known = compared.levels.capabilities
+        spread = size([(known[each.id], 1.0) for each in members if each.id in known])
+        cell = _level_cell(model, group.id, metrics, effect, compared)
+        cells.append(replace(cell, name=group.title or group.id, size=spread))
+    return tuple(cells)
+
+
+def _level_cell(
+    model: str, id_: str, metrics: Sequence[Metric], effect: Effect | None, compared: Compared
+) -> Cell:
+    counting = {metric.id for metric in metrics if metric.weight}
+    cells = [cell for cell in compared.cells if cell.id in counting]
+    have = [cell for cell in cells if cell.value is not None]
+    items = {cell.task: cell.n for cell in sorted(have, key=lambda cell: cell.n)}
+    n = sum(items.values())
+    low, high = _limits(effect.draws, n) if effect else (None, None)
+    return Cell(
+        model=model,
+        id=id_,
+        name=id_,
+        value=effect.value if effect else None,
+        low=low,
+        high=high,
+        std=effect.std if effect and n >= FEWEST else None,
+        n=n,
+        coverage=Coverage(len(have), len(cells)),
+        direction=_direction(metrics),
+        p=effect.p if effect and n >= FEWEST else None,
+        note=None if effect else _why_empty(cells),
+    )
+
+
+def _why_empty(cells: Sequence[MetricCell]) -> str:
+    notes = list(dict.fromkeys(cell.note for cell in cells if cell.note))
+    return notes[0] if len(notes) == 1 else "no data"
+
+
+def _direction(metrics: Sequence[Metric]) -> Direction:
+    either = {metric.polarity == "both" for metric in metrics if metric.weight}
+    if len(either) > 1:
+        return "mixed"
+    return "more" if True in either else "better"

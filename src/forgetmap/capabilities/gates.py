@@ -1,0 +1,104 @@
+"""Signs that a number must not be believed as it stands; they are printed before the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from forgetmap.capabilities.result import Gate, MetricCell
+from forgetmap.capabilities.values import Source, TaskPairs
+from forgetmap.pairing.checks import compare_conditions, listed
+from forgetmap.transitions.words import percent
+
+CEILING = 0.99
+FEWEST = 100
+FAILURES_APART = 0.02
+MOST_ERRORS = 0.01
+"""Share of answers a judge may fail on before a cell is withheld."""
+
+
+def gates(
+    model: str,
+    before: Source,
+    after: Source,
+    pairs: Mapping[str, TaskPairs],
+    cells: Sequence[MetricCell],
+) -> list[Gate]:
+    """All that is to be said of one model, the general before the particular."""
+    conditions = compare_conditions(before.run.info, after.run.info, ({}, {}))
+    found = [Gate(notice.code, notice.message, model) for notice in conditions]
+    found += [Gate(code, message, model) for code, message in _of_runs(before, after, pairs)]
+    for cell in cells:
+        found += [Gate(code, message, model, cell.id) for code, message in _of_metric(cell)]
+    return found
+
+
+def _of_runs(
+    before: Source, after: Source, pairs: Mapping[str, TaskPairs]
+) -> Iterator[tuple[str, str]]:
+    for source in (before, after):
+        if source.strangers:
+            yield (
+                "unknown_tasks",
+                (
+                    f"{source.run.name}: the taxonomy does not know {listed(source.strangers)}; a "
+                    "task counts only under its very name."
+                ),
+            )
+        for notice in source.run.notices:
+            yield "reading", notice
+        if source.run.problem_count:
+            first = source.run.problems[0]
+            count = source.run.problem_count
+            yield "problems", f"{source.run.name}: {count:,} rows could not be used; first {first}"
+    for task in sorted(before.tasks.keys() & after.tasks.keys()):
+        paired = len(pairs[task]) if task in pairs else 0
+        sizes = [source.count(task) for source in (before, after)]
+        if paired < max(sizes):
+            yield (
+                "unpaired",
+                (
+                    f"{task}: {paired:,} of {sizes[0]:,} items before and {sizes[1]:,} after are "
+                    "the same; only these count."
+                ),
+            )
+
+
+def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
+    if cell.before is None or cell.after is None:
+        return
+    name = f"{cell.name} [{cell.id}]"
+    if cell.chance:
+        for side, mean in (("before", cell.before), ("after", cell.after)):
+            error = (cell.chance * (1 - cell.chance) / max(cell.n, 1)) ** 0.5
+            if mean < cell.chance - 2 * error:
+                yield (
+                    "below_chance",
+                    (
+                        f"{name} is {percent(mean)} {side}, below the {percent(cell.chance)} of "
+                        "guessing: are right answers and options read as they were meant?"
+                    ),
+                )
+    if cell.constant:
+        yield "constant", f"{name} has the same value for every item of both models."
+    elif cell.scale in ("binary", "share") and min(cell.before, cell.after) >= CEILING:
+        yield "ceiling", f"{name} is at its ceiling in both models: it can hardly show a change."
+    if cell.n < FEWEST:
+        yield "few_items", f"{name} rests on {cell.n:,} items."
+    yield from _of_failures(cell, name)
+
+
+def _of_failures(cell: MetricCell, name: str) -> Iterator[tuple[str, str]]:
+    for code, words, before, after in (
+        ("failures", "no answer could be found", cell.failed_before, cell.failed_after),
+        ("errors", "scoring failed", cell.errors_before, cell.errors_after),
+    ):
+        if before is not None and after is not None and abs(after - before) > FAILURES_APART:
+            yield (
+                code,
+                (
+                    f"{name}: {words} in {percent(before)} of answers before and {percent(after)} "
+                    "after; part of the change may be form."
+                ),
+            )
+    if cell.scorer is not None and cell.scorer[0] != cell.scorer[1]:
+        yield "scorers", f"{name} was scored by {cell.scorer[0]} before and {cell.scorer[1]} after."

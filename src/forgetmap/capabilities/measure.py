@@ -1,0 +1,333 @@
+"""Applies the scorers of a taxonomy to the responses of a run.
+
+A unit of work is one scorer on one task. Its values are kept in the cache under the content of the
+task and the version of the scorer, so that an interrupted measurement goes on where it was, and
+what has been measured once is never measured again. The result is a run like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal, cast
+
+import duckdb
+import pyarrow as pa
+
+from forgetmap.capabilities.crew import Crew
+from forgetmap.capabilities.scoring_batches import GIVEN, SCORED
+from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.capabilities.values import Source, is_provisional, relation_of, sql
+from forgetmap.records.engine import fresh_name, literal, scan, spill_folder
+from forgetmap.records.folder import (
+    MANIFEST,
+    ROWS_PER_BATCH,
+    complete_folder,
+    fill_scores,
+    fill_texts,
+    is_run_folder,
+    read_run,
+    write_parquet,
+)
+from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
+from forgetmap.records.run import Run
+from forgetmap.records.schema import KEY, SCORE_NAMES, SCORES, scores_schema
+from forgetmap.records.validate import reading
+from forgetmap.scoring.judging.port import Judge, judge
+from forgetmap.scoring.scorer import CodeScorer, JudgeScorer
+from forgetmap.scoring.scorers import needs_of, scorer, signed
+from forgetmap.sources.cache import cache_root, cached_folder
+from forgetmap.sources.harnesses.captrack import SCORER as PROVISIONAL
+from forgetmap.sources.logs import Progress
+
+Profile = Literal["quick", "full"]
+PROFILES: tuple[Profile, ...] = ("quick", "full")
+QUICK_ITEMS = 200
+REPLIES = "judge/replies.sqlite"
+ROWS = 500
+"""Responses per batch."""
+FEW = 20_000
+"""Responses that are not worth the start of other processes."""
+_OWN = ("metric", "scorer", "score", "outcome", "answer", "choice")
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How to measure.
+
+    Attributes:
+        profile: `full`, or `quick`: rules only, on 200 items per task.
+        judge: for what only a judge can say, if there is one.
+        allow_exec: whether code of the model may be run in a sandbox.
+        workers: processes that score; None is one per core.
+        cached: whether what was measured before is used.
+        progress: told now and then, in words, how far it is.
+    """
+
+    profile: Profile = "full"
+    judge: Judge | None = None
+    allow_exec: bool = False
+    workers: int | None = None
+    cached: bool = True
+    progress: Progress | None = None
+
+    def allows(self, metric: Metric) -> bool:
+        """Whether what a metric needs is there."""
+        if metric.needs == "rule":
+            return True
+        wanted = self.judge is not None if metric.needs == "judge" else self.allow_exec
+        return wanted and self.profile == "full"
+
+
+def judge_at(url: str, model: str, *, cached: bool = True) -> Judge:
+    """A judge whose replies are kept by what was asked, so that nothing is asked twice."""
+    return judge(url, model, cache=cache_root() / REPLIES if cached else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One scorer on one task, as the run calls it."""
+
+    task: str
+    scorer: str
+
+
+def plan(source: Source, taxonomy: Taxonomy, how: Measuring) -> list[Unit]:
+    """What is to be measured: whatever the run does not have yet and can be had."""
+    units: dict[Unit, None] = {}
+    for metric in taxonomy.metrics:
+        if metric.scorer is None or not how.allows(metric):
+            continue
+        judged = metric.judge is not None and how.judge is not None and how.profile == "full"
+        name = str(metric.judge if judged else metric.scorer)
+        for task in filter(None, (metric.task, metric.agrees_with)):
+            there = source.tasks.get(task)
+            if there is not None and not _is_recorded(source, there, metric):
+                units[Unit(there, name)] = None
+    return list(units)
+
+
+def _is_recorded(source: Source, task: str, metric: Metric) -> bool:
+    """Whether the records have this metric already, from whomever."""
+    return any(
+        measure.metric == metric.field and scored and not is_provisional(measure, metric)
+        for measure, scored in source.offered[task].items()
+    )
+
+
+def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
+    """The run with all scores the taxonomy asks for, as far as they can be had.
+
+    Scores that it has already under a name of the taxonomy are used as they are.
+    """
+    how = how or Measuring()
+    units = plan(Source(run, taxonomy), taxonomy, how) if run.texts is not None else []
+    if not units:
+        return run
+    work = _Work(run, how)
+    few = how.workers is None and work.size(units) < FEW
+    with Crew(1 if few else how.workers) as crew:
+        parts = {unit: work.part(unit, crew) for unit in units}
+    folder = work.place_of_all(parts)
+    if not is_run_folder(folder):
+        with complete_folder(folder, overwrite=folder.exists()) as partial:
+            write_parquet(partial / SCORES, _merged(run, parts), scores_schema())
+            manifest = _described(run.info, parts, taxonomy).model_dump_json(indent=2)
+            (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+    return replace(
+        read_run(folder),
+        texts=run.texts,
+        name=run.name,
+        origin=run.origin,
+        notices=run.notices,
+        ids_are_occurrences=run.ids_are_occurrences,
+        positions_of=run.positions_of,
+        format=run.format,
+        problems=run.problems,
+        problem_count=run.problem_count,
+    )
+
+
+def _place(how: Measuring, *key: str) -> Path:
+    """Where something is kept that is the same for the same key."""
+    if not how.cached:
+        return spill_folder() / fresh_name()
+    digest = blake2b("\n".join(key).encode(), digest_size=16).hexdigest()
+    return cached_folder(digest, "scores")
+
+
+def _is_judged(unit: Unit) -> bool:
+    return needs_of(scorer(unit.scorer)) == "judge"
+
+
+def _digest(content: str) -> str:
+    """Sums over hashes of rows that are the same in any order of the rows."""
+    return f"bit_xor({content}), sum({content}::HUGEINT % 1000000007)"
+
+
+class _Work:
+    """The responses of a run, and what has been made of them."""
+
+    def __init__(self, run: Run, how: Measuring) -> None:
+        assert run.texts is not None  # noqa: S101  # asked before
+        self._run, self._how = run, how
+        self._texts = relation_of(fill_texts(run.texts))
+        self._scores = relation_of(fill_scores(run.scores))
+        self._contents = self._fingerprints()
+
+    def size(self, units: Sequence[Unit]) -> int:
+        """Responses to score."""
+        return sum(self._contents[unit.task][0] for unit in units if unit.task in self._contents)
+
+    def place_of_all(self, parts: Mapping[Unit, Path]) -> Path:
+        """Where the run with all its scores is kept: the same only for the same run and parts."""
+        if any(_is_judged(unit) for unit in parts):
+            return spill_folder() / fresh_name()
+        content = _digest(f"hash({', '.join(SCORE_NAMES)})")
+        with reading(self._run):
+            (scores,) = self._scores.aggregate(content).fetchall()
+        info = self._run.info.model_dump_json()
+        return _place(self._how, "run", info, str(scores), *map(str, parts.values()))
+
+    def _fingerprints(self) -> dict[str, tuple[int, str]]:
+        """Number of responses and a hash of the content of every task."""
+        texts = "hash(item, repeat, question, options::VARCHAR, response, material)"
+        scores = "hash(item, repeat, gold, gold_index, finish_reason)"
+        found: dict[str, tuple[int, str]] = {}
+        with reading(self._run):
+            for table, content in ((self._texts, texts), (self._scores, scores)):
+                counted = table.aggregate(f"task, count(*), {_digest(content)}", "task")
+                for task, count, *digest in counted.fetchall():
+                    before = found.get(task, (count, ""))
+                    found[task] = (before[0], f"{before[1]} {digest}")
+        return found
+
+    def part(self, unit: Unit, crew: Crew) -> Path:
+        """The file with the values of one unit, measured unless it is there."""
+        found = scorer(unit.scorer)
+        content = self._contents.get(unit.task, (0, ""))[1]
+        path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
+        if _is_judged(unit):  # replies are kept already, and failures may pass
+            path = spill_folder() / fresh_name()
+        if not (path / SCORES).is_file():
+            with complete_folder(path, overwrite=path.exists()) as partial:
+                write_parquet(partial / SCORES, self._measured(unit, crew), SCORED)
+                # Marks the folder as ours.
+                (partial / MANIFEST).write_text(RunInfo().model_dump_json(), encoding="utf-8")
+        return path / SCORES
+
+    def _measured(self, unit: Unit, crew: Crew) -> Iterator[pa.RecordBatch]:
+        total, done = self._contents.get(unit.task, (0, ""))[0], 0
+        if self._how.profile == "quick":
+            total = min(total, QUICK_ITEMS)
+        needs = needs_of(scorer(unit.scorer))
+        if needs == "rule":
+            scored = crew.score(unit.scorer, self._responses(unit.task))
+        else:
+            scored = self._with_help(unit)
+        for batch in scored:
+            yield batch
+            done = min(done + ROWS, total)
+            if self._how.progress:
+                self._how.progress(
+                    f"Scoring {self._run.name}, {unit.task} by {unit.scorer}: {done:,} of {total:,}"
+                )
+
+    def _with_help(self, unit: Unit) -> Iterator[pa.RecordBatch]:
+        """Values that a judge or a sandbox has to help with."""
+        from forgetmap.capabilities.assisted import judge_rows, run_rows  # noqa: PLC0415  # rarely
+
+        found = scorer(unit.scorer)
+        batches = self._responses(unit.task)
+        if needs_of(found) == "sandbox":
+            return run_rows(cast("CodeScorer", found), batches, workers=self._how.workers)
+        assert self._how.judge is not None  # noqa: S101  # else it was not planned
+        return judge_rows(cast("JudgeScorer", found), batches, self._how.judge)
+
+    def _responses(self, task: str) -> Iterator[pa.RecordBatch]:
+        """All responses to a task, or those to the items of the quick profile."""
+        here = f"task = {literal(task)}"
+        texts, scores = self._texts.filter(here), self._scores.filter(here)
+        chosen = ""
+        if self._how.profile == "quick":
+            # The same items in every model, whatever they are called there.
+            content = "md5(coalesce(any_value(question_hash)::VARCHAR, item))"
+            chosen = (
+                "WHERE item IN (SELECT item FROM scores GROUP BY item "
+                f"ORDER BY {content}, item LIMIT {QUICK_ITEMS})"
+            )
+        query = f"""
+            SELECT {", ".join(GIVEN)}
+            FROM texts LEFT JOIN (
+                SELECT item, repeat, any_value(gold) AS gold, any_value(gold_index) AS gold_index,
+                    any_value(finish_reason) AS finish_reason
+                FROM scores GROUP BY item, repeat
+            ) USING (item, repeat) {chosen}"""
+        with reading(self._run):
+            yield from sql(query, texts=texts, scores=scores).to_arrow_reader(ROWS)
+
+
+def _merged(run: Run, parts: dict[Unit, Path]) -> Iterator[pa.RecordBatch]:
+    """All scores: those the run had, then unit by unit those that were measured.
+
+    Scores that were made on reading only to have some give way to measured ones, and so do those
+    that wait for a judge or a sandbox.
+    """
+    scores = relation_of(fill_scores(run.scores))
+    replaced = ", ".join(
+        f"({literal(unit.task)}, {literal(who)})"
+        for unit in parts
+        for who in (PROVISIONAL, signed(scorer(unit.scorer)))
+    )
+    kept = scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
+    with reading(run):
+        yield from _canonical(kept)
+        for unit, path in parts.items():
+            yield from _canonical(_with_shared(scores, unit, path))
+
+
+def _canonical(table: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
+    for batch in table.project(", ".join(SCORE_NAMES)).to_arrow_reader(ROWS_PER_BATCH):
+        yield batch.cast(scores_schema())
+
+
+def _with_shared(
+    scores: duckdb.DuckDBPyRelation, unit: Unit, path: Path
+) -> duckdb.DuckDBPyRelation:
+    """What was measured, with what the run says of the same answers whatever the metric."""
+    shared = [f"any_value({name}) AS {name}" for name in SCORE_NAMES if name not in (*KEY, *_OWN)]
+    query = f"""
+        SELECT {", ".join(map(_column, SCORE_NAMES))}
+        FROM (
+            SELECT *, {literal(unit.task)} AS task, {literal(signed(scorer(unit.scorer)))} AS scorer
+            FROM {scan("read_parquet", path)}
+        ) AS part
+        JOIN (
+            SELECT item, repeat, {", ".join(shared)}
+            FROM scores WHERE task = {literal(unit.task)} GROUP BY item, repeat
+        ) AS said ON part.item = said.item AND part.repeat = said.repeat"""
+    return sql(query, scores=scores)
+
+
+def _column(name: str) -> str:
+    return f"part.{name}" if name in (*KEY, *_OWN) else f"said.{name}"
+
+
+def _described(info: RunInfo, parts: dict[Unit, Path], taxonomy: Taxonomy) -> RunInfo:
+    """The manifest with the range of every measured value and the main metric of every task."""
+    metrics, tasks = dict(info.metrics), dict(info.tasks)
+    less = {metric.field for metric in taxonomy.metrics if metric.polarity == "down"}
+    for unit in reversed(parts):
+        found = scorer(unit.scorer)
+        for name, scale in found.fields.items():
+            metrics[name] = MetricInfo(
+                low=scale.low, high=scale.high, higher_is_better=name not in less
+            )
+        main = TaskInfo(main_metric=next(iter(found.fields)), main_scorer=signed(found))
+        known = tasks.get(unit.task, TaskInfo())
+        tasks[unit.task] = known.model_copy(
+            update={"main_metric": main.main_metric, "main_scorer": main.main_scorer}
+        )
+    return info.model_copy(update={"metrics": metrics, "tasks": tasks})

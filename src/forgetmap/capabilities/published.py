@@ -1,0 +1,250 @@
+"""CapTrack's own metric files, and the arithmetic that was published on them.
+
+A metric changes by 100 (after - before) / before percent. A capability is the mean of its metrics,
+with their population standard deviation; a group is the mean of its capabilities, with the root of
+the mean square of their deviations over the root of their number. Where the published code writes
+0.0 for what has no data, nothing is written here.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetmap.capabilities.cells import NOT_THERE
+from forgetmap.capabilities.effects import effect
+from forgetmap.capabilities.result import (
+    Aggregator,
+    Cell,
+    Coverage,
+    DriftResult,
+    Gate,
+    MetricCell,
+)
+from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.capabilities.values import Source
+from forgetmap.errors import EmptyInputError, FieldError, UnreadableError
+from forgetmap.records.run import Run
+
+MODEL = "model_name"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFile:
+    """Averages of one model, one per metric.
+
+    Attributes:
+        name: of the model.
+        origin: where they came from.
+        values: id of the metric -> its average; metrics without one are absent.
+    """
+
+    name: str
+    origin: str
+    values: Mapping[str, float]
+
+
+def is_metric_file(source: Any, taxonomy: Taxonomy) -> bool:
+    """Whether this is a CSV whose columns are metrics of the taxonomy."""
+    if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() != ".csv":
+        return False
+    try:
+        with Path(source).open(encoding="utf-8-sig", newline="") as stream:
+            header = next(csv.reader(stream), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False  # whoever reads it as results will say what is wrong
+    return any(metric.column in header for metric in taxonomy.metrics if metric.column)
+
+
+def read_metric_file(path: Path, taxonomy: Taxonomy) -> MetricFile:
+    """Averages from the first row of a metric file; of other columns nothing is read.
+
+    Raises:
+        EmptyInputError: there is no row.
+        FieldError: an average is no number.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            row = next(csv.DictReader(stream), None)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UnreadableError(
+            f"not a CSV: {error}", file=str(path), hint="write the file again."
+        ) from None
+    if row is None:
+        raise EmptyInputError(
+            "there is no model in it", file=str(path), hint="a metric file has one row of averages."
+        )
+    columns = {metric.id: metric.column for metric in taxonomy.metrics if metric.column in row}
+    values = {id_: _number(path, str(column), row[str(column)]) for id_, column in columns.items()}
+    known = {id_: value for id_, value in values.items() if value is not None}
+    return MetricFile(row.get(MODEL) or path.stem, str(path), known)
+
+
+def _number(path: Path, column: str, cell: str | None) -> float | None:
+    if cell is None or not cell.strip():
+        return None
+    try:
+        value = float(cell)
+    except ValueError:
+        raise FieldError(
+            f"{cell!r:.40} is no number",
+            file=str(path),
+            line=2,
+            field=column,
+            hint="leave the cell empty where there is no value.",
+        ) from None
+    return value if math.isfinite(value) else None
+
+
+def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:
+    """The average of each metric over all items of a run, paired or not, as was published."""
+    source = Source(run, taxonomy)
+    values = {}
+    for metric in taxonomy.metrics:
+        # Published is accuracy on paraphrases, not agreement with what they paraphrase.
+        plain = replace(metric, agrees_with=None)
+        measure = source.measure(plain, plain.field)
+        if measure is None:
+            continue
+        mean = source.values(plain, measure).mean
+        if not np.isnan(mean).all():
+            values[metric.id] = float(np.nanmean(mean))
+    return MetricFile(run.name, run.origin, values)
+
+
+def drift_of_averages(
+    taxonomy: Taxonomy, averages: Sequence[MetricFile], aggregator: Aggregator
+) -> DriftResult:
+    """Drift of averages, without items: there are no intervals and no tests."""
+    before, *later = averages
+    metrics: list[MetricCell] = []
+    capabilities: list[Cell] = []
+    groups: list[Cell] = []
+    for after in later:
+        cells = [_metric(taxonomy, each, before, after, aggregator) for each in taxonomy.metrics]
+        parts = [_capability(taxonomy, place, cells) for place in range(len(taxonomy.capabilities))]
+        metrics += cells
+        capabilities += parts
+        groups += [_group(taxonomy, place, cells, parts) for place in range(len(taxonomy.groups))]
+    return DriftResult(
+        taxonomy=taxonomy.name,
+        aggregator=aggregator,
+        before=before.name,
+        models=tuple(after.name for after in later),
+        gates=tuple(gate for after in later for gate in _gates(taxonomy, before, after)),
+        groups=tuple(groups),
+        capabilities=tuple(capabilities),
+        metrics=tuple(metrics),
+    )
+
+
+def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Gate]:
+    found = [
+        Gate(
+            "averages",
+            "averages only: no items, so no intervals, no tests and no flips can be had.",
+            after.name,
+        )
+    ]
+    for metric in taxonomy.metrics:
+        mean = before.values.get(metric.id)
+        if mean is not None and mean < metric.chance / 2:
+            message = (
+                f"{metric.name} [{metric.id}] is {mean:.3f} before, where guessing gives about "
+                f"{metric.chance:.2f}: it hardly measures what it should."
+            )
+            found.append(Gate("below_chance", message, after.name, metric.id))
+        if mean == 0 and after.values.get(metric.id) is not None:
+            message = f"{metric.name} [{metric.id}] is 0 before: there is no relative change."
+            found.append(Gate("zero", message, after.name, metric.id))
+    return found
+
+
+def _metric(
+    taxonomy: Taxonomy,
+    metric: Metric,
+    before: MetricFile,
+    after: MetricFile,
+    aggregator: Aggregator,
+) -> MetricCell:
+    ours, theirs = before.values.get(metric.id), after.values.get(metric.id)
+    value = percent = None
+    if ours is not None and theirs is not None:
+        percent = 100 * (theirs - ours) / ours if ours else None
+        relative = aggregator == "captrack-relative"
+        value = percent if relative else float(effect(metric, ours, theirs))
+    known = ours is not None and theirs is not None
+    scale = 100.0 if metric.scale in ("binary", "share") else 1.0
+    return MetricCell(
+        model=after.name,
+        id=metric.id,
+        name=metric.name or metric.id,
+        value=value,
+        low=None,
+        high=None,
+        std=None,
+        n=0,
+        coverage=Coverage(int(value is not None), 1),
+        capability=metric.capability,
+        task=metric.task,
+        polarity=metric.polarity,
+        scale=metric.scale,
+        needs=metric.needs,
+        weight=1.0 if aggregator == "captrack-relative" else metric.weight,
+        before=ours,
+        after=theirs,
+        points=scale * (theirs - ours) if ours is not None and theirs is not None else None,
+        relative=percent,
+        chance=metric.chance,
+        note=None if known else NOT_THERE[metric.needs] if taxonomy.metrics else None,
+    )
+
+
+def _capability(taxonomy: Taxonomy, place: int, cells: Sequence[MetricCell]) -> Cell:
+    capability = taxonomy.capabilities[place]
+    own = [cell for cell in cells if cell.capability == capability.id and cell.weight]
+    values = np.array([cell.value for cell in own if cell.value is not None])
+    weights = np.array([cell.weight for cell in own if cell.value is not None])
+    return Cell(
+        model=cells[0].model,
+        id=capability.id,
+        name=capability.title or capability.id,
+        value=float(np.average(values, weights=weights)) if values.size else None,
+        low=None,
+        high=None,
+        std=float(values.std()) if values.size else None,
+        n=0,
+        coverage=Coverage(len(values), len(own)),
+        code=capability.code,
+        group=capability.group,
+        published=capability.published,
+        note=None if values.size else "no data",
+    )
+
+
+def _group(
+    taxonomy: Taxonomy, place: int, cells: Sequence[MetricCell], parts: Sequence[Cell]
+) -> Cell:
+    group = taxonomy.groups[place]
+    known = [cell for cell in parts if cell.group == group.id and cell.value is not None]
+    coverage = [cell.coverage for cell in parts if cell.group == group.id]
+    squares = [cell.std**2 for cell in known if cell.std is not None]
+    return Cell(
+        model=cells[0].model,
+        id=group.id,
+        name=group.title or group.id,
+        value=sum(cell.value or 0.0 for cell in known) / len(known) if known else None,
+        low=None,
+        high=None,
+        std=math.sqrt(sum(squares) / len(squares)) / math.sqrt(len(known)) if squares else None,
+        n=0,
+        coverage=Coverage(sum(c.have for c in coverage), sum(c.of for c in coverage)),
+        note=None if known else "no data",
+    )

@@ -1,0 +1,109 @@
+"""The tasks of CapTrack for the runner: read from the hub when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forgetmap.capabilities.taxonomy import Taxonomy, load_taxonomy
+from forgetmap.errors import InputError, UnreadableError
+from forgetmap.runner.items import Item, Suite, Task
+from forgetmap.runner.suites.hub import HubData, Row, load_rows
+from forgetmap.scoring.scorers import needs_of, scorer
+from forgetmap.sources.adapter import Problems, Sample
+from forgetmap.sources.fields import Fields
+from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.captrack import samples_of
+
+DATASET = "tri-fair-lab/captrack"
+SPLITS = ("test", "train")
+FIRST = ".first"
+"""Ending of the task that asks the first turns of a conversation; nothing is measured on it."""
+
+
+def captrack_suite(root: Path | None = None) -> Suite:
+    """All 37 tasks of CapTrack, each a subset of its data set."""
+    taxonomy = load_taxonomy("captrack")
+    tasks: list[Task] = []
+    for name in (task.name for task in taxonomy.tasks):
+        load = partial(_items, name, root)
+        scorers, title = scorers_of(taxonomy, name), _title(taxonomy, name)
+        if not name.endswith(".turn2"):
+            tasks.append(Task(name, title, "text", load, scorers=scorers))
+            continue
+        opened = partial(_first_turns, load)
+        tasks.append(Task(name + FIRST, None, "text", opened, scorers=("style",)))
+        tasks.append(Task(name, title, "text", load, scorers=scorers, follows=name + FIRST))
+    return Suite("captrack", tuple(tasks))
+
+
+def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
+    """Who scores a task, by name; those that need no help first."""
+    named = [
+        name
+        for metric in taxonomy.metrics
+        if task in (metric.task, metric.agrees_with)
+        for name in (metric.scorer,)
+        if name is not None
+    ]
+    return tuple(sorted(dict.fromkeys(named), key=lambda name: needs_of(scorer(name)) != "rule"))
+
+
+def _title(taxonomy: Taxonomy, task: str) -> str | None:
+    """The capability a task stands for first."""
+    titles = {each.id: each.title for each in taxonomy.capabilities}
+    return next((titles[each.capability] for each in taxonomy.metrics if each.task == task), None)
+
+
+def _items(task: str, root: Path | None) -> list[Item]:
+    where = LogFile(Path(DATASET), f"{DATASET}, {task}", task)
+    problems = Problems(strict=True)
+    return [
+        _item(sample)
+        for number, row in enumerate(_rows(task, root), start=1)
+        for sample in samples_of(task, Fields(_plain(row), where, number, problems), texts=True)
+    ]
+
+
+def _rows(task: str, root: Path | None) -> Sequence[Row]:
+    """The subset of a task, whether its name has a dot or a line below it."""
+    refusals: list[InputError] = []
+    for config in (task, task.replace(".", "_")):
+        for split in SPLITS:
+            try:
+                return load_rows(HubData(DATASET, split, config), root=root)
+            except UnreadableError as error:
+                refusals.append(error)
+    raise refusals[0]
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """The row as if nobody had answered it."""
+    return {**row, "outputs": None}
+
+
+def _item(sample: Sample) -> Item:
+    options, place = tuple(sample.options or ()), sample.gold_index
+    gold = options[place] if options and place is not None else sample.gold
+    material = json.loads(sample.material) if sample.material else {}
+    turns = material.get("turns")
+    return Item(
+        id=sample.item,
+        question=sample.question or "",
+        gold=gold or "",
+        options=options,
+        request=turns[-1] if turns else sample.prompt or "",
+        material=material,
+    )
+
+
+def _first_turns(load: partial[list[Item]]) -> list[Item]:
+    """The conversations of a task, up to the first question."""
+    items = []
+    for item in load():
+        first = str((item.material.get("turns") or [item.question])[0])
+        items.append(Item(item.id, first, ""))
+    return items

@@ -1,0 +1,378 @@
+"""What is measured: groups, capabilities, tasks and metrics, from the only place that knows them.
+
+    name = "mine"
+    groups = [{ id = "CAN", title = "What it can do" }]
+    capabilities = [{ id = "maths", group = "CAN", title = "Mathematics", tasks = ["gsm8k"] }]
+    metrics = [{ id = "maths.aime", capability = "maths", task = "aime", scorer = "number",
+                 field = "acc", strict = "acc_strict", polarity = "up", scale = "binary" }]
+
+A capability that lists `tasks` gets one metric for each of them: whatever the run calls the main
+metric of that task. A metric with a scorer is computed from texts where the run has no such score.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from forgetmap.errors import FieldError, ForgetmapError, MissingInputError, UnreadableError
+from forgetmap.scoring.scorer import Polarity, Scale
+from forgetmap.scoring.scorers import Needs, needs_of, scorer
+
+NAMES = ("captrack", "knowledge")
+"""Those that are shipped."""
+TARGET = "TARGET"
+"""Group of the tasks a model was trained for."""
+ScaleName = Literal["binary", "share", "rating", "count"]
+T = TypeVar("T")
+_HINT = "docs/capabilities.md describes what a taxonomy holds."
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The widest circle.
+
+    Attributes:
+        id: such as CAN.
+        title: in words.
+    """
+
+    id: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One line of the table.
+
+    Attributes:
+        id: unique.
+        group: the group it belongs to.
+        title: in words.
+        code: id shared by parts of one capability that are shown apart; by default its own.
+        published: name of its column in CapTrack's comparison files.
+        tasks: tasks whose main metric counts, whatever it is.
+    """
+
+    id: str
+    group: str
+    title: str = ""
+    code: str = ""
+    published: str = ""
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A set of items.
+
+    Attributes:
+        name: as in the records.
+        items: how many the data set has; None where nobody says.
+        also: other names of it.
+    """
+
+    name: str
+    items: int | None = None
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number per item of a task.
+
+    Attributes:
+        id: unique.
+        capability: the capability it belongs to.
+        task: the task it is measured on.
+        name: in words.
+        scorer: who measures it from the response; None if only records can have it.
+        field: which value of the scorer, and the metric's name in records; None is the main one.
+        strict: field that counts only answers in the demanded form.
+        polarity: `up` if more is better, `down` if less is, `both` if any change is drift.
+        scale: what values it has.
+        chance: what guessing gives; where records say how many options there are, these count.
+        weight: in the mean of its capability; 0 is shown and does not count.
+        needs: a rule, a judge or a sandbox.
+        column: its name in CapTrack's metric files.
+        agrees_with: task with the same items in other words; then the value is whether both
+            answers agree.
+        judge: scorer that takes over what the rule cannot decide, where there is a judge.
+    """
+
+    id: str
+    capability: str
+    task: str
+    name: str = ""
+    scorer: str | None = None
+    field: str | None = None
+    strict: str | None = None
+    polarity: Polarity = "up"
+    scale: ScaleName = "binary"
+    chance: float = 0.0
+    weight: float = 1.0
+    needs: Needs = "rule"
+    column: str | None = None
+    agrees_with: str | None = None
+    judge: str | None = None
+
+    @property
+    def range(self) -> Scale:
+        """Least and greatest value."""
+        if self.scorer is not None and self.field is not None:
+            return scorer(self.scorer).fields[self.field]
+        return _SCALES[self.scale]
+
+
+_SCALES = {
+    "binary": Scale(binary=True),
+    "share": Scale(),
+    "rating": Scale(1.0, 10.0),
+    "count": Scale(high=None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Taxonomy:
+    """Groups, capabilities, tasks and metrics that fit together."""
+
+    name: str
+    title: str
+    groups: tuple[Group, ...]
+    capabilities: tuple[Capability, ...]
+    tasks: tuple[Task, ...]
+    metrics: tuple[Metric, ...]
+
+    def capabilities_of(self, group: str) -> list[Capability]:
+        """Those of a group."""
+        return [each for each in self.capabilities if each.group == group]
+
+    def metrics_of(self, capability: str) -> list[Metric]:
+        """Those of a capability."""
+        return [each for each in self.metrics if each.capability == capability]
+
+
+def load_taxonomy(source: str | Path | Taxonomy) -> Taxonomy:
+    """One that is shipped, by name, or a file.
+
+    Raises:
+        MissingInputError: there is no such name or file.
+        UnreadableError: the file is no TOML.
+        FieldError: something in it does not fit; file and key are named.
+    """
+    if isinstance(source, Taxonomy):
+        return source
+    if str(source) in NAMES:
+        return _shipped(str(source))
+    path = Path(source)
+    if not path.is_file():
+        raise MissingInputError(
+            f"there is no taxonomy {str(source)!r}",
+            file=str(path),
+            hint=f"give {', '.join(NAMES)} or the path of a TOML file.",
+        )
+    return parse_taxonomy(path.read_bytes(), origin=str(path))
+
+
+@cache
+def _shipped(name: str) -> Taxonomy:
+    data = files("forgetmap.capabilities").joinpath("data", f"{name}.toml").read_bytes()
+    return parse_taxonomy(data, origin=f"{name}.toml")
+
+
+def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
+    """A taxonomy from TOML, checked."""
+    try:
+        raw = tomllib.loads(data.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"not valid TOML: {error}", file=origin, hint=_HINT) from None
+    read = _Reader(origin)
+    found = Taxonomy(
+        name=str(raw.pop("name", origin)),
+        title=str(raw.pop("title", "")),
+        groups=read.all(raw.pop("groups", []), "groups", Group),
+        capabilities=read.all(raw.pop("capabilities", []), "capabilities", Capability),
+        tasks=read.all(raw.pop("tasks", []), "tasks", Task),
+        metrics=read.all(raw.pop("metrics", []), "metrics", Metric),
+    )
+    for key in raw:
+        raise read.fault(key, f"nobody knows what {key!r} means")
+    found = _expanded(found)
+    _check(found, read)
+    return found
+
+
+def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
+    """The same with these tasks as target domain: what was to be learnt beside what was lost."""
+    named = {task.name for task in taxonomy.tasks}
+    new = [task for task in dict.fromkeys(tasks) if task not in named]
+    capabilities = tuple(
+        Capability(id=f"target.{task}", group=TARGET, title=task, code=f"target.{task}")
+        for task in tasks
+    )
+    metrics = tuple(
+        Metric(id=f"target.{task}", capability=f"target.{task}", task=task, name=task)
+        for task in tasks
+    )
+    return replace(
+        taxonomy,
+        groups=(*taxonomy.groups, *([Group(TARGET, "Target domain")] if tasks else [])),
+        capabilities=(*taxonomy.capabilities, *capabilities),
+        tasks=(*taxonomy.tasks, *map(Task, new)),
+        metrics=(*taxonomy.metrics, *metrics),
+    )
+
+
+class _Reader:
+    """Turns tables of TOML into objects; whatever does not fit is an error with file and key."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+
+    def fault(self, key: str, message: str) -> FieldError:
+        """The error for this key."""
+        return FieldError(message, file=self.origin, field=key, hint=_HINT)
+
+    def all(self, rows: Any, key: str, kind: type[T]) -> tuple[T, ...]:
+        """A list of tables as objects of one kind."""
+        if not isinstance(rows, list):
+            raise self.fault(key, f"a list of tables was expected, not {rows!r:.40}")
+        return tuple(self.one(row, f"{key}[{place}]", kind) for place, row in enumerate(rows))
+
+    def one(self, row: Any, key: str, kind: type[T]) -> T:
+        """One table."""
+        if not isinstance(row, Mapping):
+            raise self.fault(key, f"a table was expected, not {row!r:.40}")
+        known = {each.name: str(each.type) for each in fields(kind)}  # type: ignore[arg-type]
+        for name, value in row.items():
+            if name not in known:
+                raise self.fault(f"{key}.{name}", f"{name!r} is unknown here")
+            if not _fits(value, known[name]):
+                raise self.fault(f"{key}.{name}", f"{value!r:.40} does not fit: {known[name]}")
+        try:
+            return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+        except TypeError as error:
+            needed = str(error).rpartition(": ")[2]
+            raise self.fault(key, f"this entry lacks {needed}") from None
+
+
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "Polarity": get_args(Polarity),
+    "ScaleName": get_args(ScaleName),
+    "Needs": get_args(Needs),
+}
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether a value of TOML has the type a field is declared with."""
+    base = kind.removesuffix(" | None")
+    if base in _ALLOWED:
+        return value in _ALLOWED[base]
+    if base.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, {"str": str, "int": int, "float": (int, float)}[base])  # type: ignore[arg-type]
+
+
+def _expanded(taxonomy: Taxonomy) -> Taxonomy:
+    """With the codes of capabilities, and the metrics and tasks that they only list."""
+    listed = [(each, task) for each in taxonomy.capabilities for task in each.tasks]
+    metrics = (
+        *taxonomy.metrics,
+        *(Metric(f"{each.id}.{task}", each.id, task, name=task) for each, task in listed),
+    )
+    named = {task.name for task in taxonomy.tasks}
+    new = dict.fromkeys(task for _, task in listed if task not in named)
+    return replace(
+        taxonomy,
+        capabilities=tuple(
+            replace(each, code=each.code or each.id) for each in taxonomy.capabilities
+        ),
+        tasks=(*taxonomy.tasks, *map(Task, new)),
+        metrics=metrics,
+    )
+
+
+def _check(taxonomy: Taxonomy, read: _Reader) -> None:
+    """Refuse duplicates, orphans, and whatever the scorers do not know."""
+    groups = _unique([each.id for each in taxonomy.groups], "groups", read)
+    capabilities = _unique([each.id for each in taxonomy.capabilities], "capabilities", read)
+    tasks = _unique([each.name for each in taxonomy.tasks], "tasks", read)
+    _unique([each.id for each in taxonomy.metrics], "metrics", read)
+    for place, capability in enumerate(taxonomy.capabilities):
+        if capability.group not in groups:
+            key = f"capabilities[{place}].group"
+            raise read.fault(key, f"there is no group {capability.group!r}")
+    for place, metric in enumerate(taxonomy.metrics):
+        _check_metric(metric, f"metrics[{place}]", capabilities, tasks, read)
+    used = {metric.task for metric in taxonomy.metrics}
+    used |= {metric.agrees_with for metric in taxonomy.metrics if metric.agrees_with}
+    _no_orphans("tasks", tasks, used, read)
+    _no_orphans("capabilities", capabilities, {m.capability for m in taxonomy.metrics}, read)
+    _no_orphans("groups", groups, {each.group for each in taxonomy.capabilities}, read)
+
+
+def _unique(ids: Sequence[str], key: str, read: _Reader) -> set[str]:
+    for name, count in Counter(ids).most_common(1):
+        if count > 1:
+            raise read.fault(key, f"{name!r} stands there {count} times")
+    return set(ids)
+
+
+def _no_orphans(key: str, there: set[str], used: set[str], read: _Reader) -> None:
+    for name in sorted(there - used):
+        raise read.fault(key, f"nothing is measured under {name!r}")
+
+
+def _check_metric(
+    metric: Metric, key: str, capabilities: set[str], tasks: set[str], read: _Reader
+) -> None:
+    if metric.capability not in capabilities:
+        raise read.fault(f"{key}.capability", f"there is no capability {metric.capability!r}")
+    for name, task in (("task", metric.task), ("agrees_with", metric.agrees_with)):
+        if task is not None and task not in tasks:
+            raise read.fault(f"{key}.{name}", f"there is no task {task!r}")
+    if metric.weight < 0 or not 0 <= metric.chance < 1:
+        raise read.fault(key, "the weight must not be negative, and chance lie from 0 to 1")
+    if metric.scorer is None:
+        if metric.strict or metric.judge:
+            raise read.fault(f"{key}.strict", "without a scorer there is neither strict nor judge")
+        return
+    _check_scorer(metric, key, read)
+
+
+def _check_scorer(metric: Metric, key: str, read: _Reader) -> None:
+    for name, called in (("scorer", metric.scorer), ("judge", metric.judge)):
+        if called is None:
+            continue
+        try:
+            found = scorer(called)
+        except ForgetmapError as error:
+            raise read.fault(f"{key}.{name}", error.message) from None
+        for part in ("field", "strict"):
+            wanted = getattr(metric, part)
+            if wanted not in found.fields and not (part == "strict" and wanted is None):
+                there = ", ".join(found.fields)
+                message = f"scorer {called!r} has no field {wanted!r}; there is {there}"
+                raise read.fault(f"{key}.{part}", message)
+        needs = needs_of(found) if name == "scorer" else "judge"
+        if needs != (metric.needs if name == "scorer" else needs_of(found)):
+            raise read.fault(f"{key}.needs", f"scorer {called!r} needs a {needs}")
+    scale = metric.range
+    if metric.agrees_with is None and not _SCALE_FITS[metric.scale](scale):
+        raise read.fault(f"{key}.scale", f"the scorer says {scale}, not {metric.scale!r}")
+
+
+_SCALE_FITS: dict[str, Callable[[Scale], bool]] = {
+    "binary": lambda scale: scale.binary,
+    "share": lambda scale: (scale.low, scale.high) == (0.0, 1.0) and not scale.binary,
+    "rating": lambda scale: scale.high is not None and (scale.low, scale.high) != (0.0, 1.0),
+    "count": lambda scale: scale.high is None,
+}

@@ -1,0 +1,385 @@
+"""From two runs to paired values: one row per item, one value before and one after per metric."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.errors import MetricError, PairingError
+from forgetmap.pairing.keys import PairBy
+from forgetmap.pairing.match import match, match_twins, prepare
+from forgetmap.pairing.metric import Measure
+from forgetmap.records.engine import connection, fresh_name, literal
+from forgetmap.records.outcome import FAILED, Outcome
+from forgetmap.records.run import Frame, Run
+from forgetmap.records.schema import CONTENT_HASHES
+from forgetmap.records.validate import reading
+from forgetmap.scoring.scorers import scorer, signed
+from forgetmap.sources.harnesses.captrack import SCORER as PROVISIONAL
+from forgetmap.stats.results import Reals
+from forgetmap.transitions.task_tables import plain_name
+
+_FAILED = ", ".join(literal(outcome) for outcome in FAILED)
+_CARRIED = (*CONTENT_HASHES, "k", "cluster")
+
+
+def relation_of(frame: Frame) -> duckdb.DuckDBPyRelation:
+    """A frame of any library as a table of the embedded engine."""
+    if frame.implementation.is_duckdb():
+        native = nw.to_native(frame)
+        try:
+            return connection().sql("FROM native")
+        except duckdb.InvalidInputException:  # it lives in another connection
+            return connection().from_arrow(native.arrow())
+    return connection().from_arrow(frame.collect().to_arrow())
+
+
+def sql(query: str, **tables: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """A query over tables under these names."""
+    for name, table in tables.items():
+        query = re.sub(rf"\b(FROM|JOIN) {name}\b", rf"\1 {_view(table)}", query)
+    return connection().sql(query)
+
+
+def _view(table: duckdb.DuckDBPyRelation) -> str:
+    name = fresh_name()
+    table.create_view(name)
+    return name
+
+
+class Source:
+    """A run as a taxonomy sees it.
+
+    Args:
+        run: with the scores to use.
+        taxonomy: whose tasks are looked for.
+    """
+
+    def __init__(self, run: Run, taxonomy: Taxonomy) -> None:
+        self.run = run
+        self._table = relation_of(run.scores)
+        self._columns = frozenset(self._table.columns)
+        self.offered: dict[str, dict[Measure, int]] = defaultdict(dict)
+        """Task as the run calls it -> measure -> number of scores."""
+        for task, metric, who, scored in self._counted():
+            self.offered[task][Measure(metric, who)] = scored
+        self.tasks = _tasks_of(taxonomy, self.offered)
+        self._asked = _fields_of(taxonomy)
+        self._kept: dict[str, dict[Measure, Values]] = {}
+
+    @property
+    def strangers(self) -> list[str]:
+        """Tasks that the taxonomy does not know."""
+        return sorted(self.offered.keys() - set(self.tasks.values()))
+
+    def _counted(self) -> list[tuple[str, str, str, int]]:
+        with reading(self.run):
+            table = self._table
+            return table.aggregate(
+                f"task, {self._metric} AS metric, {self._scorer} AS scorer, count(score)",
+                f"task, {self._metric}, {self._scorer}",
+            ).fetchall()
+
+    @property
+    def _metric(self) -> str:
+        return "coalesce(metric, 'score')" if "metric" in self._columns else "'score'"
+
+    @property
+    def _scorer(self) -> str:
+        return "coalesce(scorer, 'default')" if "scorer" in self._columns else "'default'"
+
+    def measure(self, metric: Metric, field: str | None) -> Measure | None:
+        """Who and what gives the values of this metric, None where nothing does.
+
+        The taxonomy's own scorer first; else whatever was recorded under the name.
+
+        Raises:
+            MetricError: several scorers recorded it.
+        """
+        task = self.tasks.get(metric.task)
+        offered = self.offered[task] if task is not None else {}
+        if field is None:
+            return self._main(task, offered) if task is not None and offered else None
+        for name in (metric.judge, metric.scorer):
+            own = Measure(field, signed(scorer(name))) if name else None
+            if own in offered:
+                return own
+        others = [m for m in offered if m.metric == field and not is_provisional(m, metric)]
+        return self._only(metric.task, others) if others else None
+
+    def _main(self, task: str, offered: Mapping[Measure, int]) -> Measure:
+        info = self.run.info.tasks.get(task)
+        if info is not None and info.main_metric is not None:
+            named = [
+                m
+                for m in offered
+                if m.metric == info.main_metric and info.main_scorer in (None, m.scorer)
+            ]
+            if named:
+                return self._only(task, named)
+        return self._only(task, list(offered))
+
+    def _only(self, task: str, measures: Sequence[Measure]) -> Measure:
+        if len(measures) == 1:
+            return measures[0]
+        listed = ", ".join(map(str, sorted(measures)))
+        raise MetricError(
+            f"{self.run.origin}: nothing says which of {listed} counts in task {task!r}",
+            hint="name the main metric and scorer of the task in the manifest, or leave one out.",
+        )
+
+    def values(self, metric: Metric, measure: Measure) -> Values:
+        """One value per item, its repeats averaged."""
+        if metric.agrees_with is not None:
+            return self._agreement(metric, measure)
+        return self._of_task(metric.task)[measure]
+
+    def _of_task(self, task: str) -> dict[Measure, Values]:
+        """All values of a task that metrics may ask for; those of the last task are kept."""
+        if task not in self._kept:
+            where = f"task = {literal(self.tasks[task])}"
+            fields = self._asked[task]
+            if None not in fields:
+                where += f" AND {self._metric} IN ({', '.join(map(literal, sorted(fields)))})"
+            who = f"{self._metric} AS metric", f"{self._scorer} AS scorer"
+            self._kept = {task: _values(self._rows(where, "score", *who), self.run)}
+        return self._kept[task]
+
+    def _where(self, task: str, measure: Measure) -> str:
+        return (
+            f"task = {literal(task)} AND {self._metric} = {literal(measure.metric)} "
+            f"AND {self._scorer} = {literal(measure.scorer)}"
+        )
+
+    def _rows(self, where: str, *columns: str) -> duckdb.DuckDBPyRelation:
+        outcome = "outcome" if "outcome" in self._columns else "NULL AS outcome"
+        return self._table.filter(where).project(", ".join(["item", *columns, outcome]))
+
+    def _agreement(self, metric: Metric, measure: Measure) -> Values:
+        """Whether an item and its paraphrase, which share an id, get the same answer.
+
+        Both right is agreement, one of them right is none; two wrong answers must be the same.
+        """
+        other = self.tasks.get(str(metric.agrees_with))
+        if other is None or measure not in self.offered[other]:
+            return Values.none()
+        said = [name for name in ("choice", "answer") if name in self._columns]
+        answer = f"lower(trim(coalesce({', '.join(said)})))" if said else "NULL"
+        repeat = "repeat" if "repeat" in self._columns else "0 AS repeat"
+        columns = ("score", f"{answer} AS answer", repeat)
+        ours = self._rows(self._where(self.tasks[metric.task], measure), *columns)
+        theirs = self._rows(self._where(other, measure), *columns)
+        with reading(self.run):
+            joined = ours.set_alias("a").join(
+                theirs.set_alias("b"), "a.item = b.item AND a.repeat = b.repeat"
+            )
+        right = "(a.score >= 0.5)", "(b.score >= 0.5)"
+        agree = f"{right[0]} = {right[1]} AND ({right[0]} OR coalesce(a.answer = b.answer, false))"
+        score = f"CASE WHEN a.score + b.score IS NOT NULL THEN ({agree})::DOUBLE END AS score"
+        who = f"{literal(measure.metric)} AS metric, {literal(measure.scorer)} AS scorer"
+        rows = joined.project(f"a.item AS item, {score}, {who}, a.outcome AS outcome")
+        return _values(rows, self.run).get(measure, Values.none())
+
+    def count(self, task: str) -> int:
+        """Items of a task."""
+        return self._sizes.get(task, 0)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        counted = self.items.scores.group_by("task").agg(n=nw.len()).collect().rows(named=True)
+        return {row["task"]: int(row["n"]) for row in counted}
+
+    @cached_property
+    def items(self) -> Run:
+        """One row per item of the taxonomy's tasks, to pair."""
+        names = ", ".join(
+            f"({literal(theirs)}, {literal(ours)})" for ours, theirs in self.tasks.items()
+        )
+        kept = [name for name in _CARRIED if name in self._columns]
+        query = f"""
+            SELECT named.ours AS task, item, 0.0::DOUBLE AS score
+                {"".join(f", any_value({name}) AS {name}" for name in kept)}
+            FROM scores JOIN (VALUES {names}) AS named(theirs, ours) ON task = named.theirs
+            GROUP BY named.ours, item"""
+        with reading(self.run):
+            found = sql(query, scores=self._table).to_arrow_table()
+        return replace(self.run, scores=nw.from_native(connection().from_arrow(found)))
+
+
+def _tasks_of(taxonomy: Taxonomy, offered: Mapping[str, object]) -> dict[str, str]:
+    """Task of the taxonomy -> what the run calls it: by its very name, never by a similar one."""
+    plain = {plain_name(name): name for name in offered}
+    found = {}
+    for task in taxonomy.tasks:
+        for name in (task.name, *task.also):
+            if name in plain:
+                found[task.name] = plain[name]
+                break
+    return found
+
+
+def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str]]:
+    """Task -> names of the metrics that may be asked for; None among them is any."""
+    fields: dict[str, set[str]] = defaultdict(set)
+    for metric in taxonomy.metrics:
+        fields[metric.task].add(cast("str", metric.field))
+        if metric.strict:
+            fields[metric.task].add(metric.strict)
+    return fields
+
+
+def is_provisional(measure: Measure, metric: Metric) -> bool:
+    """Whether a score was made on reading a log only to have one."""
+    return measure.scorer == PROVISIONAL and metric.scorer is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Values of one metric on one side.
+
+    Attributes:
+        items: ids.
+        mean: mean over the repeats of an item; nan where all are missing.
+        answers: how many answers there are.
+        failed: how many of them held no answer to judge.
+        errors: how many could not be judged.
+    """
+
+    items: pa.Array
+    mean: Reals
+    answers: int
+    failed: int
+    errors: int
+
+    @classmethod
+    def none(cls) -> Values:
+        """No values at all."""
+        return cls(pa.array([], pa.string()), np.empty(0), 0, 0, 0)
+
+
+def _values(rows: duckdb.DuckDBPyRelation, run: Run) -> dict[Measure, Values]:
+    """Rows of item, score, metric, scorer and outcome as values, measure by measure."""
+    with reading(run):
+        table = rows.aggregate(
+            "item, metric, scorer, avg(score) AS mean, count(*) AS answers, "
+            f"count(*) FILTER (outcome IN ({_FAILED})) AS failed, "
+            f"count(*) FILTER (score IS NULL AND outcome = '{Outcome.ERROR}') AS errors",
+            "item, metric, scorer",
+        ).to_arrow_table()
+    kinds = table.select(["metric", "scorer"]).group_by(["metric", "scorer"]).aggregate([])
+    found = {}
+    for kind in kinds.to_pylist():
+        here = pc.and_(
+            pc.equal(table["metric"], kind["metric"]), pc.equal(table["scorer"], kind["scorer"])
+        )
+        found[Measure(**kind)] = _of_measure(table.filter(here))
+    return found
+
+
+def _of_measure(table: pa.Table) -> Values:
+    mean = pc.fill_null(table["mean"].combine_chunks(), float("nan")).to_numpy()
+    answers, failed, errors = (
+        int(pc.sum(table[name]).as_py() or 0) for name in ("answers", "failed", "errors")
+    )
+    return Values(table["item"].combine_chunks().cast(pa.string()), mean, answers, failed, errors)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPairs:
+    """The items of one task that both sides have.
+
+    Attributes:
+        before: ids on the side before.
+        after: ids of the same items on the side after.
+        cluster: number of the cluster of each item, or None where there are none.
+        chance: what guessing gives on average, where items say how many options they have.
+    """
+
+    before: pa.Array
+    after: pa.Array
+    cluster: NDArray[np.intp] | None
+    chance: float | None
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+def pair_items(before: Source, after: Source, pair_by: PairBy) -> dict[str, TaskPairs]:
+    """The items that both sides have, task by task: by content where both have it, else by id."""
+    if not before.tasks.keys() & after.tasks.keys():
+        return {}
+    sides = prepare(before.items), prepare(after.items)
+    pairs = match(*sides, correct_at=0.5, pair_by=pair_by)
+    table = _paired(pairs.frame, pairs.columns)
+    if not _is_one_to_one(table):
+        pairs = match_twins(*sides, pairs.keys, correct_at=0.5)
+        table = _paired(pairs.frame, pairs.columns)
+        if not _is_one_to_one(table):
+            raise PairingError(
+                f"some items of {before.run.name} and {after.run.name} cannot be told apart",
+                hint="give every item of a task its own id.",
+            )
+    return {
+        str(task): _task_pairs(table.filter(pc.equal(table["task"], task)))
+        for task in sorted(pc.unique(table["task"]).to_pylist())
+    }
+
+
+def _paired(frame: Frame, columns: frozenset[str]) -> pa.Table:
+    both = frame.filter(~nw.col("state_before").is_null() & ~nw.col("state_after").is_null())
+    more = [name for name in ("k_before", "cluster_before") if name in columns]
+    return both.select("task", "item_before", "item_after", *more).collect().to_arrow()
+
+
+def _is_one_to_one(table: pa.Table) -> bool:
+    return all(
+        table.group_by(["task", name]).aggregate([]).num_rows == table.num_rows
+        for name in ("item_before", "item_after")
+    )
+
+
+def _task_pairs(table: pa.Table) -> TaskPairs:
+    table = table.sort_by("item_before").combine_chunks()
+    names = set(table.column_names)
+    clusters = table["cluster_before"] if "cluster_before" in names else None
+    chance = None
+    if "k_before" in names:
+        k = pc.drop_null(table["k_before"]).to_numpy()
+        chance = float(np.mean(1 / k)) if len(k) == len(table) and len(k) else None
+    return TaskPairs(
+        before=table["item_before"].combine_chunks().cast(pa.string()),
+        after=table["item_after"].combine_chunks().cast(pa.string()),
+        cluster=_numbered(clusters),
+        chance=chance,
+    )
+
+
+def _numbered(clusters: pa.ChunkedArray | None) -> NDArray[np.intp] | None:
+    """Clusters as numbers from 0; an item without one is its own."""
+    if clusters is None or clusters.null_count == len(clusters):
+        return None
+    own = pa.array([f"\0{place}" for place in range(len(clusters))])
+    coded = pc.fill_null(clusters.combine_chunks().dictionary_encode(), None)
+    filled = pc.coalesce(coded.cast(pa.string()), own)
+    return np.asarray(filled.dictionary_encode().indices.to_numpy(), np.intp)
+
+
+def placed(values: Values, items: pa.Array) -> Reals:
+    """Values in the order of these items; nan where there is none."""
+    places = pc.index_in(items, value_set=values.items)
+    found = np.full(len(items), np.nan)
+    known = pc.is_valid(places).to_numpy(zero_copy_only=False)
+    found[known] = values.mean[pc.drop_null(places).to_numpy()]
+    return found

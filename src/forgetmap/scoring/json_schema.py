@@ -1,0 +1,151 @@
+"""Output as JSON that a schema describes. A "table schema" is a JSON schema like any other.
+
+    valid         JSON that the schema accepts stands somewhere in the response
+    valid_fenced  the response is nothing but that JSON, a code fence around it allowed
+    valid_strict  the response is nothing but that JSON
+    parsed        the response holds JSON at all, accepted or not
+    content       the JSON (the accepted one, else the last) gives the right answer, too
+
+Where the item has no right answer, `content` is left out. The answer is looked for under keys that
+call themselves answer, solution or result; where there are none, everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from forgetmap.errors import FieldError
+from forgetmap.records.outcome import Outcome
+from forgetmap.scoring.failures import refuses
+from forgetmap.scoring.json_texts import NotJson, json_within, leaves, read_json, unfenced
+from forgetmap.scoring.judge import judge
+from forgetmap.scoring.judged import AnswerKind, Judged, failed, graded, undecided
+from forgetmap.scoring.schemas import SchemaCheck, schema_check
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
+from forgetmap.scoring.thinking import without_thinking
+
+_FORMS = ("valid", "valid_fenced", "valid_strict")
+_ANSWER_KEY = re.compile(r"answer|solution|result", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+$€£]?\s?\d[\d,. ]*%?")
+_LONGEST_LEAF = 500
+_MOST_LEAVES = 50
+_MOST_FOUND = 50
+
+
+class JsonSchema:
+    """Scores whether a response is the JSON that was asked for."""
+
+    name = "json_schema"
+    version = 1
+    fields: Mapping[str, Scale] = dict.fromkeys((*_FORMS, "parsed", "content"), RIGHT_OR_WRONG)
+
+    def score(self, sample: Answered) -> Fields:
+        """The values; `material` gives the `schema`, as an object or as JSON text.
+
+        Raises:
+            FieldError: there is no schema, or it is unusable.
+        """
+        check = _check(sample.material.get("schema"))
+        aloud, thought_out = without_thinking(sample.response)
+        found = list(deque(json_within(aloud), maxlen=_MOST_FOUND))
+        if (whole := _whole(aloud)) is not None and not found:
+            found = [whole]
+        if not found:
+            outcome = _why_none(aloud, cut=sample.finish_reason == "length" or not thought_out)
+            return {field: failed(outcome) for field in self.fields if _applies(field, sample)}
+        verdicts = [check.accepts(value) for _, value in found]
+        taken = _last(verdicts)
+        fields = _forms(aloud, found[taken][0], accepted=verdicts[taken])
+        fields["parsed"] = graded(found[taken][0], right=True)
+        if _applies("content", sample):
+            fields["content"] = _content(found[taken][1], sample)
+        return fields
+
+
+json_schema = JsonSchema()
+
+
+def _check(schema: Any) -> SchemaCheck:
+    if isinstance(schema, str) and schema.strip():
+        return schema_check(schema)
+    if isinstance(schema, Mapping | bool):
+        return schema_check(json.dumps(schema, sort_keys=True))
+    raise FieldError(
+        "the item has no schema",
+        field="schema",
+        hint="give the JSON schema as `schema` in the material of the item.",
+    )
+
+
+def _whole(text: str) -> tuple[str, Any] | None:
+    """A response that is nothing but JSON, perhaps fenced; it may be a bare number or text."""
+    text = unfenced(text).strip()
+    try:
+        return text, read_json(text)
+    except NotJson:
+        return None
+
+
+def _last(verdicts: list[bool | None]) -> int:
+    """The last accepted JSON, else the last of all."""
+    accepted = [place for place, verdict in enumerate(verdicts) if verdict]
+    return accepted[-1] if accepted else len(verdicts) - 1
+
+
+def _forms(text: str, written: str, *, accepted: bool | None) -> dict[str, Judged]:
+    if accepted is None:
+        return dict.fromkeys(_FORMS, undecided("the schema goes round in circles", written))
+    bare = text.strip() == written
+    alone = bare or unfenced(text).strip() == written
+    return {
+        "valid": graded(written, right=accepted, strict=alone),
+        "valid_fenced": graded(written, right=accepted and alone, strict=alone),
+        "valid_strict": graded(written, right=accepted and bare, strict=bare),
+    }
+
+
+def _why_none(text: str, *, cut: bool) -> Outcome:
+    if cut:
+        return Outcome.TRUNCATED
+    return Outcome.REFUSED if refuses(text) else Outcome.NO_ANSWER
+
+
+def _applies(field: str, sample: Answered) -> bool:
+    return field != "content" or bool(_gold(sample))
+
+
+def _gold(sample: Answered) -> str:
+    gold = sample.gold.get("answer") if isinstance(sample.gold, Mapping) else sample.gold
+    if gold is None or isinstance(gold, list | Mapping):
+        return ""
+    said = json.dumps(gold) if isinstance(gold, bool) else str(gold)
+    return said.rpartition("####")[2].strip()
+
+
+def _content(value: Any, sample: Answered) -> Judged:
+    """Right if one of the values that can be the answer is the right one."""
+    every = [(key, each) for key, each in leaves(value) if each is not None]
+    named = [each for key, each in every if _ANSWER_KEY.search(key)]
+    said = [_said(each) for each in named or [each for _, each in every]][:_MOST_LEAVES]
+    if not said:
+        return failed(Outcome.NO_ANSWER)
+    right = [each for each in said if _is_answer(each, sample)]
+    return graded((right or said)[-1], right=bool(right))
+
+
+def _said(leaf: Any) -> str:
+    return json.dumps(leaf) if isinstance(leaf, bool) else str(leaf)[:_LONGEST_LEAF]
+
+
+def _is_answer(said: str, sample: Answered) -> bool:
+    """Whether this is the right answer; a letter may stand for its option, and its text for it."""
+    gold = _gold(sample)
+    place = ord(gold.upper()) - ord("A") if len(gold) == 1 and gold.isalpha() else -1
+    kind: AnswerKind = "number" if _NUMBER.fullmatch(gold) else "text"
+    if 0 <= place < len(sample.options):
+        gold, kind = sample.options[place], "option"
+    return bool(judge(f"Answer: {said}", gold=gold, kind=kind, options=sample.options).score)

@@ -1,0 +1,110 @@
+"""JSON in what a model said: nothing but JSON, or JSON somewhere in it.
+
+JSON is read as its grammar says: no NaN, no number beyond what a float holds, at most 64 levels
+deep. Looking for it takes time proportional to the length of the text, whatever the text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+DEEPEST = 64
+_FENCE = "```"
+_OPENING = re.compile(r"\{(?=\s*+[\"}])|\[(?=\s*+[\[{\"\-0-9tfn\]])")
+_WORK_PER_CHARACTER = 50
+_LEAST_WORK = 100_000
+_RECURSION_WORK = 10_000
+_ERROR_WORK = 50  # telling the line of an error means counting all lines before it
+
+
+class NotJson(ValueError):  # noqa: N818
+    """The text is no JSON."""
+
+
+def read_json(text: str) -> Any:
+    """The value of a text that is nothing but JSON.
+
+    Raises:
+        NotJson: it is not.
+    """
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+    if _too_deep(value):
+        raise NotJson(f"nested deeper than {DEEPEST} levels")
+    return value
+
+
+def unfenced(text: str) -> str:
+    """What stands inside the code fence, if the text is nothing but one."""
+    text = text.strip()
+    if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
+        return text
+    inside = text.removeprefix(_FENCE).removesuffix(_FENCE)
+    if _FENCE in inside:
+        return text
+    language, newline, rest = inside.partition("\n")
+    named = newline and (not language.strip() or language.strip().isalnum())
+    return rest if named else re.sub(r"\A(?i:json)\b", "", inside)
+
+
+def json_within(text: str) -> Iterator[tuple[str, Any]]:
+    """Every object and array in a text that is in no other one, as written and as a value."""
+    position, work = 0, _LEAST_WORK + _WORK_PER_CHARACTER * len(text)
+    while work > 0 and (opening := _OPENING.search(text, position)):
+        start = position = opening.start()
+        try:
+            value, position = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            work -= error.pos - start + 1 + error.pos // _ERROR_WORK
+            position = start + 1
+        except (ValueError, RecursionError):
+            work -= _RECURSION_WORK
+            position = start + 1
+        else:
+            if not _too_deep(value):
+                yield text[start:position], value
+
+
+def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """All values that hold no others, each with the key nearest above it."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from leaves(each, name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each, key)
+    else:
+        yield key, value
+
+
+def _too_deep(value: Any) -> bool:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        held = [
+            v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list)
+        ]
+        level = [each for values in held for each in values]
+        if held and depth > DEEPEST:
+            return True
+    return False
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise NotJson("a number too large")
+    return value
+
+
+def _refused(name: str) -> float:
+    raise NotJson(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_refused)

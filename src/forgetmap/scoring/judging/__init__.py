@@ -1,0 +1,1 @@
+"""Scores that need a judge: what is asked, how replies are read, and who is asked."""

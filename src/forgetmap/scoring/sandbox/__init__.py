@@ -1,0 +1,1 @@
+"""Runs Python that nobody has read: locked in, limited, and unable to claim its own success."""

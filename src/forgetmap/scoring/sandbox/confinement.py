@@ -1,0 +1,172 @@
+"""What a program can see and do: nearly nothing.
+
+Once per template: a root of its own with only the libraries of Python in it, all of it read-only,
+and a network without any device. Once per program: process ids, shared memory and a small folder in
+memory of its own, nobody's user id, no capabilities, limits, and a filter for system calls.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from forgetmap.scoring.sandbox import kernel
+from forgetmap.scoring.sandbox.agreed import MOST_TASKS, WORK
+
+_WORK_BYTES = 16 * 2**20
+_WORK_FILES = 2_000
+_OPEN_FILES = 64
+_NO_CORE = 1
+"""Byte of a core dump: with 0, a system that pipes them to a program still would."""
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+_FIRST_FREE_USER = 2_000_000_000
+_NOBODY = 65_534
+
+
+def enclose(root: str, shown: Iterable[tuple[str, str]]) -> bool:
+    """Lock this process into a root of its own, without network.
+
+    Args:
+        root: an empty folder; what is mounted on it is seen by this process only.
+        shown: what is to be seen inside, and where.
+
+    Returns:
+        Whether it is root; then programs still have to become somebody else.
+    """
+    kernel.calls()
+    was_root = os.geteuid() == 0
+    if not was_root:
+        _become_root_of_nothing()
+    kernel.unshare(kernel.NEWNS, "mount namespace")
+    kernel.unshare(kernel.NEWNET, "network namespace")
+    kernel.unshare(kernel.NEWUTS, "host name namespace")
+    kernel.keep_mounts_private()
+    kernel.mount_memory(root, "size=1m,mode=755")
+    devices = [(device, device) for device in _DEVICES if Path(device).exists()]
+    for source, place in (*shown, *devices):
+        _show(source, root + place)
+    Path(root + WORK).mkdir()
+    kernel.make_read_only(root)
+    with suppress(OSError):
+        # If memory runs out, programs go first.
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    kernel.change_root(root)
+    return was_root
+
+
+def _become_root_of_nothing() -> None:
+    """All capabilities, over a user namespace that owns nothing."""
+    user, group = os.geteuid(), os.getegid()
+    kernel.unshare(kernel.NEWUSER, "user namespace")
+    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"{_NOBODY} {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{_NOBODY} {group} 1", encoding="ascii")
+
+
+def _show(source: str, target: str) -> None:
+    """Links stay links, so that what they lead to is found where it is shown."""
+    place = Path(target)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if Path(source).is_symlink():
+        place.symlink_to(Path(source).readlink())
+        return
+    if Path(source).is_dir():
+        place.mkdir(exist_ok=True)
+    else:
+        place.touch()
+    kernel.bind(source, target)
+
+
+def separate() -> None:
+    """Own process ids for the next child, own shared memory, an empty folder to work in."""
+    namespaces = kernel.NEWPID | kernel.NEWNS | kernel.NEWIPC
+    kernel.unshare(namespaces, "process, mount and shared-memory namespace")
+    kernel.mount_memory(
+        WORK, f"size={_WORK_BYTES},nr_inodes={_WORK_FILES},mode=1777", kernel.NOEXEC
+    )
+
+
+def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
+    """Become nobody, for good, within limits.
+
+    Args:
+        user: a number that nobody else has, if this is root.
+        seconds: of processor time.
+        megabytes: of memory, for each process.
+    """
+    os.chdir(WORK)
+    for kind, most in (
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_AS, megabytes * 2**20),
+        (resource.RLIMIT_FSIZE, _WORK_BYTES),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_CORE, _NO_CORE),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_NPROC, MOST_TASKS),
+        (resource.RLIMIT_RTPRIO, 0),
+        (resource.RLIMIT_NICE, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
+    if user is not None:
+        _become(user)
+    kernel.give_up_capabilities()
+    kernel.forbid_dumps()
+    kernel.die_with_parent(signal.SIGKILL)
+    kernel.filter_calls(_call_filter())
+
+
+def _become(user: int) -> None:
+    """Processes are counted by user, so a user nobody else is; else the usual nobody."""
+    os.setgroups([])
+    for each in (_FIRST_FREE_USER + user, _NOBODY):
+        try:
+            os.setresgid(each, each, each)
+            os.setresuid(each, each, each)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        else:
+            return
+
+
+def _call_filter() -> bytes:
+    """Deny what is on the list, sockets to anywhere but this machine, and new namespaces."""
+    load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, kill, fail = 0x7FFF0000, 0x80000000, 0x00050000
+    number, processor, first_argument = 0, 4, 16
+    calls = kernel.calls()
+    denied = [
+        step
+        for call in calls.denied.values()
+        for step in ((equal, 0, 1, call), (end, 0, 0, fail | errno.EPERM))
+    ]
+    steps = [
+        (load, 0, 0, processor),
+        (equal, 1, 0, calls.audit),
+        (end, 0, 0, kill),
+        (load, 0, 0, number),
+        (at_least, 0, 1, 0x40000000),
+        (end, 0, 0, fail | errno.EPERM),
+        *denied,
+        (equal, 0, 1, calls.clone3),
+        (end, 0, 0, fail | errno.ENOSYS),
+        (equal, 0, 4, calls.clone),
+        (load, 0, 0, first_argument),
+        (any_bit, 0, 1, kernel.NEW_ANY),
+        (end, 0, 0, fail | errno.EPERM),
+        (end, 0, 0, allow),
+        (equal, 0, 4, calls.socket),
+        (load, 0, 0, first_argument),
+        (equal, 1, 0, 1),
+        (end, 0, 0, fail | errno.EAFNOSUPPORT),
+        (end, 0, 0, allow),
+        (end, 0, 0, allow),
+    ]
+    return b"".join(struct.pack("HBBI", *step) for step in steps)

@@ -1,0 +1,247 @@
+"""Runs programs, several at a time, and says how each ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Self
+
+from forgetmap.errors import UsageError
+from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES, WORK
+from forgetmap.scoring.scorer import Program, Ran
+
+_START_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
+_AHEAD = 64
+_TRIES = 2
+"""A template may be killed by a system that runs out of memory."""
+_BOOT = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from forgetmap.scoring.sandbox.template import main; main()"
+)
+_ENVIRONMENT = {
+    "HOME": WORK,
+    "LANG": "C.UTF-8",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PATH": "/usr/bin:/bin",
+    "PYTHONHASHSEED": "0",
+    "TMPDIR": WORK,
+}
+_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo")
+_SHOWN_PACKAGES = ("numpy", "numpy.libs")
+
+Progress = Callable[[int], None]
+"""Told how many programs have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one program may use.
+
+    Attributes:
+        seconds: of processor time; of time on the clock three times that.
+        megabytes: of memory, for each of at most four processes and threads.
+    """
+
+    seconds: float = 5.0
+    megabytes: int = 512
+
+
+def run_programs(
+    programs: Iterable[Program | None],
+    *,
+    limits: Limits | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Generator[Ran | None, None, None]:
+    """Run programs that nobody has read, each locked in by itself.
+
+    Only the standard library and numpy are there, no network, and nothing outlives a program. What
+    a program does changes nothing but how it is said to have ended.
+
+    Args:
+        programs: read as they are needed; None stays None.
+        limits: for each of them.
+        workers: how many at a time; as many as there are processors unless told otherwise.
+        progress: told how many have ended.
+
+    Yields:
+        How each ended, in order.
+
+    Raises:
+        UsageError: this system cannot lock programs in. They are never run without.
+    """
+    workers = workers or os.cpu_count() or 1
+    with _Sandboxes(limits or Limits(), workers) as sandboxes, ThreadPoolExecutor(workers) as pool:
+        try:
+            for ended, ran in enumerate(_in_order(pool, sandboxes.run, programs), start=1):
+                if progress is not None:
+                    progress(ended)
+                yield ran
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor,
+    run: Callable[[Program | None], Ran | None],
+    programs: Iterable[Program | None],
+) -> Iterator[Ran | None]:
+    """Submit some ahead of need, so that no worker waits and nothing piles up."""
+    waiting: deque[Future[Ran | None]] = deque()
+    for program in programs:
+        waiting.append(pool.submit(run, program))
+        if len(waiting) >= _AHEAD:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def require_sandbox() -> None:
+    """Raise UsageError unless programs can be locked in here."""
+    with _Sandboxes(Limits(), 1):
+        pass
+
+
+class _Sandboxes:
+    """As many templates as there are workers, each used by one at a time."""
+
+    def __init__(self, limits: Limits, number: int) -> None:
+        if sys.platform != "linux":
+            raise _refusal(f"{sys.platform} has no namespaces")
+        self._limits = limits
+        self._number = number
+        self._free: SimpleQueue[_Template] = SimpleQueue()
+        self._root = tempfile.TemporaryDirectory(prefix="forgetmap-sandbox-")
+
+    def __enter__(self) -> Self:
+        try:
+            for _ in range(self._number):
+                self._free.put(_Template(self._root.name))
+        except UsageError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while not self._free.empty():
+            self._free.get().end()
+        self._root.cleanup()
+
+    def run(self, program: Program | None) -> Ran | None:
+        if program is None:
+            return None
+        template, failure = self._free.get(), ""
+        try:
+            for _ in range(_TRIES):
+                try:
+                    return template.run(program, self._limits)
+                except OSError as error:
+                    failure = f"the sandbox failed: {error}"
+                    template.end()
+                    template = _Template(self._root.name)
+        finally:
+            self._free.put(template)
+        return Ran(passed=False, reason=failure, failed_to_start=True)
+
+
+class _Template:
+    """One template process; see template.py."""
+
+    def __init__(self, root: str) -> None:
+        self._process = subprocess.Popen(  # noqa: S603  # this Python and our own script
+            [sys.executable, "-P", "-s", "-S", "-B", "-c", _BOOT, _package_root()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_ENVIRONMENT,
+            cwd="/",
+            start_new_session=True,
+        )
+        settings = {"root": root, "shown": _shown(), "package_root": _package_root()}
+        try:
+            reply = self._ask(settings, _START_SECONDS)
+        except OSError as error:
+            self.end()
+            raise _refusal(str(error)) from error
+        if "ready" not in reply:
+            self.end()
+            raise _refusal(str(reply.get("refused")))
+
+    def run(self, program: Program, limits: Limits) -> Ran:
+        """How it ended; OSError if this template is of no more use."""
+        request = {
+            "source": program.source,
+            "seconds": limits.seconds,
+            "megabytes": limits.megabytes,
+        }
+        reply = self._ask(request, CLOCK_PER_PROCESSOR * limits.seconds + _GRACE_SECONDS)
+        if "failed" in reply:
+            return Ran(passed=False, reason=str(reply["failed"]), failed_to_start=True)
+        return Ran(passed=reply.get("passed") is True, reason=str(reply.get("reason", "")))
+
+    def end(self) -> None:
+        """Whatever it is doing."""
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream:
+                with suppress(OSError):
+                    stream.close()
+        self._process.wait()
+
+    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        ask, answer = self._process.stdin, self._process.stdout
+        if ask is None or answer is None:
+            raise BrokenPipeError("it has no streams")
+        ask.write(json.dumps(request).encode() + b"\n")
+        ask.flush()
+        if not select.select([answer], [], [], seconds)[0]:
+            raise TimeoutError("no reply in time")
+        line = answer.readline()
+        if not line:
+            raise BrokenPipeError("it ended")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+
+def _refusal(reason: str) -> UsageError:
+    return UsageError(
+        f"programs cannot be locked in on this system, so none is run: {reason}",
+        hint="run on Linux (5.12 or newer) as root or with unprivileged user namespaces enabled, "
+        "in a container that allows them, or leave the code metrics out.",
+    )
+
+
+def _package_root() -> str:
+    return str(Path(__file__).parents[3])
+
+
+def _shown() -> list[tuple[str, str]]:
+    """Libraries where they are, packages in a place of their own."""
+    inner = [*_LIBRARIES, f"{sys.base_prefix}/lib", f"{sys.base_prefix}/lib64"]
+    places = [(each, each) for each in dict.fromkeys(inner) if Path(each).exists()]
+    found = find_spec("numpy")
+    if found and found.origin:
+        folder = Path(found.origin).parents[1]
+        places += [
+            (str(folder / name), f"{PACKAGES}/{name}")
+            for name in _SHOWN_PACKAGES
+            if (folder / name).is_dir()
+        ]
+    return [place for place in places if not _inside_another(place, places)]
+
+
+def _inside_another(place: tuple[str, str], places: list[tuple[str, str]]) -> bool:
+    return any(place[1].startswith(other + "/") for _, other in places)

@@ -1,0 +1,159 @@
+"""The process that every program is a copy of.
+
+It is locked in once, has the usual modules loaded, reads programs from its input and writes how
+each one ended. A program runs as a copy of it in process, mount and shared-memory namespaces of its
+own; when it ends or its time is up, so does everything it started.
+
+A program passes if it sends back a secret that its supervisor gave to the code around it, and that
+code sends it only after the last statement. Ending early, by whatever means, is no pass. Python
+cannot hide anything from a program that searches the memory of its own process; such a program
+would have to be written against this file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import random
+import resource
+import select
+import signal
+import site
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+from forgetmap.scoring.sandbox import confinement, kernel
+from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES
+
+_USUAL = (
+    "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
+    "functools", "hashlib", "heapq", "itertools", "math", "operator", "re", "statistics",
+    "string", "typing",
+)  # fmt: skip
+_LONGEST_REASON = 500
+_ABOUT = 0.5
+"""Of the limit: the two clocks involved count in ticks of their own."""
+_FIRST = 1
+"""Process id of the program in its namespace; a process it forked speaks for nobody."""
+
+
+def main() -> None:
+    """Lock in, say `ready` or why not, then answer every line until there is none."""
+    settings = json.loads(sys.stdin.readline())
+    for name in _USUAL:
+        importlib.import_module(name)
+    site.setquit()
+    try:
+        is_root = confinement.enclose(settings["root"], settings["shown"])
+    except OSError as error:
+        _say({"refused": error.strerror or str(error)})
+        return
+    sys.path.remove(settings["package_root"])
+    sys.path.append(PACKAGES)
+    _say({"ready": True})
+    for line in sys.stdin:
+        supervisor = os.fork()
+        if supervisor == 0:
+            _supervise(json.loads(line), is_root=is_root)
+        if os.waitpid(supervisor, 0)[1] != 0:
+            _say({"failed": "the supervisor of the program ended"})
+
+
+def _say(reply: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.flush()
+
+
+def _supervise(request: dict[str, Any], *, is_root: bool) -> NoReturn:
+    """Start a program, end it in time, say how it ended."""
+    secret = os.urandom(32)
+    try:
+        kernel.die_with_parent(signal.SIGKILL)
+        confinement.separate()
+        listen, tell = os.pipe()
+        user = os.getpid() if is_root else None
+        program = os.fork()
+    except OSError as error:
+        _say({"failed": error.strerror or str(error)})
+        os._exit(0)
+    if program == 0:
+        _run(request, secret, tell, user)
+    os.close(tell)
+    _say(_ended(program, listen, secret, request["seconds"]))
+    os._exit(0)
+
+
+def _ended(program: int, listen: int, secret: bytes, seconds: float) -> dict[str, Any]:
+    """Wait for the first process of a namespace: when it is gone, so are all others."""
+    clock = select.poll()
+    clock.register(os.pidfd_open(program), select.POLLIN)
+    in_time = bool(clock.poll(1000 * CLOCK_PER_PROCESSOR * seconds))
+    if not in_time:
+        os.kill(program, signal.SIGKILL)
+    _, status, used = os.wait4(program, 0)
+    code = os.waitstatus_to_exitcode(status)
+    told = os.read(listen, _LONGEST_REASON)
+    if in_time and code == 0 and told == secret and not os.read(listen, 1):
+        return {"passed": True}
+    worked = used.ru_utime + used.ru_stime
+    if not in_time or (code == -signal.SIGKILL and worked >= _ABOUT * math.ceil(seconds)):
+        return {"reason": "timeout"}
+    if told.startswith(b"failed "):
+        return {"failed": told[7:].decode("utf-8", "replace")}
+    if code < 0:
+        return {"reason": f"killed: {signal.Signals(-code).name}"}
+    return {"reason": told.decode("utf-8", "replace") if code == 1 and told else "exit"}
+
+
+def _run(request: dict[str, Any], secret: bytes, tell: int, user: int | None) -> NoReturn:
+    """In the process of the program: nothing here returns."""
+    write, leave, who = os.write, os._exit, os.getpid
+    try:
+        _cut_off(tell)
+        confinement.restrain(
+            user=user, seconds=math.ceil(request["seconds"]), megabytes=request["megabytes"]
+        )
+    except OSError as error:
+        write(tell, f"failed {error.strerror or error}".encode())
+        leave(2)
+    random.seed(0)
+    try:
+        _execute(request.pop("source"))
+    except BaseException as error:  # noqa: BLE001  # whatever the program does is its end
+        if who() == _FIRST:
+            write(tell, _reason(error))
+        leave(1)
+    if who() == _FIRST:
+        write(tell, secret)
+    leave(0)
+
+
+def _cut_off(tell: int) -> None:
+    """No way in or out but this one, and no group of processes shared with the outside."""
+    os.setsid()
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    os.closerange(3, tell)
+    os.closerange(tell + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def _execute(source: str) -> None:
+    main_module = ModuleType("__main__")
+    sys.modules["__main__"] = main_module
+    exec(compile(source, "<program>", "exec", dont_inherit=True), main_module.__dict__)  # noqa: S102
+
+
+def _reason(error: BaseException) -> bytes:
+    if isinstance(error, MemoryError):
+        return b"memory"
+    if isinstance(error, SystemExit):
+        return b"exit"
+    try:
+        told = f"exception: {type(error).__name__}: {error}"
+    except BaseException:  # noqa: BLE001  # its own text fails
+        told = "exception"
+    return told.strip().removesuffix(":").encode("utf-8", "replace")[:_LONGEST_REASON]

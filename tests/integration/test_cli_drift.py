@@ -1,0 +1,177 @@
+"""`forgetmap drift` as its users call it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import call
+from forgetmap.capabilities.taxonomy import load_taxonomy
+from forgetmap.cli.drift import drift as command
+
+
+def write_responses(folder: Path, *, right: int, words: int, count: int = 120) -> Path:
+    """Responses to two tasks as they are collected for CapTrack."""
+    folder.mkdir(parents=True)
+    sums = [
+        {"id": f"s{n}", "prompt": f"{n} + {n}?", "gold": f"#### {2 * n}",
+         "outputs": f"Answer: {2 * n if n % 10 < right else 2 * n + 1}"}
+        for n in range(count)
+    ]  # fmt: skip
+    chats = [
+        {"id": f"c{n}", "prompt": f"Tell me about {n}.", "gold": "",
+         "outputs": " ".join(["word"] * (words + n % 7))}
+        for n in range(count)
+    ]  # fmt: skip
+    for name, rows in (("gsm8k_subset", sums), ("oasst1_full", chats)):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return [
+        write_responses(folder / "base", right=8, words=40),
+        write_responses(folder / "sft", right=6, words=20),
+        write_responses(folder / "dpo", right=8, words=42),
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path_factory.getbasetemp() / "drift-cache"))
+
+
+def drift(*args: object, columns: int = 110) -> str:
+    done = call("drift", *args, "--draws", 200, "--workers", 1, columns=columns)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def as_json(*args: object) -> dict[str, Any]:
+    value = json.loads(drift(*args, "--json"))
+    assert isinstance(value, dict)
+    return value
+
+
+def test_one_model(models: list[Path]) -> None:
+    out = drift(*models[:2])
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert "Drift from base (captrack, default)" in out
+    assert "-0.44*" in lines["C1"]
+    assert "1 of 6" in lines["C1"]
+    assert "+ is more" in lines["W3a"]
+    assert lines["C4"].split()[4:] == ["-", "-", "-", "-", "0", "of", "2"]
+    assert "- C1" not in out
+    assert "C2, C3" in out
+
+
+def test_several_models_are_a_heat_map(models: list[Path]) -> None:
+    out = drift(*models, columns=80)
+    head = next(line for line in out.splitlines() if line.split()[:2] == ["sft", "dpo"])
+    assert head
+    line = next(line for line in out.splitlines() if line.strip().startswith("W3a"))
+    first, second = line.split()[-2:]
+    assert first.startswith("-0.6")
+    assert second.startswith("+0.0")
+
+
+def test_metrics(models: list[Path]) -> None:
+    out = drift(*models[:2], "--by", "metric")
+    line = next(line for line in out.splitlines() if line.startswith("C1.gsm8k"))
+    assert line.split()[1:7] == ["80.0%", "60.0%", "-20.0", "-25.0", "24", "0"]
+    narrow = drift(*models[:2], "--by", "metric", columns=50)
+    assert max(map(len, narrow.splitlines())) <= 50
+
+
+def test_json(models: list[Path], tmp_path: Path) -> None:
+    data = as_json(*models, "--out", tmp_path / "drift.json")
+    assert json.loads((tmp_path / "drift.json").read_text()) == data
+    assert data["models"] == ["sft", "dpo"]
+    assert [len(data[level]) for level in ("groups", "capabilities", "metrics")] == [6, 38, 108]
+    for level in ("groups", "capabilities", "metrics"):
+        for cell in data[level]:
+            assert {"id", "name", "value", "low", "high", "std", "n", "coverage"} <= cell.keys()
+    maths = next(cell for cell in data["metrics"] if cell["id"] == "C1.gsm8k")
+    assert (maths["lost"], maths["gained"], maths["n"]) == (24.0, 0.0, 120)
+    assert maths["low"] < maths["value"] < maths["high"] < 0
+    again = call("drift", *models, "--out", tmp_path / "drift.json")
+    assert (again.code, "exists already" in again.err) == (2, True)
+
+
+def test_published_arithmetic_from_responses(models: list[Path]) -> None:
+    data = as_json(*models[:2], "--aggregator", "captrack-relative")
+    cells = {cell["id"]: cell for cell in data["capabilities"]}
+    assert cells["C1"]["value"] == pytest.approx(-25.0)
+    assert cells["C2"]["value"] is None
+    words = [sum(words + n % 7 for n in range(120)) / 120 for words in (40, 20)]
+    assert cells["W3a"]["value"] == pytest.approx(100 * (words[1] / words[0] - 1))
+
+
+def test_metric_files(tmp_path: Path) -> None:
+    columns = [str(metric.column) for metric in load_taxonomy("captrack").metrics]
+    for name, value in (("base", 0.5), ("tuned", 0.6)):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerows([["", *columns, "model_name"], [name, *[value] * 54, name]])
+    files = [tmp_path / "base.csv", tmp_path / "tuned.csv"]
+    out = drift(*files, "--aggregator", "captrack-relative")
+    assert "averages only" in out
+    assert "+20.00" in next(line for line in out.splitlines() if line.startswith("CAN"))
+
+
+def test_noise_target_and_a_taxonomy_of_ones_own(models: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'name = "mine"\ngroups = [{ id = "G" }]\ntasks = [{ name = "oasst1.full" }]\n'
+        'capabilities = [{ id = "length", group = "G" }]\n[[metrics]]\nid = "length.chars"\n'
+        'capability = "length"\ntask = "oasst1.full"\nscorer = "style"\nfield = "characters"\n'
+        'scale = "count"\npolarity = "both"\n'
+    )
+    data = as_json(
+        *models[:2], "--taxonomy", path, "--noise", models[0], "--target", "gsm8k.subset"
+    )
+    assert [cell["id"] for cell in data["capabilities"]] == ["length", "target.gsm8k.subset"]
+    length, target = data["capabilities"]
+    assert (length["noise"], length["within_noise"]) == (0.0, False)
+    assert target["value"] < 0
+
+
+def test_quick_profile(models: list[Path]) -> None:
+    data = as_json(*models[:2], "--profile", "quick")
+    assert {cell["n"] for cell in data["metrics"] if cell["value"] is not None} == {120}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--taxonomy", "captrak"], "there is no taxonomy 'captrak'"),
+        (["--judge", "ftp://x", "m"], "is no address of a judge"),
+        (["--profile", "slow"], "is not one of"),
+        (["--aggregator", "mean"], "is not one of"),
+    ],
+)
+def test_what_makes_no_sense(models: list[Path], options: list[str], said: str) -> None:
+    done = call("drift", *models[:2], *options)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_missing_input(models: list[Path], tmp_path: Path) -> None:
+    done = call("drift", models[0], tmp_path / "nowhere")
+    assert (done.code, "no such file or folder" in done.err) == (2, True)
+
+
+def test_bug_28_documented_options_exist() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "capabilities.md").read_text(encoding="utf-8")
+    known = {name for option in command.params for name in option.opts}
+    named = set(re.findall(r"--[a-z][a-z-]+", page))
+    assert {"--judge", "--allow-exec"} < named
+    assert named <= known

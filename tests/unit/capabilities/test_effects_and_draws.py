@@ -1,0 +1,173 @@
+"""Effects are bounded and symmetric, and the draws of the bootstrap are what they should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from drifting_models import SHIFTS, answers, estimate, truth
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forgetmap.capabilities.distance import distance
+from forgetmap.capabilities.effects import MOST, cohens_h, effect, log_ratio, relative
+from forgetmap.capabilities.estimates import Series, metric_effect, task_means
+from forgetmap.capabilities.resampling import compact, resampled_sums
+from forgetmap.capabilities.taxonomy import Metric, load_taxonomy
+
+share = st.floats(0, 1)
+count = st.floats(0, 1e6)
+
+
+@given(share, share)
+def test_shares(before: float, after: float) -> None:
+    found = float(cohens_h(before, after))
+    assert abs(found) <= MOST
+    assert found == pytest.approx(-float(cohens_h(after, before)))
+    assert found == pytest.approx(-float(cohens_h(1 - before, 1 - after)), abs=1e-6)
+    assert found == pytest.approx(2 * (math.asin(after**0.5) - math.asin(before**0.5)))
+
+
+@given(count, count)
+def test_counts(before: float, after: float) -> None:
+    found = float(log_ratio(before, after))
+    assert abs(found) <= MOST
+    assert found == pytest.approx(-float(log_ratio(after, before)))
+    if before > 1 and 1 / 20 < after / before < 20:
+        assert found == pytest.approx(math.log(after / before))
+
+
+def test_ratings_and_polarity() -> None:
+    rating = next(m for m in load_taxonomy("captrack").metrics if m.scale == "rating")
+    assert float(effect(rating, 4.0, 8.5)) == pytest.approx(0.5)
+    wrong = Metric("m", "c", "t", polarity="down")
+    assert float(effect(wrong, 0.2, 0.4)) == pytest.approx(-float(cohens_h(0.2, 0.4)))
+
+
+def test_bug_07_the_complement_tells_the_same() -> None:
+    """Accuracy falls by 0.2 %, or errors double: as an effect both are the same drift."""
+    right = float(cohens_h(0.998, 0.996))
+    wrong = float(cohens_h(0.002, 0.004))
+    assert right == pytest.approx(-wrong)
+
+
+def test_bug_05_relative_change_is_left_out_near_nothing() -> None:
+    assert relative(0.5, 0.4, error=0.01, chance=0.0) == pytest.approx(-20.0)
+    assert relative(0.02, 0.04, error=0.011, chance=0.0) is None
+    assert relative(0.52, 0.40, error=0.02, chance=0.5) is None
+    assert relative(0.0, 0.4, error=0.0, chance=0.0) is None
+
+
+def test_draws_match_plain_resampling() -> None:
+    """Against the plain bootstrap: items drawn with replacement, one loop, nothing clever."""
+    shift = SHIFTS[0]
+    before, after = answers(shift, np.random.default_rng(1))
+    series = [Series(shift.metric, before, after)]
+    (means,) = task_means("t", series, None, seed=3, draws=4000)
+    ours = metric_effect(shift.metric, means)
+    rng = np.random.default_rng(2)
+    plain = []
+    for _ in range(4000):
+        chosen = rng.integers(0, len(before), len(before))
+        plain.append(float(cohens_h(before[chosen].mean(), after[chosen].mean())))
+    assert ours.value == pytest.approx(float(cohens_h(before.mean(), after.mean())))
+    assert ours.std == pytest.approx(np.std(plain), rel=0.06)
+    assert ours.limits == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.012)
+
+
+def test_draws_are_seeded_and_do_not_depend_on_other_metrics_order() -> None:
+    shift = SHIFTS[0]
+    before, after = answers(shift, np.random.default_rng(1))
+    series = [Series(shift.metric, before, after), Series(shift.metric, after, before)]
+    first = task_means("t", series, None, seed=3, draws=100)
+    again = task_means("t", series[::-1], None, seed=3, draws=100)
+    assert np.array_equal(first[0].before_draws, again[1].before_draws)
+    other = task_means("t", series, None, seed=4, draws=100)
+    assert not np.array_equal(first[0].before_draws, other[0].before_draws)
+
+
+def test_metrics_of_a_task_share_their_draws() -> None:
+    """A metric and its complement have the same interval, mirrored."""
+    shift = SHIFTS[0]
+    before, after = answers(shift, np.random.default_rng(1))
+    series = [Series(shift.metric, before, after), Series(shift.metric, 1 - before, 1 - after)]
+    one, other = task_means("t", series, None, seed=3, draws=500)
+    assert np.corrcoef(one.point_draws, other.point_draws)[0, 1] < -0.97
+
+
+def test_clusters_widen_the_interval() -> None:
+    rng = np.random.default_rng(5)
+    passage = np.repeat(rng.random(50) < 0.5, 8).astype(float)
+    series = [Series(SHIFTS[0].metric, np.ones(400), passage)]
+    (alone,) = task_means("t", series, None, seed=1, draws=1000)
+    (together,) = task_means("t", series, np.arange(400) // 8, seed=1, draws=1000)
+    assert together.after_draws.std() == pytest.approx(8**0.5 * alone.after_draws.std(), rel=0.15)
+
+
+@pytest.mark.parametrize("values", ["few", "many"])
+def test_many_items_are_put_together(values: str) -> None:
+    rng = np.random.default_rng(1)
+    n = 60_000
+    x = rng.integers(0, 2, n).astype(float) if values == "few" else rng.random(n)
+    rows = np.column_stack([np.ones(n), x])
+    small, counts = compact(rows, rng)
+    assert len(small) <= 20_000
+    assert counts @ small == pytest.approx(rows.sum(axis=0))
+    drawn = resampled_sums(small, counts, np.random.default_rng(2), 1000)
+    means = drawn[:, 1] / drawn[:, 0]
+    assert means.std() == pytest.approx(x.std() / n**0.5, rel=0.08)
+
+
+def test_a_task_without_flips_has_no_interval_of_width_zero() -> None:
+    same = np.ones(100)
+    (means,) = task_means("t", [Series(SHIFTS[0].metric, same, same)], None, seed=1, draws=2000)
+    found = metric_effect(SHIFTS[0].metric, means)
+    assert found.value == 0.0
+    assert found.limits is not None
+    low, high = found.limits
+    # The rule of three: up to 3 % of such items may change unseen.
+    assert low < float(cohens_h(1.0, 0.985))
+    assert high > 0.1
+
+
+def test_intervals_of_all_levels_cover_the_truth() -> None:
+    """Nominally 95 %; with 150 evaluations of 33 cells the mean is known to about one point."""
+    known = truth()
+    rng = np.random.default_rng(20_261_116)
+    levels = ("metrics", "capabilities", "groups")
+    hits: dict[str, list[bool]] = {level: [] for level in levels}
+    for _ in range(150):
+        found = estimate(rng, draws=400)
+        for level in levels:
+            for name, each in getattr(found, level).items():
+                low, high = each.limits
+                hits[level].append(low <= getattr(known, level)[name].value <= high)
+    for level in levels:
+        assert 0.93 <= np.mean(hits[level]) <= 0.97, (level, np.mean(hits[level]))
+
+
+def test_distance_of_distributions() -> None:
+    rng = np.random.default_rng(1)
+    before = rng.normal(5, 1, 300)
+    wider = before.mean() + 2 * (before - before.mean())
+    apart = distance(before, wider, seed=1, name="m", draws=500)
+    plain = np.abs(np.sort(before) - np.sort(wider)).mean()
+    assert apart.value == pytest.approx(plain, rel=0.03)
+    assert before.mean() == pytest.approx(wider.mean())
+    assert apart.p < 0.01
+    assert apart.low < apart.value < apart.high
+    again = distance(before, rng.permutation(before), seed=1, name="m", draws=500)
+    assert again.value == pytest.approx(0.0, abs=1e-9)
+    assert distance(np.ones(5), np.ones(5), seed=1, name="m", draws=10).p == 1.0
+
+
+def test_distance_of_noise_is_not_significant() -> None:
+    ps = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        item = rng.normal(5, 1, 100)
+        sides = item + rng.normal(0, 0.3, (2, 100))
+        ps.append(distance(sides[0], sides[1], seed=seed, name="m", draws=200).p)
+    assert 0.3 < np.mean(ps) < 0.7
+    assert np.mean(np.array(ps) < 0.05) <= 0.15

@@ -1,0 +1,108 @@
+"""CapTrack's metric files: the published arithmetic, computed here a second time by hand."""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+from pathlib import Path
+from statistics import fmean, pstdev
+
+import pytest
+
+import forgetmap as fm
+from forgetmap.capabilities.taxonomy import load_taxonomy
+from forgetmap.errors import EmptyInputError, FieldError, UsageError
+
+CAPTRACK = load_taxonomy("captrack")
+COLUMNS = {metric.id: str(metric.column) for metric in CAPTRACK.metrics}
+
+
+def averages(seed: int) -> dict[str, float]:
+    rng = random.Random(seed)
+    return {column: rng.uniform(0.3, 0.9) for column in COLUMNS.values()}
+
+
+def write(path: Path, values: dict[str, float | str], name: str) -> Path:
+    row = {"": name, **values, "C2_DD Accuracy (MATH)": 0.5, "model_name": name}
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, row.keys())
+        writer.writeheader()
+        writer.writerow(row)
+    return path
+
+
+def test_published_means_and_deviations(tmp_path: Path) -> None:
+    values = [averages(seed) for seed in range(3)]
+    files = [write(tmp_path / f"m{i}.csv", dict(each), f"m{i}") for i, each in enumerate(values)]
+    result = fm.drift(*files, aggregator="captrack-relative")
+    assert result.models == ("m1", "m2")
+    for place, model in enumerate(result.models, start=1):
+        spreads: dict[str, list[tuple[float, float]]] = {}
+        for capability in CAPTRACK.capabilities:
+            columns = [COLUMNS[m.id] for m in CAPTRACK.metrics if m.capability == capability.id]
+            changes = [100 * (values[place][c] - values[0][c]) / values[0][c] for c in columns]
+            cell = next(c for c in result.capabilities if (c.model, c.id) == (model, capability.id))
+            assert cell.value == pytest.approx(fmean(changes), abs=1e-9)
+            assert cell.std == pytest.approx(pstdev(changes), abs=1e-9)
+            spreads.setdefault(capability.group, []).append((fmean(changes), pstdev(changes)))
+        for group in result.groups:
+            if group.model == model:
+                means, stds = zip(*spreads[group.id], strict=True)
+                root = math.sqrt(fmean(std**2 for std in stds)) / math.sqrt(len(stds))
+                assert group.value == pytest.approx(fmean(means), abs=1e-9)
+                assert group.std == pytest.approx(root, abs=1e-9)
+
+
+def test_bug_02_and_03_what_is_missing_is_left_out_not_zero(tmp_path: Path) -> None:
+    old, new = dict[str, float | str](averages(1)), dict[str, float | str](averages(2))
+    for metric in CAPTRACK.metrics:
+        if metric.capability in {"C3", "H4"}:
+            new[COLUMNS[metric.id]] = ""
+    new[COLUMNS["C1.gsm8k"]] = ""
+    old[COLUMNS["C1.popqa"]] = 0.0
+    files = [write(tmp_path / f"{n}.csv", v, n) for n, v in (("old", old), ("new", new))]
+    result = fm.drift(*files, aggregator="captrack-relative")
+    cells = {cell.id: cell for cell in result.capabilities}
+    assert (cells["C3"].value, cells["C3"].std, cells["H4"].value) == (None, None, None)
+    assert str(cells["C1"].coverage) == "4 of 6"
+    assert "zero" in {gate.code for gate in result.gates}
+    assert math.isfinite(cells["C1"].value or math.inf)
+
+
+def test_effects_of_averages_have_no_intervals(tmp_path: Path) -> None:
+    old, new = averages(1), averages(2)
+    files = [write(tmp_path / f"{n}.csv", dict(v), n) for n, v in (("old", old), ("new", new))]
+    result = fm.drift(*files)
+    cell = next(cell for cell in result.metrics if cell.id == "C1.gsm8k")
+    column = COLUMNS["C1.gsm8k"]
+    h = 2 * math.asin(new[column] ** 0.5) - 2 * math.asin(old[column] ** 0.5)
+    assert cell.value == pytest.approx(h)
+    assert (cell.low, cell.std, cell.n, cell.mcnemar_p) == (None, None, 0, None)
+    assert result.gates[0].code == "averages"
+
+
+def test_bug_04_published_scores_below_chance_are_said(tmp_path: Path) -> None:
+    old, new = averages(1), averages(2)
+    old[COLUMNS["C5b.winogrande"]] = 0.105
+    files = [write(tmp_path / f"{n}.csv", dict(v), n) for n, v in (("old", old), ("new", new))]
+    gates = fm.drift(*files, aggregator="captrack-relative").gates
+    assert [gate.metric for gate in gates if gate.code == "below_chance"] == ["C5b.winogrande"]
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.csv", dict(averages(1)), "good")
+    bad = write(tmp_path / "bad.csv", {**averages(1), COLUMNS["H5.ruler_32k"]: "high"}, "bad")
+    with pytest.raises(FieldError, match="'high' is no number") as caught:
+        fm.drift(good, bad)
+    assert (caught.value.line, caught.value.field) == (2, COLUMNS["H5.ruler_32k"])
+    empty = tmp_path / "empty.csv"
+    empty.write_text(",".join(COLUMNS.values()) + "\n")
+    with pytest.raises(EmptyInputError, match="no model in it"):
+        fm.drift(good, empty)
+    table = tmp_path / "table.csv"
+    table.write_text("task,item,score\nsums,1,1\n")
+    with pytest.raises(UsageError, match="some inputs are CapTrack metric files"):
+        fm.drift(good, table)
+    with pytest.raises(UsageError, match="no aggregator 'mean'"):
+        fm.drift(good, good, aggregator="mean")  # type: ignore[arg-type]
