@@ -243,8 +243,8 @@ def test_judge_and_sandbox_are_used_only_if_they_are_allowed(tmp_path: Path) -> 
     path = write_model(tmp_path / "m", "jsonl")
     result = fm.drift(path, path, draws=100)
     notes = {cell.id: cell.note for cell in result.metrics}
-    assert str(notes["H4.mtbench"]).startswith("needs a judge: --judge URL MODEL")
-    assert str(notes["C1.mbpp"]).startswith("runs code of the model: --allow-exec")
+    assert notes["H4.mtbench"] == "needs a judge: --judge URL MODEL"
+    assert notes["C1.mbpp"] == "runs code of the model: --allow-exec"
     have = sum(cell.value is not None for cell in result.metrics)
     assert have == 40
 
