@@ -143,10 +143,11 @@ def test_several_processes_give_the_same(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_costs_nothing_but_time(tmp_path: Path) -> None:
     run = opened(many(tmp_path / "m", 30))
-    batches = measuring._Work(run, Measuring())._responses("gsm8k.subset")
+    batches = measuring._Work(run, Measuring())._responses("gsm8k.subset", 100)
     (batch,) = list(batches)
     with Crew(2) as crew:
-        first = list(crew.score("number", iter([batch])))
+        first = list(crew.score("number", iter([batch] * 3)))[:1]
+        assert len(crew._mates) == 2
         for mate in crew._mates:
             mate.kill()
             mate.wait()
