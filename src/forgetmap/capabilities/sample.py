@@ -31,7 +31,7 @@ _WHAT = ("a wooden ladder", "the narrow bridge", "a basket of pears", "the harbo
          "an empty cart", "the village clock", "a bundle of letters", "the garden gate",
          "a copper kettle", "the long bench")  # fmt: skip
 _WHEN = ("before the rain came", "on a quiet Sunday", "while the bells rang", "at the first light",
-         "after the market", "without a word", "for the third time", "as everyone knows")  # fmt: skip
+         "after the market", "without a word", "for the third time")  # fmt: skip
 _COLOURS = ("blue", "green", "yellow", "grey", "white", "brown")
 _ASKED = (1, 1, 1, 1, 2, 2, 3, 3)
 
