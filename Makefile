@@ -72,7 +72,7 @@ $(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
-	$(PIP) --editable ".[run]" --group test --group lint --group bench --group build
+	$(PIP) --editable ".[run,drift]" --group test --group lint --group bench --group build
 	@touch $@ $(VENV)/core $(VENV)/run
 
 # lm-eval has an environment of its own, with the same versions.

@@ -70,7 +70,7 @@ def test_one_model(models: list[Path]) -> None:
     assert "+ is more" in lines["W3a"]
     assert lines["C4"].split()[4:] == ["-", "-", "-", "-", "0", "of", "2"]
     assert "- C1" not in out
-    assert "C2, C3" in out
+    assert "- C2, C3, C4" in out
 
 
 def test_several_models_are_a_heat_map(models: list[Path]) -> None:

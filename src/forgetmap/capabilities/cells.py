@@ -38,6 +38,13 @@ NOT_THERE = {
 }
 
 
+_ABSENT = {
+    (True, True): "in neither run",
+    (True, False): "not there before",
+    (False, True): "not there after",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Resampling:
     """How to resample.
@@ -112,11 +119,11 @@ class _Metric:
             self.series.append(self._series(self._values(sides, metric.strict), pairs))
 
     def _missing(self, sides: tuple[Source, Source], pairs: TaskPairs | None) -> str | None:
-        for side, source in zip(("before", "after"), sides, strict=True):
-            if self.metric.task not in source.tasks:
-                return f"no data: there is no task {self.metric.task} {side}"
-            if source.measure(self.metric, self.metric.field) is None:
-                return f"{NOT_THERE[self.metric.needs]} ({side})"
+        absent = [self.metric.task not in source.tasks for source in sides]
+        if any(absent):
+            return f"no data: its task is {_ABSENT[absent[0], absent[1]]}"
+        if any(source.measure(self.metric, self.metric.field) is None for source in sides):
+            return NOT_THERE[self.metric.needs]
         if pairs is None or not len(pairs):
             return "no item occurs on both sides"
         measures = [source.measure(self.metric, self.metric.field) for source in sides]

@@ -63,9 +63,10 @@ class Crew:
             rule = cast("RuleScorer", scorer(name))
             yield from (score_rows(rule, batch) for batch in batches)
         else:
-            yield from self.work(batches, lambda batch: self._score(name, batch))
+            self._gather()
+            yield from self._work(batches, lambda batch: self._score(name, batch))
 
-    def work(self, batches: Iterator[pa.RecordBatch], do: Score) -> Iterator[pa.RecordBatch]:
+    def _work(self, batches: Iterator[pa.RecordBatch], do: Score) -> Iterator[pa.RecordBatch]:
         """Do something with batches, several at a time, in threads that wait for others."""
         threads = self._threads = self._threads or ThreadPoolExecutor(self.size)
         waiting: deque[Future[pa.RecordBatch]] = deque()
@@ -78,20 +79,18 @@ class Crew:
 
     def _score(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Score one batch in a process that is free, or here if that is no more."""
-        mate, reply = self._mate(), None
+        mate, reply = self._free.get(), None
         try:
             reply = _reply(mate, name, batch) if mate is not None else None
         finally:
             self._free.put(mate if reply is not None else None)
         return score_rows(cast("RuleScorer", scorer(name)), batch) if reply is None else reply
 
-    def _mate(self) -> subprocess.Popen[bytes] | None:
-        """One that is free; they are started when they are first needed."""
-        if not self._mates:
-            for _ in range(self.size):
-                self._mates.append(_started())
-                self._free.put(self._mates[-1])
-        return self._free.get()
+    def _gather(self) -> None:
+        """Start the processes when they are first needed."""
+        while len(self._mates) < self.size:
+            self._mates.append(_started())
+            self._free.put(self._mates[-1])
 
 
 def _reply(

@@ -46,8 +46,10 @@ Profile = Literal["quick", "full"]
 PROFILES: tuple[Profile, ...] = ("quick", "full")
 QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
-ROWS = 500
-"""Responses per batch."""
+ROWS = 100, 2_000
+"""Responses per batch, at least and at most."""
+PER_PROCESS = 12
+"""Batches of a task that each process should get, so that all end at about the same time."""
 FEW = 20_000
 """Responses that are not worth the start of other processes."""
 _OWN = ("metric", "scorer", "score", "outcome", "answer", "choice")
@@ -104,15 +106,19 @@ def plan(source: Source, taxonomy: Taxonomy, how: Measuring) -> list[Unit]:
         name = str(metric.judge if judged else metric.scorer)
         for task in filter(None, (metric.task, metric.agrees_with)):
             there = source.tasks.get(task)
-            if there is not None and not _is_recorded(source, there, metric):
+            if there is not None and not _is_recorded(source, there, metric, name):
                 units[Unit(there, name)] = None
     return list(units)
 
 
-def _is_recorded(source: Source, task: str, metric: Metric) -> bool:
-    """Whether the records have this metric already, from whomever."""
+def _is_recorded(source: Source, task: str, metric: Metric, name: str) -> bool:
+    """Whether the records have this metric already; not if by rule where a judge can."""
+    rule = signed(scorer(str(metric.scorer))) if name != metric.scorer else None
     return any(
-        measure.metric == metric.field and scored and not is_provisional(measure, metric)
+        measure.metric == metric.field
+        and scored
+        and measure.scorer != rule
+        and not is_provisional(measure, metric)
         for measure, scored in source.offered[task].items()
     )
 
@@ -223,31 +229,31 @@ class _Work:
         if self._how.profile == "quick":
             total = min(total, QUICK_ITEMS)
         needs = needs_of(scorer(unit.scorer))
+        rows = min(max(total // (PER_PROCESS * crew.size), ROWS[0]), ROWS[1])
         if needs == "rule":
-            scored = crew.score(unit.scorer, self._responses(unit.task))
+            scored = crew.score(unit.scorer, self._responses(unit.task, rows))
         else:
-            scored = self._with_help(unit)
+            scored = self._with_help(unit, self._responses(unit.task, rows))
         for batch in scored:
             yield batch
-            done = min(done + ROWS, total)
+            done = min(done + rows, total)
             if self._how.progress:
                 self._how.progress(
                     f"Scoring {self._run.name}, {unit.task} by {unit.scorer}: {done:,} of {total:,}"
                 )
 
-    def _with_help(self, unit: Unit) -> Iterator[pa.RecordBatch]:
+    def _with_help(self, unit: Unit, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Values that a judge or a sandbox has to help with."""
         from forgetmap.capabilities.assisted import judge_rows, run_rows  # noqa: PLC0415  # rarely
 
         found = scorer(unit.scorer)
-        batches = self._responses(unit.task)
         if needs_of(found) == "sandbox":
             return run_rows(cast("CodeScorer", found), batches, workers=self._how.workers)
         assert self._how.judge is not None  # noqa: S101  # else it was not planned
         return judge_rows(cast("JudgeScorer", found), batches, self._how.judge)
 
-    def _responses(self, task: str) -> Iterator[pa.RecordBatch]:
-        """All responses to a task, or those to the items of the quick profile."""
+    def _responses(self, task: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """All responses to a task, or those to the items of the quick profile, in batches."""
         here = f"task = {literal(task)}"
         texts, scores = self._texts.filter(here), self._scores.filter(here)
         chosen = ""
@@ -266,7 +272,7 @@ class _Work:
                 FROM scores GROUP BY item, repeat
             ) USING (item, repeat) {chosen}"""
         with reading(self._run):
-            yield from sql(query, texts=texts, scores=scores).to_arrow_reader(ROWS)
+            yield from sql(query, texts=texts, scores=scores).to_arrow_reader(rows)
 
 
 def _merged(run: Run, parts: dict[Unit, Path]) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,24 +20,34 @@ from forgetmap.sources.harnesses.captrack import samples_of
 
 DATASET = "tri-fair-lab/captrack"
 SPLITS = ("test", "train")
-FIRST = ".first"
-"""Ending of the task that asks the first turns of a conversation; nothing is measured on it."""
+SECOND, FIRST = ".turn2", ".first"
+"""Endings of tasks: the second turns of conversations, and what asks the first turns of these."""
 
 
 def captrack_suite(root: Path | None = None) -> Suite:
     """All 37 tasks of CapTrack, each a subset of its data set."""
-    taxonomy = load_taxonomy("captrack")
+    return Suite("captrack", tasks_of(load_taxonomy("captrack"), partial(_items, root=root)))
+
+
+def tasks_of(taxonomy: Taxonomy, items: Callable[[str], Sequence[Item]]) -> tuple[Task, ...]:
+    """The tasks of a taxonomy for the runner.
+
+    Args:
+        taxonomy: says who scores each task; one whose name ends in `.turn2` gets a task before it
+            that asks the first turns.
+        items: from the name of a task to its items; called when the task is run.
+    """
     tasks: list[Task] = []
     for name in (task.name for task in taxonomy.tasks):
-        load = partial(_items, name, root)
+        load = partial(items, name)
         scorers, title = scorers_of(taxonomy, name), _title(taxonomy, name)
-        if not name.endswith(".turn2"):
+        if not name.endswith(SECOND):
             tasks.append(Task(name, title, "text", load, scorers=scorers))
             continue
         opened = partial(_first_turns, load)
         tasks.append(Task(name + FIRST, None, "text", opened, scorers=("style",)))
         tasks.append(Task(name, title, "text", load, scorers=scorers, follows=name + FIRST))
-    return Suite("captrack", tuple(tasks))
+    return tuple(tasks)
 
 
 def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
@@ -58,7 +68,7 @@ def _title(taxonomy: Taxonomy, task: str) -> str | None:
     return next((titles[each.capability] for each in taxonomy.metrics if each.task == task), None)
 
 
-def _items(task: str, root: Path | None) -> list[Item]:
+def _items(task: str, *, root: Path | None) -> list[Item]:
     where = LogFile(Path(DATASET), f"{DATASET}, {task}", task)
     problems = Problems(strict=True)
     return [
@@ -100,7 +110,7 @@ def _item(sample: Sample) -> Item:
     )
 
 
-def _first_turns(load: partial[list[Item]]) -> list[Item]:
+def _first_turns(load: Callable[[], Sequence[Item]]) -> list[Item]:
     """The conversations of a task, up to the first question."""
     items = []
     for item in load():

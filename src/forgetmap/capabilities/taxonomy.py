@@ -25,7 +25,7 @@ from forgetmap.errors import FieldError, ForgetmapError, MissingInputError, Unre
 from forgetmap.scoring.scorer import Polarity, Scale
 from forgetmap.scoring.scorers import Needs, needs_of, scorer
 
-NAMES = ("captrack", "knowledge")
+NAMES = ("captrack", "knowledge", "sample")
 """Those that are shipped."""
 TARGET = "TARGET"
 """Group of the tasks a model was trained for."""

@@ -14,17 +14,25 @@ from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
 
+Columns = Mapping[str, Sequence[Any]]
+_LONG = ("question", "prompt", "response", "material")
+"""Texts that may be long, and are the same in all rows of an answer."""
 
-def build_run(columns: Mapping[str, Sequence[Any]], info: RunInfo, name: str) -> Run:
-    """A run of canonical columns; content hashes are derived from its texts."""
-    schema = pa.schema([(column, BY_NAME[column].type) for column in columns])
-    table = pa.table(dict(columns), schema=schema)
-    derived = ContentDeriver(tuple(table.column_names), origin=name).table(table)
-    names = derived.column_names
+
+def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
+    """A run of canonical columns; content hashes are derived from its texts.
+
+    Several rows of an answer, one per metric, have the same texts: these are kept once.
+    """
+    places, answers = _answers(columns)
+    firsts = _derived({key: [cells[place] for place in places] for key, cells in columns.items()})
+    rows = _derived({key: cells for key, cells in columns.items() if key not in _LONG})
+    for key in SCORE_NAMES:
+        if key in firsts.column_names and key not in rows.column_names:
+            rows = rows.append_column(key, firsts.column(key).take(answers))
     engine = connection()
-    scores = derived.select([column for column in names if column in SCORE_NAMES])
-    texts = derived.select([*KEY, *(column for column in names if column in TEXT_NAMES)])
-    texts = texts.take(_first_places(texts))
+    scores = rows.select([key for key in SCORE_NAMES if key in rows.column_names])
+    texts = firsts.select([*KEY, *(key for key in TEXT_NAMES if key in firsts.column_names)])
     return Run(
         info=info,
         scores=nw.from_native(engine.from_arrow(scores)),
@@ -34,10 +42,20 @@ def build_run(columns: Mapping[str, Sequence[Any]], info: RunInfo, name: str) ->
     )
 
 
-def _first_places(texts: pa.Table) -> list[int]:
-    """Where each answer stands first: several metrics of it repeat its texts."""
-    keys = zip(*(texts.column(name).to_pylist() for name in KEY), strict=True)
-    places: dict[tuple[Any, ...], int] = {}
-    for place, key in enumerate(keys):
-        places.setdefault(key, place)
-    return list(places.values())
+def _answers(columns: Columns) -> tuple[list[int], pa.Array]:
+    """Where each answer stands first, and which answer each row is of."""
+    places: list[int] = []
+    numbers: dict[tuple[Any, ...], int] = {}
+    answers = []
+    for place, key in enumerate(zip(*(columns[name] for name in KEY), strict=True)):
+        if key not in numbers:
+            numbers[key] = len(places)
+            places.append(place)
+        answers.append(numbers[key])
+    return places, pa.array(answers, pa.int64())
+
+
+def _derived(columns: Columns) -> pa.Table:
+    schema = pa.schema([(key, BY_NAME[key].type) for key in columns])
+    table = pa.table(dict(columns), schema=schema)
+    return ContentDeriver(tuple(columns), origin="").table(table)

@@ -178,5 +178,5 @@ def _converter() -> Any:
     except ModuleNotFoundError:
         raise UsageError(
             "drawing figures needs vl-convert, which is not installed",
-            hint='install it: pip install "forgetmap[report]".',
+            hint="install it: pip install vl-convert-python.",
         ) from None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forgetmap.errors import UsageError
-from forgetmap.runner.backend import Backend, Message
+from forgetmap.runner.backend import Backend, Decoding, Message
 from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.journal import Answer, Key
 from forgetmap.runner.prompts import continuations_of, prompt_of
@@ -34,6 +34,10 @@ class Job:
     def is_weighed(self, manner: Manner) -> bool:
         """Whether its options are compared by log-likelihood."""
         return manner.by_likelihood and bool(self.item.options) and not self.task.scorers
+
+    def decoding(self, manner: Manner) -> Decoding:
+        """How its answer is written."""
+        return manner.free if self.task.scorers else manner.decoding
 
 
 def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list[Job]:

@@ -19,7 +19,7 @@ from forgetmap.records.folder import is_run_folder, read_run, refuse_to_replace,
 from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.runner.backend import Backend, Failure, Likelihoods, Prompt, Question, Response
-from forgetmap.runner.items import Suite, Task
+from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.jobs import Job, check_lengths, continued, make_jobs
 from forgetmap.runner.journal import Answer, Journal
 from forgetmap.runner.prompts import answered, continuations_of
@@ -27,9 +27,9 @@ from forgetmap.runner.settings import Manner, Settings, settle
 from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import Judged
 from forgetmap.scoring.likelihood import choose
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import Answered, Scorer
 from forgetmap.scoring.scorers import scorer, signed
-from forgetmap.scoring.values import values_of
+from forgetmap.scoring.values import outcome_of, values_of
 
 BYTES_PER_TOKEN = 8
 PROBES = 8
@@ -159,8 +159,8 @@ def estimate(backend: Backend, suite: Suite, settings: Settings | None = None) -
     lengths = check_lengths(jobs, manner, backend)
     weighed = [job.is_weighed(manner) for job in jobs]
     most_out = sum(
-        0 if by_weight else min(manner.decoding.max_new_tokens, backend.context - length)
-        for by_weight, length in zip(weighed, lengths, strict=True)
+        0 if by_weight else min(job.decoding(manner).max_new_tokens, backend.context - length)
+        for job, by_weight, length in zip(jobs, weighed, lengths, strict=True)
     )
     seconds = 0.0
     for kind in (True, False):
@@ -178,11 +178,13 @@ def _answer_turns(
     backend: Backend,
     jobs: Sequence[Job],
     manner: Manner,
-    journal: Journal,
+    journal: Journal[Answer],
     report: Report | None,
 ) -> list[Job]:
     """All answers, second turns last; the jobs as they were asked."""
-    _answer_all(backend, [job for job in jobs if job.task.follows is None], manner, journal, report)
+    tell = _teller(len(jobs), journal, report)
+    first = [job for job in jobs if job.task.follows is None]
+    _answer_all(backend, first, manner, journal, tell)
     asked = []
     for job in jobs:
         if job.task.follows is None:
@@ -192,9 +194,29 @@ def _answer_turns(
         second = continued(job, before, manner, backend)
         asked.append(second or job)
         if second is None and job.key not in journal.done:
-            journal.add(_error(job, "the first turn got no answer"))
-    _answer_all(backend, asked, manner, journal, report)
+            missing = _error(job, "the first turn got no answer")
+            journal.add(missing)
+            tell(missing)
+    _answer_all(backend, asked, manner, journal, tell)
     return asked
+
+
+def _teller(
+    total: int, journal: Journal[Answer], report: Report | None
+) -> Callable[[Answer], None]:
+    """Reports every answer of this attempt, with what came before it."""
+    started, tokens = time.perf_counter(), 0
+    failed = sum(answer.outcome == Outcome.ERROR for answer in journal.done.values())
+
+    def tell(answer: Answer) -> None:
+        nonlocal tokens, failed
+        tokens += (answer.tokens_in or 0) + (answer.tokens_out or 0)
+        failed += answer.outcome == Outcome.ERROR
+        if report is not None:
+            seconds = time.perf_counter() - started
+            report(Step(len(journal.done), total, tokens, seconds, failed))
+
+    return tell
 
 
 def _answer_all(
@@ -202,29 +224,26 @@ def _answer_all(
     jobs: Sequence[Job],
     manner: Manner,
     journal: Journal[Answer],
-    report: Report | None,
+    tell: Callable[[Answer], None],
 ) -> None:
     left = [job for job in jobs if job.key not in journal.done]
-    started, tokens = time.perf_counter(), 0
-    failed = sum(answer.outcome == Outcome.ERROR for answer in journal.done.values())
     for answer in _answers(backend, left, manner):
         journal.add(answer)
-        tokens += (answer.tokens_in or 0) + (answer.tokens_out or 0)
-        failed += answer.outcome == Outcome.ERROR
-        if report is not None:
-            seconds = time.perf_counter() - started
-            report(Step(len(journal.done), len(jobs), tokens, seconds, failed))
+        tell(answer)
 
 
 def _answers(backend: Backend, jobs: Sequence[Job], manner: Manner) -> Iterator[Answer]:
     weighed = [job for job in jobs if job.is_weighed(manner)]
-    written = [job for job in jobs if not job.is_weighed(manner)]
     questions = [Question(job.prompt, continuations_of(job.item, job.task)) for job in weighed]
     for place, weights in backend.loglikelihood(questions) if questions else ():
         yield _weighed(weighed[place], weights)
-    prompts = [Prompt(job.prompt, job.seed) for job in written]
-    for place, response in backend.generate(prompts, manner.decoding) if prompts else ():
-        yield _written(written[place], response, manner)
+    for decoding in dict.fromkeys((manner.decoding, manner.free)):
+        written = [
+            job for job in jobs if not job.is_weighed(manner) and job.decoding(manner) == decoding
+        ]
+        prompts = [Prompt(job.prompt, job.seed) for job in written]
+        for place, response in backend.generate(prompts, decoding) if prompts else ():
+            yield _written(written[place], response, manner)
 
 
 def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
@@ -304,22 +323,36 @@ def _scored_rows(job: Job, answer: Answer, manner: Manner) -> Iterator[dict[str,
     row = _row(job, answer, "", manner)
     for name in job.task.scorers:
         found = scorer(name)
-        for field_name, verdict in values_of(found, _sample(job, answer)).items():
-            own = {key: value for key, value in asdict(verdict).items() if key in row}
+        for field_name, own in _values(job, answer, found).items():
             yield row | own | {"metric": field_name, "scorer": signed(found)}
 
 
-def _sample(job: Job, answer: Answer) -> Answered | None:
+def _values(job: Job, answer: Answer, found: Scorer) -> dict[str, dict[str, Any]]:
+    """What differs between the rows of one answer: nothing if there is none."""
     if answer.response is None:
-        return None
-    item = job.item
+        return {field_name: {} for field_name in found.fields}
+    sample = _sample(job.item, answer.response, answer.finish_reason)
+    return {
+        field_name: {
+            "score": verdict.score,
+            "outcome": outcome_of(verdict),
+            "answer": verdict.answer,
+            "choice": verdict.choice,
+            "error": verdict.error,
+        }
+        for field_name, verdict in values_of(found, sample).items()
+    }
+
+
+def _sample(item: Item, response: str, finish_reason: str | None) -> Answered:
+    place = {"gold_index": item.options.index(item.gold)} if item.gold in item.options else {}
     return Answered(
-        response=answer.response,
+        response=response,
         gold=item.material.get("gold", item.gold),
         question=tuple(item.material.get("turns") or (item.question,)),
         options=item.options,
-        material=item.material,
-        finish_reason=answer.finish_reason,
+        material=place | dict(item.material),
+        finish_reason=finish_reason,
     )
 
 
@@ -351,11 +384,10 @@ _COPIED = (
 
 
 def _info(who: Examinee, suite: Suite, manner: Manner, fingerprint: str) -> RunInfo:
-    decoding = asdict(manner.decoding)
     tasks = {
         task.name: TaskInfo(
             version=task.version,
-            n_shot=manner.shots,
+            n_shot=0 if task.scorers else manner.shots,
             **_main(task, weighed=manner.by_likelihood),
         )
         for task in suite.tasks
@@ -368,13 +400,24 @@ def _info(who: Examinee, suite: Suite, manner: Manner, fingerprint: str) -> RunI
         protocol=f"{manner.protocol} ({manner.style})",
         template_hash=manner.template_hash,
         system_prompt_hash=None if system is None else sha256(system.encode()).hexdigest()[:16],
-        decoding=decoding | {"stop": list(manner.decoding.stop)},
+        decoding=_decoding(suite, manner),
         seeds=[manner.seed + repeat for repeat in range(manner.repeats)],
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         tasks=tasks,
         metrics=_ranges(suite),
         fingerprint=fingerprint,
     )
+
+
+def _decoding(suite: Suite, manner: Manner) -> dict[str, Any]:
+    """How answers were written; of a suite of both kinds also how long those in free form may be.
+
+    Whatever else is said of the short ones is the same.
+    """
+    free = [bool(task.scorers) for task in suite.tasks]
+    used = manner.free if all(free) else manner.decoding
+    longer = {} if all(free) or not any(free) else {"free_tokens": manner.free.max_new_tokens}
+    return asdict(used) | {"stop": list(used.stop)} | longer
 
 
 def _main(task: Task, *, weighed: bool) -> dict[str, str]:

@@ -15,8 +15,8 @@ Scoring = Literal["auto", "loglikelihood", "generate"]
 Style = Literal["plain", "chat", "few-shot"]
 """A plain prompt with format lessons; the chat template; worked examples of the task itself."""
 
-SHORT, LONG = 64, 32_768
-"""New tokens of an answer in a line, and of one with reasoning before it."""
+SHORT, FREE, LONG = 64, 1024, 32_768
+"""New tokens of an answer in a line, of one in free form, and of one with reasoning before it."""
 NEXT_QUESTION = ("\nQuestion:",)
 
 
@@ -69,7 +69,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """Settings made definite for one model: nothing is left open."""
+    """Settings made definite for one model: nothing is left open.
+
+    Items of tasks with scorers are asked as they are and answered in free form: `free` decodes
+    these, `decoding` the others.
+    """
 
     protocol: ProtocolName
     style: Style
@@ -78,6 +82,7 @@ class Manner:
     system_prompt: str | None
     shots: int
     decoding: Decoding
+    free: Decoding
     repeats: int
     seed: int
 
@@ -118,7 +123,8 @@ def settle(settings: Settings, backend: Backend) -> Manner:
         template_hash=backend.template_hash if style == "chat" else None,
         system_prompt=settings.system_prompt,
         shots=_or(settings.shots, 0 if style == "chat" else 3),
-        decoding=_decoding(settings, style, published=published),
+        decoding=(decoding := _decoding(settings, style, published=published)),
+        free=_free(decoding, settings),
         repeats=_or(settings.repeats, 3 if published else 1),
         seed=settings.seed,
     )
@@ -140,6 +146,12 @@ def _decoding(settings: Settings, style: Style, *, published: bool) -> Decoding:
         max_new_tokens=_or(settings.max_new_tokens, LONG if published else SHORT),
         stop=stop,
     )
+
+
+def _free(decoding: Decoding, settings: Settings) -> Decoding:
+    """No line ends an answer in free form, and it has room for more than one."""
+    room = _or(settings.max_new_tokens, max(FREE, decoding.max_new_tokens))
+    return replace(decoding, stop=(), max_new_tokens=room)
 
 
 def _with_sampling_checked(manner: Manner) -> Manner:

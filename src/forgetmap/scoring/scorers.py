@@ -62,7 +62,7 @@ def scorer(name: str) -> Scorer:
     """The scorer of this name.
 
     Raises:
-        UsageError: there is none, or the package that adds it is broken.
+        UsageError: there is none, it needs a package, or the one that adds it is broken.
     """
     added = _added().get(name)
     if added is not None:
@@ -70,7 +70,14 @@ def scorer(name: str) -> Scorer:
     if name not in BUILT_IN:
         raise UsageError(f"there is no scorer {name!r}", hint=f"choose from {', '.join(names())}.")
     module, _, attribute = BUILT_IN[name].partition(":")
-    return cast("Scorer", getattr(import_module(f"forgetmap.scoring.{module}"), attribute))
+    try:
+        found = import_module(f"forgetmap.scoring.{module}")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the scorer {name!r} needs the package {error.name!r}",
+            hint='install it: pip install "forgetmap[drift]".',
+        ) from error
+    return cast("Scorer", getattr(found, attribute))
 
 
 def needs_of(scorer: Scorer) -> Needs:

@@ -89,7 +89,7 @@ def test_bug_02_no_data_is_never_a_number() -> None:
         assert (cell.note is None) == has, cell.id
         if not has:
             assert (cell.low, cell.high, cell.std, cell.p) == (None, None, None, None)
-    assert capability(result, "liked").note == "no data: there is no task chat before"
+    assert capability(result, "liked").note == "no data: its task is in neither run"
     data = json.loads(result.to_json())
     assert [c["value"] for c in data["capabilities"]].count(0.0) == 0
 

@@ -143,10 +143,11 @@ def test_several_processes_give_the_same(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_costs_nothing_but_time(tmp_path: Path) -> None:
     run = opened(many(tmp_path / "m", 30))
-    batches = measuring._Work(run, Measuring())._responses("gsm8k.subset")
+    batches = measuring._Work(run, Measuring())._responses("gsm8k.subset", 100)
     (batch,) = list(batches)
     with Crew(2) as crew:
-        first = list(crew.score("number", iter([batch])))
+        first = list(crew.score("number", iter([batch] * 3)))[:1]
+        assert len(crew._mates) == 2
         for mate in crew._mates:
             mate.kill()
             mate.wait()
@@ -243,8 +244,8 @@ def test_judge_and_sandbox_are_used_only_if_they_are_allowed(tmp_path: Path) -> 
     path = write_model(tmp_path / "m", "jsonl")
     result = fm.drift(path, path, draws=100)
     notes = {cell.id: cell.note for cell in result.metrics}
-    assert str(notes["H4.mtbench"]).startswith("needs a judge: --judge URL MODEL")
-    assert str(notes["C1.mbpp"]).startswith("runs code of the model: --allow-exec")
+    assert notes["H4.mtbench"] == "needs a judge: --judge URL MODEL"
+    assert notes["C1.mbpp"] == "runs code of the model: --allow-exec"
     have = sum(cell.value is not None for cell in result.metrics)
     assert have == 40
 

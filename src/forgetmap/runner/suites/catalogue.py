@@ -134,7 +134,9 @@ def _loaded(task: Task, limit: int | None) -> tuple[Item, ...]:
     items = tuple(task.load())
     if limit is None or len(items) <= limit:
         return items
-    kept = sorted(items, key=lambda item: _draw(task.name, item.id))[:limit]
+    # Turns of a conversation and paraphrases share their ids, and must be kept together.
+    among = "" if task.scorers else task.name
+    kept = sorted(items, key=lambda item: _draw(among, item.id))[:limit]
     names = {item.id for item in kept}
     return tuple(item for item in items if item.id in names)
 

@@ -127,7 +127,7 @@ def judge(
     """
     if find_spec("httpx") is None:
         raise UsageError(
-            "asking a judge needs httpx", hint='install it: pip install "forgetmap[judge]".'
+            "asking a judge needs httpx", hint='install it: pip install "forgetmap[drift]".'
         )
     usual = {"temperature": 0, "seed": seed, "max_tokens": _LONGEST_REPLY, **(parameters or {})}
     given = {name: value for name, value in usual.items() if value is not None}

@@ -1,0 +1,114 @@
+"""The suite that is shipped: a few items of our own for every capability and every scorer.
+
+Its taxonomy is `sample`. Every item has a reference, a response that gets the best value; texts to
+look something up in are made from a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from forgetmap.capabilities.suite import tasks_of
+from forgetmap.capabilities.taxonomy import load_taxonomy
+from forgetmap.runner.items import Item, Suite
+
+LONG_TEXTS = "long_texts"
+SENTENCES = 60
+SEED = 20_261_116
+_WHO = ("The baker", "A fisherman", "Old Marta", "The teacher", "A traveller", "The clerk",
+        "A child", "The miller", "The gardener", "A musician")  # fmt: skip
+_DOES = ("waited for", "drew", "forgot", "carried", "described", "dreamt of", "repaired", "sold",
+         "found", "painted")  # fmt: skip
+_WHAT = ("a wooden ladder", "the narrow bridge", "a basket of pears", "the harbour lamp",
+         "an empty cart", "the village clock", "a bundle of letters", "the garden gate",
+         "a copper kettle", "the long bench")  # fmt: skip
+_WHEN = ("before the rain came", "on a quiet Sunday", "while the bells rang", "at the first light",
+         "after the market", "without a word", "for the third time")  # fmt: skip
+_COLOURS = ("blue", "green", "yellow", "grey", "white", "brown")
+_ASKED = (1, 1, 1, 1, 2, 2, 3, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An item with the response that gets the best value.
+
+    Attributes:
+        item: what is asked.
+        response: the best one.
+        first_response: of a second turn, what was said before.
+    """
+
+    item: Item
+    response: str
+    first_response: str | None = None
+
+
+def capabilities_suite(_: Path | None = None) -> Suite:
+    """All tasks of the sample; no data from elsewhere are needed."""
+    return Suite("capabilities", tasks_of(load_taxonomy("sample"), _items))
+
+
+def _items(task: str) -> list[Item]:
+    return [each.item for each in references()[task]]
+
+
+@cache
+def references() -> Mapping[str, Sequence[Reference]]:
+    """All items by task, each with its reference."""
+    data = files("forgetmap.capabilities").joinpath("data", "sample.jsonl")
+    found: dict[str, list[Reference]] = defaultdict(list)
+    for line in data.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        found[row["task"]].append(
+            Reference(_item(row), row["reference"], row.get("first_reference"))
+        )
+    found[LONG_TEXTS] = [_long_text(number, asked) for number, asked in enumerate(_ASKED)]
+    return found
+
+
+def _item(row: Mapping[str, Any]) -> Item:
+    """An item; a right answer that is no text is part of its material."""
+    gold, material = row.get("gold", ""), row.get("material", {})
+    if not isinstance(gold, str):
+        gold, material = "", {**material, "gold": gold}
+    return Item(
+        id=row["id"],
+        question=row["question"],
+        gold=gold,
+        options=tuple(row.get("options", ())),
+        request=row.get("request", ""),
+        material=material,
+    )
+
+
+def _long_text(number: int, asked: int) -> Reference:
+    """Codes of lockers hidden in idle talk; some of them are asked for."""
+    dice = random.Random(SEED + number)  # noqa: S311  # not for secrets
+    colours = dice.sample(_COLOURS, 4)
+    codes = [str(dice.randrange(1_000_000, 10_000_000)) for _ in colours]
+    talk = [_idle(dice) for _ in range(SENTENCES)]
+    for colour, code in zip(colours, codes, strict=True):
+        talk.insert(dice.randrange(len(talk) + 1), f"The code of the {colour} locker is {code}.")
+    wanted = " and ".join(f"the {colour} locker" for colour in colours[:asked])
+    question = f"What is the code of {wanted}?"
+    request = f"{' '.join(talk)}\n\n{question} Reply with nothing but {_numbers(asked)}."
+    gold = codes[:asked]
+    item = Item(f"t{number + 1}", question, "", request=request, material={"gold": gold})
+    return Reference(item, ", ".join(gold))
+
+
+def _numbers(asked: int) -> str:
+    return "the number" if asked == 1 else "the numbers, separated by commas"
+
+
+def _idle(dice: random.Random) -> str:
+    who, does, what, when = (dice.choice(words) for words in (_WHO, _DOES, _WHAT, _WHEN))
+    return f"{who} {does} {what} {when}."
