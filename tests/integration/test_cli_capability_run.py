@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
@@ -51,9 +50,9 @@ def small_model(folder: Path, seed: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("small-models")
-    yield [small_model(folder / name, seed) for seed, name in enumerate(("base", "tuned"))]
+    return [small_model(folder / name, seed) for seed, name in enumerate(("base", "tuned"))]
 
 
 def drift(*args: object) -> dict[str, Any]:
