@@ -142,7 +142,7 @@ def test_samples_are_read_back(tmp_path: Path) -> None:
     ("line", "error", "says"),
     [
         ({"prompt": "p"}, ColumnError, "side"),
-        (GOOD | {"befor": 1}, ColumnError, "befor"),
+        (GOOD | {"odd": 1}, ColumnError, "odd"),
         (GOOD | {"before": 2.0}, FieldError, "above 0"),
         (GOOD | {"before": [-1, -1]}, PairingError, "2 tokens"),
         ([1, 2], UnreadableError, "no JSON object"),
