@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any
@@ -51,9 +50,9 @@ def small_model(folder: Path, seed: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("small-models")
-    yield [small_model(folder / name, seed) for seed, name in enumerate(("base", "tuned"))]
+    return [small_model(folder / name, seed) for seed, name in enumerate(("base", "tuned"))]
 
 
 def drift(*args: object) -> dict[str, Any]:
@@ -91,6 +90,9 @@ def test_the_sample_suite(models: list[Path], tmp_path: Path) -> None:
     assert cells["H5.recall"]["n"] == 8
     shown = call("drift", *paths, "--taxonomy", "sample", "--draws", 100, "--workers", 1)
     assert "Drift from base (sample, default)" in shown.out
+    assert "taxonomy does not know" not in shown.out
+    warnings = fm.compare(paths[0], paths[1]).result.pairing.warnings
+    assert not {"duplicates", "one_sided", "conflict"} & {notice.code for notice in warnings}
     run = fm.open_run(paths[0])
     assert run.texts is not None
     assert {"conversations.turn2", "conversations.turn2.first"} <= set(run.info.tasks)
@@ -132,7 +134,7 @@ def test_a_second_turn_alone_is_refused(models: list[Path], tmp_path: Path) -> N
     assert "conversations.turn2.first" in done.err
 
 
-@pytest.mark.skipif(not INSTALLED >= ENTRIES.keys(), reason="this tree is not installed")
+@pytest.mark.skipif(not ENTRIES.keys() <= INSTALLED, reason="this tree is not installed")
 def test_the_installed_command_knows_the_suites(models: list[Path], tmp_path: Path) -> None:
     ask = ("--suite", "capabilities", "--tasks", "style", *SHORT)
     done = process("run", models[0], *ask, "--out", tmp_path / "run")

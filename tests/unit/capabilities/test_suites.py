@@ -16,6 +16,7 @@ from perfect_rows import ROWS, write_model
 from reciting import recite, said_in_turn
 
 import forgetmap as fm
+from captrack_copy import write_copy
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
 from forgetmap.capabilities.sample import Reference, capabilities_suite, references
 from forgetmap.capabilities.suite import captrack_suite, scorers_of
@@ -30,7 +31,6 @@ from forgetmap.scoring.scorers import BUILT_IN, needs_of, scorer, signed
 from forgetmap.scoring.style import style
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
-from captrack_copy import write_copy
 from judge_server import Answer, Asked, best_reply, judge_server
 
 PROJECT = Path(__file__).parents[3]
