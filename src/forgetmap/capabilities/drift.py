@@ -65,7 +65,7 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         before: path, dataframe or run of the model before, or a CapTrack metric file.
         after: the same of the model after.
         more: further models after; each is compared with `before`.
-        taxonomy: `captrack`, `knowledge`, or the path of a TOML file.
+        taxonomy: `captrack`, `knowledge`, `sample`, or the path of a TOML file.
         aggregator: `default` averages bounded effects; `captrack-relative` relative changes, as
             published.
         profile: `full`, or `quick` for rule metrics on 200 items per task.

@@ -78,15 +78,20 @@ def _item(row: Mapping[str, Any]) -> Item:
     """An item; a right answer that is no text is part of its material."""
     gold, material = row.get("gold", ""), row.get("material", {})
     if not isinstance(gold, str):
-        gold, material = "", {**material, "gold": gold}
+        material = {**material, "gold": gold}
     return Item(
         id=row["id"],
         question=row["question"],
-        gold=gold,
+        gold=_first(gold),
         options=tuple(row.get("options", ())),
         request=row.get("request", ""),
         material=material,
     )
+
+
+def _first(gold: Any) -> str:
+    """A right answer to show, and to tell items apart by."""
+    return str(gold[0]) if isinstance(gold, list) else gold if isinstance(gold, str) else ""
 
 
 def _long_text(number: int, asked: int) -> Reference:
@@ -101,7 +106,7 @@ def _long_text(number: int, asked: int) -> Reference:
     question = f"What is the code of {wanted}?"
     request = f"{' '.join(talk)}\n\n{question} Reply with nothing but {_numbers(asked)}."
     gold = codes[:asked]
-    item = Item(f"t{number + 1}", question, "", request=request, material={"gold": gold})
+    item = Item(f"t{number + 1}", question, gold[0], request=request, material={"gold": gold})
     return Reference(item, ", ".join(gold))
 
 

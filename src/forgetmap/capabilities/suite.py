@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forgetmap.capabilities.taxonomy import Taxonomy, load_taxonomy
+from forgetmap.capabilities.taxonomy import FIRST, Taxonomy, load_taxonomy
 from forgetmap.errors import InputError, UnreadableError
 from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.suites.hub import HubData, Row, load_rows
@@ -20,8 +20,8 @@ from forgetmap.sources.harnesses.captrack import samples_of
 
 DATASET = "tri-fair-lab/captrack"
 SPLITS = ("test", "train")
-SECOND, FIRST = ".turn2", ".first"
-"""Endings of tasks: the second turns of conversations, and what asks the first turns of these."""
+SECOND = ".turn2"
+"""Ending of the tasks that ask the second turns of conversations."""
 
 
 def captrack_suite(root: Path | None = None) -> Suite:

@@ -27,6 +27,8 @@ from forgetmap.scoring.scorers import Needs, needs_of, scorer
 
 NAMES = ("captrack", "knowledge", "sample")
 """Those that are shipped."""
+FIRST = ".first"
+"""Ending of the task that asks the first turns of another; nothing is measured on it."""
 TARGET = "TARGET"
 """Group of the tasks a model was trained for."""
 ScaleName = Literal["binary", "share", "rating", "count"]

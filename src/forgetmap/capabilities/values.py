@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.capabilities.taxonomy import FIRST, Metric, Taxonomy
 from forgetmap.errors import MetricError, PairingError
 from forgetmap.pairing.keys import PairBy
 from forgetmap.pairing.match import match, match_twins, prepare
@@ -81,8 +81,9 @@ class Source:
 
     @property
     def strangers(self) -> list[str]:
-        """Tasks that the taxonomy does not know."""
-        return sorted(self.offered.keys() - set(self.tasks.values()))
+        """Tasks that the taxonomy does not know; first turns of one that it knows are none."""
+        known = set(self.tasks.values())
+        return sorted(self.offered.keys() - known - {f"{task}{FIRST}" for task in known})
 
     def _counted(self) -> list[tuple[str, str, str, int]]:
         with reading(self.run):

@@ -23,7 +23,8 @@ STOPPED = 130
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--suite", required=True,
-        help="basics, world, post-forget, a file of items, or hub:OWNER/NAME.",
+        help="basics, world, post-forget, capabilities, captrack, a file of items, or "
+        "hub:OWNER/NAME.",
     ),
     click.option("--tasks", help="Only these, such as 'mmlu:*,piqa:main'."),
     click.option("--limit", type=click.IntRange(1), help="At most so many items of each task."),

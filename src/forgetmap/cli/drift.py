@@ -37,7 +37,7 @@ def _measuring(command: Command) -> Command:
             default="captrack",
             show_default=True,
             metavar="NAME|FILE",
-            help="What is measured: captrack, knowledge, or a TOML file.",
+            help="What is measured: captrack, knowledge, sample, or a TOML file.",
         ),
         click.option(
             "--aggregator",

@@ -37,7 +37,14 @@ def prepare(run: Run, metric: str | None = None) -> Side:
     with reading(run):
         check_run(run)
         measured = select_metric(run, metric)
+    if measured.amounts:
+        run = replace(run, notices=(*run.notices, _left_out(measured)))
     return Side(run, measured, count_repeats(replace(run, scores=measured.scores)))
+
+
+def _left_out(measured: Measured) -> str:
+    tasks = ", ".join(sorted(measured.amounts))
+    return f"{tasks} left out: neither right nor wrong; `forgetmap drift` compares them."
 
 
 def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "auto") -> Pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import narwhals as nw
 
@@ -31,11 +31,14 @@ class Measured:
         scores: the rows.
         measures: the measure of each task.
         recorded: how many rows of each task have each content column; `rows` is how many there are.
+        amounts: tasks left out beside others because their main metric has no upper end, such as
+            a number of words: nothing in them is right or wrong.
     """
 
     scores: Frame
     measures: dict[str, Measure]
     recorded: dict[str, dict[str, int]]
+    amounts: dict[str, Measure] = field(default_factory=dict)
 
 
 def select_metric(run: Run, wanted: str | None) -> Measured:
@@ -48,12 +51,22 @@ def select_metric(run: Run, wanted: str | None) -> Measured:
         MetricError: several are left, or the one asked for is not there.
     """
     offered = _offered(run)
-    chosen = {task: _choose(run, task, set(counts), wanted) for task, counts in offered.items()}
+    found = {task: _choose(run, task, set(counts), wanted) for task, counts in offered.items()}
+    amounts = {} if wanted else {task: m for task, m in found.items() if _is_amount(run, m)}
+    if len(amounts) == len(found):
+        amounts = {}  # somebody has only these, and says from where on they are right
+    chosen = {task: measure for task, measure in found.items() if task not in amounts}
     recorded = {task: offered[task][measure] for task, measure in chosen.items()}
     scores = run.scores
-    if any(len(measures) > 1 for measures in offered.values()):
+    if amounts or any(len(measures) > 1 for measures in offered.values()):
         scores = scores.filter(_is_chosen(run.columns, chosen))
-    return Measured(scores, chosen, recorded)
+    return Measured(scores, chosen, recorded, amounts)
+
+
+def _is_amount(run: Run, measure: Measure) -> bool:
+    """Whether it counts something; where no end is known at all, it may be anything."""
+    known = run.info.metrics.get(measure.metric)
+    return known is not None and known.high is None and known.low is not None
 
 
 def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:

@@ -400,3 +400,19 @@ def test_drift_between_two_such_runs(
     assert cells["c.code"].value is None
     same = fm.drift(done, done, taxonomy=taxonomy, draws=50, workers=1)
     assert {cell.id: cell.value for cell in same.metrics}["c.sums"] in (0.0, None)
+
+
+def test_what_is_neither_right_nor_wrong_is_left_out_of_a_comparison(
+    done: Path, tmp_path: Path
+) -> None:
+    other = run(tmp_path / "gpt2", backend=backend(kind="gpt2"))
+    result = fm.compare(done, other).result
+    assert {task.name for task in result.tasks} == {"sums", "code", "json"}
+    said = [notice.message for notice in result.pairing.warnings if notice.code == "log"]
+    assert said == [
+        f"{name}: first, second left out: neither right nor wrong; `forgetmap drift` compares them."
+        for name in ("plain", "gpt2")
+    ]
+    style = Suite("style", SUITE.tasks[2:3])
+    alone = [run(tmp_path / name, suite=style) for name in ("a", "b")]
+    assert fm.compare(alone[0], alone[1], correct_at=3).result.total.n == N

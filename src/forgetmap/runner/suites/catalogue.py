@@ -60,8 +60,9 @@ def load_suite(
     """A suite by its name, from a file of items, or from a data set on the hub.
 
     Args:
-        name_or_path: `basics`, `post-forget`, `world`, a file, or `hub:OWNER/NAME` with
-            `:SUBSET` and `@SPLIT` behind it if needed (split `test` unless said).
+        name_or_path: `basics`, `post-forget`, `world`, one that a package adds (`capabilities` and
+            `captrack` are ours), a file, or `hub:OWNER/NAME` with `:SUBSET` and `@SPLIT` behind it
+            if needed (split `test` unless said).
         only: names of tasks, wildcards allowed, such as `mmlu:*`; all tasks without it.
         limit: at most so many items of each task; the same ones each time, whatever their order.
         column_map: for files and hub data sets, our name of a column -> its name there.
