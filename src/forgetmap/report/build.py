@@ -103,7 +103,7 @@ def assemble(
         redacted=discreet,
         comparisons=list(results),
         rows=make_rows(results),
-        items=_fitted([_shown(each, secrets, texts=texts) for each in items]),
+        items=fitted([shown(each, secrets, texts=texts) for each in items]),
         histories=histories,
     )
 
@@ -155,23 +155,24 @@ def _title(results: Sequence[ComparisonResult]) -> str:
     return f"{first.after.name} against {first.before.name}"
 
 
-def _shown(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
+def shown(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
+    """Items with only those texts that may leave the house."""
     columns = items.columns if texts else without_texts(items.columns)
     return items.model_copy(update={"columns": blacken(columns, secrets) if secrets else columns})
 
 
-def _fitted(items: Sequence[Items]) -> list[Items]:
+def fitted(items: Sequence[Items]) -> list[Items]:
     """All items with their texts so short that one file can be mailed."""
     found = [size for each in items for size in sizes(each.columns)]
-    longest, shown = max(found, default=0), list(items)
+    longest, kept = max(found, default=0), list(items)
     if sum(found) < MOST_PACKED:
-        return shown
-    while (packed := sum(map(packed_size, shown))) > MOST_PACKED and longest > LEAST_BYTES:
+        return kept
+    while (packed := sum(map(packed_size, kept))) > MOST_PACKED and longest > LEAST_BYTES:
         held = sum(min(size, longest) for size in found)
         # Long texts pack better than what is left of them, so this takes several turns.
         longest = max(fair_cap(found, int(0.98 * held * MOST_PACKED / packed)), LEAST_BYTES)
-        shown = [_cut(each, longest) for each in items]
-    return shown
+        kept = [_cut(each, longest) for each in items]
+    return kept
 
 
 def _cut(items: Items, longest: int) -> Items:
