@@ -1,6 +1,6 @@
 """Takes the pictures of docs/capabilities.md: drift of made-up models, in a headless Chromium.
 
-    python tools/capability_pictures.py [--models 5] [--out docs/images]
+python tools/capability_pictures.py [--models 5] [--out docs/images]
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ ITEMS = 120
 TARGET = "contracts"
 UNJUDGED = ("C5b", "H4")
 """Capabilities that nobody measured."""
+LACKING = (2, "W1a")
+"""One model lacks one of them."""
 NAMES = ("sft", "dpo", "rl", "lora", "distilled")
 OPENERS = ("Let me see.", "Well,", "As far as I know,", "In short:")
 
@@ -33,7 +35,7 @@ def model(name: str, place: int, folder: Path) -> Path:
     """Scores of one model in all tasks, every metric with a drift of its own."""
     rows = []
     for metric in load_taxonomy("captrack").metrics:
-        if metric.capability not in UNJUDGED and not (place == 2 and metric.capability == "W1a"):
+        if metric.capability not in UNJUDGED and (place, metric.capability) != LACKING:
             rows += _rows(metric, place)
     target = Metric(TARGET, TARGET, TARGET, field="acc")
     rows += _rows(target, place)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 import forgetmap
+from forgetmap.capabilities.result import DriftResult
 from forgetmap.pairing.checks import Notice
 from forgetmap.records.run import Frame
 from forgetmap.report.items import items_of
@@ -72,12 +73,21 @@ def make_payload(
     )
 
 
-Reportable = Payload | Comparison | FanOut | Chain
+Reportable = Payload | Comparison | FanOut | Chain | DriftResult
 
 
 def payload_for(result: Reportable) -> Payload:
-    """The payload itself, or with all texts that of what `compare` returned."""
-    return result if isinstance(result, Payload) else make_payload(result)
+    """The payload itself, or with all texts that of what `compare` or `drift` returned.
+
+    What `drift` returned holds numbers only; `drift_with_runs` has the items too.
+    """
+    if isinstance(result, Payload):
+        return result
+    if isinstance(result, DriftResult):
+        from forgetmap.report.drifted import payload_of_numbers  # noqa: PLC0415  # stands above
+
+        return payload_of_numbers(result)
+    return make_payload(result)
 
 
 def assemble(

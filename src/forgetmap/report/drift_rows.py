@@ -63,9 +63,7 @@ def make_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
     return DriftRows.model_validate(columns), words
 
 
-def _levels(
-    result: DriftResult, model: str
-) -> dict[DriftLevel, dict[int, Cell | MetricCell]]:
+def _levels(result: DriftResult, model: str) -> dict[DriftLevel, dict[int, Cell | MetricCell]]:
     """The cells of each level by their place; a group stands before its capabilities."""
     groups = [cell for cell in result.groups if cell.model == model]
     first = {cell.id: place * ROOM for place, cell in enumerate(groups)}
@@ -88,7 +86,7 @@ def _row(
     drift: Drift,
     strong: float,
 ) -> dict[str, object]:
-    of_metric = isinstance(cell, MetricCell)
+    parent = cell.capability if isinstance(cell, MetricCell) else cell.group
     direction = _direction(cell, result)
     state = state_of(cell)
     note = cell.note
@@ -101,8 +99,8 @@ def _row(
         "level": level,
         "id": cell.id,
         "name": name + EITHER_WAY * (direction != "better"),
-        "parent": cell.capability if of_metric else cell.group,
-        "capability": "" if level == "group" else cell.capability if of_metric else cell.id,
+        "parent": parent,
+        "capability": {"group": "", "capability": cell.id, "metric": parent}[level],
         "order": order,
         "direction": direction,
         "scale": scale,
@@ -141,8 +139,11 @@ def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drif
     if isinstance(cell, MetricCell):
         return _of_metric(scale, cell)
     if cell.group:
-        own = [each for each in result.metrics
-               if each.model == cell.model and each.capability == cell.id and each.weight]  # fmt: skip
+        own = [
+            each
+            for each in result.metrics
+            if each.model == cell.model and each.capability == cell.id and each.weight
+        ]
         parts = [(each.weight, _of_metric(scale, each)) for each in own]
     else:
         members = [each for each in result.capabilities

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
 from forgetmap.capabilities.taxonomy import TARGET
-from forgetmap.report.payload import DriftScale, DriftState, Withheld
+from forgetmap.report.payload import Capabilities, DriftScale, DriftState, Withheld
 from forgetmap.stats.multiplicity import FDR
+from forgetmap.transitions.render import Blocks, Line, Sheet
 from forgetmap.transitions.words import counted
 
 NO_DATA = "no data"
@@ -20,6 +22,7 @@ _MOVED = {
     ("mixed", False): "moved down",
     ("mixed", True): "moved up",
 }
+_NO_TASK = re.compile(r"there is no task .* (before|after)$")
 _DIGITS: dict[DriftScale, int] = {"effect": 2, "points": 1, "relative": 1, "published": 1}
 _UNITS: dict[DriftScale, str] = {"effect": "", "points": "", "relative": "%", "published": "%"}
 
@@ -84,9 +87,7 @@ def lead(result: DriftResult, model: str) -> str:
     if not cells or all(cell.low is None for cell in cells):
         return rests
     states = [state_of(cell) for cell in cells]
-    kinds = [
-        _moved(cell) for cell, state in zip(cells, states, strict=True) if state == "sure"
-    ]
+    kinds = [_moved(cell) for cell, state in zip(cells, states, strict=True) if state == "sure"]
     moved = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(_MOVED.values())
                       if kind in kinds)  # fmt: skip
     rest = len(cells) - len(kinds)
@@ -119,7 +120,8 @@ def withheld(result: DriftResult) -> list[Withheld]:
     found: dict[str, dict[str, dict[str, None]]] = {}
     for cell in result.metrics:
         if cell.note:
-            found.setdefault(cell.note, {}).setdefault(cell.id, {})[cell.model] = None
+            note = _NO_TASK.sub(r"there is no such task \1", cell.note)
+            found.setdefault(note, {}).setdefault(cell.id, {})[cell.model] = None
     parts = []
     for note, ids in found.items():
         by_models: dict[tuple[str, ...], list[str]] = {}
@@ -130,6 +132,48 @@ def withheld(result: DriftResult) -> list[Withheld]:
             for models, listed in by_models.items()
         ]
     return parts
+
+
+def tell_drift(found: Capabilities) -> Blocks:
+    """A drift in lines and tables, as the terminal and Markdown take them."""
+    result = found.result
+    blocks: Blocks = []
+    for place in range(len(result.models)):
+        blocks += [Line(found.headlines[place], "strong"), Line(found.leads[place])]
+    messages = dict.fromkeys(f"{gate.model}: {gate.message}" for gate in result.gates)
+    blocks += [Line(message, "warning", "!") for message in messages]
+    blocks.append(_sheet(found))
+    blocks += [Line(f"{', '.join(each.ids)} ({', '.join(each.models)}).", lead=each.note)
+               for each in found.withheld]  # fmt: skip
+    blocks.append(
+        Line("Positive is better, or more where any change is drift. * beyond chance (at most 5% "
+             "false discoveries); ~ within the noise of the model before. No data is not 0.")
+    )  # fmt: skip
+    return blocks
+
+
+def _sheet(found: Capabilities) -> Sheet:
+    """Groups and capabilities down; of one model its limits, of several one column each."""
+    rows, models = found.rows, found.result.models
+    cells: dict[tuple[int, str], dict[int, int]] = {}
+    for place, level in enumerate(rows.level):
+        if level != "metric" and rows.scale[place] == found.scales[0].name:
+            key = (rows.order[place], rows.name[place])
+            cells.setdefault(key, {})[rows.comparison[place]] = place
+    lines = sorted(cells.items())
+    if len(models) > 1:
+        table = [
+            (name, *(rows.shown[own[model]] for model in range(len(models))))
+            for (_, name), own in lines
+        ]
+        return Sheet(("", *models), table)
+    table = []
+    for (_, name), own in lines:
+        (place,) = own.values()
+        low, high = rows.low[place], rows.high[place]
+        limits = "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
+        table.append((name, rows.shown[place], limits, f"{rows.n[place]:,}", rows.coverage[place]))
+    return Sheet(("", "drift", "95% limits", "items", "metrics"), table)
 
 
 def mean(weights: Sequence[float], values: Sequence[float]) -> float | None:

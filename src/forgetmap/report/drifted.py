@@ -10,6 +10,7 @@ from pathlib import PurePath
 import forgetmap
 from forgetmap.capabilities.drift import Drifted
 from forgetmap.capabilities.result import DriftResult, Gate
+from forgetmap.capabilities.taxonomy import Taxonomy
 from forgetmap.report import drift_words as words
 from forgetmap.report.build import MOST_ITEMS, fitted, shown
 from forgetmap.report.drift_items import items_of_drift
@@ -51,6 +52,13 @@ def make_drift_payload(
         rows=Rows.model_validate({name: [] for name in Rows.model_fields}),
         items=fitted([shown(each, secrets, texts=texts) for each in items]),
         capabilities=_capabilities(result),
+    )
+
+
+def payload_of_numbers(result: DriftResult) -> Payload:
+    """A report without items."""
+    return make_drift_payload(
+        Drifted(result, Taxonomy(result.taxonomy, "", (), (), (), ()), (), "auto")
     )
 
 

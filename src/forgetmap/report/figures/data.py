@@ -42,9 +42,7 @@ def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
     """One dict per row, as Vega reads them; what is no number is null."""
     names = type(rows).model_fields
     columns = [getattr(rows, name) for name in names]
-    return [
-        dict(zip(names, map(_finite, row), strict=True)) for row in zip(*columns, strict=True)
-    ]
+    return [dict(zip(names, map(_finite, row), strict=True)) for row in zip(*columns, strict=True)]
 
 
 def records_of(payload: Payload) -> list[Record]:

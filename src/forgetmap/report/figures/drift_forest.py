@@ -7,10 +7,11 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Capabilities, Payload
 
 STEP = 24
-WORSE, BETTER = "worse or less", "better or more"
+DOWN, UP, NOISE = "down", "up", "noise"
 HOW_TO_READ = (
-    "Points are drift, lines their 95% limits; filled is beyond chance (5%), hollow may be "
-    "chance, grey is within the noise of the model before (the grey band, of effects)."
+    "Points are drift, lines their 95% limits: down is worse, or less. Filled is beyond chance "
+    "(5%), hollow may be chance, grey is within the noise of the model before (the grey band, of "
+    "effects)."
 )
 TITLES = {
     "effect": "effect",
@@ -23,8 +24,9 @@ TITLES = {
 def of_model(payload: Payload, found: Capabilities) -> Figure | None:
     """Groups and capabilities of the chosen model."""
     lines = _lines(found, "group", "capability")
-    alt = f"Drift of {len(lines) // _per_line(found):,} groups and capabilities. " + (
-        found.headlines[0]
+    alt = (
+        f"Drift of {len(lines) // _per_line(found):,} groups and capabilities. "
+        + (found.headlines[0])
     )
     return _figure(
         payload,
@@ -88,7 +90,7 @@ def _columns(down: str) -> list[str]:
     return [name for name in _TABLE if name != "comparison" or down != "after"]
 
 
-def _figure(
+def _figure(  # noqa: PLR0913  # what a figure is made of
     payload: Payload,
     lines: list[Record],
     *,
@@ -132,14 +134,14 @@ def _down(field: str) -> Spec:
             "ticks": False,
             "domain": False,
             "labelPadding": 8,
+            "labelFontWeight": look.BOLD_GROUPS,
         },
     }
 
 
 _LOOKS: list[Spec] = [
     {
-        "calculate": "datum.state === 'noise' ? 'within noise' : "
-        f"datum.value < 0 ? '{WORSE}' : '{BETTER}'",
+        "calculate": f"datum.state === 'noise' ? '{NOISE}' : datum.value < 0 ? '{DOWN}' : '{UP}'",
         "as": "look",
     },
     {"calculate": "isValid(datum.noise) ? -datum.noise : 0", "as": "floor_low"},
@@ -162,7 +164,7 @@ _COLOUR: Spec = {
     "type": "nominal",
     "title": None,
     "scale": {
-        "domain": [WORSE, BETTER, "within noise"],
+        "domain": [DOWN, UP, NOISE],
         "range": [look.FORGOTTEN, look.GAINED, look.NEVER],
     },
     "legend": {"orient": "top"},
@@ -178,8 +180,13 @@ _TOOLTIP: list[Spec] = [
 ]
 _HAS = [{"filter": "isValid(datum.value)"}]
 _FLOOR: Spec = {
-    "mark": {"type": "bar", "height": {"band": 0.8}, "color": look.NEVER, "opacity": 0.22,
-             "aria": False},  # fmt: skip
+    "mark": {
+        "type": "bar",
+        "height": {"band": 0.8},
+        "color": look.NEVER,
+        "opacity": 0.22,
+        "aria": False,
+    },
     "encoding": {"x": _X | {"field": "floor_low", "stack": None}, "x2": {"field": "floor_high"}},
 }
 _ZERO: Spec = {
@@ -193,8 +200,14 @@ _LIMITS: Spec = {
 }
 _POINT: Spec = {
     "transform": _HAS,
-    "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "cursor": "pointer",
-             "strokeWidth": 2},  # fmt: skip
+    "mark": {
+        "type": "point",
+        "filled": True,
+        "size": 70,
+        "opacity": 1,
+        "cursor": "pointer",
+        "strokeWidth": 2,
+    },
     "encoding": {
         "x": _X | {"field": "value"},
         "color": _COLOUR,
@@ -205,8 +218,14 @@ _POINT: Spec = {
 }
 _NOTHING: Spec = {
     "transform": [{"filter": "!isValid(datum.value)"}],
-    "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11, "fontStyle": "italic",
-             "color": look.by_theme({"light": "#57606a", "dark": "#a3abb5"}),
-             "cursor": "pointer"},  # fmt: skip
+    "mark": {
+        "type": "text",
+        "align": "left",
+        "dx": 6,
+        "fontSize": 11,
+        "fontStyle": "italic",
+        "color": look.by_theme({"light": "#57606a", "dark": "#a3abb5"}),
+        "cursor": "pointer",
+    },
     "encoding": {"x": {"datum": 0}, "text": {"field": "shown"}},
 }

@@ -7,7 +7,7 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Capabilities, Payload
 
 STEP = 30
-LENIENT, STRICT = "right in any form", "right in the demanded form"
+LENIENT, STRICT = "in any form", "as demanded"
 
 
 def form(payload: Payload, found: Capabilities) -> Figure | None:

@@ -28,10 +28,11 @@ def heat_map(payload: Payload, found: Capabilities, *, metrics: bool = False) ->
         name="drift_metrics" if metrics else "drift",
         title=f"Drift of all {many}",
         caption="Orange is worse, blue is better; where any change is drift (\N{UP DOWN ARROW}), "
-        "orange is less and blue more. * beyond chance (at most 5% false discoveries). Grey with ~ is within the noise "
-        "of the model before. Hatched: no data, which is not 0; n/a: no value on this scale. Of "
+        "orange is less and blue more. * beyond chance (at most 5% false discoveries). Grey with ~ "
+        "is within the noise of the model before. Hatched: no data, which is not 0; n/a: no value "
+        "on this scale. Of "
         "points and percent, levels above metrics are means."
-        + " Press a cell to open the capability.",
+        " Press a cell to open the capability.",
         alt=alt,
         table=as_table([{name: each[name] for name in _TABLE} for each in lines]),
         spec=_spec(payload, found, alt, lines, metrics=metrics),
@@ -47,16 +48,16 @@ def _metrics_with_data(found: Capabilities) -> set[str]:
 
 
 def _is_line(each: Record, metrics: set[str] | None) -> bool:
-    return each["id"] in metrics if metrics is not None and each["level"] == "metric" else (
-        metrics is None and each["level"] != "metric"
+    return (
+        each["id"] in metrics
+        if metrics is not None and each["level"] == "metric"
+        else (metrics is None and each["level"] != "metric")
     )
 
 
 def _alt(found: Capabilities, lines: list[Record], many: str) -> str:
     shown = [
-        each
-        for each in lines
-        if each["scale"] == found.scales[0].name and each["level"] != "group"
+        each for each in lines if each["scale"] == found.scales[0].name and each["level"] != "group"
     ]
     sure = [each for each in shown if each["state"] == "sure"]
     down = sum(each["value"] < 0 for each in sure)
@@ -84,7 +85,7 @@ def _spec(
         "encoding": {"x": _across(models), "y": _DOWN},
         "layer": [
             _CELLS,
-            _hatched(models),
+            _HATCHED,
             *([_TEXT] if each_scale <= MOST_PRINTED else []),
         ],
     }
@@ -124,6 +125,7 @@ _DOWN: Spec = {
         "ticks": False,
         "domain": False,
         "labelPadding": 8,
+        "labelFontWeight": look.BOLD_GROUPS,
     },
 }
 _CELLS: Spec = {
@@ -142,13 +144,17 @@ _CELLS: Spec = {
             "field": "shade",
             "type": "quantitative",
             "title": None,
-            "scale": {"domain": [-1, -0.66, -0.33, 0, 0.33, 0.66, 1], "range": SHADES, "interpolate": "rgb"},
+            "scale": {
+                "domain": [-1, -0.66, -0.33, 0, 0.33, 0.66, 1],
+                "range": SHADES,
+                "interpolate": "rgb",
+            },
             "legend": {
                 "orient": "bottom",
                 "values": [-1, 0, 1],
-                "gradientLength": 240,
-                "labelExpr": "datum.value < 0 ? 'worse or less' : "
-                "datum.value > 0 ? 'better or more' : 'no change'",
+                "gradientLength": {"expr": "windowSize()[0] < 600 ? 170 : 300"},
+                "labelExpr": "datum.value < 0 ? 'worse, less' : "
+                "datum.value > 0 ? 'better, more' : '0'",
             },
         },
         "tooltip": [
@@ -167,8 +173,8 @@ _TEXT: Spec = {
     "transform": [{"filter": "datum.state !== 'none'"}],
     "mark": {
         "type": "text",
+        "text": {"expr": "bandwidth('x') < 40 ? '' : datum.shown"},
         "fontSize": 11,
-        "clip": True,
         "cursor": "pointer",
         "color": {
             "expr": "datum.state === 'off' ? (dark ? '#a3abb5' : '#57606a') : "
@@ -176,14 +182,16 @@ _TEXT: Spec = {
             "abs(datum.shade) > 0.55 ? 'white' : 'black'"
         },
     },
-    "encoding": {"text": {"field": "shown"}},
 }
-
-
-def _hatched(models: int) -> Spec:
-    words = "// no data //" if models <= WIDE // 2 else "////"
-    return {
-        "transform": [{"filter": "datum.state === 'none'"}],
-        "mark": {"type": "text", "fontSize": 10, "color": look.NEVER, "cursor": "pointer"},
-        "encoding": {"text": {"value": words}},
-    }
+_HATCHED: Spec = {
+    "transform": [{"filter": "datum.state === 'none'"}],
+    "mark": {
+        "type": "text",
+        "text": {
+            "expr": "bandwidth('x') < 28 ? '//' : bandwidth('x') < 75 ? '////' : '// no data //'"
+        },
+        "fontSize": 10,
+        "color": look.NEVER,
+        "cursor": "pointer",
+    },
+}

@@ -27,6 +27,11 @@ FONT = "system-ui, sans-serif"
 VEGA_LITE = "https://vega.github.io/schema/vega-lite/v6.json"
 VEGA = "https://vega.github.io/schema/vega/v6.json"
 SHARE = "~%"
+BOLD_GROUPS: Spec = {
+    "condition": {"test": "test(/^[^ ]+: /, datum.label)", "value": "bold"},
+    "value": "normal",
+}
+"""Groups of capabilities stand out among these."""
 LABEL_LIMIT: Spec = {"expr": "windowSize()[0] < 600 ? 120 : 250"}
 """Width of names at an axis; less on a phone."""
 KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"

@@ -39,7 +39,12 @@ def plasticity(payload: Payload, found: Capabilities) -> Figure | None:
             "height": HEIGHT,
             "transform": [{"filter": "datum.scale === scale"}],
             "encoding": {"color": _colour(records)},
-            "layer": [*_ZEROS, *_LIMITS, _point(records), *([_NAMES] if len(models) <= FEW else [])],
+            "layer": [
+                *_ZEROS,
+                *_LIMITS,
+                _point(records),
+                *([_NAMES] if len(models) <= FEW else []),
+            ],
         },
     )
 
@@ -50,7 +55,7 @@ def _records(found: Capabilities) -> list[Record]:
     return [
         {
             "after": look.label_of(each["after"]),
-            "group": each["name"],
+            "group": each["id"],
             "scale": each["scale"],
             "learnt": target["value"],
             "learnt_low": target["low"],
@@ -78,7 +83,7 @@ def _colour(records: list[Record]) -> Spec:
         "type": "nominal",
         "title": None,
         "scale": {"domain": groups, "range": look.MODELS[: len(groups)]},
-        "legend": {"orient": "top", "columns": {"expr": "windowSize()[0] < 600 ? 1 : 4"}},
+        "legend": {"orient": "top", "symbolOpacity": 1},
     }
 
 

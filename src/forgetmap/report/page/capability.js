@@ -77,7 +77,7 @@ function titledTable(title, about, columns, records) {
   if (!records.length) return null;
   const file = () => records.map((record) =>
     Object.fromEntries(columns.flatMap(({ file: names }) => names ?? []).map((name) => [name, record[name]])));
-  return make("section", { class: "part", "aria-label": title },
+  return make("div", { class: "part" },
     make("div", { class: "bar" }, make("h2", {}, title),
       make("span", { class: "push" }, tableDownloads(fileName(title.toLowerCase()), file))),
     make("p", { class: "faint" }, about),

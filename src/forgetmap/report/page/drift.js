@@ -55,9 +55,9 @@ function renderDrift(root, payload, find, state) {
     make("p", { class: "names" }, `${result.before} → ${model} · ${result.taxonomy}`),
     make("h1", { id: "headline" }, headlines[state.comparison]),
     make("p", { class: "lead" }, leads[state.comparison]),
-    eachModel(payload, state),
-    make("div", { class: "cards" }, groups.map((cell) => groupCard(find(state, "group", cell.id), cell, state))),
+    make("div", { class: "cards narrow" }, groups.map((cell) => groupCard(find(state, "group", cell.id), cell, state))),
     make("div", { class: "cards" }, gatesCard(payload, (gate) => gate.model === model), withheldCard(payload, model)),
+    eachModel(payload, state),
   ].filter(Boolean));
 }
 
@@ -81,7 +81,7 @@ function groupCard(row, cell, state) {
     make("p", { class: "figure", "data-group": cell.id }, row.shown.replace(/[*~]$/, "")),
     make("p", { class: "faint" }, [limits && `95% limits ${limits}`, STATES[row.state]].filter(Boolean).join("; "), "."),
     make("p", { class: "faint" }, `${row.coverage} metrics${cell.n ? `, ${counted(cell.n)} items` : ""}. ${
-      cell.size === null || state.scale !== "effect" ? "" : `Either way ${cell.size.toFixed(2)}: how far its capabilities moved, whatever the direction. `}${
+      cell.size === null || state.scale !== "effect" ? "" : `Moved by ${cell.size.toFixed(2)} either way. `}${
       DIRECTION_WORDS[row.direction]}`));
 }
 
@@ -109,8 +109,8 @@ function withheldCard({ capabilities }, model) {
     make("h2", {}, "What was measured"),
     make("p", {}, `${counted(have)} of ${counted(metrics.length)} metrics have a value.`,
       here.length ? " Nothing is put in for the others:" : ""),
-    here.length > 0 && make("dl", { class: "counts withheld" }, here.map(({ note, ids }) =>
-      [make("dt", {}, ids.join(", ")), make("dd", {}, note)])));
+    here.length > 0 && make("ul", { class: "warnings" }, here.map(({ note, ids }) =>
+      make("li", {}, `${sentence(note)}: `, make("span", { class: "faint" }, ids.join(", "))))));
 }
 
 /** One record per line, one column per model. */

@@ -56,6 +56,9 @@ function figureCard(figure, records) {
   const drawing = { view: null, svg: null, problems: [], shown: known };
   const drawNow = async (state) => {
     drawing.shown = known.filter((record) => isCurrent(figure, record, state));
+    // Of a capability, not every figure has something to show.
+    card.hidden = figure.page === "capability" && !drawing.shown.length;
+    if (card.hidden) return;
     if (details.open) showNumbers(numbers, figure, drawing.shown);
     if (figure.svg) return showPicture(drawing, figure, place, state);
     if (!globalThis.vegaEmbed) throw new Error("Vega is not in this report: pip install vl-convert-python");
