@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 import forgetmap as fm
 
@@ -117,6 +117,14 @@ def reports(folder: Path, demo: Path | None) -> dict[str, str]:
     }
 
 
+def launch(playwright: Playwright) -> Browser:
+    """The Chromium of this machine."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    return playwright.chromium.launch(
+        executable_path=found, args=["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    )
+
+
 def opened(
     browser: Browser, address: str, *, wide: int = 1180, tall: int = 820, **options: Any
 ) -> Page:
@@ -154,11 +162,8 @@ def main() -> None:
     parser.add_argument("--demo", type=Path)
     parser.add_argument("--out", type=Path, default=IMAGES)
     given = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        )
+        browser = launch(playwright)
         take(browser, reports(Path(folder), given.demo), given.out)
         browser.close()
 

@@ -13,6 +13,7 @@ import pytest
 from command_line import call
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.cli.drift import drift as command
+from report_files import payload_in
 
 
 def write_responses(folder: Path, *, right: int, words: int, count: int = 120) -> Path:
@@ -175,3 +176,46 @@ def test_bug_28_documented_options_exist() -> None:
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert {"--judge", "--allow-exec"} < named
     assert named <= known
+
+
+def test_a_report_of_every_form(models: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "drift.html"
+    drift(*models, "--out", out, "--title", "Mine", "--limit", 30)
+    payload = payload_in(out.read_text(encoding="utf-8"))
+    assert (payload["kind"], payload["title"]) == ("drift", "Mine")
+    assert payload["capabilities"]["result"] == as_json(*models)
+    first, second = payload["items"]
+    assert 0 < len(first["columns"]["item"]) <= 20
+    assert "response_after" in first["columns"]
+    assert set(second["total"]) <= {"less", "more"}
+    refused = call("drift", *models, "--out", out)
+    assert (refused.code, "exists already" in refused.err) == (2, True)
+    drift(*models, "--out", out, "--overwrite", "--no-text")
+    assert (
+        "response_after" not in payload_in(out.read_text(encoding="utf-8"))["items"][0]["columns"]
+    )
+    drift(*models[:2], "--out", tmp_path / "drift.md")
+    words = (tmp_path / "drift.md").read_text(encoding="utf-8")
+    assert r"sft: Verbosity \[W3a\] drifted most" in words
+    assert "C4 Faithfulness to sources | no data |" in words
+    drift(*models, "--out", tmp_path / "figures", "--format", "svg")
+    assert (tmp_path / "figures" / "drift.svg").is_file()
+    assert call("drift", *models, "--format", "html").code == 2
+
+
+def test_a_report_on_averages_has_no_items(tmp_path: Path) -> None:
+    columns = [str(metric.column) for metric in load_taxonomy("captrack").metrics]
+    for name, value in (("base", 0.5), ("tuned", 0.6)):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as stream:
+            csv.writer(stream).writerows([["model_name", *columns[:9]], [name, *[value] * 9]])
+    for aggregator in ("default", "captrack-relative"):
+        out = tmp_path / f"{aggregator}.html"
+        drift(
+            tmp_path / "base.csv", tmp_path / "tuned.csv", "--aggregator", aggregator, "--out", out
+        )
+        payload = payload_in(out.read_text(encoding="utf-8"))
+        assert payload["items"] == []
+        assert "averages cannot say" in payload["capabilities"]["headlines"][0]
+        shown = set(payload["capabilities"]["rows"]["shown"])
+        assert "no data" in shown
+        assert not {"0.00", "0.0%"} & shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -88,6 +88,33 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         >>> import forgetmap as fm
         >>> fm.drift("runs/base", "runs/tuned", taxonomy="captrack")  # doctest: +SKIP
     """
+    return drift_with_runs([before, after, *more], options).result
+
+
+@dataclass(frozen=True, slots=True)
+class Drifted:
+    """A drift with what it was computed from.
+
+    Attributes:
+        result: all numbers.
+        taxonomy: with the target tasks.
+        runs: the measured runs, that before first; none where only averages were given.
+        pair_by: what makes two items the same.
+    """
+
+    result: DriftResult
+    taxonomy: Taxonomy
+    runs: tuple[Run, ...]
+    pair_by: PairBy
+
+
+def drift_with_runs(given: Sequence[Any], options: DriftOptions) -> Drifted:
+    """What `drift` returns, with the runs behind it, for reports that list their items.
+
+    Args:
+        given: paths, dataframes or runs, that before first.
+        options: those of `drift`.
+    """
     aggregator = options.get("aggregator", "default")
     if aggregator not in AGGREGATORS:
         raise UsageError(
@@ -96,11 +123,12 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
     taxonomy = with_targets(
         load_taxonomy(options.get("taxonomy", "captrack")), tuple(options.get("target", ()))
     )
-    given = [before, after, *more]
+    pair_by = options.get("pair_by", "auto")
     files = [is_metric_file(each, taxonomy) for each in given]
     if all(files):
         averages = [read_metric_file(Path(each), taxonomy) for each in given]
-        return drift_of_averages(taxonomy, averages, aggregator)
+        result = drift_of_averages(taxonomy, averages, aggregator)
+        return Drifted(result, taxonomy, (), pair_by)
     if any(files):
         raise UsageError(
             "some inputs are CapTrack metric files and some are not",
@@ -108,8 +136,11 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         )
     runs = measured_runs(given, taxonomy, options)
     if aggregator == "captrack-relative":
-        return drift_of_averages(taxonomy, [averages_of(run, taxonomy) for run in runs], aggregator)
-    return _drift_of_runs(taxonomy, runs, options)
+        averages = [averages_of(run, taxonomy) for run in runs]
+        result = drift_of_averages(taxonomy, averages, aggregator)
+    else:
+        result = _drift_of_runs(taxonomy, runs, options)
+    return Drifted(result, taxonomy, tuple(runs), pair_by)
 
 
 def measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOptions) -> list[Run]:

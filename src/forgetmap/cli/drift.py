@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 from rich.console import Console
 
-from forgetmap.capabilities.drift import AGGREGATORS
-from forgetmap.capabilities.drift import drift as drift_of
+from forgetmap.capabilities.drift import AGGREGATORS, DriftOptions, drift_with_runs
 from forgetmap.capabilities.measure import PROFILES
 from forgetmap.capabilities.render import print_drift
 from forgetmap.capabilities.resampling import DRAWS, SEED
-from forgetmap.cli.options import Command, json_option, table_options, with_options
+from forgetmap.cli.options import (
+    Command,
+    json_option,
+    overwrite_option,
+    table_options,
+    with_options,
+)
 from forgetmap.cli.reading import log_options, reading_progress
-from forgetmap.errors import OutputError
+from forgetmap.cli.showing import WRITERS, refuse_to_replace, showing_options, shown
+from forgetmap.errors import UsageError
 from forgetmap.pairing.keys import PairBy
 from forgetmap.records.folder import writable
+from forgetmap.report.drifted import make_drift_payload
+from forgetmap.report.texts import patterns_of
 
+ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 EXAMPLES = """\b
 Examples:
   forgetmap drift responses/base responses/tuned --taxonomy captrack
@@ -27,6 +36,7 @@ Examples:
   forgetmap drift runs/base runs/tuned --judge http://localhost:8000/v1 my-judge --allow-exec
   forgetmap drift runs/base runs/tuned --noise runs/base-again --target legal_qa,contracts
   forgetmap drift runs/base runs/tuned --taxonomy mine.toml --by metric
+  forgetmap drift runs/base runs/sft runs/dpo --out drift.html
 """
 
 
@@ -120,7 +130,20 @@ def _comparing(command: Command) -> Command:
 @table_options
 @log_options
 @json_option
-@click.option("--out", type=click.Path(path_type=Path), help="File for the result as JSON.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="File for the report (.html), for Markdown (.md) or for all numbers (.json); folder for "
+    "figures.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", *WRITERS]),
+    help="Of --out; by default what its name ends with.",
+)
+@showing_options
+@overwrite_option
 def drift(before: str, after: tuple[str, ...], **options: Any) -> None:
     """How did what a model can do, will do, and how it does it, drift from BEFORE to AFTER?
 
@@ -128,15 +151,25 @@ def drift(before: str, after: tuple[str, ...], **options: Any) -> None:
     collected for CapTrack, or CapTrack's metric files. Responses are scored where there are no
     scores yet. Several AFTER are columns of one heat map.
     """
-    rows, as_json, out = (options.pop(name) for name in ("rows", "as_json", "out"))
+    rows, as_json = options.pop("rows"), options.pop("as_json")
+    out, form = options.pop("out"), options.pop("form")
+    overwrite, what = options.pop("overwrite"), shown(options)
     options["target"] = [task.strip() for task in options["target"].split(",") if task.strip()]
     options["judge"] = options["judge"] or None
-    if out is not None and out.exists():
-        raise OutputError(f"{out} exists already", hint="choose another file for --out.")
+    if form is not None and out is None:
+        raise UsageError("--format is that of --out, which is missing", hint="name a file.")
+    if out is not None:
+        form = form or ENDINGS.get(out.suffix.lower(), "json")
+        refuse_to_replace(out, (before, *after), overwrite=overwrite)
+    patterns_of(what["redact"])
     with Console(stderr=True).status("Reading ...") as status:
         options["progress"] = reading_progress(status)
-        result = drift_of(before, *after, **options)
-    if out is not None:
+        drifted = drift_with_runs([before, *after], cast("DriftOptions", options))
+        result = drifted.result
+        if out is not None and form != "json":
+            status.update("Collecting changed items ...")
+            WRITERS[str(form)](make_drift_payload(drifted, **what), out)
+    if out is not None and form == "json":
         with writable(out):
             out.write_text(result.to_json() + "\n", encoding="utf-8")
     if as_json:

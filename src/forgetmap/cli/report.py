@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 from rich.console import Console
 
-from forgetmap.cli.comparing import comparison_options, spare_inputs
+from forgetmap.cli.comparing import comparison_options
 from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.reading import reading_progress
-from forgetmap.errors import OutputError, UsageError
-from forgetmap.records.folder import writable
-from forgetmap.report.build import MOST_ITEMS, make_payload
-from forgetmap.report.html import write_report
+from forgetmap.cli.showing import PICTURES, WRITERS, refuse_to_replace, showing_options, shown
+from forgetmap.errors import UsageError
+from forgetmap.report.build import make_payload
 from forgetmap.report.markdown import as_markdown
 from forgetmap.report.payload import Payload
-from forgetmap.report.static import Format, write_figures
 from forgetmap.report.texts import patterns_of
 from forgetmap.report.written import LACKS, is_comparison_folder, payload_from_folder
 from forgetmap.transitions.compare import compare
 from forgetmap.transitions.render import printable
 
-PICTURES = get_args(Format)
 PLACES = {"html": "report.html", **dict.fromkeys(PICTURES, "figures")}
 EXAMPLES = r"""\b
 Examples:
@@ -53,26 +48,7 @@ Examples:
     show_default=True,
     help="One page to read and explore, Markdown, or a folder of figures.",
 )
-@click.option("--title", help="Of the report; by default the names of the runs.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=MOST_ITEMS,
-    show_default=True,
-    help="Most flipped items in the report; every task has its share.",
-)
-@click.option(
-    "--no-text",
-    is_flag=True,
-    help="Leave out what was asked and said: names, scores and outcomes remain.",
-)
-@click.option(
-    "--redact",
-    multiple=True,
-    metavar="REGEX",
-    help="Blacken what matches in questions, options, answers, prompts, responses and warnings, "
-    r"not in names of tasks and items; \S blackens all. Also hides folders. Repeatable.",
-)
+@showing_options
 @comparison_options
 @overwrite_option
 def report(sources: tuple[str, ...], **options: Any) -> None:
@@ -86,7 +62,7 @@ def report(sources: tuple[str, ...], **options: Any) -> None:
     overwrite = options.pop("overwrite")
     place = out or (Path(PLACES[form]) if form in PLACES else None)
     if place is not None:
-        _refuse_to_replace(place, sources, overwrite=overwrite)
+        refuse_to_replace(place, sources, overwrite=overwrite)
     patterns_of(options["redact"])
     payload = _payload(sources, options)
     if place is None:
@@ -96,22 +72,8 @@ def report(sources: tuple[str, ...], **options: Any) -> None:
     click.echo(printable(f"Report: {place}"))
 
 
-def _refuse_to_replace(place: Path, sources: tuple[str, ...], *, overwrite: bool) -> None:
-    spare_inputs(place, sources)
-    if place.exists() and not overwrite:
-        raise OutputError(
-            f"{place} exists already", hint="choose another --out, or replace it with --overwrite."
-        )
-
-
 def _payload(sources: tuple[str, ...], options: dict[str, Any]) -> Payload:
-    shown = {
-        "texts": not options.pop("no_text"),
-        "redact": options.pop("redact"),
-        "limit": options.pop("limit"),
-        "title": options.pop("title"),
-        "made": datetime.now(UTC).date().isoformat(),
-    }
+    what = shown(options)
     if len(sources) == 1:
         folder = Path(sources[0])
         if not is_comparison_folder(folder):
@@ -120,29 +82,9 @@ def _payload(sources: tuple[str, ...], options: dict[str, Any]) -> Payload:
                 hint="name BEFORE and AFTER, or a folder that `forgetmap compare --out` wrote.",
             )
         click.echo(f"Note: {LACKS}", err=True)
-        return payload_from_folder(folder, **shown)
+        return payload_from_folder(folder, **what)
     with Console(stderr=True).status("Pairing and counting ...") as status:
         options["progress"] = reading_progress(status)
         result = compare(*sources, **options)
         status.update("Collecting flipped items ...")
-        return make_payload(result, **shown)
-
-
-def _write_markdown(payload: Payload, path: Path) -> None:
-    with writable(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(as_markdown(payload), encoding="utf-8")
-
-
-def _write_pictures(form: Format) -> Callable[[Payload, Path], object]:
-    def write(payload: Payload, folder: Path) -> object:
-        return write_figures(payload, folder, form)
-
-    return write
-
-
-WRITERS: dict[str, Callable[[Payload, Path], object]] = {
-    "html": write_report,
-    "markdown": _write_markdown,
-    **{form: _write_pictures(form) for form in PICTURES},
-}
+        return make_payload(result, **what)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 import forgetmap
+from forgetmap.capabilities.result import DriftResult
 from forgetmap.pairing.checks import Notice
 from forgetmap.records.run import Frame
 from forgetmap.report.items import items_of
@@ -72,12 +73,21 @@ def make_payload(
     )
 
 
-Reportable = Payload | Comparison | FanOut | Chain
+Reportable = Payload | Comparison | FanOut | Chain | DriftResult
 
 
 def payload_for(result: Reportable) -> Payload:
-    """The payload itself, or with all texts that of what `compare` returned."""
-    return result if isinstance(result, Payload) else make_payload(result)
+    """The payload itself, or with all texts that of what `compare` or `drift` returned.
+
+    What `drift` returned holds numbers only; `drift_with_runs` has the items too.
+    """
+    if isinstance(result, Payload):
+        return result
+    if isinstance(result, DriftResult):
+        from forgetmap.report.drifted import payload_of_numbers  # noqa: PLC0415  # stands above
+
+        return payload_of_numbers(result)
+    return make_payload(result)
 
 
 def assemble(
@@ -103,7 +113,7 @@ def assemble(
         redacted=discreet,
         comparisons=list(results),
         rows=make_rows(results),
-        items=_fitted([_shown(each, secrets, texts=texts) for each in items]),
+        items=fitted([shown(each, secrets, texts=texts) for each in items]),
         histories=histories,
     )
 
@@ -155,23 +165,24 @@ def _title(results: Sequence[ComparisonResult]) -> str:
     return f"{first.after.name} against {first.before.name}"
 
 
-def _shown(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
+def shown(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
+    """Items with only those texts that may leave the house."""
     columns = items.columns if texts else without_texts(items.columns)
     return items.model_copy(update={"columns": blacken(columns, secrets) if secrets else columns})
 
 
-def _fitted(items: Sequence[Items]) -> list[Items]:
+def fitted(items: Sequence[Items]) -> list[Items]:
     """All items with their texts so short that one file can be mailed."""
     found = [size for each in items for size in sizes(each.columns)]
-    longest, shown = max(found, default=0), list(items)
+    longest, kept = max(found, default=0), list(items)
     if sum(found) < MOST_PACKED:
-        return shown
-    while (packed := sum(map(packed_size, shown))) > MOST_PACKED and longest > LEAST_BYTES:
+        return kept
+    while (packed := sum(map(packed_size, kept))) > MOST_PACKED and longest > LEAST_BYTES:
         held = sum(min(size, longest) for size in found)
         # Long texts pack better than what is left of them, so this takes several turns.
         longest = max(fair_cap(found, int(0.98 * held * MOST_PACKED / packed)), LEAST_BYTES)
-        shown = [_cut(each, longest) for each in items]
-    return shown
+        kept = [_cut(each, longest) for each in items]
+    return kept
 
 
 def _cut(items: Items, longest: int) -> Items:

@@ -33,7 +33,7 @@ def write_report(result: Reportable, path: str | Path) -> Path:
     """Write a report as one HTML file; it appears under its name only when it is whole.
 
     Args:
-        result: what `compare` returned, or what `make_payload` made of it.
+        result: what `compare` or `drift` returned, or what `make_payload` made of it.
         path: the file; an older one is replaced.
 
     Returns:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from forgetmap.report.build import Reportable, payload_for
+from forgetmap.report.drift_words import tell_drift
 from forgetmap.report.payload import Cell, Items, Payload
 from forgetmap.transitions.render import Blocks, Line, Sheet, printable, tell
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
@@ -20,6 +21,7 @@ MOST_FLIPS = 10
 MOST_LETTERS = 120
 SHOWN = {
     "task": "task",
+    "metric": "metric",
     "item": "item",
     "question": "question",
     "gold": "gold",
@@ -42,9 +44,14 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
     """
     payload = payload_for(result)
     parts = [f"# {escaped(payload.title)}"]
-    parts += _blocks(_with_cells(_told(payload, by), payload.comparisons))
+    if payload.capabilities:
+        parts += _blocks(tell_drift(payload.capabilities))
+        names = list(payload.capabilities.result.models)
+    else:
+        parts += _blocks(_with_cells(_told(payload, by), payload.comparisons))
+        names = [each.after.name for each in payload.comparisons]
     for items in payload.items:
-        parts += _flips(items, payload.comparisons[items.comparison].after.name)
+        parts += _flips(items, names[items.comparison])
     parts.append(f"Made with forgetmap {payload.version}{_date(payload)}.{_redacted(payload)}")
     return "\n\n".join(parts) + "\n"
 

@@ -6,12 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from forgetmap.capabilities.result import DriftResult
 from forgetmap.transitions.result import ComparisonResult, Value
 
 PAYLOAD_VERSION: Literal[1] = 1
 """Rises when something is renamed, removed or means something else."""
 
-Kind = Literal["pair", "many", "chain"]
+Kind = Literal["pair", "many", "chain", "drift"]
 Level = Literal["total", "macro", "category", "tag", "task", "stage", "since_first"]
 """Of a chain `stage` is against the stage before, `since_first` against the first one."""
 Direction = Literal["forgetting", "backward_transfer"]
@@ -45,7 +46,9 @@ class Items(Value):
     `task`, `item`, `item_after` (where any is called otherwise), `repeat`, `transition`
     (forgotten, gained; kept and never where asked for), `category`, `reason` (of the forgotten),
     `k`, `gold`, `question`, `options`, and for each side `score_*`, `outcome_*`, `answer_*`,
-    `choice_*`, `prompt_*`, `response_*`, `error_*`.
+    `choice_*`, `prompt_*`, `response_*`, `error_*`. Of a drift an item stands once for every metric
+    in which it changed: `metric` and `capability` say which, and the transitions are forgotten and
+    gained where more is better, else less and more.
     """
 
     comparison: int
@@ -67,6 +70,72 @@ class Histories(Value):
     kind: list[str]
 
 
+DRIFT_VERSION: Literal[1] = 1
+"""Of `Capabilities`; rises as `PAYLOAD_VERSION` does."""
+DriftLevel = Literal["group", "capability", "metric"]
+DriftScale = Literal["effect", "points", "relative", "published"]
+DriftState = Literal["sure", "open", "noise", "off", "none"]
+"""Beyond chance; perhaps chance; within the noise floor; no value on this scale; no data."""
+
+
+class DriftRows(Value):
+    """Drift in long form: column -> one value per row, all of the same length.
+
+    Values are turned so that positive is better, or more where any change is drift.
+    """
+
+    comparison: list[int] = Field(description="Place in `DriftResult.models`.")
+    after: list[str] = Field(description="That model.")
+    level: list[DriftLevel]
+    id: list[str]
+    name: list[str] = Field(description="As it is shown.")
+    parent: list[str] = Field(description="Of a capability its group, of a metric its capability.")
+    capability: list[str] = Field(description="The capability to open; empty for groups.")
+    order: list[int] = Field(description="Place; a group stands before its capabilities.")
+    direction: list[str] = Field(description="What positive is: better, more, mixed.")
+    scale: list[DriftScale]
+    value: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+    noise: list[float | None] = Field(description="The noise floor, of effects.")
+    shade: list[float | None] = Field(description="-1 to 1: how strong its colour is.")
+    shown: list[str] = Field(description="The value in words; never a number without data.")
+    state: list[DriftState]
+    n: list[int]
+    coverage: list[str]
+    note: list[str | None] = Field(description="Why there is no value.")
+
+
+class ScaleWords(Value):
+    """A scale of a drift that can be chosen."""
+
+    name: DriftScale
+    words: str
+    strong: float = Field(description="The value of the strongest colour.")
+
+
+class Withheld(Value):
+    """What has no value, and why."""
+
+    note: str
+    level: DriftLevel
+    models: list[str]
+    ids: list[str]
+
+
+class Capabilities(Value):
+    """Of a drift: how each capability of each model moved."""
+
+    drift_version: Literal[1] = DRIFT_VERSION
+    result: DriftResult
+    headlines: list[str] = Field(description="One sentence per model.")
+    leads: list[str] = Field(description="What it rests on, one sentence or two per model.")
+    said: list[dict[str, str]] = Field(description="Per model: id of a capability -> a sentence.")
+    scales: list[ScaleWords]
+    rows: DriftRows
+    withheld: list[Withheld]
+
+
 class Payload(Value):
     """A whole report."""
 
@@ -79,8 +148,9 @@ class Payload(Value):
     comparisons: list[ComparisonResult] = Field(
         description="One of a pair; of many each after against the one before; of a chain first "
         "against last (with stages and paths), then first against each later stage "
-        "(only the last where it was read from a folder)."
+        "(only the last where it was read from a folder); of a drift none."
     )
     rows: Rows
     items: list[Items]
     histories: Histories | None = None
+    capabilities: Capabilities | None = Field(default=None, description="Of a drift.")

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.report.build import Reportable, payload_for
-from forgetmap.report.figures import Figure, all_figures, rows_as_records
+from forgetmap.report.figures import Figure, all_figures, records_of
 from forgetmap.report.figures.figure import Record, Spec
 from forgetmap.report.figures.look import FONT, GROUND, TEXT, Theme
 from forgetmap.report.figures.svg import NAMESPACE, add, write
@@ -73,8 +73,10 @@ def _pictures(
     payload: Payload, kind: Format, theme: Theme, *, words: bool
 ) -> Iterator[tuple[str, bytes]]:
     convert = _converter()
-    records = rows_as_records(payload.rows)
+    records = records_of(payload)
     for figure in all_figures(payload):
+        if figure.page != "overview":
+            continue  # it shows what a reader opens
         picture = draw(figure, records, theme, words=words, ground=kind == "png" or theme == "dark")
         if kind == "svg":
             yield figure.name, picture.encode()

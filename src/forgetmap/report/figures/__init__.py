@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from forgetmap.report.figures.cells import cells
 from forgetmap.report.figures.conventional import conventional
-from forgetmap.report.figures.data import rows_as_records
+from forgetmap.report.figures.data import records_of, rows_as_records
 from forgetmap.report.figures.directions import directions
+from forgetmap.report.figures.drift import drift_figures
 from forgetmap.report.figures.figure import Figure
 from forgetmap.report.figures.flow import flow
 from forgetmap.report.figures.forest import forest
@@ -15,11 +16,13 @@ from forgetmap.report.figures.reasons import reasons
 from forgetmap.report.figures.strips import strips
 from forgetmap.report.payload import Payload
 
-__all__ = ["Figure", "all_figures", "rows_as_records"]
+__all__ = ["Figure", "all_figures", "records_of", "rows_as_records"]
 
 
 def all_figures(payload: Payload) -> list[Figure]:
     """Every figure that the data allow, the most telling first."""
+    if payload.capabilities:
+        return drift_figures(payload, payload.capabilities)
     found = [
         cells(payload),
         flow(payload),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from forgetmap.report.figures.figure import Record, as_table
-from forgetmap.report.payload import ESTIMATORS, Direction, Level, Payload, Rows
+from forgetmap.report.payload import ESTIMATORS, Direction, DriftRows, Level, Payload, Rows
 from forgetmap.transitions.result import GroupResult
 from forgetmap.transitions.words import percent
 
@@ -38,13 +38,16 @@ class Point(NamedTuple):
         return percent(self.value) if self.value is not None else "no data"
 
 
-def rows_as_records(rows: Rows) -> list[Record]:
+def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
     """One dict per row, as Vega reads them; what is no number is null."""
-    columns = [getattr(rows, name) for name in Rows.model_fields]
-    return [
-        dict(zip(Rows.model_fields, map(_finite, row), strict=True))
-        for row in zip(*columns, strict=True)
-    ]
+    names = type(rows).model_fields
+    columns = [getattr(rows, name) for name in names]
+    return [dict(zip(names, map(_finite, row), strict=True)) for row in zip(*columns, strict=True)]
+
+
+def records_of(payload: Payload) -> list[Record]:
+    """What the figures of a report draw."""
+    return rows_as_records(payload.capabilities.rows if payload.capabilities else payload.rows)
 
 
 def _finite(value: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 Spec = dict[str, Any]
 Record = dict[str, Any]
@@ -21,7 +21,8 @@ class Figure:
         alt: one sentence of numbers for those who cannot see it.
         table: column -> one value per row: the numbers behind it, for download.
         spec: Vega-Lite or Vega, drawing the data set `rows`; follows the params (or signals)
-            `estimator`, `scale`, `dark` and, where there are several, `comparison`.
+            `estimator`, `scale`, `dark`, `capability` and, where there are several, `comparison`.
+        page: where it belongs; `capability` shows the capability that is open.
         svg: the picture itself, where Vega has none; text takes the `color` of the root element.
     """
 
@@ -32,6 +33,7 @@ class Figure:
     table: Mapping[str, Sequence[object]]
     spec: Spec | None = None
     svg: str | None = None
+    page: Literal["overview", "capability"] = "overview"
 
 
 def as_table(records: Sequence[Record]) -> dict[str, list[object]]:

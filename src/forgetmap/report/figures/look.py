@@ -11,7 +11,7 @@ from typing import Literal
 
 from forgetmap.report.figures.data import default_estimator
 from forgetmap.report.figures.figure import Record, Spec
-from forgetmap.report.payload import Level, Payload
+from forgetmap.report.payload import Capabilities, Level, Payload
 from forgetmap.transitions.render import printable
 
 Theme = Literal["light", "dark"]
@@ -27,6 +27,13 @@ FONT = "system-ui, sans-serif"
 VEGA_LITE = "https://vega.github.io/schema/vega-lite/v6.json"
 VEGA = "https://vega.github.io/schema/vega/v6.json"
 SHARE = "~%"
+BOLD_GROUPS: Spec = {
+    "condition": {"test": "test(/^[^ ]+: /, datum.label)", "value": "bold"},
+    "value": "normal",
+}
+"""Groups of capabilities stand out among these."""
+LABEL_LIMIT: Spec = {"expr": "windowSize()[0] < 600 ? 120 : 250"}
+"""Width of names at an axis; less on a phone."""
 KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"
 """What tells groups apart; facts about them are looked up by it."""
 
@@ -79,12 +86,24 @@ def vega_lite(payload: Payload, alt: str, *, one: bool = True) -> Spec:
 
 def switches(payload: Payload, *, one: bool = True) -> list[Record]:
     """The params that the page sets."""
+    if payload.capabilities:
+        return _switches_of_drift(payload.capabilities, one=one)
     several = one and len(payload.comparisons) > 1
     return [
         {"name": "estimator", "value": default_estimator(payload)},
         {"name": "scale", "value": "items"},
         {"name": "dark", "value": False},
         *([{"name": "comparison", "value": 0}] if several else []),
+    ]
+
+
+def _switches_of_drift(found: Capabilities, *, one: bool) -> list[Record]:
+    first = next((cell.id for cell in found.result.capabilities), "")
+    return [
+        {"name": "scale", "value": found.scales[0].name},
+        {"name": "dark", "value": False},
+        {"name": "capability", "value": first},
+        *([{"name": "comparison", "value": 0}] if one else []),
     ]
 
 

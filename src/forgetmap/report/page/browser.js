@@ -6,6 +6,7 @@ const MOST_DOWNLOADED = 20_000;
 /** @returns {Selection} */
 function selectionOf(state) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, state[name]]));
+  filters.capability = state.capability;
   return { comparison: state.comparison, filters, sort: state.sort };
 }
 
@@ -25,8 +26,9 @@ function renderBrowser(root, payload, items) {
   let turn = 0;
   return async (state, last) => {
     const mine = (turn += 1);
-    const fresh = !last || last.comparison !== state.comparison;
-    if (fresh) controls.replaceChildren(...filterControls(await items.facets(state.comparison)));
+    if (differs(last, state, ["comparison", "capability"])) {
+      controls.replaceChildren(...filterControls(await items.facets(state.comparison, state.capability)));
+    }
     const offset = state.page * PAGE_SIZE;
     const answer = await items.query({ ...selectionOf(state), offset, limit: PAGE_SIZE });
     if (mine !== turn) return;
@@ -85,7 +87,7 @@ function foundWords(payload, state, total) {
   const held = listed?.columns?.task?.length;
   const all = Object.values(listed?.total ?? {}).reduce((sum, count) => sum + count, 0);
   const part = held !== undefined && held < all
-    ? ` This report holds ${counted(held)} of ${counted(all)} flips, some of every task.` : "";
+    ? ` This report holds ${counted(held)} of ${counted(all)} ${payload.capabilities ? "changes, some of every metric, of gradual values the largest" : "flips, some of every task"}.` : "";
   const cut = listed?.shortened
     ? ` ${counted(listed.shortened)} long texts lost their middle, so that the file can be mailed.` : "";
   return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}${cut}`;
@@ -127,7 +129,8 @@ function itemRow(item) {
   };
   return make("tr", { onclick: open },
     make("td", {}, badge(item.transition)),
-    make("td", {}, snippet(named(item.task), 60)),
+    make("td", {}, snippet(named(item.task), 60),
+      item.metric && make("span", { class: "limits" }, snippet(item.metric, 60))),
     make("th", { scope: "row" }, link,
       item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
     make("td", {}, shortAnswer(item, "before")),
@@ -140,7 +143,8 @@ function badge(transition) {
 }
 
 function shortAnswer(item, side) {
-  const answer = item[`answer_${side}`] ?? item[`choice_${side}`];
+  const gradual = ["less", "more"].includes(item.transition);
+  const answer = gradual ? plainCell(item[`score_${side}`]) : item[`answer_${side}`] ?? item[`choice_${side}`];
   return answer === null || answer === undefined ? "–" : snippet(String(answer), 60);
 }
 

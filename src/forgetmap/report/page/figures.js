@@ -2,13 +2,13 @@
 
 const GROUND = { light: "#ffffff", dark: "#15181c" };
 const INK = { light: "#24292f", dark: "#e6e6e6" };
-const SWITCHES = ["estimator", "scale", "comparison", "dark"];
+const SWITCHES = ["estimator", "scale", "comparison", "capability", "dark"];
 const VEGA_SCHEMA = "https://vega.github.io/schema/vega/v6.json";
 const LONGEST_DRAWING = 20_000;
 
 /**
  * @typedef {{name: string, title: string, caption: string, alt: string, spec: object | null,
- *   svg: string | null, table: Record<string, unknown[]>}} Figure
+ *   svg: string | null, table: Record<string, unknown[]>, page: string}} Figure
  */
 
 /**
@@ -55,7 +55,10 @@ function figureCard(figure, records) {
   const known = asRecords(figure.table ?? {});
   const drawing = { view: null, svg: null, problems: [], shown: known };
   const drawNow = async (state) => {
-    drawing.shown = known.filter((record) => isCurrent(record, state));
+    drawing.shown = known.filter((record) => isCurrent(figure, record, state));
+    // Of a capability, not every figure has something to show.
+    card.hidden = figure.page === "capability" && !drawing.shown.length;
+    if (card.hidden) return;
     if (details.open) showNumbers(numbers, figure, drawing.shown);
     if (figure.svg) return showPicture(drawing, figure, place, state);
     if (!globalThis.vegaEmbed) throw new Error("Vega is not in this report: pip install vl-convert-python");
@@ -95,8 +98,9 @@ function inTime(promise, most) {
 }
 
 /** Whether a row of numbers belongs to what the reader chose. */
-function isCurrent(record, state) {
-  return ["estimator", "scale"].every((name) => !(name in record) || record[name] === state[name]);
+function isCurrent(figure, record, state) {
+  const followed = figure.page === "capability" ? ["scale", "comparison", "capability"] : ["estimator", "scale"];
+  return followed.every((name) => !(name in record) || record[name] === state[name]);
 }
 
 function isDark(state) {
@@ -111,6 +115,7 @@ async function drawVega(drawing, figure, place, records, state) {
     drawing.problems = [];
     const options = { ...VEGA_OPTIONS, viewClass: await tellingView(drawing.problems) };
     drawing.view = (await globalThis.vegaEmbed(place, { ...spec, background: ground }, options)).view;
+    drawing.view.addEventListener("click", (_event, item) => openCapability(item?.datum?.capability));
     place.setAttribute("role", "img");
     place.setAttribute("aria-label", visible(figure.alt));
   } else {

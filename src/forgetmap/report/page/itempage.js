@@ -10,7 +10,7 @@ const MOST_SHOWN = 20_000;
 async function renderItem(root, payload, items, state) {
   const { item, place } = await items.find({ ...selectionOf(state), key: state.item });
   if (state.item !== currentState().item) return;
-  const said = { result: payload.comparisons[state.comparison], history: payload.histories };
+  const said = { result: pairsOf(payload)[state.comparison], history: payload.histories };
   root.replaceChildren(...(item ? itemParts(item, place, said, items, state) : [
     make("h1", { tabindex: "-1" }, "No such item"),
     make("p", {}, "This report does not hold the item of this link."),
@@ -25,6 +25,7 @@ function itemParts(item, place, { result, history }, items, state) {
     make("p", { class: "names" }, `${item.task} · ${item.item}${item.repeat ? ` · answer ${item.repeat + 1}` : ""}`),
     make("h1", { tabindex: "-1" }, badge(item.transition), " ",
       item.reason ? called(REASONS, item.reason) : changeWords(item.transition)),
+    item.metric && make("p", { class: "faint" }, `Metric: ${item.metric}`),
     item.category && make("p", { class: "faint" }, `Category: ${item.category}`),
     historyLine(history, item),
     questionCard(item),
@@ -43,7 +44,10 @@ function historyLine(history, item) {
 }
 
 function changeWords(transition) {
-  return { gained: "wrong before, right after", forgotten: "right before, wrong after" }[transition] ?? "";
+  return {
+    gained: "wrong before, right after", forgotten: "right before, wrong after",
+    less: "less than before", more: "more than before",
+  }[transition] ?? "";
 }
 
 function itemBar(item, place, items, state) {

@@ -3,7 +3,7 @@
 /**
  * @typedef {Record<string, string | number | string[] | null>} Item  what `Items` of the payload has
  * @typedef {{comparison: number, filters: Record<string, string>, sort: string}} Selection
- *   filters: task, category, transition, reason (equal), q (part of any text); "" is any.
+ *   filters: task, category, metric, capability, transition, reason (equal), q (part of any text); "" is any.
  *   sort: a name of SORTS.
  * @typedef {Object} ItemSource
  * @property {(ask: Selection & {offset: number, limit: number}) =>
@@ -11,11 +11,11 @@
  * @property {(ask: Selection & {key: string}) =>
  *   Promise<{item: Item | null, place: number | null}>} find
  *   the item with this key, and its place in the selection; null where it is not in it or unknown.
- * @property {(comparison: number) => Promise<Record<string, [value: string, count: number][]>>}
+ * @property {(comparison: number, capability: string) => Promise<Record<string, [value: string, count: number][]>>}
  *   facets  the values of task, category, transition and reason.
  */
 
-const FACETS = ["transition", "task", "category", "reason"];
+const FACETS = ["transition", "metric", "task", "category", "reason"];
 const SEARCHED = ["question", "response", "answer", "prompt", "gold", "item", "task", "error"];
 const SORTS = {
   "": "as recorded",
@@ -29,7 +29,7 @@ const SORTS = {
 
 /** What names an item in an address. */
 function itemKey(item) {
-  const parts = [item.task, item.item, item.repeat ?? 0];
+  const parts = [item.task, item.item, item.repeat ?? 0, ...(item.metric ? [item.metric] : [])];
   return parts.map((part) => encodeURIComponent(String(part).toWellFormed())).join("/");
 }
 
@@ -54,8 +54,10 @@ function itemsInMemory(payload) {
       const found = select(ask).indexOf(place);
       return { item: row(ask.comparison, place), place: found < 0 ? null : found };
     },
-    async facets(comparison) {
-      return Object.fromEntries(FACETS.map((name) => [name, tally(columns(comparison)[name])]));
+    async facets(comparison, capability) {
+      const places = select({ comparison, filters: { capability }, sort: "" });
+      return Object.fromEntries(FACETS.map((name) =>
+        [name, tally(columns(comparison)[name] && places.map((place) => columns(comparison)[name][place]))]));
     },
   };
 }
@@ -77,14 +79,15 @@ function recordAt(columns, place) {
 function placeOf(columns, key) {
   return columns.task.findIndex((task, place) => {
     const item = columns.item[place];
-    return itemKey({ task, item, repeat: columns.repeat?.[place] }) === key;
+    const [repeat, metric] = [columns.repeat?.[place], columns.metric?.[place]];
+    return itemKey({ task, item, repeat, metric }) === key;
   });
 }
 
 /** Places of the items that pass, in the order asked for. */
 function selectPlaces(columns, { filters, sort }) {
   let places = [...columns.task.keys()];
-  for (const name of FACETS) {
+  for (const name of [...FACETS, "capability"]) {
     const wanted = filters[name];
     if (wanted) places = places.filter((place) => (columns[name]?.[place] ?? "") === wanted);
   }

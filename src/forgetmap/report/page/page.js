@@ -5,7 +5,7 @@ const SHORTCUTS = [
   ["k or ↑", "previous item"],
   ["Enter", "open the item"],
   ["/", "search the texts"],
-  ["Esc", "back to the list"],
+  ["Esc", "back"],
   ["?", "this help"],
 ];
 
@@ -15,23 +15,29 @@ const SHORTCUTS = [
  */
 async function startPage({ payload, figures, items }) {
   const part = (id, label) => make("section", { id, "aria-label": label });
-  const [summary, pictures, tables, flips] = [
+  const [summary, pictures, tables, capability, flips] = [
     part("summary", "Summary"), part("pictures", "Figures"), part("tables", "Groups"),
-    part("flips", "Items, one by one")];
-  const overview = make("div", { id: "overview" }, summary, pictures, tables, flips);
+    part("capability", "Capability"), part("flips", "Items, one by one")];
+  const overview = make("div", { id: "overview" }, summary, pictures, tables, capability, flips);
   const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
   const main = document.getElementById("main");
   main.replaceChildren(overview, itemView, footer(payload));
   document.body.append(helpDialog(), make("div", { id: "tooltip", hidden: true }));
-  const find = estimateFinder(payload.rows);
-  const drawFigures = renderFigures(pictures, figures, payload.rows);
+  const find = payload.capabilities ? driftFinder(payload.capabilities.rows) : estimateFinder(payload.rows);
+  const rows = payload.capabilities?.rows ?? payload.rows;
+  const onPage = (page) => figures.filter((figure) => (figure.page ?? "overview") === page);
+  const showCapability = capabilityPage(capability, payload, find);
+  const drawFigures = {
+    overview: renderFigures(pictures, onPage("overview"), rows),
+    capability: renderFigures(capability.querySelector(".pictures"), onPage("capability"), rows),
+  };
   const showList = renderBrowser(flips, payload, items);
   const estimators = estimatorsIn(payload.rows);
 
   let [last, drawn] = [null, null];
   const draw = (state) => {
     drawn = state;
-    pageLoaded().then(() => drawFigures(state));
+    pageLoaded().then(() => drawFigures[state.capability ? "capability" : "overview"](state));
   };
   const follow = async () => {
     const state = allowed(currentState(), payload, estimators);
@@ -41,14 +47,19 @@ async function startPage({ payload, figures, items }) {
     const theme = differs(before, state, ["theme"]);
     if (numbers || theme) renderTop(payload, estimators, state);
     if (theme) showTheme(state);
-    if (numbers) renderSummary(summary, payload, find, state);
-    if (numbers || differs(before, state, ["by"])) renderTables(tables, payload, find, state);
+    const [tell, list] = payload.capabilities ? [renderDrift, renderDriftTables] : [renderSummary, renderTables];
+    if (numbers) tell(summary, payload, find, state);
+    if (numbers || differs(before, state, ["by"])) list(tables, payload, find, state);
+    if (numbers || differs(before, state, ["capability"])) showCapability(state);
+    for (const each of [summary, pictures, tables]) each.hidden = Boolean(state.capability);
+    capability.hidden = !state.capability;
     if (state.item) document.body.dataset.figures ??= "later";
     else showOverview(overview, itemView);
     // What is hidden has no width to draw in.
-    if (!state.item && differs(drawn, state, ["comparison", "estimator", "scale", "theme"])) draw(state);
-    if (differs(before, state, ["comparison", "sort", "page", ...FILTERS])) await showList(state, before);
+    if (!state.item && differs(drawn, state, ["comparison", "estimator", "scale", "theme", "capability"])) draw(state);
+    if (differs(before, state, ["comparison", "sort", "page", "capability", ...FILTERS])) await showList(state, before);
     await showView(overview, itemView, payload, items, state, before);
+    if (differs(before, state, ["capability"])) landOn(capability, before, state);
   };
   addEventListener("hashchange", follow);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -66,11 +77,24 @@ async function startPage({ payload, figures, items }) {
 function allowed(state, payload, estimators) {
   return {
     ...state,
-    comparison: state.comparison < payload.comparisons.length ? state.comparison : 0,
+    comparison: state.comparison < pairsOf(payload).length ? state.comparison : 0,
+    capability: isCapability(payload, state.capability) ? state.capability : "",
     estimator: estimators.includes(state.estimator) ? state.estimator : estimators[0] ?? "raw",
-    scale: Object.hasOwn(SCALES, state.scale) ? state.scale : "items",
+    scale: scalesOf(payload).some(([name]) => name === state.scale) ? state.scale : scalesOf(payload)[0][0],
     theme: ["light", "dark"].includes(state.theme) ? state.theme : "",
   };
+}
+
+/** The models that are set against each other. */
+function pairsOf({ capabilities, comparisons }) {
+  if (!capabilities) return comparisons;
+  const { before, models } = capabilities.result;
+  return models.map((name) => ({ before: { name: before }, after: { name } }));
+}
+
+/** What numbers can be shown as. */
+function scalesOf({ capabilities }) {
+  return capabilities?.scales.map(({ name, words }) => [name, words]) ?? Object.entries(SCALES);
 }
 
 /** Vega comes after this script; the figures wait for it, nothing else does. */
@@ -110,9 +134,9 @@ function renderTop(payload, estimators, state) {
     make("p", { class: "title" }, payload.title),
     make("div", { class: "bar", role: "group", "aria-label": "What the numbers are" },
       comparisonChooser(payload, state),
-      chooser("estimator", "Estimator", estimators.map((name) => [name, ESTIMATORS[name]]),
+      estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, ESTIMATORS[name]]),
         state.estimator, (estimator) => goTo({ estimator })),
-      chooser("scale", "Scale", Object.entries(SCALES), state.scale, (scale) => goTo({ scale })),
+      chooser("scale", "Scale", scalesOf(payload), state.scale, (scale) => goTo({ scale })),
       button(isDark(state) ? "Light" : "Dark", () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
         { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
       button("?", openHelp, { id: "help-button", "aria-label": "Keyboard help" })));
@@ -122,7 +146,7 @@ function renderTop(payload, estimators, state) {
 function comparisonChooser(payload, state) {
   const words = ({ before, after }) => `${before.name} → ${after.name}`;
   const choices = comparisonPlaces(payload)
-    .map((place) => [String(place), words(payload.comparisons[place])]);
+    .map((place) => [String(place), words(pairsOf(payload)[place])]);
   if (choices.length < 2) return null;
   return chooser("comparison", "Comparison", choices, String(state.comparison),
     (place) => goTo({ comparison: Number(place), ...FIRST_FILTERS, page: 0, item: "" }));
@@ -139,7 +163,7 @@ function footer(payload) {
   const take = () => download("report.json", "application/json", JSON.stringify(payload));
   return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `,
     "Nothing here leaves this machine. ",
-    payload.items.some((each) => each.columns.task) && button("Everything as JSON", take, { class: "quiet" }));
+    (payload.capabilities || payload.items.some((each) => each.columns.task)) && button("Everything as JSON", take, { class: "quiet" }));
 }
 
 function helpDialog() {
@@ -183,7 +207,7 @@ function keyActions(typing, target) {
       if (isOpen) closeItem();
       setTimeout(() => document.getElementById("filter-q")?.focus(), isOpen ? 50 : 0);
     },
-    Escape: () => (typing ? target.blur() : isOpen ? closeItem() : false),
+    Escape: () => (typing ? target.blur() : isOpen ? closeItem() : currentState().capability ? closeCapability() : false),
     "?": openHelp,
   };
 }

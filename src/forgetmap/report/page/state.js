@@ -9,11 +9,13 @@
  * @property {string} theme  "light", "dark", or "" to follow the system
  * @property {string} task  filters of the flip browser; "" is any
  * @property {string} category
+ * @property {string} metric
  * @property {string} transition
  * @property {string} reason
  * @property {string} q  free text
  * @property {string} sort
  * @property {number} page
+ * @property {string} capability  the one that is open, or ""
  * @property {string} item  key of the open item, or ""
  */
 
@@ -26,14 +28,16 @@ const FIRST_STATE = {
   theme: "",
   task: "",
   category: "",
+  metric: "",
   transition: "",
   reason: "",
   q: "",
   sort: "",
   page: 0,
+  capability: "",
   item: "",
 };
-const FILTERS = ["task", "category", "transition", "reason", "q"];
+const FILTERS = ["task", "category", "metric", "transition", "reason", "q"];
 
 /** @returns {State} */
 function stateFrom(hash) {

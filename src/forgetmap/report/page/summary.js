@@ -40,10 +40,10 @@ function shortWords(payload, find, state) {
 
 /** Of a chain the last stage is the chain as a whole; it is offered once. */
 function comparisonPlaces(payload) {
-  const [first] = payload.comparisons;
+  const [first] = pairsOf(payload);
   const again = (each) => payload.kind === "chain" && each.after.name === first.after.name;
-  return [...payload.comparisons.keys()]
-    .filter((place) => place === 0 || !again(payload.comparisons[place]));
+  return [...pairsOf(payload).keys()]
+    .filter((place) => place === 0 || !again(pairsOf(payload)[place]));
 }
 
 function pairNames(payload, result) {

@@ -23,7 +23,7 @@ const DIRECTIONS = {
     look: "gained",
   },
 };
-const TRANSITIONS = { forgotten: "forgotten", gained: "gained", kept: "kept", never: "never right" };
+const TRANSITIONS = { forgotten: "forgotten", gained: "gained", kept: "kept", never: "never right", less: "less", more: "more" };
 const REASONS = {
   wrong: "wrong answer",
   incorrect: "wrong answer",
@@ -38,6 +38,7 @@ const REASONS = {
   error: "failed: missing, not wrong",
   unscored: "not scored: missing, not wrong",
 };
+const DRIFT_LEVELS = { capability: "capability", metric: "metric", group: "group" };
 const VERDICTS = {
   lost: "lost something",
   none_lost: "nothing lost",
@@ -70,6 +71,16 @@ const ADVICE = {
   repeats: "Answer every item equally often on both sides.",
   loosened: "Look at some of these items, to see that they are the same.",
   problems: "Look at the rows that could not be read.",
+  unknown_tasks: "Give the task its name in the taxonomy, or add it to one of your own.",
+  reading: "Look at the log it was read from.",
+  unpaired: "Evaluate both models on the same items.",
+  constant: "Leave this metric out, or look whether its scorer reads these responses.",
+  few_items: "Evaluate more items before acting on this metric.",
+  failures: "Read some of these answers: the form may have changed, not the ability.",
+  errors: "Find out why scoring failed, and score again.",
+  scorers: "Score both models with the same scorer.",
+  averages: "Name the responses or scores instead of averages for limits, tests and flips.",
+  zero: "Read the change in points instead.",
   tiny: "Evaluate more items: forgetmap plan says how many.",
   below_chance: "Check the prompt and the extraction of answers before reading anything into these.",
   ceiling: "Use harder items: there is little left to gain here.",

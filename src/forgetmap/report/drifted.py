@@ -1,0 +1,100 @@
+"""From a drift to the payload of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
+
+import forgetmap
+from forgetmap.capabilities.drift import Drifted
+from forgetmap.capabilities.result import DriftResult, Gate
+from forgetmap.capabilities.taxonomy import Taxonomy
+from forgetmap.report import drift_words as words
+from forgetmap.report.build import MOST_ITEMS, fitted, shown
+from forgetmap.report.drift_items import items_of_drift
+from forgetmap.report.drift_rows import make_rows
+from forgetmap.report.payload import Capabilities, Payload, Rows
+from forgetmap.report.texts import Secret, blackened, patterns_of
+
+
+def make_drift_payload(
+    drifted: Drifted,
+    *,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    limit: int = MOST_ITEMS,
+    title: str | None = None,
+    made: str | None = None,
+) -> Payload:
+    """Everything a report says about a drift.
+
+    Args:
+        drifted: what `drift_with_runs` returned.
+        texts: with questions, answers and responses.
+        redact: regular expressions; what they match in texts and warnings is blackened.
+        limit: most changed items in the report; every metric has its share.
+        title: of the report; made of the names of the models where there is none.
+        made: date to be shown.
+    """
+    secrets = patterns_of(redact or ())
+    discreet = not texts or bool(secrets)
+    result = _discreet(drifted, secrets) if discreet else drifted.result
+    items = items_of_drift(drifted, texts=texts, limit=limit)
+    return Payload(
+        kind="drift",
+        title=title or _title(result),
+        made=made,
+        version=forgetmap.__version__,
+        redacted=discreet,
+        comparisons=[],
+        rows=Rows.model_validate({name: [] for name in Rows.model_fields}),
+        items=fitted([shown(each, secrets, texts=texts) for each in items]),
+        capabilities=_capabilities(result),
+    )
+
+
+def payload_of_numbers(result: DriftResult) -> Payload:
+    """A report without items."""
+    return make_drift_payload(
+        Drifted(result, Taxonomy(result.taxonomy, "", (), (), (), ()), (), "auto")
+    )
+
+
+def _capabilities(result: DriftResult) -> Capabilities:
+    rows, scales = make_rows(result)
+    return Capabilities(
+        result=result,
+        headlines=[words.headline(result, model) for model in result.models],
+        leads=[words.lead(result, model) for model in result.models],
+        said=[
+            {cell.id: words.sentence(cell, result) for cell in result.capabilities
+             if cell.model == model}
+            for model in result.models
+        ],
+        scales=scales,
+        rows=rows,
+        withheld=words.withheld(result),
+    )  # fmt: skip
+
+
+def _title(result: DriftResult) -> str:
+    if len(result.models) == 1:
+        return f"Drift of {result.models[0]} from {result.before}"
+    return f"Drift of {len(result.models)} models from {result.before}"
+
+
+def _discreet(drifted: Drifted, secrets: Sequence[Secret]) -> DriftResult:
+    """Without the folders of this machine, and without rows quoted from logs."""
+    places = {run.origin: PurePath(run.origin).name or run.name for run in drifted.runs}
+
+    def quiet(gate: Gate) -> Gate:
+        message = gate.message
+        if gate.code == "problems":
+            message = re.sub(r"; first .*", ".", message, flags=re.DOTALL)
+        for origin, name in places.items():
+            message = message.replace(origin, name)
+        return replace(gate, message=blackened(message, secrets))
+
+    return replace(drifted.result, gates=tuple(map(quiet, drifted.result.gates)))

@@ -1,0 +1,164 @@
+// A drift: the first screen, and all capabilities of all models as a table.
+
+const MOST_MODELS_LISTED = 8;
+const STATES = {
+  sure: "beyond chance", open: "may be chance", noise: "within the noise of the model before",
+  off: "no value on this scale", none: "no data",
+};
+const DIRECTION_WORDS = {
+  better: "Positive is better.",
+  more: "Any change is drift: positive is more.",
+  mixed: "Positive is better in some metrics, more in others.",
+};
+
+/** Finds the row of a cell under the reader's choice. */
+function driftFinder(rows) {
+  const places = new Map(rows.id.map((id, place) =>
+    [driftName(rows.comparison[place], rows.level[place], id, rows.scale[place]), place]));
+  return ({ comparison, scale }, level, id) =>
+    recordAt(rows, places.get(driftName(comparison, level, id, scale)));
+}
+
+function driftName(...parts) {
+  return JSON.stringify(parts);
+}
+
+/** A number as a change; a dash where there is none. */
+function signedNumber(value, digits = 2, unit = "") {
+  if (value === null || value === undefined) return "–";
+  const shown = Math.abs(value).toFixed(digits);
+  const sign = Number(shown) === 0 ? "" : value < 0 ? "−" : "+";
+  return `${sign}${shown}${unit}`;
+}
+
+function driftLimits({ low, high }, digits = 2) {
+  return low === null || high === null || low === undefined ? ""
+    : `${signedNumber(low, digits)} to ${signedNumber(high, digits)}`;
+}
+
+/** How a cell looks: the direction where there is one, else why there is none. */
+function driftLook({ state, value }) {
+  if (state === "none" || state === "off" || state === "noise") return state;
+  return value < 0 ? "down" : "up";
+}
+
+function isCapability({ capabilities }, id) {
+  return Boolean(capabilities?.result.capabilities.some((cell) => cell.id === id));
+}
+
+/** @param {HTMLElement} root */
+function renderDrift(root, payload, find, state) {
+  const { result, headlines, leads } = payload.capabilities;
+  const model = result.models[state.comparison];
+  const groups = result.groups.filter((cell) => cell.model === model);
+  root.replaceChildren(...[
+    make("p", { class: "names" }, `${result.before} → ${model} · ${result.taxonomy}`),
+    make("h1", { id: "headline" }, headlines[state.comparison]),
+    make("p", { class: "lead" }, leads[state.comparison]),
+    make("div", { class: "cards narrow" }, groups.map((cell) => groupCard(find(state, "group", cell.id), cell, state))),
+    make("div", { class: "cards" }, gatesCard(payload, (gate) => gate.model === model), withheldCard(payload, model)),
+    eachModel(payload, state),
+  ].filter(Boolean));
+}
+
+/** Of several models what came out of each, and the way there. */
+function eachModel({ capabilities: { result, headlines } }, state) {
+  if (headlines.length < 2) return null;
+  const list = make("ul", { class: "each", "aria-label": "All models" }, headlines.map((words, place) =>
+    make("li", {}, make("a", {
+      href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: place }),
+      "aria-current": place === state.comparison ? "true" : null,
+    }, result.models[place]), words.slice(result.models[place].length))));
+  return headlines.length <= MOST_MODELS_LISTED ? list
+    : make("details", {}, make("summary", {}, `All ${counted(headlines.length)} models in a sentence each`), list);
+}
+
+function groupCard(row, cell, state) {
+  const edge = { down: "edge-forgotten", up: "edge-gained" }[driftLook(row)] ?? "";
+  const limits = driftLimits(row, state.scale === "effect" ? 2 : 1);
+  return make("section", { class: `card measure ${edge}`, "aria-label": row.name },
+    make("h2", {}, row.name),
+    make("p", { class: "figure", "data-group": cell.id }, row.shown.replace(/[*~]$/, "")),
+    make("p", { class: "faint" }, [limits && `95% limits ${limits}`, STATES[row.state]].filter(Boolean).join("; "), "."),
+    make("p", { class: "faint" }, `${row.coverage} metrics${cell.n ? `, ${counted(cell.n)} items` : ""}. ${
+      cell.size === null || state.scale !== "effect" ? "" : `Moved by ${cell.size.toFixed(2)} either way. `}${
+      DIRECTION_WORDS[row.direction]}`));
+}
+
+/** What to know before believing these numbers. */
+function gatesCard({ capabilities, redacted }, concerns) {
+  const messages = new Map(capabilities.result.gates.filter(concerns).map((gate) => [gate.message, gate]));
+  const list = [...messages.values()].map(({ code, message }) => make("li", {}, sentence(message), " ",
+    make("span", { class: "advice" }, Object.hasOwn(ADVICE, code) ? ADVICE[code] : OTHER_ADVICE)));
+  const few = list.slice(0, 5);
+  const more = list.slice(5);
+  return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-label": "Before you act" },
+    make("h2", {}, list.length ? `Before you act (${list.length})` : "Before you act"),
+    list.length ? make("ul", { class: "warnings" }, few) : make("p", {}, "Nothing found that speaks against these numbers."),
+    more.length > 0 && make("details", {}, make("summary", {}, `${counted(more.length)} more`),
+      make("ul", { class: "warnings" }, more)),
+    redacted && make("p", { class: "faint" }, "Texts of items are left out or blackened in this report."));
+}
+
+/** What has no value, and why. */
+function withheldCard({ capabilities }, model) {
+  const here = capabilities.withheld.filter(({ models }) => models.includes(model));
+  const metrics = capabilities.result.metrics.filter((cell) => cell.model === model);
+  const have = metrics.filter((cell) => cell.value !== null).length;
+  return make("section", { class: "card", "aria-label": "Coverage" },
+    make("h2", {}, "What was measured"),
+    make("p", {}, `${counted(have)} of ${counted(metrics.length)} metrics have a value.`,
+      here.length ? " Nothing is put in for the others:" : ""),
+    here.length > 0 && make("ul", { class: "warnings" }, here.map(({ note, ids }) =>
+      make("li", {}, `${sentence(note)}: `, make("span", { class: "faint" }, ids.join(", "))))));
+}
+
+/** One record per line, one column per model. */
+function driftRecords({ capabilities: { result } }, find, state, level) {
+  const cells = { group: result.groups, capability: result.capabilities, metric: result.metrics }[level];
+  return cells.filter((cell) => cell.model === result.models[0]).map((cell) => {
+    const rows = result.models.map((_, comparison) => find({ ...state, comparison }, level, cell.id));
+    return { id: cell.id, name: rows[0].name, capability: rows[0].capability, scale: state.scale, rows };
+  });
+}
+
+/** The same, flat, for files: value, limits and state of every model. */
+function driftFile(records, models) {
+  return records.flatMap(({ id, name, scale, rows }) => rows.map((row, place) => ({
+    id, name, model: models[place], scale, value: row.value, low: row.low, high: row.high,
+    state: row.state, items: row.n, metrics: row.coverage, note: row.note })));
+}
+
+function renderDriftTables(root, payload, find, state) {
+  const { models } = payload.capabilities.result;
+  const level = Object.hasOwn(DRIFT_LEVELS, state.by) ? state.by : "capability";
+  const records = driftRecords(payload, find, state, level)
+    .map((record) => ({ ...record, ...Object.fromEntries(record.rows.map((row, place) => [`model ${place}`, row.value])) }));
+  const columns = models.map((name, place) => ({
+    head: name, sort: `model ${place}`, show: ({ rows }) => driftCell(rows[place]) }));
+  const first = { head: DRIFT_LEVELS[level], sort: "name", text: true, show: (record) => driftLink(record, state) };
+  const caption = `Drift by ${DRIFT_LEVELS[level]}`;
+  root.replaceChildren(
+    make("h2", {}, "All numbers"),
+    make("div", { class: "bar" },
+      chooser("by", "Rows", Object.entries(DRIFT_LEVELS), level, (by) => goTo({ by })),
+      make("span", { class: "push" }, tableDownloads(`drift-by-${level}`, () => driftFile(records, models)))),
+    make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% limits below; * beyond chance, ~ within the noise of the model before.`),
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      sortableTable(caption, [first, ...columns], records, { name: "", down: false })));
+}
+
+function wordsOfScale(payload, state) {
+  return scalesOf(payload).find(([name]) => name === state.scale)[1];
+}
+
+function driftLink(record, state) {
+  if (!record.capability) return make("b", {}, record.name);
+  return make("a", { href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, capability: record.capability }),
+    "data-capability": record.capability }, record.name);
+}
+
+function driftCell(row) {
+  return [make("span", { class: `drift drift-${driftLook(row)}`, title: row.note ?? STATES[row.state] }, row.shown),
+    make("span", { class: "limits" }, driftLimits(row, row.scale === "effect" ? 2 : 1))];
+}
