@@ -149,7 +149,7 @@ def test_every_figure_is_drawn(models: int) -> None:
     assert ("drift_of_models" in names) == (models > 1)
     for each in all_figures(payload):
         for theme in ("light", "dark"):
-            assert "<path" in draw(each, records, theme)  # type: ignore[arg-type]
+            assert "<path" in draw(each, records, theme)
         assert each.spec is not None
         vl_convert.vegalite_to_vega(each.spec)
 
