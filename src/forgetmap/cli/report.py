@@ -13,6 +13,7 @@ from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.reading import reading_progress
 from forgetmap.cli.showing import PICTURES, WRITERS, refuse_to_replace, showing_options, shown
 from forgetmap.errors import UsageError
+from forgetmap.overlap.bridge import fit_bridge, read_models
 from forgetmap.report.build import make_payload
 from forgetmap.report.markdown import as_markdown
 from forgetmap.report.payload import Payload
@@ -29,6 +30,7 @@ Examples:
   forgetmap report result --out report.html
   forgetmap report runs/base runs/tuned --format markdown > forgotten.md
   forgetmap report runs/base runs/tuned --format pdf --out figures
+  forgetmap report runs/base runs/sft runs/rl --bridge models.csv --out report.html
   forgetmap report runs/base runs/tuned --redact "[\w.]+@[\w.]+" --out for-partners.html
 """
 
@@ -48,6 +50,12 @@ Examples:
     show_default=True,
     help="One page to read and explore, Markdown, or a folder of figures.",
 )
+@click.option(
+    "--bridge",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Also draw forgetting against divergence from such a table as `overlap bridge` takes.",
+)
 @showing_options
 @comparison_options
 @overwrite_option
@@ -58,13 +66,14 @@ def report(sources: tuple[str, ...], **options: Any) -> None:
     such a folder holds no questions and no responses. The page needs no network, and nothing is
     sent anywhere.
     """
-    form, out = options.pop("form"), options.pop("out")
+    form, out, bridge = options.pop("form"), options.pop("out"), options.pop("bridge")
     overwrite = options.pop("overwrite")
     place = out or (Path(PLACES[form]) if form in PLACES else None)
     if place is not None:
         refuse_to_replace(place, sources, overwrite=overwrite)
     patterns_of(options["redact"])
-    payload = _payload(sources, options)
+    fitted = None if bridge is None else fit_bridge(read_models(bridge))
+    payload = _payload(sources, options).model_copy(update={"bridge": fitted})
     if place is None:
         click.echo(as_markdown(payload), nl=False)
         return

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from forgetmap.capabilities.result import DriftResult
+from forgetmap.overlap.bridge import BridgeResult
 from forgetmap.transitions.result import ComparisonResult, Value
 
 PAYLOAD_VERSION: Literal[1] = 1
@@ -154,3 +155,6 @@ class Payload(Value):
     items: list[Items]
     histories: Histories | None = None
     capabilities: Capabilities | None = Field(default=None, description="Of a drift.")
+    bridge: BridgeResult | None = Field(
+        default=None, description="Forgetting against divergence, over several ways of training."
+    )

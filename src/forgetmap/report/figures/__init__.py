@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forgetmap.report.figures.bridge import bridge
 from forgetmap.report.figures.cells import cells
 from forgetmap.report.figures.conventional import conventional
 from forgetmap.report.figures.data import records_of, rows_as_records
@@ -33,5 +34,6 @@ def all_figures(payload: Payload) -> list[Figure]:
         conventional(payload),
         reasons(payload),
         strips(payload),
+        *(bridge(payload, payload.bridge) if payload.bridge else ()),
     ]
     return [each for each in found if each is not None]
