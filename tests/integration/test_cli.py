@@ -46,7 +46,7 @@ def test_help_has_examples_that_parse_and_fits(path: tuple[str, ...]) -> None:
         words = shlex.split(re.split(" >+ ", example)[0])[1:]
         command: click.Command = cli
         while isinstance(command, click.Group):
-            inner = command.get_command(click.Context(command), words.pop(0))
+            _, inner, words = command.resolve_command(click.Context(command), words)
             assert inner is not None
             command = inner
         command.make_context("forgetmap", words)

@@ -25,7 +25,7 @@ COMMANDS = {
     "overlap": "How far did a model move, and what does it certainly still do?",
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
-    "theory": "Why post-training forgets: claims verified by number, simulations, advice.",
+    "theory": "Why post-training forgets, verified by number.",
     "completion": "Print the shell completion script.",
 }
 EXAMPLES = """\b

@@ -19,6 +19,22 @@ if TYPE_CHECKING:
     from forgetmap.overlap.result import OverlapResult
     from forgetmap.transitions.render import Blocks
 
+MODELS_EXAMPLES = """\b
+Examples:
+  forgetmap overlap models models/base models/tuned --prompts prompts.txt
+"""
+SAMPLES_EXAMPLES = """\b
+Examples:
+  forgetmap overlap samples weighed.jsonl
+"""
+RECORDS_EXAMPLES = """\b
+Examples:
+  forgetmap overlap records runs/base runs/tuned
+"""
+BRIDGE_EXAMPLES = """\b
+Examples:
+  forgetmap overlap bridge models.csv --out bridge
+"""
 EXAMPLES = """\b
 Examples:
   forgetmap overlap models/base models/tuned --prompts prompts.txt
@@ -97,7 +113,7 @@ def _drawn_options(command: Command) -> Command:
     return with_options(command, _DRAWN)
 
 
-@overlap.command(MODELS)
+@overlap.command(MODELS, epilog=MODELS_EXAMPLES)
 @click.argument("before")
 @click.argument("after")
 @_drawn_options
@@ -133,7 +149,7 @@ def models(before: str, after: str, **options: Any) -> None:
     _show(result, as_json=options["as_json"])
 
 
-@overlap.command()
+@overlap.command(epilog=SAMPLES_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--first", type=click.IntRange(1), help="Only so many tokens of each completion.")
 @_asked_options
@@ -154,7 +170,7 @@ def samples(file: Path, first: int | None, **options: Any) -> None:
     _show(result, as_json=options["as_json"])
 
 
-@overlap.command()
+@overlap.command(epilog=RECORDS_EXAMPLES)
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of intervals.")
@@ -172,7 +188,7 @@ def records(before: str, after: str, level: float, seed: int, *, as_json: bool) 
         _print(tell_events(result))
 
 
-@overlap.command()
+@overlap.command(epilog=BRIDGE_EXAMPLES)
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for result and figures.")
 @json_option

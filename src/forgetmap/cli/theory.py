@@ -18,6 +18,13 @@ from forgetmap.transitions.render import Sheet, print_sheet
 if TYPE_CHECKING:
     from forgetmap.theory.claims.registry import Outcome
 
+EXAMPLES = """\b
+Examples:
+  forgetmap theory verify
+  forgetmap theory simulate --method sft --separation 3
+  forgetmap theory page --out page.html
+  forgetmap theory advise replay --keep 0.3
+"""
 VERIFY_EXAMPLES = """\b
 Examples:
   forgetmap theory verify
@@ -26,7 +33,7 @@ Examples:
 """
 
 
-@click.group()
+@click.group(epilog=EXAMPLES)
 def theory() -> None:
     """Why post-training forgets: a two-mode model of it, verified by number."""
 

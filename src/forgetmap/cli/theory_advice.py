@@ -16,12 +16,28 @@ if TYPE_CHECKING:
     from forgetmap.theory.advise import Advice
 
 
-@click.group()
+EXAMPLES = """\b
+Examples:
+  forgetmap theory advise batch --old-weight 0.05
+  forgetmap theory advise replay --keep 0.3
+  forgetmap theory advise kl --start 0.5 --floor 0.2 --gap 1
+  forgetmap theory advise refreshes --start 0.5 --floor 0.2
+  forgetmap theory advise anchor --shown 45 --tried 50 --keep 0.8
+"""
+
+
+def _example(name: str) -> str:
+    """The one of a command."""
+    line = next(line for line in EXAMPLES.splitlines() if f" advise {name} " in line)
+    return f"\b\nExamples:\n{line}\n"
+
+
+@click.group(epilog=EXAMPLES)
 def advise() -> None:
     """What follows from the theory for a training run, with its assumptions."""
 
 
-@advise.command("batch")
+@advise.command("batch", epilog=_example("batch"))
 @click.option("--old-weight", type=float, required=True, help="Share of samples that are old.")
 @click.option("--chance", type=float, default=0.01, show_default=True, help="Of a batch without.")
 @click.option("--replay", type=float, default=0.0, show_default=True, help="Fraction replayed.")
@@ -33,7 +49,7 @@ def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> 
     _say(advisers.batch_size(old_weight, chance, replay), as_json=as_json)
 
 
-@advise.command("replay")
+@advise.command("replay", epilog=_example("replay"))
 @click.option("--keep", type=float, required=True, help="Old mass to be kept.")
 @click.option("--base", type=float, help="Old share of what is replayed, if not pure old data.")
 @json_option
@@ -44,7 +60,7 @@ def replay(keep: float, base: float | None, *, as_json: bool) -> None:
     _say(advisers.replay_fraction(keep, base), as_json=as_json)
 
 
-@advise.command("kl")
+@advise.command("kl", epilog=_example("kl"))
 @click.option("--start", type=float, required=True, help="Old mass of the model before.")
 @click.option("--floor", type=float, required=True, help="Old mass to be kept.")
 @click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
@@ -57,7 +73,7 @@ def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bo
     _say(advisers.kl_strength(start, floor, gap, eta), as_json=as_json)
 
 
-@advise.command("refreshes")
+@advise.command("refreshes", epilog=_example("refreshes"))
 @click.option("--start", type=float, required=True, help="Old mass of the model before.")
 @click.option("--floor", type=float, required=True, help="Old mass to be kept.")
 @click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
@@ -70,7 +86,7 @@ def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_
     _say(advisers.oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
 
 
-@advise.command("anchor")
+@advise.command("anchor", epilog=_example("anchor"))
 @click.option("--shown", type=int, required=True, help="Completions that show the old behaviour.")
 @click.option("--tried", type=int, required=True, help="Completions sampled from the teacher.")
 @click.option("--keep", type=float, required=True, help="Old mass to be kept.")

@@ -23,6 +23,10 @@ METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-d
 PHASES = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
 SIDE = 60
 PPI = 144
+PAGE_EXAMPLES = """\b
+Examples:
+  forgetmap theory page --out page.html
+"""
 EXAMPLES = """\b
 Examples:
   forgetmap theory simulate --method sft --separation 3
@@ -210,7 +214,7 @@ def _write(path: Path, content: bytes) -> Path:
     return path
 
 
-@click.command()
+@click.command(epilog=PAGE_EXAMPLES)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
