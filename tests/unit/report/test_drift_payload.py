@@ -150,7 +150,7 @@ def test_every_figure_is_drawn(models: int) -> None:
     assert ("drift_metrics" in names) != ("drift_each_metric" in names)
     for each in all_figures(payload):
         for theme in ("light", "dark"):
-            assert "<path" in draw(each, records, theme)  # type: ignore[arg-type]
+            assert "<path" in draw(each, records, theme)
         assert each.spec is not None
         vl_convert.vegalite_to_vega(each.spec)
 
