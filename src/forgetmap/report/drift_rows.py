@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
 from forgetmap.report.drift_words import NO_DATA, NOT_HERE, mean, signed, state_of
+from forgetmap.report.figures.look import label_of
 from forgetmap.report.payload import DriftLevel, DriftRows, DriftScale, ScaleWords
 
 SCALES: dict[DriftScale, str] = {
@@ -95,10 +96,10 @@ def _row(
     name = cell.id if cell.name in cell.id else f"{cell.id}{':' * (level == 'group')} {cell.name}"
     return {
         "comparison": place,
-        "after": cell.model,
+        "after": label_of(cell.model),
         "level": level,
         "id": cell.id,
-        "name": name + EITHER_WAY * (direction != "better"),
+        "name": label_of(name) + EITHER_WAY * (direction != "better"),
         "parent": parent,
         "capability": {"group": "", "capability": cell.id, "metric": parent}[level],
         "order": order,

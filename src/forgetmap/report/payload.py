@@ -86,7 +86,7 @@ class DriftRows(Value):
     """
 
     comparison: list[int] = Field(description="Place in `DriftResult.models`.")
-    after: list[str] = Field(description="That model.")
+    after: list[str] = Field(description="That model, as it is drawn.")
     level: list[DriftLevel]
     id: list[str]
     name: list[str] = Field(description="As it is shown.")

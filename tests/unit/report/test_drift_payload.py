@@ -145,8 +145,9 @@ def test_every_figure_is_drawn(models: int) -> None:
     records = records_of(payload)
     names = [each.name for each in all_figures(payload)]
     assert names[0] == ("drift_of_model" if models == 1 else "drift")
-    assert {"plasticity", "drift_metrics", "drift_of_metrics", "form_and_ability"} <= set(names)
-    assert ("drift_of_models" in names) == (models > 1)
+    assert {"plasticity", "drift_of_metrics", "form_and_ability"} <= set(names)
+    assert ("drift_of_models" in names) == ("drift" in names) == (models > 1)
+    assert ("drift_metrics" in names) != ("drift_each_metric" in names)
     for each in all_figures(payload):
         for theme in ("light", "dark"):
             assert "<path" in draw(each, records, theme)

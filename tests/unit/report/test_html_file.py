@@ -72,7 +72,7 @@ def test_the_payload_comes_back_as_it_was(payload: Payload) -> None:
     html = report_html(payload)
     assert Payload.model_validate(payload_in(html)) == payload
     figures = unpacked(html, "figures")
-    assert {"name", "title", "caption", "alt", "spec", "svg", "table"} == set(figures[0])
+    assert {"name", "title", "caption", "alt", "spec", "svg", "table", "page"} == set(figures[0])
 
 
 def test_readers_need_not_wait_for_vega_lite(payload: Payload) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forgetmap.report.figures.drift_forest import (
+    of_all_metrics,
     of_capability,
     of_capability_in_all,
     of_model,
@@ -15,14 +16,13 @@ from forgetmap.report.payload import Capabilities, Payload
 
 
 def drift_figures(payload: Payload, found: Capabilities) -> list[Figure]:
-    """All that the data allow: many models side by side first, one model by itself first."""
-    overview = [heat_map(payload, found), of_model(payload, found)]
-    if len(found.result.models) == 1:
-        overview.reverse()
+    """All that the data allow; a single model needs no heat map."""
+    alone = len(found.result.models) == 1
     figures = [
-        *overview,
+        None if alone else heat_map(payload, found),
+        of_model(payload, found),
         plasticity(payload, found),
-        heat_map(payload, found, metrics=True),
+        of_all_metrics(payload, found) if alone else heat_map(payload, found, metrics=True),
         of_capability(payload, found),
         form(payload, found),
         of_capability_in_all(payload, found),

@@ -39,6 +39,20 @@ def of_model(payload: Payload, found: Capabilities) -> Figure | None:
     )
 
 
+def of_all_metrics(payload: Payload, found: Capabilities) -> Figure | None:
+    """All metrics that have a value, of a single model."""
+    lines = [each for each in _lines(found, "metric") if each["state"] != "none"]
+    return _figure(
+        payload,
+        lines,
+        name="drift_each_metric",
+        title="Drift of all metrics",
+        caption=HOW_TO_READ,
+        alt=f"Drift of {len(lines) // _per_line(found):,} metrics with their limits.",
+        where="datum.level === 'metric' && datum.state !== 'none'",
+    )
+
+
 def of_capability(payload: Payload, found: Capabilities) -> Figure | None:
     """The metrics of the capability that is open."""
     return _figure(

@@ -28,11 +28,10 @@ def heat_map(payload: Payload, found: Capabilities, *, metrics: bool = False) ->
         name="drift_metrics" if metrics else "drift",
         title=f"Drift of all {many}",
         caption="Orange is worse, blue is better; where any change is drift (\N{UP DOWN ARROW}), "
-        "orange is less and blue more. * beyond chance (at most 5% false discoveries). Grey with ~ "
-        "is within the noise of the model before. Hatched: no data, which is not 0; n/a: no value "
-        "on this scale. Of "
-        "points and percent, levels above metrics are means."
-        " Press a cell to open the capability.",
+        "orange is less and blue more. * its effect is beyond chance (at most 5% false "
+        "discoveries). Grey with ~ is within the noise of the model before. Hatched: no data, "
+        "which is not 0; n/a: no value on this scale. Of points and percent, levels above metrics "
+        "are means. Press a cell to open the capability.",
         alt=alt,
         table=as_table([{name: each[name] for name in _TABLE} for each in lines]),
         spec=_spec(payload, found, alt, lines, metrics=metrics),

@@ -54,7 +54,7 @@ def _records(found: Capabilities) -> list[Record]:
     learnt = {(each["after"], each["scale"]): each for each in rows if each["id"] == TARGET}
     return [
         {
-            "after": look.label_of(each["after"]),
+            "after": each["after"],
             "group": each["id"],
             "scale": each["scale"],
             "learnt": target["value"],

@@ -1,6 +1,7 @@
 // A drift: the first screen, and all capabilities of all models as a table.
 
 const MOST_MODELS_LISTED = 8;
+const MOST_IDS = 12;
 const STATES = {
   sure: "beyond chance", open: "may be chance", noise: "within the noise of the model before",
   off: "no value on this scale", none: "no data",
@@ -51,12 +52,13 @@ function renderDrift(root, payload, find, state) {
   const { result, headlines, leads } = payload.capabilities;
   const model = result.models[state.comparison];
   const groups = result.groups.filter((cell) => cell.model === model);
+  const rows = groups.map((cell) => find(state, "group", cell.id));
   root.replaceChildren(...[
     make("p", { class: "names" }, `${result.before} → ${model} · ${result.taxonomy}`),
     make("h1", { id: "headline" }, headlines[state.comparison]),
     make("p", { class: "lead" }, leads[state.comparison]),
-    make("div", { class: "cards narrow" }, groups.map((cell) => groupCard(find(state, "group", cell.id), cell, state))),
-    make("div", { class: "cards" }, gatesCard(payload, (gate) => gate.model === model), withheldCard(payload, model)),
+    make("div", { class: "cards narrow" }, groups.map((cell, place) => groupCard(rows[place], cell, state))),
+    make("div", { class: "cards" }, gatesCard(payload, (gate) => gate.model === model), withheldCard(payload, rows, model)),
     eachModel(payload, state),
   ].filter(Boolean));
 }
@@ -101,16 +103,20 @@ function gatesCard({ capabilities, redacted }, concerns) {
 }
 
 /** What has no value, and why. */
-function withheldCard({ capabilities }, model) {
+function withheldCard({ capabilities }, rows, model) {
   const here = capabilities.withheld.filter(({ models }) => models.includes(model));
-  const metrics = capabilities.result.metrics.filter((cell) => cell.model === model);
-  const have = metrics.filter((cell) => cell.value !== null).length;
   return make("section", { class: "card", "aria-label": "Coverage" },
     make("h2", {}, "What was measured"),
-    make("p", {}, `${counted(have)} of ${counted(metrics.length)} metrics have a value.`,
+    make("p", {}, `Metrics with a value: ${rows.map((row) => `${row.id} ${row.coverage}`).join(", ")}.`,
       here.length ? " Nothing is put in for the others:" : ""),
-    here.length > 0 && make("ul", { class: "warnings" }, here.map(({ note, ids }) =>
-      make("li", {}, `${sentence(note)}: `, make("span", { class: "faint" }, ids.join(", "))))));
+    here.length > 0 && make("ul", { class: "warnings" }, here.map(withheldLine)));
+}
+
+function withheldLine({ note, ids }) {
+  const listed = make("span", { class: "faint" }, ids.join(", "));
+  if (ids.length <= MOST_IDS) return make("li", {}, `${sentence(note)}: `, listed);
+  return make("li", {}, make("details", {},
+    make("summary", {}, `${sentence(note)}: ${counted(ids.length)} metrics`), listed));
 }
 
 /** One record per line, one column per model. */
