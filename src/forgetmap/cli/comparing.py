@@ -16,6 +16,15 @@ from forgetmap.transitions.result import Estimator, Rollup, Rule
 from forgetmap.transitions.task_tables import NAMES as TASK_TABLES
 
 
+pair_by_option = click.option(
+    "--pair-by",
+    type=click.Choice(get_args(PairBy)),
+    default="auto",
+    show_default=True,
+    help="What makes two items the same: content where both sides have it, else id.",
+)
+
+
 def comparison_options(command: Command) -> Command:
     """How runs are read, paired and judged; the names are those of `compare`."""
     chain = click.option(
@@ -54,13 +63,7 @@ def _rules() -> list[Callable[[Command], Command]]:
             show_default=True,
             help="The score from which on an answer counts as right.",
         ),
-        click.option(
-            "--pair-by",
-            type=click.Choice(get_args(PairBy)),
-            default="auto",
-            show_default=True,
-            help="What makes two items the same: content where both sides have it, else id.",
-        ),
+        pair_by_option,
         click.option(
             "--estimator",
             type=click.Choice(get_args(Estimator)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import click
 from rich.console import Console
@@ -12,6 +12,7 @@ from forgetmap.capabilities.drift import AGGREGATORS, DriftOptions, drift_with_r
 from forgetmap.capabilities.measure import PROFILES
 from forgetmap.capabilities.render import print_drift
 from forgetmap.capabilities.resampling import DRAWS, SEED
+from forgetmap.cli.comparing import pair_by_option
 from forgetmap.cli.options import (
     Command,
     json_option,
@@ -22,7 +23,6 @@ from forgetmap.cli.options import (
 from forgetmap.cli.reading import log_options, reading_progress
 from forgetmap.cli.showing import WRITERS, refuse_to_replace, showing_options, shown
 from forgetmap.errors import UsageError
-from forgetmap.pairing.keys import PairBy
 from forgetmap.records.folder import writable
 from forgetmap.report.drifted import make_drift_payload
 from forgetmap.report.texts import patterns_of
@@ -92,13 +92,7 @@ def _comparing(command: Command) -> Command:
             default="",
             help="Tasks the models were trained for, in the same table.",
         ),
-        click.option(
-            "--pair-by",
-            type=click.Choice(get_args(PairBy)),
-            default="auto",
-            show_default=True,
-            help="What makes two items the same: content where both sides have it, else id.",
-        ),
+        pair_by_option,
         click.option(
             "--draws",
             type=click.IntRange(100),
