@@ -15,7 +15,6 @@ from forgetmap.pairing.keys import PairBy
 from forgetmap.transitions.result import Estimator, Rollup, Rule
 from forgetmap.transitions.task_tables import NAMES as TASK_TABLES
 
-
 pair_by_option = click.option(
     "--pair-by",
     type=click.Choice(get_args(PairBy)),
