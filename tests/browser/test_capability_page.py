@@ -50,7 +50,7 @@ def test_the_first_screen(page: Page, payload: Payload) -> None:
     expect(page.locator("h1#headline")).to_have_text(payload.capabilities.headlines[0])
     expect(page.locator(".lead").first).to_have_text(payload.capabilities.leads[0])
     expect(page.locator("[data-group]")).to_have_count(3)
-    expect(page.locator("#summary")).to_contain_text("No data: there is no such task before")
+    expect(page.locator("#summary")).to_contain_text("No data: its task is in neither run")
     page.get_by_label("Comparison", exact=True).select_option("1")
     expect(page.locator("h1#headline")).to_have_text(payload.capabilities.headlines[1])
 

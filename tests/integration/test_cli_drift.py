@@ -13,6 +13,7 @@ import pytest
 from command_line import call
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.cli.drift import drift as command
+from forgetmap.cli.run import run
 from report_files import payload_in
 
 
@@ -172,7 +173,7 @@ def test_missing_input(models: list[Path], tmp_path: Path) -> None:
 
 def test_bug_28_documented_options_exist() -> None:
     page = (Path(__file__).parents[2] / "docs" / "capabilities.md").read_text(encoding="utf-8")
-    known = {name for option in command.params for name in option.opts}
+    known = {name for each in (command, run) for option in each.params for name in option.opts}
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert {"--judge", "--allow-exec"} < named
     assert named <= known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
@@ -22,7 +21,6 @@ _MOVED = {
     ("mixed", False): "moved down",
     ("mixed", True): "moved up",
 }
-_NO_TASK = re.compile(r"there is no task .* (before|after)$")
 _DIGITS: dict[DriftScale, int] = {"effect": 2, "points": 1, "relative": 1, "published": 1}
 _UNITS: dict[DriftScale, str] = {"effect": "", "points": "", "relative": "%", "published": "%"}
 
@@ -120,8 +118,7 @@ def withheld(result: DriftResult) -> list[Withheld]:
     found: dict[str, dict[str, dict[str, None]]] = {}
     for cell in result.metrics:
         if cell.note:
-            note = _NO_TASK.sub(r"there is no such task \1", cell.note)
-            found.setdefault(note, {}).setdefault(cell.id, {})[cell.model] = None
+            found.setdefault(cell.note, {}).setdefault(cell.id, {})[cell.model] = None
     parts = []
     for note, ids in found.items():
         by_models: dict[tuple[str, ...], list[str]] = {}

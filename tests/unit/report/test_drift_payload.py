@@ -80,7 +80,7 @@ def test_what_has_no_data_is_no_number() -> None:
     off = one(report(), comparison=0, level="metric", id="style.words", scale="points")
     assert (off["value"], off["shown"], off["state"]) == (None, "n/a", "off")
     (calls,) = [each for each in section(report()).withheld if "tools.calls" in each.ids]
-    assert calls.note == "no data: there is no such task before"
+    assert calls.note == "no data: its task is in neither run"
     assert calls.models == ["model-1", "model-2"]
 
 

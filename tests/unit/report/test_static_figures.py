@@ -77,7 +77,7 @@ def test_without_vl_convert_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(UsageError) as caught:
         write_figures(report(PAIR), tmp_path)
-    assert 'pip install "forgetmap[report]"' in caught.value.hint
+    assert "pip install vl-convert-python" in caught.value.hint
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> None:

@@ -220,7 +220,9 @@ def claims(ids: tuple[str, ...] = ()) -> list[Claim]:
             f"there is no claim {', '.join(unknown)}", hint=f"choose from {', '.join(_CLAIMS)}."
         )
     wanted = {each.upper() for each in ids} or set(_CLAIMS)
-    return [each for name, each in _CLAIMS.items() if name in wanted]
+    chosen = [each for name, each in _CLAIMS.items() if name in wanted]
+    # Whoever imports one of the modules first must not change the order.
+    return sorted(chosen, key=lambda each: GROUPS.index(each.experiment.__module__.split(".")[-1]))
 
 
 def verify(id: str, *, control: bool = False) -> Outcome:  # noqa: A002
