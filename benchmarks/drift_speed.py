@@ -324,7 +324,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--responses", type=int, default=1_000_000)
     parser.add_argument("--reference", type=int, default=20_000)
-    parser.add_argument("--scaling", type=int, default=100_000)
+    parser.add_argument("--scaling", type=int, default=250_000)
     parser.add_argument("--quick", type=int, default=20_000)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

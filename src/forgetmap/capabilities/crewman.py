@@ -9,6 +9,7 @@ from typing import IO, cast
 import pyarrow as pa
 
 from forgetmap.capabilities.scoring_batches import score_rows
+from forgetmap.records.without_pandas import refuse_pandas
 from forgetmap.scoring.scorer import RuleScorer
 from forgetmap.scoring.scorers import scorer
 
@@ -54,4 +55,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    refuse_pandas()
     main()

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from forgetmap.records.without_pandas import refuse_pandas
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.gather import RunWriter
 
@@ -41,16 +42,6 @@ def main(folder: Path) -> None:
     (folder / TOLD).write_text(json.dumps(told), encoding="utf-8")
 
 
-class WithoutPandas:
-    """At its first array pyarrow imports pandas where it can, which takes longer than our start."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        """Refuse it."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
 if __name__ == "__main__":
-    sys.meta_path.insert(0, WithoutPandas)
+    refuse_pandas()
     main(Path(sys.argv[1]))
