@@ -65,7 +65,7 @@ def print_drift(console: Console, result: DriftResult, *, rows: Rows = "capabili
             _print(console, f"\n{model}", "bold")
             console.print(_metric_table(result, model, console.width))
     else:
-        table = _one_model(result) if len(result.models) == 1 else _heat_map(result)
+        table = _one_model(result, console.width) if len(result.models) == 1 else _heat_map(result)
         console.print(table)
     for line in _empty(result.metrics if rows == "metric" else result.capabilities):
         _print(console, line, "dim")
@@ -114,7 +114,7 @@ def _table(heads: Sequence[str]) -> Table:
     return table
 
 
-def _one_model(result: DriftResult) -> Table:
+def _one_model(result: DriftResult, width: int) -> Table:
     published = result.aggregator == "captrack-relative"
     heads = ["", "drift", "+-" if published else "95% limits"]
     heads += [] if published else ["either way", "items"]
@@ -124,7 +124,19 @@ def _one_model(result: DriftResult) -> Table:
         for cell in result.capabilities:
             if cell.group == group.id:
                 _add(table, cell, result, f"  {cell.id} {cell.name}")
+    _keep_numbers_whole(table, width)
     return table
+
+
+def _keep_numbers_whole(table: Table, width: int) -> None:
+    """Where there is no room, names and notes are cut, and no number."""
+    names, *numbers, notes = table.columns
+    for column in numbers:
+        column.min_width = max(map(len, map(str, (column.header, *column.cells))))
+    room = width - sum((column.min_width or 0) + 2 for column in numbers)
+    widest = max(map(len, map(str, names.cells)), default=0)
+    names.max_width = max(min(widest, room - 3), names.min_width or 1)
+    notes.max_width = max(room - names.max_width - 2, 1)
 
 
 def _add(table: Table, cell: Cell, result: DriftResult, name: str, style: str = "") -> None:
