@@ -25,8 +25,10 @@ def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
     Several rows of an answer, one per metric, have the same texts: these are kept once.
     """
     places, answers = _answers(columns)
-    firsts = _derived({key: [cells[place] for place in places] for key, cells in columns.items()})
-    rows = _derived({key: cells for key, cells in columns.items() if key not in _LONG})
+    firsts = _derived(
+        {key: [cells[place] for place in places] for key, cells in columns.items()}, name
+    )
+    rows = _derived({key: cells for key, cells in columns.items() if key not in _LONG}, name)
     for key in SCORE_NAMES:
         if key in firsts.column_names and key not in rows.column_names:
             rows = rows.append_column(key, firsts.column(key).take(answers))
@@ -55,7 +57,7 @@ def _answers(columns: Columns) -> tuple[list[int], pa.Array]:
     return places, pa.array(answers, pa.int64())
 
 
-def _derived(columns: Columns) -> pa.Table:
+def _derived(columns: Columns, name: str) -> pa.Table:
     schema = pa.schema([(key, BY_NAME[key].type) for key in columns])
     table = pa.table(dict(columns), schema=schema)
-    return ContentDeriver(tuple(columns), origin="").table(table)
+    return ContentDeriver(tuple(columns), origin=name).table(table)

@@ -267,27 +267,29 @@ def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
 def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
     if isinstance(found, Failure):
         return _error(job, str(found))
-    item = job.item
-    verdict = (
-        _UNSCORED
-        if job.task.scorers
-        else judge(
-            answered(found.text, manner),
-            gold=item.gold,
-            kind=job.task.kind,
-            options=item.options,
-            also_right=item.also_right,
-            finish_reason=found.finish_reason,
-        )
-    )
     return _answer(
         job,
-        verdict,
+        _verdict(job, found, manner),
         response=found.text,
         tokens_in=found.tokens_in,
         tokens_out=found.tokens_out,
         finish_reason=found.finish_reason,
         seed=job.seed if manner.decoding.temperature else None,
+    )
+
+
+def _verdict(job: Job, found: Response, manner: Manner) -> Judged:
+    """What a response counts as; scorers have their say when the run is written."""
+    if job.task.scorers:
+        return _UNSCORED
+    item = job.item
+    return judge(
+        answered(found.text, manner),
+        gold=item.gold,
+        kind=job.task.kind,
+        options=item.options,
+        also_right=item.also_right,
+        finish_reason=found.finish_reason,
     )
 
 

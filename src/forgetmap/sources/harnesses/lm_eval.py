@@ -189,7 +189,7 @@ class _Requests(msgspec.Struct):
         return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
-Memory = dict[bytes, Row]
+Memory = dict[bytes, tuple[Row, Item]]
 """What was asked, by its JSON: each further filter logs it once more."""
 MOST_REMEMBERED = 1 << 15
 
@@ -211,7 +211,8 @@ def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
     if not texts:
         after = line.find(_FILTERED, end) + 1 or after
     requests = _Requests(line, start + len(_ARGUMENTS), end + 1, asked)
-    if before := known.get(asked):
+    if asked in known:
+        before, _ = known[asked]
         return {**before, **_object(b"{" + line[after + 1 :]), "arguments": requests}
     row = _object(asked + line[after:])
     row["arguments"] = requests
@@ -251,7 +252,6 @@ class _Reader:
         self._lists: set[str] = set()
         self._has_docs = True
         self._known: Memory = {}
-        self._items: dict[bytes, Item] = {}
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """The samples of one file."""
@@ -292,12 +292,11 @@ class _Reader:
         """What was asked; of generated answers it is remembered for the other filters."""
         doc, requests = row.get("doc"), row.get("arguments")
         asked = requests.asked if isinstance(requests, _Requests) else None
-        if asked in self._items:
-            return self._items[asked]
+        if asked in self._known:
+            return self._known[asked][1]
         item = Item("") if doc is None else item_of(doc)
-        if remember and asked is not None and len(self._items) < MOST_REMEMBERED:
-            self._items[asked] = item
-            self._known[asked] = {name: row[name] for name in ASKED if name in row}
+        if remember and asked is not None and len(self._known) < MOST_REMEMBERED:
+            self._known[asked] = {name: row[name] for name in ASKED if name in row}, item
         return item
 
     def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
