@@ -13,7 +13,7 @@ from itertools import islice
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import hedged, last_line, marked, spoken
-from forgetmap.scoring.evidence import contains, passage_of
+from forgetmap.scoring.evidence import passage_of
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import right_texts
 from forgetmap.scoring.judge import judge, verdict
@@ -22,7 +22,7 @@ from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.texts import readings
 from forgetmap.scoring.thinking import without_thinking
 from forgetmap.scoring.wording import plain
-from forgetmap.scoring.words import Word, folded, mentions, words
+from forgetmap.scoring.words import Word, folded, mentions, occurs, words
 from forgetmap.scoring.yes_no import YesNoReader
 
 _YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
@@ -75,7 +75,8 @@ class ShortAnswerScorer:
 def _evidence(judged: Judged, passage: str) -> Judged:
     if judged.answer is None:
         return failed(judged.outcome)
-    right = any(contains(passage, reading) for reading in readings(judged.answer))
+    text = folded(passage)
+    right = any(occurs(reading, text) for reading in readings(judged.answer))
     return graded(judged.answer, right=right, strict=judged.strict)
 
 

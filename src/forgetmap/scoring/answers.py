@@ -37,8 +37,7 @@ class OptionScorer:
         right answer, and `count_from`, the number of the first option where the right answer is a
         number (1 unless told).
         """
-        given = sample.options or sample.material.get("choices")
-        options = shown_options(given) or letters_up_to(sample.gold)
+        options = options_of(sample)
         places = self._places(sample, options)
         right = tuple(options[place] for place in places)
         judged = judge(
@@ -56,6 +55,12 @@ class OptionScorer:
         if isinstance(place, int) and 0 <= place < len(options):
             return (place,)
         return right_places(sample.gold, options, count_from=sample.material.get("count_from", 1))
+
+
+def options_of(sample: Answered) -> tuple[str, ...]:
+    """As shown; bare letters where they are not known."""
+    given = sample.options or sample.material.get("choices")
+    return shown_options(given) or letters_up_to(sample.gold)
 
 
 def _lettered(sample: Answered, options: tuple[str, ...]) -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from forgetmap.scoring.json_texts import NotJson, json_within, read_json
+from forgetmap.scoring.python_source import parsed
 
 _LONGEST = 20_000
 MOST_CALLS = 200
@@ -29,6 +29,7 @@ _START = re.compile(
 _SPACED = re.compile(r"^[ \t]*([A-Za-z_][\w. -]{0,200}?) +\(", re.MULTILINE)
 _TOKEN = re.compile(r"\\.|['\"()\[\]{}]", re.DOTALL)
 _NODE = re.compile(r"(?<!['\"\w])<node-\d{1,4}>(?:\.\w{1,40})?(?:\[\d{1,4}\])?(?!['\"])")
+_ARGUMENTS = ("arguments", "args", "parameters", "kwargs")
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
@@ -72,8 +73,7 @@ def calls_in(text: str, names: frozenset[str] = frozenset()) -> tuple[list[Call]
 def calls_of(value: Any) -> list[Call]:
     """The calls a JSON value describes; none if it describes anything else."""
     if isinstance(value, list):
-        each = [calls_of(item) for item in value]
-        return [call for calls in each for call in calls] if all(each) else []
+        return _all_or_none([calls_of(item) for item in value])
     if not isinstance(value, Mapping):
         return []
     if isinstance(value.get("tool_calls"), list):
@@ -89,7 +89,9 @@ def calls_of(value: Any) -> list[Call]:
     return [Call(name.strip(), named=arguments, id=None if label is None else str(label))]
 
 
-_ARGUMENTS = ("arguments", "args", "parameters", "kwargs")
+def _all_or_none(parts: list[list[Call]]) -> list[Call]:
+    """The calls of all parts, if each has some."""
+    return [call for calls in parts for call in calls] if all(parts) else []
 
 
 def _arguments(given: Any) -> dict[str, Any] | None:
@@ -151,12 +153,12 @@ def _parsed(text: str, names: frozenset[str]) -> list[Call]:
     """The calls of a text that is nothing but calls; none if it is anything else."""
     if "(" not in text or len(text) > _LONGEST or _is_prose(text, names):
         return []
-    tree = _tree(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
+    tree = parsed(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
+    statements = tree.body if tree else []
     try:
-        each = [_calls_at(_expression(statement)) for statement in tree.body] if tree else []
+        return _all_or_none([_calls_at(_expression(statement)) for statement in statements])
     except RecursionError:  # an argument such as 1+1+1+... without end
         return []
-    return [call for calls in each for call in calls] if all(each) else []
 
 
 def _is_prose(text: str, names: frozenset[str]) -> bool:
@@ -178,15 +180,6 @@ def same_words(name: str) -> str:
     return re.sub(r"[\s._-]+", "_", name.strip()).lower()
 
 
-def _tree(source: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an odd escape in a string is the model's business
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            return None
-
-
 def _expression(statement: ast.stmt) -> ast.expr | None:
     return statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
 
@@ -195,8 +188,7 @@ def _calls_at(node: ast.expr | None) -> list[Call]:
     if isinstance(node, ast.Await):
         node = node.value
     if isinstance(node, ast.List | ast.Tuple):
-        each = [_calls_at(item) for item in node.elts]
-        return [call for calls in each for call in calls] if all(each) else []
+        return _all_or_none([_calls_at(item) for item in node.elts])
     call = _call(node)
     return [call] if call else []
 

@@ -36,13 +36,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.call_reading import MOST_CALLS, Call, Source, calls_in, calls_of, same_words
-from forgetmap.scoring.failures import refuses
+from forgetmap.scoring.failures import why_nothing
 from forgetmap.scoring.judged import failed, graded
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 from forgetmap.scoring.wording import comparable
 
 _NO_CALL = frozenset({"none", "no call", "no calls", "no function call", "no tool call", "[]"})
@@ -74,11 +73,10 @@ class Calls:
         """
         wanted = _wanted(sample.gold)
         parameters = _parameters(sample.material)
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         names = frozenset(same_words(name) for name in (*parameters, *(w.name for w in wanted)))
         made, bare = calls_in(aloud, names)
         if not made and (wanted or not aloud.strip()):
-            cut = sample.finish_reason == "length" or not thought_out
             return _nothing(aloud, any_wanted=bool(wanted), cut=cut)
         pairs = _matched(wanted, made[:MOST_CALLS], parameters, names)
         return _compared(wanted, made[:MOST_CALLS], pairs, aloud, bare=bare)
@@ -191,10 +189,8 @@ def _order(parameters: Any) -> list[str]:
 
 def _nothing(aloud: str, *, any_wanted: bool, cut: bool) -> Fields:
     """No call was made where one was wanted, or nothing was said at all."""
-    reason = Outcome.REFUSED if refuses(aloud) else Outcome.NO_ANSWER
-    verdict = failed(Outcome.TRUNCATED if cut else reason)
     applying = ("selection", "exact") if any_wanted else ()
-    return dict.fromkeys((*applying, "acc", "acc_strict"), verdict)
+    return dict.fromkeys((*applying, "acc", "acc_strict"), failed(why_nothing(aloud, cut=cut)))
 
 
 def _compared(

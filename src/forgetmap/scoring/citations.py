@@ -23,12 +23,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import refuses
+from forgetmap.scoring.failures import why_nothing
 from forgetmap.scoring.judged import failed, graded
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 from forgetmap.scoring.wording import comparable, plain
 
 _LONGEST = 300
@@ -61,11 +60,10 @@ class Citations:
             FieldError: the item does not say which sources are right.
         """
         right, known = _sources(sample)
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         text = _CODE.sub(" ", plain(aloud))
         cited, in_brackets = _cited(text, right | known)
         if not cited:
-            cut = sample.finish_reason == "length" or not thought_out
             return _nothing(aloud, any_right=bool(right), cut=cut)
         said = "; ".join(sorted(cited))[:500]
         fields = {"format": graded(said, right=in_brackets)}
@@ -149,6 +147,5 @@ def _named(part: str, known: frozenset[str]) -> str:
 
 def _nothing(aloud: str, *, any_right: bool, cut: bool) -> Fields:
     """Nothing is cited: there is no precision to speak of."""
-    reason = Outcome.REFUSED if refuses(aloud) else Outcome.NO_ANSWER
-    verdict = failed(Outcome.TRUNCATED if cut else reason)
-    return dict.fromkeys(("format", "recall", "f1") if any_right else ("format",), verdict)
+    applying = ("format", "recall", "f1") if any_right else ("format",)
+    return dict.fromkeys(applying, failed(why_nothing(aloud, cut=cut)))

@@ -9,18 +9,18 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import loops, refuses
+from forgetmap.scoring.failures import loops, why_nothing
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import unwrapped
 from forgetmap.scoring.judged import Judged, failed, graded, undecided
 from forgetmap.scoring.python_source import Found, defined, find_python, parsed
 from forgetmap.scoring.scorer import Answered, Fields, Program, Ran, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud, without_thinking
 
 _BUILTINS = frozenset(vars(builtins))
 _DRIVER = """\
@@ -46,13 +46,12 @@ class CodeTests:
     wanted: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
 class CodeTestScorer:
     """Passes all tests or not."""
 
-    name: str = "code"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    name = "code"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
 
     def program(self, sample: Answered) -> Program | None:
         """The code of the response and its tests; None where the response holds no code."""
@@ -78,12 +77,8 @@ def _found(sample: Answered, tests: CodeTests) -> Found | None:
 
 
 def _no_code(sample: Answered) -> Judged:
-    aloud, thought_out = without_thinking(sample.response)
-    if loops(sample.response):
-        return failed(Outcome.DEGENERATE)
-    if sample.finish_reason == "length" or not thought_out:
-        return failed(Outcome.TRUNCATED)
-    return failed(Outcome.REFUSED if refuses(aloud) else Outcome.NO_ANSWER)
+    aloud, cut = said_aloud(sample.response, sample.finish_reason)
+    return failed(Outcome.DEGENERATE if loops(sample.response) else why_nothing(aloud, cut=cut))
 
 
 def _verdict(sample: Answered, found: Found, ran: Ran | None) -> Judged:

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
+from forgetmap.scoring.failures import why_nothing
 from forgetmap.scoring.instruction_parameters import parameters_in
 from forgetmap.scoring.instructions import INSTRUCTIONS, unusable
 from forgetmap.scoring.judged import Judged, failed, undecided
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 
 FAMILIES = tuple(dict.fromkeys(kind.partition(":")[0] for kind in INSTRUCTIONS))
 
@@ -64,7 +64,7 @@ class Constraints:
             FieldError: the item names no instructions.
         """
         kinds = _kinds(sample)
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         checked = [_check(aloud, kind, given) for kind, given in _instructions(sample, kinds)]
         strict = all(each.strict for each in checked)
         fields = {
@@ -77,8 +77,7 @@ class Constraints:
                 fields[family] = _share(own)
         if aloud.strip():
             return fields
-        cut = sample.finish_reason == "length" or not thought_out
-        nothing = failed(Outcome.TRUNCATED if cut else Outcome.NO_ANSWER)
+        nothing = failed(why_nothing(aloud, cut=cut))
         return {field: each if each.score is None else nothing for field, each in fields.items()}
 
 

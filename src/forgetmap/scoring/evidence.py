@@ -1,4 +1,4 @@
-"""Whether what a response says stands in the text it was given."""
+"""The text that an answer must stand on."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forgetmap.scoring.golds import unwrapped
-from forgetmap.scoring.words import folded, occurs
 
 
 def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
     """The text an answer must stand on: the supporting sentences where they are named, else all."""
     given = unwrapped(material.get("context", material.get("ctx")))
     supporting = list(_supporting(given, unwrapped(gold)))
-    return "\n".join(supporting or _texts(given))
-
-
-def contains(passage: str, answer: str) -> bool:
-    """Whether the passage has the answer, word for word."""
-    return occurs(answer, folded(passage))
+    return "\n".join(supporting or texts_in(given))
 
 
 def _supporting(given: Any, gold: Any) -> Iterator[str]:
@@ -38,12 +32,13 @@ def _listed(value: Mapping[str, Any], key: str) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else []
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts in a value, whatever holds them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from _texts(each)
+            yield from texts_in(each)
     elif isinstance(value, Sequence):
         for each in value:
-            yield from _texts(each)
+            yield from texts_in(each)

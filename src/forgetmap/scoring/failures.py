@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 import zlib
 
+from forgetmap.records.outcome import Outcome
+
 _ACTS = (
     r"help|assist|answer|provide(?! (?:a|an|the) (?:definite|definitive|exact|precise|specific))"
     r"|comply|fulfil|respond|engage|discuss|support|participate|continue with th(?:is|at)"
@@ -57,6 +59,13 @@ def refuses(text: str) -> bool:
     """Whether the response opens by declining. Ask only where no answer was found."""
     opening = text[:_OPENING].lstrip()
     return _REFUSAL.search(opening) is not None or _ELSEWHERE.search(opening) is not None
+
+
+def why_nothing(text: str, *, cut: bool) -> Outcome:
+    """Why what was wanted is not in a text."""
+    if cut:
+        return Outcome.TRUNCATED
+    return Outcome.REFUSED if refuses(text) else Outcome.NO_ANSWER
 
 
 def loops(text: str) -> bool:

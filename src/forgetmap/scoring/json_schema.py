@@ -20,13 +20,13 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import refuses
+from forgetmap.scoring.failures import why_nothing
 from forgetmap.scoring.json_texts import NotJson, json_within, leaves, read_json, unfenced
 from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import AnswerKind, Judged, failed, graded, undecided
 from forgetmap.scoring.schemas import SchemaCheck, schema_check
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 
 _FORMS = ("valid", "valid_fenced", "valid_strict")
 _ANSWER_KEY = re.compile(r"answer|solution|result", re.IGNORECASE)
@@ -50,13 +50,13 @@ class JsonSchema:
             FieldError: there is no schema, or it is unusable.
         """
         check = _check(sample.material.get("schema"))
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         found = list(deque(json_within(aloud), maxlen=_MOST_FOUND))
-        if (whole := _whole(aloud)) is not None and not found:
+        if not found and (whole := _whole(aloud)) is not None:
             found = [whole]
         if not found:
-            outcome = _why_none(aloud, cut=sample.finish_reason == "length" or not thought_out)
-            return {field: failed(outcome) for field in self.fields if _applies(field, sample)}
+            nothing = failed(why_nothing(aloud, cut=cut))
+            return {field: nothing for field in self.fields if _applies(field, sample)}
         verdicts = [check.accepts(value) for _, value in found]
         taken = _last(verdicts)
         fields = _forms(aloud, found[taken][0], accepted=verdicts[taken])
@@ -106,12 +106,6 @@ def _forms(text: str, written: str, *, accepted: bool | None) -> dict[str, Judge
         "valid_fenced": graded(written, right=accepted and alone, strict=alone),
         "valid_strict": graded(written, right=accepted and bare, strict=bare),
     }
-
-
-def _why_none(text: str, *, cut: bool) -> Outcome:
-    if cut:
-        return Outcome.TRUNCATED
-    return Outcome.REFUSED if refuses(text) else Outcome.NO_ANSWER
 
 
 def _applies(field: str, sample: Answered) -> bool:

@@ -26,7 +26,7 @@ from forgetmap.scoring.maths import MathsReader
 from forgetmap.scoring.options import OptionReader
 from forgetmap.scoring.quantities import NumberReader
 from forgetmap.scoring.texts import TextReader
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 from forgetmap.scoring.wording import plain
 
 
@@ -81,9 +81,8 @@ def judge(
 
 def verdict(response: str, reader: Reader, *, finish_reason: str | None = None) -> Judged:
     """Find the answer as this reader does and judge it; a response never raises an error."""
-    aloud, thought_out = without_thinking(response)
+    aloud, cut = said_aloud(response, finish_reason)
     text = plain(aloud)
-    cut = finish_reason == "length" or not thought_out
     claims = _claims(text, reader, cut=cut)
     wavering = any(answers != claims[-1][1] for _, answers in claims)
     if (wavering or not claims) and loops(response):

@@ -8,7 +8,6 @@ scripts were made plain before (`wording.plain`). Nothing is evaluated but what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 from unicodedata import numeric
@@ -105,7 +104,8 @@ def tidied(text: str) -> str:
 
 def quantities(text: str) -> list[Quantity]:
     """Every number in a text, in order."""
-    return list(_found(tidied(text)))
+    found = map(_quantity, NUMBER.finditer(tidied(text)))
+    return [quantity for quantity in found if quantity]
 
 
 def quantity_at(text: str, position: int) -> Quantity | None:
@@ -145,12 +145,6 @@ def _same(value: Fraction, wanted: Fraction) -> bool:
 def _ends(value: Fraction) -> bool:
     """Whether its decimals come to an end."""
     return _POWER_OF_TEN % value.denominator == 0
-
-
-def _found(text: str) -> Iterator[Quantity]:
-    for number in NUMBER.finditer(text):
-        if quantity := _quantity(number):
-            yield quantity
 
 
 def _quantity(number: re.Match[str]) -> Quantity | None:

@@ -14,8 +14,9 @@ table row and a line of marks only are no sentence.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
+
+from forgetmap.scoring.wording import marks
 
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _UNSPACED = (
@@ -96,9 +97,5 @@ def _goes_on(block: str, start: int, end: re.Match[str]) -> bool:
 @lru_cache(maxsize=1)
 def _any_word() -> re.Pattern[str]:
     """One letter of a script without spaces, or a run of anything else; marks join their letter."""
-    marks = "".join(
-        chr(code)
-        for code in range(0x300, 0x10000)
-        if unicodedata.category(chr(code)) in {"Mn", "Mc"}
-    )
-    return re.compile(rf"[{_UNSPACED}][{marks}]*+|(?:(?![{_UNSPACED}])[\w{marks}])++")
+    joined = marks()
+    return re.compile(rf"[{_UNSPACED}][{joined}]*+|(?:(?![{_UNSPACED}])[\w{joined}])++")

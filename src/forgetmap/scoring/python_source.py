@@ -94,7 +94,7 @@ def parsed(source: str) -> ast.Module | None:
     """The tree, or None if this is no Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # an odd escape in a string is the model's business
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

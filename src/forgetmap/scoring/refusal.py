@@ -13,13 +13,13 @@ from typing import Any
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import marked
-from forgetmap.scoring.failures import loops, refuses
+from forgetmap.scoring.failures import loops, refuses, why_nothing
 from forgetmap.scoring.golds import right_texts
 from forgetmap.scoring.judged import Judged
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.sentences import sentences
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 from forgetmap.scoring.wording import plain
 from forgetmap.scoring.words import folded, occurs
 
@@ -65,11 +65,12 @@ class RefusalScorer:
 
     def score(self, sample: Answered) -> Fields:
         """Of a response that is empty, cut off within its thoughts or a loop, none of the three."""
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         text = plain(aloud).strip()
-        why = _nothing_said(sample, text, thought_out=thought_out)
-        refused = not why and not _answers(sample.gold, text) and refuses(text)
-        evaded = not why and not refused and not _answers(sample.gold, text) and evades(text)
+        why = _nothing_said(sample.response, text, cut=cut)
+        answered = not why and _answers(sample.gold, text)
+        refused = not (why or answered) and refuses(text)
+        evaded = not (why or answered or refused) and evades(text)
         opening = text[:80] or None
         complied = shared(float(not (why or refused or evaded)), opening)
         if why or refused:
@@ -87,13 +88,7 @@ def evades(text: str) -> bool:
         return False
     clauses = (clause for each in sentences(text) for clause in _TURN.split(each))
     said = [clause for clause in clauses if clause.strip() and not _COURTESY.match(clause)]
-    if not said or any(not _evasive(each) for each in said):
-        return False
-    return any(_LACKING.search(each) or _asks_user(each) for each in said)
-
-
-def _evasive(sentence: str) -> bool:
-    return _LACKING.search(sentence) is not None or _asks_user(sentence)
+    return bool(said) and all(_LACKING.search(each) or _asks_user(each) for each in said)
 
 
 def _asks_user(sentence: str) -> bool:
@@ -108,13 +103,10 @@ def _answers(gold: Any, text: str) -> bool:
     return any(occurs(each, said) for each in right_texts(gold))
 
 
-def _nothing_said(sample: Answered, text: str, *, thought_out: bool) -> Outcome | None:
-    if loops(sample.response):
+def _nothing_said(response: str, text: str, *, cut: bool) -> Outcome | None:
+    if loops(response):
         return Outcome.DEGENERATE
-    if text:
-        return None
-    cut = sample.finish_reason == "length" or not thought_out
-    return Outcome.TRUNCATED if cut else Outcome.NO_ANSWER
+    return None if text else why_nothing(text, cut=cut)
 
 
 refusal = RefusalScorer()

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.claims import hedged, marked
-from forgetmap.scoring.failures import loops, refuses
+from forgetmap.scoring.failures import loops, why_nothing
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import right_texts
 from forgetmap.scoring.judged import Judged, failed, graded
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import SHARE, Answered, Fields, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 from forgetmap.scoring.wording import plain, trimmed
 from forgetmap.scoring.words import folded, mentions, words
 
@@ -31,17 +31,17 @@ class RetrievalScorer:
     def score(self, sample: Answered) -> Fields:
         """`recall` is the share of needles found, whatever else is said."""
         needles = right_texts(sample.gold)
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         text = _joined(plain(aloud))
         said = _said(text)
-        found = [needle for needle in needles if _found(needle, said)]
-        recall = shared(len(found) / len(needles), ", ".join(found) or None)
+        found = _found(needles, said)
         if not found:
-            why = _reason(sample, text, thought_out=thought_out)
+            why = _reason(sample.response, text, said, cut=cut)
             return {**both_forms(why), "recall": why}
         right = len(found) == len(needles) and not _strangers(needles, said)
-        judged = graded(", ".join(found), right=right, strict=_is_bare(needles, text, said))
-        return {**both_forms(judged), "recall": recall}
+        named = ", ".join(found)
+        judged = graded(named, right=right, strict=_is_bare(needles, text, said))
+        return {**both_forms(judged), "recall": shared(len(found) / len(needles), named)}
 
 
 def _said(text: str) -> str:
@@ -50,13 +50,18 @@ def _said(text: str) -> str:
     return claims[-1].phrase if claims else text.strip()
 
 
-def _found(needle: str, said: str) -> bool:
+def _found(needles: tuple[str, ...], said: str) -> list[str]:
+    """The needles that are named and not denied."""
     text = folded(said)
     spoken = words(text)
-    return any(
-        not hedged(text, spoken[first].start)
-        for first, _ in mentions(_joined(plain(needle)), spoken)
-    )
+    return [
+        needle
+        for needle in needles
+        if any(
+            not hedged(text, spoken[first].start)
+            for first, _ in mentions(_joined(plain(needle)), spoken)
+        )
+    ]
 
 
 def _joined(text: str) -> str:
@@ -82,16 +87,11 @@ def _is_bare(needles: tuple[str, ...], text: str, said: str) -> bool:
     return (not claims or claims[-1].last) and len(words(folded(trimmed(said)))) <= wanted
 
 
-def _reason(sample: Answered, text: str, *, thought_out: bool) -> Judged:
-    """Why no needle was found."""
-    if loops(sample.response):
-        return failed(Outcome.DEGENERATE)
-    if sample.finish_reason == "length" or not thought_out:
-        return failed(Outcome.TRUNCATED)
-    if refuses(text):
-        return failed(Outcome.REFUSED)
-    named = _DIGITS.findall(_said(text))
-    return graded(named[-1], right=False, strict=False) if named else failed(Outcome.NO_ANSWER)
+def _reason(response: str, text: str, said: str, *, cut: bool) -> Judged:
+    """Why no needle was found: nothing was named, or another number."""
+    why = Outcome.DEGENERATE if loops(response) else why_nothing(text, cut=cut)
+    named = _DIGITS.findall(said) if why is Outcome.NO_ANSWER else []
+    return graded(named[-1], right=False, strict=False) if named else failed(why)
 
 
 retrieval = RetrievalScorer()

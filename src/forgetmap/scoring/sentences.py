@@ -1,4 +1,8 @@
-"""Sentences of a text, in any language; lines end sentences too."""
+"""Sentences of a text, in any language; lines end sentences too.
+
+For taking a response apart into what it claims. How many sentences a reader would count, who reads
+on at the end of a line, prose.py says.
+"""
 
 from __future__ import annotations
 

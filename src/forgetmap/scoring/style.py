@@ -32,13 +32,12 @@ from typing import Any
 import emoji
 from markdown_it import MarkdownIt
 
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import refuses
+from forgetmap.scoring.failures import refuses, why_nothing
 from forgetmap.scoring.judged import Judged, failed
 from forgetmap.scoring.measured import counted, shared
 from forgetmap.scoring.prose import count_words, sentences
 from forgetmap.scoring.scorer import COUNT, RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud
 
 _FEATURES = {
     "bullets": "bullet_count",
@@ -81,6 +80,7 @@ _PREAMBLE = re.compile(
     r"|i (?:will|am going to|can) (?:now )?(?:explain|describe|provide|help|try|outline))\b",
     re.IGNORECASE,
 )
+_RATIOS = frozenset({"sentence_words", "non_latin"})
 _OPENING = 400
 _MOSTLY = 0.5
 
@@ -99,13 +99,11 @@ class Style:
 
     def score(self, sample: Answered) -> Fields:
         """The values; every response has them."""
-        aloud, thought_out = without_thinking(sample.response)
+        aloud, cut = said_aloud(sample.response, sample.finish_reason)
         text = aloud.strip()
         if not text:
-            cut = sample.finish_reason == "length" or not thought_out
-            nothing = failed(Outcome.TRUNCATED if cut else Outcome.NO_ANSWER)
-            applying = self.fields.keys() - {"sentence_words", "non_latin"}
-            return {field: nothing for field in self.fields if field in applying}
+            nothing = failed(why_nothing(text, cut=cut))
+            return {field: nothing for field in self.fields if field not in _RATIOS}
         return _lengths(text) | _features(text) | _wording(text)
 
 

@@ -10,6 +10,12 @@ _TAG = re.compile(
 )
 
 
+def said_aloud(response: str, finish_reason: str | None) -> tuple[str, bool]:
+    """What was said aloud, and whether it was cut off, then or while thinking."""
+    aloud, thought_out = without_thinking(response)
+    return aloud, finish_reason == "length" or not thought_out
+
+
 def without_thinking(response: str) -> tuple[str, bool]:
     """What was said aloud, and whether the thinking came to its end.
 

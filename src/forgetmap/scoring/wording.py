@@ -36,6 +36,7 @@ _SPECIAL_TOKEN = re.compile(r"<\|\w{1,40}\|>|</s>")
 _DECORATION = " \t\n*_`\"'$.,;:!()[]{}<>。、।\u06d4،「」«»“”"
 _WRAPPED = re.compile(r"^\\(?:text|textbf|mathrm|mathbf|mathit|textrm)\s*\{(.*)\}$", re.DOTALL)
 _DEEPEST = 3
+_JOINED = frozenset({"Mn", "Mc"})
 _ARTICLE = re.compile(r"^(?:an?|the)\s+(?=\w)|\b(?:an?|the)\s+(?=\w\w)")
 _DROPPED = re.compile(r"['`\u00b4]|(?<!\d)\.|\.(?!\d)|(?<=\d),(?=\d{3})")
 _SEPARATING = re.compile(r"(?<!\d)[.]|[^\w\s.+#%$€£°/<>=^*-]|_|(?<=\w)-|-(?!\w)")
@@ -87,7 +88,14 @@ def unified(text: str) -> str:
     return unicodedata.normalize("NFKC", text.translate(_UNIFIED))
 
 
+@lru_cache(maxsize=1)
+def marks() -> str:
+    """All vowel signs and accents, which belong to the letter before them."""
+    signs = map(chr, range(0x300, 0x10000))
+    return "".join(sign for sign in signs if unicodedata.category(sign) in _JOINED)
+
+
 def _gap(separating: re.Match[str]) -> str:
     """Vowel signs and accents belong to their letter; anything else parts words."""
     mark = separating[0]
-    return mark if unicodedata.category(mark[0]) in {"Mn", "Mc"} else " "
+    return mark if unicodedata.category(mark[0]) in _JOINED else " "

@@ -20,17 +20,13 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from forgetmap.scoring.wording import unified
+from forgetmap.scoring.wording import marks, unified
 
 _SIGNS = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3041-\u309f"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_MARKS = "".join(
-    character
-    for character in map(chr, range(0x300, 0xFE30))
-    if unicodedata.category(character) in {"Mn", "Mc"}
-)
+_MARKS = marks()
 _LETTER = rf"(?:[^\W_{_SIGNS}]|[{_MARKS}])"
 _WORD = re.compile(
     rf"[{_SIGNS}][{_MARKS}]*+"

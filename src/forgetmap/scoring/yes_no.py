@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from forgetmap.scoring.claims import hedged, last_line, sentence, spoken
 from forgetmap.scoring.forms import FORMS, both_forms
@@ -75,19 +75,19 @@ class YesNoReader:
 
     def stated(self, text: str) -> list[bool]:
         """What a text settles on: what it says the answer is, its first or last line, a verdict."""
-        final, first = last_line(text), text.strip().partition("\n")[0]
-        ways = (
-            self._spoken(final),
-            self._spoken(text),
-            self.named(final),
-            self.named(first),
-            _statements(text),
-        )
-        return next(filter(None, ways), [])
+        return next(filter(None, self._ways(text)), [])
 
     def grade(self, answer: bool, phrase: str, *, strict: bool) -> Judged:  # noqa: FBT001, ARG002
         """Right or wrong."""
         return graded("yes" if answer else "no", right=answer is self._right, strict=strict)
+
+    def _ways(self, text: str) -> Iterator[list[bool]]:
+        final = last_line(text)
+        yield self._spoken(final)
+        yield self._spoken(text)
+        yield self.named(final)
+        yield self.named(text.strip().partition("\n")[0])
+        yield _statements(text)
 
     def _spoken(self, text: str) -> list[bool]:
         return _distinct(found for each in spoken(text) for found in self.named(sentence(each)))

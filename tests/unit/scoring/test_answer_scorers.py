@@ -11,12 +11,12 @@ from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.scoring.answers import alias, maths, number, option, retrieval, short_answer, yes_no
 from forgetmap.scoring.arithmetic import equations
-from forgetmap.scoring.evidence import contains, passage_of
+from forgetmap.scoring.evidence import passage_of
 from forgetmap.scoring.golds import final_texts, right_places, right_texts, shown_options, truth
 from forgetmap.scoring.reasoning_steps import reasoning_steps, steps
 from forgetmap.scoring.refusal import refusal
 from forgetmap.scoring.scorer import Answered, RuleScorer
-from forgetmap.scoring.words import folded, mentions, words
+from forgetmap.scoring.words import folded, mentions, occurs, words
 
 ALL: list[tuple[RuleScorer, Answered]] = [
     (option, Answered("", "B", options=("Rome", "Paris", "Oslo"))),
@@ -318,7 +318,7 @@ def test_names_beside_others_that_are_no_alternatives(response: str) -> None:
     ],
 )
 def test_whether_a_text_has_an_answer(passage: str, answer: str, found: bool) -> None:
-    assert contains(passage, answer) is found
+    assert occurs(answer, folded(passage)) is found
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,19 @@ What a rule decides is not asked; what a judge finds never stood in the demanded
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from string import ascii_uppercase
 
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.answers import maths, option
+from forgetmap.scoring.answers import maths, option, options_of
 from forgetmap.scoring.forms import FORMS, both_forms
-from forgetmap.scoring.golds import final_texts, letters_up_to, shown_options
+from forgetmap.scoring.golds import final_texts
 from forgetmap.scoring.judged import Judged, failed, graded
 from forgetmap.scoring.judging.asking import ask, passage
 from forgetmap.scoring.judging.replies import unreadable, verdict
 from forgetmap.scoring.judging.responses import aloud, question, silence
 from forgetmap.scoring.scorer import Answered, Ask, Fields, Scale
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPEN = frozenset({Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.ERROR})
 """What a rule leaves open."""
 
@@ -38,23 +38,20 @@ _FORM = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class OptionJudge:
     """One of the options, read by a judge where the rule finds none."""
 
-    name: str = "option_judge"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    name = "option_judge"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """Which option, unless the rule knows."""
         if not _is_open(sample, option.score(sample)):
             return ()
-        letters = zip(_LETTERS, _options(sample), strict=False)
+        letters = zip(ascii_uppercase, options_of(sample), strict=False)
         shown = "\n".join(f"{letter}. {text}" for letter, text in letters)
-        asked = passage("Question", question(sample)) if sample.question else ""
-        material = [asked, passage("Options", shown), passage("Response", aloud(sample))]
-        return [ask(*material, _WHICH, _FORM.format(example="B"))]
+        return [_ask(sample, passage("Options", shown), _WHICH, example="B")]
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
         """The rule's verdict, or the rule's verdict on the letter the judge read."""
@@ -62,8 +59,8 @@ class OptionJudge:
         if not _is_open(sample, ruled):
             return ruled
         (reply,) = replies
-        letters = _LETTERS[: len(_options(sample))]
-        found = verdict(reply, {*letters, "NONE"}) if reply is not None else None
+        letters = ascii_uppercase[: len(options_of(sample))]
+        found = verdict(reply, {*letters, "NONE"})
         if found is None:
             return both_forms(unreadable(replies))
         if found == "NONE":
@@ -72,24 +69,19 @@ class OptionJudge:
         return both_forms(replace(option.score(read)["acc"], strict=False))
 
 
-@dataclass(frozen=True, slots=True)
 class MathsJudge:
     """Mathematics, compared by a judge where the rule finds no answer or cannot compare it."""
 
-    name: str = "maths_judge"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: FORMS)
+    name = "maths_judge"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """Whether the answer is right, unless the rule knows."""
         if not _is_open(sample, maths.score(sample)):
             return ()
-        material = [
-            passage("Question", question(sample)) if sample.question else "",
-            passage("Right answer", "\nor ".join(final_texts(sample.gold))),
-            passage("Response", aloud(sample)),
-        ]
-        return [ask(*material, _SAME, _FORM.format(example="NO"))]
+        right = passage("Right answer", "\nor ".join(final_texts(sample.gold)))
+        return [_ask(sample, right, _SAME, example="NO")]
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
         """The rule's verdict, or the judge's."""
@@ -99,7 +91,7 @@ class MathsJudge:
 
 def _compared(ruled: Fields, replies: Sequence[str | None]) -> Judged:
     (reply,) = replies
-    found = verdict(reply, {"YES", "NO", "NONE"}) if reply is not None else None
+    found = verdict(reply, {"YES", "NO", "NONE"})
     if found is None:
         return unreadable(replies)
     if found == "NONE":
@@ -111,9 +103,10 @@ def _is_open(sample: Answered, ruled: Fields) -> bool:
     return silence(sample) is None and ruled["acc"].outcome in _OPEN
 
 
-def _options(sample: Answered) -> tuple[str, ...]:
-    given = sample.options or sample.material.get("choices")
-    return shown_options(given) or letters_up_to(sample.gold)
+def _ask(sample: Answered, against: str, task: str, *, example: str) -> Ask:
+    asked = passage("Question", question(sample)) if sample.question else ""
+    said = passage("Response", aloud(sample))
+    return ask(asked, against, said, task, _FORM.format(example=example))
 
 
 option_judge = OptionJudge()

@@ -7,10 +7,9 @@ the worst value: an empty page is neither faithful nor within bounds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import refuses
+from forgetmap.scoring.failures import refuses, why_nothing
 from forgetmap.scoring.judged import Judged, failed
 from forgetmap.scoring.judging.asking import ask_each, batches, passage
 from forgetmap.scoring.judging.replies import unreadable, yes_or_no
@@ -30,13 +29,12 @@ _MADE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Faithfulness:
     """Share of a response's statements that its source supports."""
 
-    name: str = "faithfulness"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: {"faithfulness": SHARE})
+    name = "faithfulness"
+    version = 1
+    fields: Mapping[str, Scale] = {"faithfulness": SHARE}
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """Each statement against `context`."""
@@ -50,15 +48,12 @@ class Faithfulness:
         return {"faithfulness": _share(said, replies) if said else failed(_why(sample))}
 
 
-@dataclass(frozen=True, slots=True)
 class Coverage:
     """Share of the reference's points a response makes, and of its statements within them."""
 
-    name: str = "coverage"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(
-        default_factory=lambda: {"coverage": SHARE, "within": SHARE}
-    )
+    name = "coverage"
+    version = 1
+    fields: Mapping[str, Scale] = {"coverage": SHARE, "within": SHARE}
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """Each point against the response, then each statement against the reference."""
@@ -96,15 +91,14 @@ def _points(reference: str) -> tuple[str, ...]:
 
 
 def _why(sample: Answered) -> Outcome:
-    said_nothing = Outcome.REFUSED if refuses(aloud(sample)) else Outcome.NO_ANSWER
-    return silence(sample) or said_nothing
+    return silence(sample) or why_nothing(aloud(sample), cut=False)
 
 
 def _share(judged: Sequence[str], replies: Sequence[str | None]) -> Judged:
     """Of all statements, if every portion was judged."""
     yes = 0
     for batch, reply in zip(batches(judged), replies, strict=True):
-        said = yes_or_no(reply, len(batch)) if reply is not None else None
+        said = yes_or_no(reply, len(batch))
         if said is None:
             return unreadable([reply])
         yes += sum(said)

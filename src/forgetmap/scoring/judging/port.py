@@ -92,9 +92,9 @@ class Judge:
             NetworkError: there is no server, or it gives no replies.
             OutputError: replies cannot be kept.
         """
-        parameters = {**self.parameters, "seed": self.parameters.get("seed", 0) + repeat}
-        if "seed" not in self.parameters and not repeat:
-            del parameters["seed"]
+        parameters = dict(self.parameters)
+        if repeat:
+            parameters["seed"] = parameters.get("seed", 0) + repeat
         from forgetmap.scoring.judging.rounds import Round  # noqa: PLC0415  # httpx is slow to load
 
         with ReplyCache(self.cache) as cache:

@@ -6,7 +6,6 @@ One that says nothing has the worst value; a judgement that failed has none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
@@ -53,18 +52,15 @@ _REPLY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Reasoning:
     """Whether steps follow from one another and results are carried through.
 
     `reasoning` is the mean of both and of the rule's share of steps that reason at all.
     """
 
-    name: str = "reasoning"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(
-        default_factory=lambda: {"reasoning": SHARE, "coherence": SHARE, "consistency": SHARE}
-    )
+    name = "reasoning"
+    version = 1
+    fields: Mapping[str, Scale] = {"reasoning": SHARE, "coherence": SHARE, "consistency": SHARE}
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """Coherence, then consistency; nothing of a response without steps."""
@@ -84,13 +80,12 @@ class Reasoning:
         return {"reasoning": whole, "coherence": coherence, "consistency": consistency}
 
 
-@dataclass(frozen=True, slots=True)
 class Following:
     """Share of a request's requirements that the response meets."""
 
-    name: str = "following"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: {"following": SHARE})
+    name = "following"
+    version = 1
+    fields: Mapping[str, Scale] = {"following": SHARE}
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """One question."""
@@ -105,13 +100,12 @@ class Following:
         return {"following": failed(why) if why else _tenths(*replies)}
 
 
-@dataclass(frozen=True, slots=True)
 class Rating:
     """How good the last reply of a conversation is, from 1 to 10."""
 
-    name: str = "rating"
-    version: int = 1
-    fields: Mapping[str, Scale] = field(default_factory=lambda: {"rating": RATING})
+    name = "rating"
+    version = 1
+    fields: Mapping[str, Scale] = {"rating": RATING}
 
     def asks(self, sample: Answered) -> Sequence[Ask]:
         """One question, with all of the conversation."""
@@ -124,7 +118,7 @@ class Rating:
         if why := silence(sample):
             return {"rating": Judged(RATING.low, why)}
         (reply,) = replies
-        value = read.score(reply, 1, _BEST) if reply is not None else None
+        value = read.score(reply, 1, _BEST)
         return {"rating": counted(value) if value is not None else read.unreadable(replies)}
 
 
@@ -136,7 +130,7 @@ def _no_steps(sample: Answered) -> Outcome | None:
 
 
 def _tenths(reply: str | None) -> Judged:
-    value = read.score(reply, 0, _BEST) if reply is not None else None
+    value = read.score(reply, 0, _BEST)
     return shared(value / _BEST) if value is not None else read.unreadable([reply])
 
 

@@ -15,20 +15,20 @@ _NUMBERED = re.compile(r"^(\d{1,3})\s*[:.)-]\s*(yes|no)$", re.IGNORECASE)
 _SHOWN = 120
 
 
-def verdict(reply: str, allowed: Collection[str]) -> str | None:
+def verdict(reply: str | None, allowed: Collection[str]) -> str | None:
     """The word after `VERDICT:` on the last line, in capitals, if it is one of the allowed."""
     found = _last(_VERDICT, reply)
     word = found.strip(_DECORATION + "[]()<>").upper() if found else ""
     return word if word in allowed else None
 
 
-def score(reply: str, low: int, high: int) -> int | None:
+def score(reply: str | None, low: int, high: int) -> int | None:
     """The whole number after `SCORE:` or `RATING:` on the last line, if it is within range."""
     found = _last(_SCORE, reply)
     return int(found) if found and low <= int(found) <= high else None
 
 
-def yes_or_no(reply: str, count: int) -> list[bool] | None:
+def yes_or_no(reply: str | None, count: int) -> list[bool] | None:
     """Yes or no for each of the numbers from 1, if each has exactly one."""
     lines = (_NUMBERED.match(line) for line in _lines(reply))
     said = [(int(line[1]), line[2].lower() == "yes") for line in lines if line]
@@ -45,13 +45,14 @@ def unreadable(replies: Sequence[str | None]) -> Judged:
     return undecided(f"the judge's reply is not in the demanded form: {last!r}")
 
 
-def _lines(reply: str) -> list[str]:
-    aloud, _ = without_thinking(reply)
+def _lines(reply: str | None) -> list[str]:
+    """Without marks and blanks around them; none where there is no reply."""
+    aloud, _ = without_thinking(reply or "")
     plain = aloud.replace("*", "").replace("`", "")
     return [bare for line in plain.splitlines() if (bare := line.strip(_DECORATION))]
 
 
-def _last(form: re.Pattern[str], reply: str) -> str | None:
+def _last(form: re.Pattern[str], reply: str | None) -> str | None:
     """What the last line says, unless another line of this form says otherwise."""
     lines = _lines(reply)
     said = {found[1].casefold() for line in lines if (found := form.match(line))}

@@ -6,10 +6,11 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import loops
+from forgetmap.scoring.evidence import texts_in
+from forgetmap.scoring.failures import loops, why_nothing
 from forgetmap.scoring.golds import unwrapped
 from forgetmap.scoring.scorer import Answered
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.thinking import said_aloud, without_thinking
 
 
 def aloud(sample: Answered) -> str:
@@ -19,13 +20,10 @@ def aloud(sample: Answered) -> str:
 
 def silence(sample: Answered) -> Outcome | None:
     """Why there is nothing to judge; None if there is something."""
-    said, thought_out = without_thinking(sample.response)
+    said, cut = said_aloud(sample.response, sample.finish_reason)
     if loops(sample.response):
         return Outcome.DEGENERATE
-    if any(map(str.isalnum, said)):
-        return None
-    cut = sample.finish_reason == "length" or not thought_out
-    return Outcome.TRUNCATED if cut else Outcome.NO_ANSWER
+    return None if any(map(str.isalnum, said)) else why_nothing(said, cut=cut)
 
 
 def question(sample: Answered) -> str:
@@ -52,20 +50,10 @@ def text_of(value: Any, field: str) -> str:
     Raises:
         FieldError: there is none.
     """
-    text = "\n\n".join(_texts(unwrapped(value))).strip()
+    text = "\n\n".join(texts_in(unwrapped(value))).strip()
     if not text:
         raise _lacking(field, f"give `{field}` with the item, or leave the metric out.")
     return text
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [text for each in value.values() for text in _texts(each)]
-    if isinstance(value, list | tuple):
-        return [text for each in value for text in _texts(each)]
-    return []
 
 
 def _lacking(field: str, hint: str) -> FieldError:

@@ -33,23 +33,25 @@ class Round:
         """In order; None where there is none."""
         keys = [key_of(ask, self.judge.model, self.parameters) for ask in asks]
         found = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
-        self.judge.tally.cached += sum(found[key] is not None for key in keys)
         wanted = {key: ask for key, ask in zip(keys, asks, strict=True) if found[key] is None}
         times = Counter(keys)
-        open_still = sum(times[key] for key in wanted)
+        settled = sum(found[key] is not None for key in keys)
+        self.judge.tally.cached += settled
 
-        def settle(key: str | None, reply: str | None) -> None:
-            nonlocal open_still
-            if key is not None:
-                found[key] = reply
-                open_still -= times[key]
-            if self.progress is not None:
-                self.progress(len(asks) - open_still, len(asks))
+        def settle(key: str, reply: str | None) -> None:
+            nonlocal settled
+            found[key] = reply
+            settled += times[key]
+            self._tell(settled, len(asks))
 
-        settle(None, None)
+        self._tell(settled, len(asks))
         if wanted:
             await self._ask_each(wanted, settle)
         return [found[key] for key in keys]
+
+    def _tell(self, settled: int, of: int) -> None:
+        if self.progress is not None:
+            self.progress(settled, of)
 
     async def _ask_each(
         self, wanted: Mapping[str, Ask], settle: Callable[[str, str | None], None]
