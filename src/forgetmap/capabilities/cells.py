@@ -22,9 +22,17 @@ from forgetmap.capabilities.estimates import (
 )
 from forgetmap.capabilities.gates import MOST_ERRORS
 from forgetmap.capabilities.resampling import limits
-from forgetmap.capabilities.result import Cell, Coverage, Direction, FormDrift, MetricCell
-from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.capabilities.result import (
+    AnyCell,
+    Cell,
+    Coverage,
+    Direction,
+    FormDrift,
+    MetricCell,
+)
+from forgetmap.capabilities.taxonomy import SHARES, Metric, Taxonomy
 from forgetmap.capabilities.values import Source, TaskPairs, Values, placed
+from forgetmap.pairing.metric import Measure
 from forgetmap.stats.multiplicity import false_discovery
 from forgetmap.stats.results import Reals
 from forgetmap.stats.tests import mcnemar_p
@@ -86,17 +94,13 @@ def compare_metrics(
         found = [_Metric(metric, sides, pairs.get(task)) for metric in metrics]
         usable = [each for each in found if each.note is None]
         for each in found:
-            cells[each.metric.id] = _empty(model, each.metric, each.note or "")
+            cells[each.metric.id] = empty_cell(model, each.metric, each.note)
         if not usable:
             continue
         for each, cell, effect in _of_task(model, task, usable, pairs[task], how):
             cells[each.metric.id], effects[each.metric.id] = cell, effect
     ordered = [cells[metric.id] for metric in taxonomy.metrics]
-    qs = false_discovery([np.nan if each.p is None else each.p for each in ordered])
-    return Compared(
-        tuple(replace(cell, q=_known(q)) for cell, q in zip(ordered, qs, strict=True)),
-        levels(taxonomy, effects),
-    )
+    return Compared(_with_q(ordered), levels(taxonomy, effects))
 
 
 class _Metric:
@@ -107,39 +111,45 @@ class _Metric:
     ) -> None:
         self.metric = metric
         self.series: list[Series] = []
-        self.note = self._missing(sides, pairs)
-        if self.note is not None or pairs is None:
-            return
-        self.sides = self._values(sides, metric.field)
-        self.note = self._withheld()
-        self.series = [self._series(self.sides, pairs)]
-        if not self.series[0].known.any():
-            self.note = self.note or "no item has a score on both sides"
-        elif metric.strict is not None and self._has(sides, metric.strict):
-            self.series.append(self._series(self._values(sides, metric.strict), pairs))
+        self.note = self._read(sides, pairs)
 
-    def _missing(self, sides: tuple[Source, Source], pairs: TaskPairs | None) -> str | None:
+    def _read(self, sides: tuple[Source, Source], pairs: TaskPairs | None) -> str | None:
+        """Get the values; says why there are none, or why they do not count."""
         absent = [self.metric.task not in source.tasks for source in sides]
         if any(absent):
             return f"no data: its task is {_ABSENT[absent[0], absent[1]]}"
-        if any(source.measure(self.metric, self.metric.field) is None for source in sides):
+        measures = self._measures(sides, self.metric.field)
+        if measures is None:
             return NOT_THERE[self.metric.needs]
-        if pairs is None or not len(pairs):
+        if not pairs:
             return "no item occurs on both sides"
-        measures = [source.measure(self.metric, self.metric.field) for source in sides]
         self.scorer = (str(measures[0]), str(measures[1]))
-        return None
+        self.sides = self._values(sides, measures)
+        self.series = [self._series(self.sides, pairs)]
+        note = self._withheld()
+        if not self.series[0].known.any():
+            return note or "no item has a score on both sides"
+        if self.metric.strict is None:
+            return note
+        strict = self._measures(sides, self.metric.strict)
+        if strict is not None:
+            self.series.append(self._series(self._values(sides, strict), pairs))
+        return note
 
-    def _has(self, sides: tuple[Source, Source], field: str) -> bool:
-        return all(source.measure(self.metric, field) is not None for source in sides)
+    def _measures(
+        self, sides: tuple[Source, Source], field: str | None
+    ) -> tuple[Measure, Measure] | None:
+        ours = sides[0].measure(self.metric, field)
+        theirs = None if ours is None else sides[1].measure(self.metric, field)
+        return None if ours is None or theirs is None else (ours, theirs)
 
-    def _values(self, sides: tuple[Source, Source], field: str | None) -> tuple[Values, Values]:
-        found = []
-        for source in sides:
-            measure = source.measure(self.metric, field)
-            assert measure is not None  # noqa: S101  # asked before
-            found.append(source.values(self.metric, measure))
-        return found[0], found[1]
+    def _values(
+        self, sides: tuple[Source, Source], measures: tuple[Measure, Measure]
+    ) -> tuple[Values, Values]:
+        before, after = (
+            source.values(self.metric, each) for source, each in zip(sides, measures, strict=True)
+        )
+        return before, after
 
     def _series(self, sides: tuple[Values, Values], pairs: TaskPairs) -> Series:
         return Series(self.metric, placed(sides[0], pairs.before), placed(sides[1], pairs.after))
@@ -175,15 +185,16 @@ def _cell(
     pairs: TaskPairs,
     how: Resampling,
 ) -> MetricCell:
-    metric, lenient = found.metric, means[0]
-    before, after = (values[found.series[0].known] for values in _arrays(found.series[0]))
-    scale = 100.0 if _is_share(metric) else 1.0
+    metric, lenient, series = found.metric, means[0], found.series[0]
+    known = series.known
+    before, after = series.before[known], series.after[known]
+    scale = 100.0 if metric.scale in SHARES else 1.0
     low, high = _limits(effect.draws, lenient.n)
     points = _limits(scale * lenient.point_draws, lenient.n)
     chance = pairs.chance if metric.chance and pairs.chance is not None else metric.chance
     error = float(before.std() / max(lenient.n, 1) ** 0.5)
     filled = replace(
-        _empty(model, metric, None),
+        empty_cell(model, metric, None),
         value=effect.value,
         low=low,
         high=high,
@@ -206,14 +217,6 @@ def _cell(
         distance=_distance(metric, before, after, how),
     )
     return _with_failures(_with_flips(filled, metric, before, after), found)
-
-
-def _arrays(series: Series) -> tuple[Reals, Reals]:
-    return series.before, series.after
-
-
-def _is_share(metric: Metric) -> bool:
-    return metric.scale in ("binary", "share")
 
 
 def _limits(draws: Reals, n: int) -> tuple[float | None, float | None]:
@@ -267,7 +270,8 @@ def _distance(metric: Metric, before: Reals, after: Reals, how: Resampling) -> D
     return distance(values[0], values[1], seed=how.seed, name=metric.id, draws=how.draws)
 
 
-def _empty(model: str, metric: Metric, note: str | None) -> MetricCell:
+def empty_cell(model: str, metric: Metric, note: str | None) -> MetricCell:
+    """What is known of a metric without any values."""
     return MetricCell(
         model=model,
         id=metric.id,
@@ -289,8 +293,13 @@ def _empty(model: str, metric: Metric, note: str | None) -> MetricCell:
     )
 
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
+    """The cells with their q-values over all of them."""
+    qs = false_discovery([np.nan if each.p is None else each.p for each in cells])
+    return tuple(
+        replace(cell, q=None if np.isnan(q) else float(q))
+        for cell, q in zip(cells, qs, strict=True)
+    )
 
 
 def capability_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cell, ...]:
@@ -311,8 +320,7 @@ def capability_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tupl
                 size=spread,
             )
         )
-    qs = false_discovery([np.nan if each.p is None else each.p for each in cells])
-    return tuple(replace(cell, q=_known(q)) for cell, q in zip(cells, qs, strict=True))
+    return _with_q(cells)
 
 
 def group_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cell, ...]:

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from types import TracebackType
@@ -25,7 +25,6 @@ from forgetmap.scoring.scorers import scorer
 
 AHEAD = 3
 """Batches per process that wait for it."""
-Score = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 class Crew:
@@ -63,15 +62,15 @@ class Crew:
             rule = cast("RuleScorer", scorer(name))
             yield from (score_rows(rule, batch) for batch in batches)
         else:
-            self._gather()
-            yield from self._work(batches, lambda batch: self._score(name, batch))
+            yield from self._share_out(name, batches)
 
-    def _work(self, batches: Iterator[pa.RecordBatch], do: Score) -> Iterator[pa.RecordBatch]:
-        """Do something with batches, several at a time, in threads that wait for others."""
+    def _share_out(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Score several batches at a time, in threads that wait for the processes."""
+        self._gather()
         threads = self._threads = self._threads or ThreadPoolExecutor(self.size)
         waiting: deque[Future[pa.RecordBatch]] = deque()
         for batch in batches:
-            waiting.append(threads.submit(do, batch))
+            waiting.append(threads.submit(self._score, name, batch))
             if len(waiting) >= AHEAD * self.size:
                 yield waiting.popleft().result()
         while waiting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
 from forgetmap.capabilities.cells import (
     Compared,
@@ -14,6 +14,7 @@ from forgetmap.capabilities.cells import (
     compare_metrics,
     group_cells,
 )
+from forgetmap.capabilities.estimates import Effect, Levels
 from forgetmap.capabilities.gates import gates
 from forgetmap.capabilities.measure import Measuring, Profile, judge_at, measure
 from forgetmap.capabilities.published import (
@@ -23,7 +24,7 @@ from forgetmap.capabilities.published import (
     read_metric_file,
 )
 from forgetmap.capabilities.resampling import DRAWS, SEED
-from forgetmap.capabilities.result import Aggregator, Cell, DriftResult, Gate, MetricCell
+from forgetmap.capabilities.result import Aggregator, AnyCell, DriftResult, Gate
 from forgetmap.capabilities.taxonomy import Taxonomy, load_taxonomy, with_targets
 from forgetmap.capabilities.values import Source, pair_items
 from forgetmap.errors import UsageError
@@ -151,9 +152,13 @@ def measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOption
         taxonomy: what to measure.
         options: those of `drift`.
     """
-    reading = {"run", "strict", "cached", "progress"}
     readings = make_readings(
-        {name: value for name, value in options.items() if name in reading},  # type: ignore[arg-type]
+        {
+            "run": options.get("run"),
+            "strict": options.get("strict", False),
+            "cached": options.get("cached", True),
+            "progress": options.get("progress"),
+        },
         len(given),
     )
     runs = open_all(
@@ -183,54 +188,46 @@ def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOption
     pair_by = options.get("pair_by", "auto")
     sources = [Source(run, taxonomy) for run in runs]
     first, *later = sources
-    noise = _noise(taxonomy, first, options, how)
-    found: list[tuple[Compared, list[Gate]]] = []
+    floor = _noise(taxonomy, first, options, how)
+    found: list[tuple[str, Compared]] = []
+    said: list[Gate] = []
     for source in later:
+        model = source.run.name
         pairs = pair_items(first, source, pair_by)
-        compared = compare_metrics(source.run.name, taxonomy, (first, source), pairs, how)
-        said = gates(source.run.name, first, source, pairs, compared.cells)
-        found.append((compared, said))
-    models = tuple(source.run.name for source in later)
-    named = list(zip(models, (compared for compared, _ in found), strict=True))
-    groups = [group_cells(model, taxonomy, compared) for model, compared in named]
-    capabilities = [capability_cells(model, taxonomy, compared) for model, compared in named]
-    floor = noise.levels if noise else None
+        compared = compare_metrics(model, taxonomy, (first, source), pairs, how)
+        said += gates(model, first, source, pairs, compared.cells)
+        found.append((model, compared))
+    groups = [group_cells(model, taxonomy, each) for model, each in found]
+    capabilities = [capability_cells(model, taxonomy, each) for model, each in found]
     return DriftResult(
         taxonomy=taxonomy.name,
         aggregator="default",
         before=first.run.name,
-        models=models,
-        gates=tuple(gate for _, said in found for gate in said),
-        groups=_floored(groups, _limits_of(floor.groups) if floor else {}),
-        capabilities=_floored(capabilities, _limits_of(floor.capabilities) if floor else {}),
-        metrics=_floored(
-            [compared.cells for compared, _ in found], _limits_of(floor.metrics) if floor else {}
-        ),
+        models=tuple(model for model, _ in found),
+        gates=tuple(said),
+        groups=_floored(groups, _limits_of(floor.groups)),
+        capabilities=_floored(capabilities, _limits_of(floor.capabilities)),
+        metrics=_floored([each.cells for _, each in found], _limits_of(floor.metrics)),
         draws=how.draws,
         seed=how.seed,
     )
 
 
-def _noise(
-    taxonomy: Taxonomy, before: Source, options: DriftOptions, how: Resampling
-) -> Compared | None:
-    """The model before against a repeat of itself."""
+def _noise(taxonomy: Taxonomy, before: Source, options: DriftOptions, how: Resampling) -> Levels:
+    """The model before against a repeat of itself; nothing where there is none."""
     if options.get("noise") is None:
-        return None
+        return Levels({}, {}, {})
     (run,) = measured_runs([options["noise"]], taxonomy, options)
     source = Source(run, taxonomy)
     pairs = pair_items(before, source, options.get("pair_by", "auto"))
-    return compare_metrics("noise", taxonomy, (before, source), pairs, how)
+    return compare_metrics("noise", taxonomy, (before, source), pairs, how).levels
 
 
-def _limits_of(effects: Mapping[str, Any]) -> dict[str, float]:
+def _limits_of(effects: Mapping[str, Effect]) -> dict[str, float]:
     """The largest effect, in either direction, that is compatible with what was seen."""
     return {
         name: max(map(abs, limits)) for name, each in effects.items() if (limits := each.limits)
     }
-
-
-AnyCell = TypeVar("AnyCell", Cell, MetricCell)
 
 
 def _floored(

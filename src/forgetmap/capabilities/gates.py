@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from forgetmap.capabilities.result import Gate, MetricCell
+from forgetmap.capabilities.taxonomy import SHARES
 from forgetmap.capabilities.values import Source, TaskPairs
 from forgetmap.pairing.checks import compare_conditions, listed
 from forgetmap.transitions.words import percent
@@ -80,7 +81,7 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
                 )
     if cell.constant:
         yield "constant", f"{name} has the same value for every item of both models."
-    elif cell.scale in ("binary", "share") and min(cell.before, cell.after) >= CEILING:
+    elif cell.scale in SHARES and min(cell.before, cell.after) >= CEILING:
         yield "ceiling", f"{name} is at its ceiling in both models: it can hardly show a change."
     if cell.n < FEWEST:
         yield "few_items", f"{name} rests on {cell.n:,} items."

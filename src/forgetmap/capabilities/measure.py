@@ -139,7 +139,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     folder = work.place_of_all(parts)
     if not is_run_folder(folder):
         with complete_folder(folder, overwrite=folder.exists()) as partial:
-            write_parquet(partial / SCORES, _merged(run, parts), scores_schema())
+            write_parquet(partial / SCORES, work.merged(parts), scores_schema())
             manifest = _described(run.info, parts, taxonomy).model_dump_json(indent=2)
             (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     return replace(
@@ -214,9 +214,10 @@ class _Work:
         """The file with the values of one unit, measured unless it is there."""
         found = scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
-        path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
         if _is_judged(unit):  # replies are kept already, and failures may pass
             path = spill_folder() / fresh_name()
+        else:
+            path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:
                 write_parquet(partial / SCORES, self._measured(unit, crew), SCORED)
@@ -274,24 +275,22 @@ class _Work:
         with reading(self._run):
             yield from sql(query, texts=texts, scores=scores).to_arrow_reader(rows)
 
+    def merged(self, parts: Mapping[Unit, Path]) -> Iterator[pa.RecordBatch]:
+        """All scores: those the run had, then unit by unit those that were measured.
 
-def _merged(run: Run, parts: dict[Unit, Path]) -> Iterator[pa.RecordBatch]:
-    """All scores: those the run had, then unit by unit those that were measured.
-
-    Scores that were made on reading only to have some give way to measured ones, and so do those
-    that wait for a judge or a sandbox.
-    """
-    scores = relation_of(fill_scores(run.scores))
-    replaced = ", ".join(
-        f"({literal(unit.task)}, {literal(who)})"
-        for unit in parts
-        for who in (PROVISIONAL, signed(scorer(unit.scorer)))
-    )
-    kept = scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
-    with reading(run):
-        yield from _canonical(kept)
-        for unit, path in parts.items():
-            yield from _canonical(_with_shared(scores, unit, path))
+        Scores that were made on reading only to have some give way to measured ones, and so do
+        those that wait for a judge or a sandbox.
+        """
+        replaced = ", ".join(
+            f"({literal(unit.task)}, {literal(who)})"
+            for unit in parts
+            for who in (PROVISIONAL, signed(scorer(unit.scorer)))
+        )
+        kept = self._scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
+        with reading(self._run):
+            yield from _canonical(kept)
+            for unit, path in parts.items():
+                yield from _canonical(_with_shared(self._scores, unit, path))
 
 
 def _canonical(table: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
@@ -331,9 +330,6 @@ def _described(info: RunInfo, parts: dict[Unit, Path], taxonomy: Taxonomy) -> Ru
             metrics[name] = MetricInfo(
                 low=scale.low, high=scale.high, higher_is_better=name not in less
             )
-        main = TaskInfo(main_metric=next(iter(found.fields)), main_scorer=signed(found))
-        known = tasks.get(unit.task, TaskInfo())
-        tasks[unit.task] = known.model_copy(
-            update={"main_metric": main.main_metric, "main_scorer": main.main_scorer}
-        )
+        main = {"main_metric": next(iter(found.fields)), "main_scorer": signed(found)}
+        tasks[unit.task] = tasks.get(unit.task, TaskInfo()).model_copy(update=main)
     return info.model_copy(update={"metrics": metrics, "tasks": tasks})

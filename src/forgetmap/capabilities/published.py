@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetmap.capabilities.cells import NOT_THERE
+from forgetmap.capabilities.cells import NOT_THERE, empty_cell
 from forgetmap.capabilities.effects import effect
 from forgetmap.capabilities.result import (
     Aggregator,
@@ -28,7 +28,7 @@ from forgetmap.capabilities.result import (
     Gate,
     MetricCell,
 )
-from forgetmap.capabilities.taxonomy import Metric, Taxonomy
+from forgetmap.capabilities.taxonomy import SHARES, Capability, Group, Metric, Taxonomy
 from forgetmap.capabilities.values import Source
 from forgetmap.errors import EmptyInputError, FieldError, UnreadableError
 from forgetmap.records.run import Run
@@ -128,11 +128,11 @@ def drift_of_averages(
     capabilities: list[Cell] = []
     groups: list[Cell] = []
     for after in later:
-        cells = [_metric(taxonomy, each, before, after, aggregator) for each in taxonomy.metrics]
-        parts = [_capability(taxonomy, place, cells) for place in range(len(taxonomy.capabilities))]
+        cells = [_metric(each, before, after, aggregator) for each in taxonomy.metrics]
+        parts = [_capability(after.name, each, cells) for each in taxonomy.capabilities]
         metrics += cells
         capabilities += parts
-        groups += [_group(taxonomy, place, cells, parts) for place in range(len(taxonomy.groups))]
+        groups += [_group(after.name, each, parts) for each in taxonomy.groups]
     return DriftResult(
         taxonomy=taxonomy.name,
         aggregator=aggregator,
@@ -168,52 +168,36 @@ def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Ga
 
 
 def _metric(
-    taxonomy: Taxonomy,
-    metric: Metric,
-    before: MetricFile,
-    after: MetricFile,
-    aggregator: Aggregator,
+    metric: Metric, before: MetricFile, after: MetricFile, aggregator: Aggregator
 ) -> MetricCell:
     ours, theirs = before.values.get(metric.id), after.values.get(metric.id)
-    value = percent = None
-    if ours is not None and theirs is not None:
-        percent = 100 * (theirs - ours) / ours if ours else None
-        relative = aggregator == "captrack-relative"
-        value = percent if relative else float(effect(metric, ours, theirs))
-    known = ours is not None and theirs is not None
-    scale = 100.0 if metric.scale in ("binary", "share") else 1.0
-    return MetricCell(
-        model=after.name,
-        id=metric.id,
-        name=metric.name or metric.id,
-        value=value,
-        low=None,
-        high=None,
-        std=None,
-        n=0,
-        coverage=Coverage(int(value is not None), 1),
-        capability=metric.capability,
-        task=metric.task,
-        polarity=metric.polarity,
-        scale=metric.scale,
-        needs=metric.needs,
-        weight=1.0 if aggregator == "captrack-relative" else metric.weight,
+    published = aggregator == "captrack-relative"
+    cell = replace(
+        empty_cell(after.name, metric, NOT_THERE[metric.needs]),
+        weight=1.0 if published else metric.weight,
         before=ours,
         after=theirs,
-        points=scale * (theirs - ours) if ours is not None and theirs is not None else None,
+    )
+    if ours is None or theirs is None:
+        return cell
+    percent = 100 * (theirs - ours) / ours if ours else None
+    value = percent if published else float(effect(metric, ours, theirs))
+    return replace(
+        cell,
+        value=value,
+        coverage=Coverage(int(value is not None), 1),
+        points=(100.0 if metric.scale in SHARES else 1.0) * (theirs - ours),
         relative=percent,
-        chance=metric.chance,
-        note=None if known else NOT_THERE[metric.needs] if taxonomy.metrics else None,
+        note=None,
     )
 
 
-def _capability(taxonomy: Taxonomy, place: int, cells: Sequence[MetricCell]) -> Cell:
-    capability = taxonomy.capabilities[place]
+def _capability(model: str, capability: Capability, cells: Sequence[MetricCell]) -> Cell:
     own = [cell for cell in cells if cell.capability == capability.id and cell.weight]
     values = np.array([cell.value for cell in own if cell.value is not None])
     weights = np.array([cell.weight for cell in own if cell.value is not None])
     return Cell(
-        model=cells[0].model,
+        model=model,
         id=capability.id,
         name=capability.title or capability.id,
         value=float(np.average(values, weights=weights)) if values.size else None,
@@ -229,22 +213,21 @@ def _capability(taxonomy: Taxonomy, place: int, cells: Sequence[MetricCell]) -> 
     )
 
 
-def _group(
-    taxonomy: Taxonomy, place: int, cells: Sequence[MetricCell], parts: Sequence[Cell]
-) -> Cell:
-    group = taxonomy.groups[place]
-    known = [cell for cell in parts if cell.group == group.id and cell.value is not None]
-    coverage = [cell.coverage for cell in parts if cell.group == group.id]
-    squares = [cell.std**2 for cell in known if cell.std is not None]
+def _group(model: str, group: Group, capabilities: Sequence[Cell]) -> Cell:
+    parts = [cell for cell in capabilities if cell.group == group.id]
+    values = [cell.value for cell in parts if cell.value is not None]
+    squares = [cell.std**2 for cell in parts if cell.std is not None]
     return Cell(
-        model=cells[0].model,
+        model=model,
         id=group.id,
         name=group.title or group.id,
-        value=sum(cell.value or 0.0 for cell in known) / len(known) if known else None,
+        value=sum(values) / len(values) if values else None,
         low=None,
         high=None,
-        std=math.sqrt(sum(squares) / len(squares)) / math.sqrt(len(known)) if squares else None,
+        std=math.sqrt(sum(squares) / len(squares)) / math.sqrt(len(values)) if squares else None,
         n=0,
-        coverage=Coverage(sum(c.have for c in coverage), sum(c.of for c in coverage)),
-        note=None if known else "no data",
+        coverage=Coverage(
+            sum(cell.coverage.have for cell in parts), sum(cell.coverage.of for cell in parts)
+        ),
+        note=None if values else "no data",
     )

@@ -11,6 +11,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
 from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
+from forgetmap.capabilities.taxonomy import SHARES
 from forgetmap.stats.multiplicity import FDR
 from forgetmap.transitions.render import printable
 
@@ -213,7 +214,7 @@ COLUMNS: dict[str, Callable[[MetricCell], str]] = {
 def _mean(mean: float | None, cell: MetricCell) -> str:
     if mean is None:
         return NOTHING
-    return f"{100 * mean:.1f}%" if cell.scale in ("binary", "share") else f"{mean:,.2f}"
+    return f"{100 * mean:.1f}%" if cell.scale in SHARES else f"{mean:,.2f}"
 
 
 def _value(cell: Cell | MetricCell) -> str:

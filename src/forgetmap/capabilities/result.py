@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from forgetmap.capabilities.distance import Distance
 from forgetmap.capabilities.taxonomy import ScaleName
@@ -180,6 +180,9 @@ class MetricCell:
     note: str | None = None
 
 
+AnyCell = TypeVar("AnyCell", Cell, MetricCell)
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """Something a reader must know before believing the numbers.
@@ -227,8 +230,7 @@ class DriftResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what is no number is None."""
-        plain = _plain(asdict(self))
-        assert isinstance(plain, dict)  # noqa: S101
+        plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
     def to_json(self, *, indent: int | None = 2) -> str:

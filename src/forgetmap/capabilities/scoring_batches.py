@@ -9,9 +9,10 @@ from typing import Any, cast
 import pyarrow as pa
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import FAILED, Outcome
+from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.judged import Judged, undecided
 from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
+from forgetmap.scoring.values import outcome_of, values_of
 
 GIVEN = ("item", "repeat", "question", "options", "response", "material", "gold", "gold_index",
          "finish_reason")  # fmt: skip
@@ -36,7 +37,7 @@ def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:
     scored = Scored(scorer)
     for row in batch.to_pylist():
         sample = answered(row)
-        scored.add(row, None if sample is None else _judged(scorer, sample))
+        scored.add(row, None if sample is None else values_of(scorer, sample))
     return scored.batch()
 
 
@@ -58,13 +59,6 @@ def answered(row: Mapping[str, Any]) -> Answered | None:
     )
 
 
-def _judged(scorer: RuleScorer, sample: Answered) -> Fields:
-    try:
-        return scorer.score(sample)
-    except FieldError as error:
-        return failed(scorer, error)
-
-
 def failed(scorer: Scorer, error: FieldError) -> Fields:
     """All values of a scorer missing, because the item cannot be used."""
     return dict.fromkeys(scorer.fields, undecided(error.message))
@@ -82,7 +76,7 @@ class Scored:
         found = fields if fields is not None else dict.fromkeys(self._fields, _MISSING)
         key = (row["item"], row["repeat"])
         for name, judged in found.items():
-            values = (judged.score, _outcome(judged), judged.answer, judged.choice, judged.error)
+            values = (judged.score, outcome_of(judged), judged.answer, judged.choice, judged.error)
             self._rows.append((*key, name, *values))
 
     def batch(self) -> pa.RecordBatch:
@@ -92,11 +86,6 @@ class Scored:
             _array(list(column), field.type) for column, field in zip(columns, SCORED, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCORED)
-
-
-def _outcome(judged: Judged) -> Outcome | None:
-    """The outcome, unless it says that nothing was said and the least value is not 0."""
-    return None if judged.score and judged.outcome in FAILED else judged.outcome
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

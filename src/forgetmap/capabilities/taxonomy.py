@@ -32,7 +32,8 @@ FIRST = ".first"
 TARGET = "TARGET"
 """Group of the tasks a model was trained for."""
 ScaleName = Literal["binary", "share", "rating", "count"]
-T = TypeVar("T")
+SHARES: tuple[ScaleName, ...] = ("binary", "share")
+"""Scales whose means are shares, told in percent."""
 _HINT = "docs/capabilities.md describes what a taxonomy holds."
 
 
@@ -212,23 +213,31 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
 
 def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
     """The same with these tasks as target domain: what was to be learnt beside what was lost."""
-    named = {task.name for task in taxonomy.tasks}
-    new = [task for task in dict.fromkeys(tasks) if task not in named]
     capabilities = tuple(
         Capability(id=f"target.{task}", group=TARGET, title=task, code=f"target.{task}")
         for task in tasks
     )
-    metrics = tuple(
-        Metric(id=f"target.{task}", capability=f"target.{task}", task=task, name=task)
-        for task in tasks
-    )
     return replace(
-        taxonomy,
+        _with_metrics(
+            taxonomy, [Metric(f"target.{task}", f"target.{task}", task, task) for task in tasks]
+        ),
         groups=(*taxonomy.groups, *([Group(TARGET, "Target domain")] if tasks else [])),
         capabilities=(*taxonomy.capabilities, *capabilities),
+    )
+
+
+def _with_metrics(taxonomy: Taxonomy, metrics: Sequence[Metric]) -> Taxonomy:
+    """The same with these metrics, and with their tasks where it does not have them yet."""
+    named = {task.name for task in taxonomy.tasks}
+    new = dict.fromkeys(metric.task for metric in metrics if metric.task not in named)
+    return replace(
+        taxonomy,
         tasks=(*taxonomy.tasks, *map(Task, new)),
         metrics=(*taxonomy.metrics, *metrics),
     )
+
+
+Entry = TypeVar("Entry", Group, Capability, Task, Metric)
 
 
 class _Reader:
@@ -241,24 +250,27 @@ class _Reader:
         """The error for this key."""
         return FieldError(message, file=self.origin, field=key, hint=_HINT)
 
-    def all(self, rows: Any, key: str, kind: type[T]) -> tuple[T, ...]:
+    def all(self, rows: Any, key: str, kind: type[Entry]) -> tuple[Entry, ...]:
         """A list of tables as objects of one kind."""
         if not isinstance(rows, list):
             raise self.fault(key, f"a list of tables was expected, not {rows!r:.40}")
         return tuple(self.one(row, f"{key}[{place}]", kind) for place, row in enumerate(rows))
 
-    def one(self, row: Any, key: str, kind: type[T]) -> T:
+    def one(self, row: Any, key: str, kind: type[Entry]) -> Entry:
         """One table."""
         if not isinstance(row, Mapping):
             raise self.fault(key, f"a table was expected, not {row!r:.40}")
-        known = {each.name: str(each.type) for each in fields(kind)}  # type: ignore[arg-type]
+        known = {each.name: str(each.type) for each in fields(kind)}
         for name, value in row.items():
             if name not in known:
                 raise self.fault(f"{key}.{name}", f"{name!r} is unknown here")
             if not _fits(value, known[name]):
                 raise self.fault(f"{key}.{name}", f"{value!r:.40} does not fit: {known[name]}")
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
+        }
         try:
-            return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+            return kind(**given)
         except TypeError as error:
             needed = str(error).rpartition(": ")[2]
             raise self.fault(key, f"this entry lacks {needed}") from None
@@ -269,6 +281,7 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
     "ScaleName": get_args(ScaleName),
     "Needs": get_args(Needs),
 }
+_PLAIN: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (int, float)}
 
 
 def _fits(value: Any, kind: str) -> bool:
@@ -280,25 +293,21 @@ def _fits(value: Any, kind: str) -> bool:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
     if isinstance(value, bool):
         return False
-    return isinstance(value, {"str": str, "int": int, "float": (int, float)}[base])  # type: ignore[arg-type]
+    return isinstance(value, _PLAIN[base])
 
 
 def _expanded(taxonomy: Taxonomy) -> Taxonomy:
     """With the codes of capabilities, and the metrics and tasks that they only list."""
-    listed = [(each, task) for each in taxonomy.capabilities for task in each.tasks]
-    metrics = (
-        *taxonomy.metrics,
-        *(Metric(f"{each.id}.{task}", each.id, task, name=task) for each, task in listed),
-    )
-    named = {task.name for task in taxonomy.tasks}
-    new = dict.fromkeys(task for _, task in listed if task not in named)
+    listed = [
+        Metric(f"{each.id}.{task}", each.id, task, name=task)
+        for each in taxonomy.capabilities
+        for task in each.tasks
+    ]
     return replace(
-        taxonomy,
+        _with_metrics(taxonomy, listed),
         capabilities=tuple(
             replace(each, code=each.code or each.id) for each in taxonomy.capabilities
         ),
-        tasks=(*taxonomy.tasks, *map(Task, new)),
-        metrics=metrics,
     )
 
 

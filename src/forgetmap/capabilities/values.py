@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
 
 import duckdb
 import narwhals as nw
@@ -19,8 +18,9 @@ from numpy.typing import NDArray
 from forgetmap.capabilities.taxonomy import FIRST, Metric, Taxonomy
 from forgetmap.errors import MetricError, PairingError
 from forgetmap.pairing.keys import PairBy
-from forgetmap.pairing.match import match, match_twins, prepare
+from forgetmap.pairing.match import Side, match, match_twins, prepare
 from forgetmap.pairing.metric import Measure
+from forgetmap.pairing.pair import both_sides
 from forgetmap.records.engine import connection, fresh_name, literal
 from forgetmap.records.outcome import FAILED, Outcome
 from forgetmap.records.run import Frame, Run
@@ -153,7 +153,8 @@ class Source:
             where = f"task = {literal(self.tasks[task])}"
             fields = self._asked[task]
             if None not in fields:
-                where += f" AND {self._metric} IN ({', '.join(map(literal, sorted(fields)))})"
+                names = sorted(literal(name) for name in fields if name is not None)
+                where += f" AND {self._metric} IN ({', '.join(names)})"
             who = f"{self._metric} AS metric", f"{self._scorer} AS scorer"
             self._kept = {task: _values(self._rows(where, "score", *who), self.run)}
         return self._kept[task]
@@ -218,6 +219,11 @@ class Source:
             found = sql(query, scores=self._table).to_arrow_table()
         return replace(self.run, scores=nw.from_native(connection().from_arrow(found)))
 
+    @cached_property
+    def side(self) -> Side:
+        """The items, checked once for all the models they are paired with."""
+        return prepare(self.items)
+
 
 def _tasks_of(taxonomy: Taxonomy, offered: Mapping[str, object]) -> dict[str, str]:
     """Task of the taxonomy -> what the run calls it: by its very name, never by a similar one."""
@@ -231,11 +237,11 @@ def _tasks_of(taxonomy: Taxonomy, offered: Mapping[str, object]) -> dict[str, st
     return found
 
 
-def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str]]:
+def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str | None]]:
     """Task -> names of the metrics that may be asked for; None among them is any."""
-    fields: dict[str, set[str]] = defaultdict(set)
+    fields: dict[str, set[str | None]] = defaultdict(set)
     for metric in taxonomy.metrics:
-        fields[metric.task].add(cast("str", metric.field))
+        fields[metric.task].add(metric.field)
         if metric.strict:
             fields[metric.task].add(metric.strict)
     return fields
@@ -321,7 +327,7 @@ def pair_items(before: Source, after: Source, pair_by: PairBy) -> dict[str, Task
     """The items that both sides have, task by task: by content where both have it, else by id."""
     if not before.tasks.keys() & after.tasks.keys():
         return {}
-    sides = prepare(before.items), prepare(after.items)
+    sides = before.side, after.side
     pairs = match(*sides, correct_at=0.5, pair_by=pair_by)
     table = _paired(pairs.frame, pairs.columns)
     if not _is_one_to_one(table):
@@ -339,7 +345,7 @@ def pair_items(before: Source, after: Source, pair_by: PairBy) -> dict[str, Task
 
 
 def _paired(frame: Frame, columns: frozenset[str]) -> pa.Table:
-    both = frame.filter(~nw.col("state_before").is_null() & ~nw.col("state_after").is_null())
+    both = frame.filter(both_sides())
     more = [name for name in ("k_before", "cluster_before") if name in columns]
     return both.select("task", "item_before", "item_after", *more).collect().to_arrow()
 
@@ -372,8 +378,7 @@ def _numbered(clusters: pa.ChunkedArray | None) -> NDArray[np.intp] | None:
     if clusters is None or clusters.null_count == len(clusters):
         return None
     own = pa.array([f"\0{place}" for place in range(len(clusters))])
-    coded = pc.fill_null(clusters.combine_chunks().dictionary_encode(), None)
-    filled = pc.coalesce(coded.cast(pa.string()), own)
+    filled = pc.coalesce(clusters.combine_chunks().cast(pa.string()), own)
     return np.asarray(filled.dictionary_encode().indices.to_numpy(), np.intp)
 
 
