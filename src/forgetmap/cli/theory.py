@@ -13,6 +13,7 @@ from rich.text import Text
 from forgetmap.cli.options import json_option
 from forgetmap.cli.theory_advice import advise
 from forgetmap.cli.theory_lab import page, simulate
+from forgetmap.cli.theory_limits import print_limits
 from forgetmap.transitions.render import Sheet, print_sheet
 
 if TYPE_CHECKING:
@@ -100,32 +101,15 @@ def _try(ids: tuple[str, ...], *, controls: bool, processes: int) -> list[Outcom
 
 
 def _print_outcomes(outcomes: list[Outcome]) -> None:
-    from forgetmap.theory.verification import control_words, expectation, good  # noqa: PLC0415
+    from forgetmap.theory.verification import TOLD, good, told  # noqa: PLC0415
 
-    rows = []
-    for each in outcomes:
-        worst = each.decisive
-        passed = f"{sum(check.passed for check in each.checks)}/{len(each.checks)}"
-        rows.append(
-            (each.id, "PASS" if good(each) else "FAIL", worst.name, f"{worst.measured:.4g}",
-             expectation(worst), passed, control_words(each))
-        )  # fmt: skip
+    rows = [(each.id, "PASS" if good(each) else "FAIL", *told(each)) for each in outcomes]
     console = Console()
-    heads = ("claim", "", "check nearest to failing", "measured", "expected", "checks", "control")
-    print_sheet(console, Sheet(heads, rows, spare=("control", "checks")))
+    print_sheet(console, Sheet(("claim", "", *TOLD), rows, spare=("control", "checks")))
     bad = [each.id for each in outcomes if not good(each)]
     total = f"{len(outcomes) - len(bad)} of {len(outcomes)} claims hold"
     console.print(Text(f"\n{total}{': not ' + ', '.join(bad) if bad else ''}.", style="bold"))
     print_limits(console)
-
-
-def print_limits(console: Console) -> None:
-    """What the theory does not know."""
-    from forgetmap.theory.limits import LIMITS  # noqa: PLC0415
-
-    console.print(Text("\nLimits", style="bold"))
-    for each in LIMITS:
-        console.print(Text(f"- {each}", style="dim"))
 
 
 for _command in (simulate, page, advise):

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from forgetmap.cli.options import json_option
+from forgetmap.cli.theory_limits import print_limits
+from forgetmap.theory.limits import LIMITS
 
 if TYPE_CHECKING:
     from forgetmap.theory.advise import Advice
@@ -99,9 +101,6 @@ def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
 
 
 def _say(advice: Advice, *, as_json: bool) -> None:
-    from forgetmap.cli.theory import print_limits  # noqa: PLC0415
-    from forgetmap.theory.limits import LIMITS  # noqa: PLC0415
-
     if as_json:
         click.echo(json.dumps(asdict(advice) | {"limits": LIMITS}, indent=2))
         return

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from forgetmap.cli.options import Command, json_option
+from forgetmap.cli.theory_limits import print_limits
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.transitions.render import Sheet, print_sheet
 
@@ -145,8 +146,6 @@ def _table(run: Run) -> dict[str, Any]:
 
 
 def _print_run(run: Run) -> None:
-    from forgetmap.cli.theory import print_limits  # noqa: PLC0415
-
     console, last = Console(), len(run.path.times) - 1
     places = sorted({round(last * part / 12) for part in range(13)})
     rows = [

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
-import numpy as np
-
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.theory import formulas, mixtures
 
@@ -222,7 +220,7 @@ def _check_floor(start: float, floor: float) -> None:
 
 
 def _check_part(value: float, name: str) -> None:
-    if not (0 <= value < 1 and np.isfinite(value)):
+    if not 0 <= value < 1:
         raise FieldError(
             f"{name} is {value:g}, but must be at least 0 and below 1",
             field=name,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Literal, Self
 
 import numpy as np
@@ -47,15 +46,6 @@ class Estimate:
     standard_error: float
     samples: int
     effective: float
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The normal interval."""
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
-        return self.value - reach, self.value + reach
-
-    def upper(self, level: float = 0.95) -> float:
-        """The one-sided upper limit, to be plugged into a certificate."""
-        return self.value + NormalDist().inv_cdf(level) * self.standard_error
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,13 @@ OLD, NEW, TARGET = "#D55E00", "#0072B2", "#8c8c8c"
 FONT = "system-ui, sans-serif"
 WIDTH, HEIGHT = 520, 280
 SNAPSHOTS = 5
+BEHAVIOUR: Spec = {
+    "field": "x",
+    "type": "quantitative",
+    "title": "behaviour, in standard deviations",
+    "scale": {"nice": False},
+}
+DENSITY: Spec = {"field": "density", "type": "quantitative", "title": "density"}
 
 
 def run_figures(run: Run) -> dict[str, Spec]:
@@ -41,13 +48,13 @@ def densities(run: Run) -> Spec:
         {
             "data": {"values": below},
             "mark": {"type": "area", "color": TARGET, "opacity": 0.3},
-            "encoding": {"x": _axis("x", "behaviour, in standard deviations"), "y": DENSITY},
+            "encoding": {"x": BEHAVIOUR, "y": DENSITY},
         },
         {
             "data": {"values": rows},
             "mark": {"type": "line", "strokeWidth": 2},
             "encoding": {
-                "x": _axis("x", "behaviour, in standard deviations"),
+                "x": BEHAVIOUR,
                 "y": DENSITY,
                 "color": {
                     "field": "when",
@@ -60,9 +67,6 @@ def densities(run: Run) -> Spec:
         },
     ]
     return spec
-
-
-DENSITY: Spec = {"field": "density", "type": "quantitative", "title": "density"}
 
 
 def old_mass(run: Run) -> Spec:
@@ -96,7 +100,7 @@ def two_by_two_figure(runs: dict[tuple[str, str], Run]) -> Spec:
         "height": HEIGHT // 2,
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {
-            "x": _axis("x", "behaviour, in standard deviations"),
+            "x": BEHAVIOUR,
             "y": DENSITY,
             "color": {
                 "field": "when",
@@ -114,18 +118,22 @@ def two_by_two_figure(runs: dict[tuple[str, str], Run]) -> Spec:
 
 def phase_figure(phase: Phase) -> Spec:
     """Old mass left in every cell."""
+    across, up = _edges(phase.separations), _edges(phase.values)
+    # Each cell reaches under the next one: no seams.
     rows = [
-        {"separation": apart, "value": value, "mass": float(phase.mass[row, column])}
-        for row, apart in enumerate(phase.separations.tolist())
-        for column, value in enumerate(phase.values.tolist())
+        {
+            "separation": apart,
+            "value": value,
+            "mass": float(phase.mass[i, j]),
+            "x1": across[i],
+            "x2": across[min(i + 2, len(across) - 1)],
+            "y1": up[j],
+            "y2": up[min(j + 2, len(up) - 1)],
+        }
+        for i, apart in enumerate(phase.separations.tolist())
+        for j, value in enumerate(phase.values.tolist())
     ]
     spec = _spec(f"Old mass left, by separation and {KNOBS[phase.knob]}")
-    across, up = _edges(phase.separations), _edges(phase.values)
-    for place, row in enumerate(rows):
-        i, j = divmod(place, phase.values.size)
-        # Each cell reaches under the next one: no seams.
-        row |= {"x1": across[i], "x2": across[min(i + 2, len(across) - 1)]}
-        row |= {"y1": up[j], "y2": up[min(j + 2, len(up) - 1)]}
     spec["data"] = {"values": rows}
     spec["mark"] = {"type": "rect"}
     shade = {
@@ -211,10 +219,6 @@ def _spec(title: str) -> Spec:
         "background": "#ffffff",
         "config": {"axis": words, "legend": words, "header": words, "view": {"stroke": None}},
     }
-
-
-def _axis(field: str, title: str) -> Spec:
-    return {"field": field, "type": "quantitative", "title": title, "scale": {"nice": False}}
 
 
 def _moment(run: Run, place: int) -> str:

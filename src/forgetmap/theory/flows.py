@@ -68,11 +68,16 @@ class Path:
         return mixtures.region_mass(self.states, np.asarray(separation, float)[..., None])
 
 
+def mask_of(trained: Mask, axes: int) -> Floats:
+    """1 for parameters that move and 0 for the others, shaped for states of so many axes."""
+    return np.reshape(MASKS[_known(trained, MASKS, "trained")], (3, *[1] * (axes - 1)))
+
+
 def velocity(
     objective: Objective, trained: Mask = "joint", geometry: Geometry = "logit"
 ) -> Velocity:
     """Minus the gradient, seen through a mask and a geometry."""
-    mask = np.asarray(MASKS[_known(trained, MASKS, "trained")])
+    _known(trained, MASKS, "trained")
     _known(geometry, GEOMETRIES, "geometry")
     if geometry == "em":
         raise UsageError("em is a map, not a flow", hint="use em_steps, or geometry='natural'.")
@@ -81,7 +86,7 @@ def velocity(
         down = -objective.gradient(model)
         if geometry != "logit":
             down = down * _metric(model, geometry)
-        return np.asarray(down * mask.reshape(3, *[1] * (model.ndim - 1)))
+        return np.asarray(down * mask_of(trained, model.ndim))
 
     return move
 
@@ -160,7 +165,7 @@ def solve(
 
 def em_steps(objective: Objective, start: Floats, steps: int, trained: Mask = "weight") -> Path:
     """The map of expectation maximisation, read off the gradient of a forward KL."""
-    mask = MASKS[_known(trained, MASKS, "trained")]
+    moves = mask_of(trained, start.ndim) > 0
     states = [start]
     for _ in range(steps):
         model = states[-1]
@@ -169,7 +174,7 @@ def em_steps(objective: Objective, start: Floats, steps: int, trained: Mask = "w
         moved = np.stack(
             [mixtures.logit(old), model[1] - down[1] / old, model[2] - down[2] / (1 - old)]
         )
-        states.append(np.where(np.reshape(mask, (3, *[1] * (model.ndim - 1))) > 0, moved, model))
+        states.append(np.where(moves, moved, model))
     return Path(np.arange(steps + 1.0), np.stack(states, axis=-1))
 
 

@@ -252,11 +252,6 @@ def entropic_weight(start: float, ratio: float, strength: float) -> float:
     return float(sigmoid(brentq(excess, low, high)))
 
 
-def entropic_floor(start: float, strength: float) -> float:
-    """Old weight kept whatever the rewards: the limit of a ratio of 0."""
-    return entropic_weight(start, 0.0, strength)
-
-
 def strength_for(start: float, ratio: float, floor: float) -> float:
     """Least KL strength of `entropic_weight` that keeps a floor."""
     gap = float(logit(start) - logit(floor))

@@ -147,7 +147,6 @@ def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: Array
         gap: reward of new minus reward of old behaviour.
         temperature: strength of the KL penalty, positive.
     """
-    mixtures.check_positive(temperature, "temperature")
     _, warm, apart = np.broadcast_arrays(setting.start[0], temperature, gap)
     target = kl_regularised(setting.base, setting.reward(apart), warm)
     return setting.follow(ReverseKL(target, setting.nodes), times, warm, apart)
@@ -215,7 +214,7 @@ def sdft(
     cells = np.broadcast_shapes(first.shape[1:], np.shape(how.anchor))
     both = np.concatenate([first, setting.start])
     start = np.stack([np.broadcast_to(each, cells) for each in both])
-    mask = np.reshape(flows.MASKS[setting.trained], (3, *[1] * len(cells)))
+    mask = flows.mask_of(setting.trained, start.ndim)
     kind = ReverseKL if how.direction == "reverse" else ForwardKL
     teacher = _teacher(setting, how)
 
@@ -284,7 +283,7 @@ def ttt_discover(
 
 
 def _adaptive(setting: Setting, times: ArrayLike, reward: NewMembership, tie: float) -> Path:
-    mask = np.asarray(flows.MASKS[setting.trained])
+    mask = flows.mask_of(setting.trained, setting.start.ndim)
     gap = float(reward.gap)
 
     def move(model: Floats) -> Floats:
@@ -421,14 +420,16 @@ class Sampled:
         home, away = np.zeros_like(old), self._far(new)
         excess = log_q - self._log(x, np.asarray(self.old_share), home, away)
         if self.weighted and self.replay:
-            excess = excess * self.weights(x, model)
+            excess = excess * self._weights(x, log_q)
         return excess * self._score(x, b, old, new)
 
     def weights(self, x: Floats, model: Floats) -> Floats:
         """Importance weights of samples; at most 1 / (1 - replay)."""
         b, old, new = self._parts(model)
-        log_q = self._log(x, sigmoid(b), old, new)
-        from_old = _log_unit(x, np.zeros_like(old))
+        return self._weights(x, self._log(x, sigmoid(b), old, new))
+
+    def _weights(self, x: Floats, log_q: Floats) -> Floats:
+        from_old = _log_unit(x, np.zeros(()))
         both = np.logaddexp(np.log1p(-self.replay) + log_q, np.log(self.replay) + from_old)
         return formulas.importance_weight(log_q, both)
 

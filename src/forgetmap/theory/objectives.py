@@ -180,10 +180,11 @@ class NewMembership:
         return gap * share, gap * apart * share * (1 - share)
 
     def _new(self, x: Floats) -> Floats:
-        (old, new), (mu_old, mu_new) = self.target.weights, self.target.means
-        odds = (np.log(new) - np.log(old))[..., None]
-        middle = ((mu_old + mu_new) / 2)[..., None]
-        return sigmoid(odds + (mu_new - mu_old)[..., None] * (x - middle))
+        return mixtures.new_responsibility(x, self._as_state)
+
+    @cached_property
+    def _as_state(self) -> Floats:
+        return np.stack([self.target.log_odds, *self.target.means])
 
 
 def kl_regularised(base: Mixture, reward: NewMembership, temperature: ArrayLike) -> Tilted:
@@ -207,17 +208,20 @@ class MinusReward:
 
     def gradient(self, model: Floats) -> Floats:
         """The score-function gradient."""
-        beta = sigmoid(model[0])
         of_old, of_new = (self.reward(self.nodes.around(mean)) for mean in model[1:])
-        gap = self.nodes.mean(of_old) - self.nodes.mean(of_new)
-        z = self.nodes.z
-        return -np.stack(
-            [
-                beta * (1 - beta) * gap,
-                beta * self.nodes.mean(of_old * z),
-                (1 - beta) * self.nodes.mean(of_new * z),
-            ]
-        )
+        return -_gradient_of_mean(model, of_old, of_new, self.nodes)
+
+
+def _gradient_of_mean(model: Floats, of_old: Floats, of_new: Floats, at: Nodes) -> Floats:
+    """Of E_model[f] by the score function, from f at nodes around both components."""
+    beta = sigmoid(model[0])
+    return np.stack(
+        [
+            beta * (1 - beta) * (at.mean(of_old) - at.mean(of_new)),
+            beta * at.mean(of_old * at.z),
+            (1 - beta) * at.mean(of_new * at.z),
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -241,16 +245,8 @@ class Entropic:
         """A forward pull toward the tilted model, and the KL's pull back."""
         beta = sigmoid(model[0])
         tilt_old, tilt_new = (self._tilt(mean) for mean in model[1:])
-        of_old, of_new = self.nodes.mean(tilt_old), self.nodes.mean(tilt_new)
-        both = beta * of_old + (1 - beta) * of_new
-        z = self.nodes.z
-        gain = np.stack(
-            [
-                beta * (1 - beta) * (of_old - of_new),
-                beta * self.nodes.mean(tilt_old * z),
-                (1 - beta) * self.nodes.mean(tilt_new * z),
-            ]
-        )
+        both = beta * self.nodes.mean(tilt_old) + (1 - beta) * self.nodes.mean(tilt_new)
+        gain = _gradient_of_mean(model, tilt_old, tilt_new, self.nodes)
         return self.strength * ReverseKL(self.base, self.nodes).gradient(model) - gain / both
 
     def _tilt(self, mean: Floats) -> Floats:

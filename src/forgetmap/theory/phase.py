@@ -33,7 +33,7 @@ PRECISION: dict[Knob, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1
 CELLS = 500
 """Followed together: more would not fit the cache of a processor."""
 GAP, SHOWN = 1.0, 0.2
-STEP, REACH = 0.35, 5.6
+STEP, REACH = COARSE
 
 
 @dataclass(frozen=True)
@@ -107,19 +107,17 @@ class ReverseKLOnField:
     Attributes:
         x: points of every cell, last axis.
         log_target: there, up to a constant.
-        step: between points.
     """
 
     x: Floats
     log_target: Floats
-    step: float
 
     @classmethod
-    def of(cls, target: Target, separation: Floats, step: float = STEP) -> Self:
+    def of(cls, target: Target, separation: Floats) -> Self:
         """On even points that reach beyond both modes of the widest cell."""
-        points = np.arange(-REACH, float(np.max(separation)) + REACH + step, step)
+        points = np.arange(-REACH, float(np.max(separation)) + REACH + STEP, STEP)
         x = np.broadcast_to(points, (*np.shape(separation), points.size))
-        return cls(x, target.log_and_score(x)[0], step)
+        return cls(x, target.log_and_score(x)[0])
 
     def value(self, model: Floats) -> Floats:
         """Up to the target's constant."""
@@ -155,7 +153,7 @@ class ReverseKLOnField:
         away *= away
         away *= -0.5
         np.exp(away, out=away)
-        away *= self.step / np.sqrt(2 * np.pi)
+        away *= STEP / np.sqrt(2 * np.pi)
         return away
 
 

@@ -137,7 +137,7 @@ def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Path:
     """Reverse KL from batches, a part of them replayed old data under importance weights."""
     apart, share = (float(np.asarray(each)) for each in (setting.separation, setting.old_share))
     sampled = Sampled(apart, 1, share, knobs.batch, knobs.fraction)
-    mask = np.reshape(flows.MASKS[setting.trained], (3, 1))
+    mask = flows.mask_of(setting.trained, 2)
     steps = max(1, round(times[-1] / RATE))
     path = flows.descend(
         lambda model, random: mask * sampled.reverse(model, random),

@@ -6,14 +6,15 @@ import json
 import math
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any
 
-from forgetmap.theory.claims.registry import Check, Claim, Outcome, claims, verify
+from forgetmap.theory.claims.registry import Claim, Outcome, claims, verify
 from forgetmap.theory.limits import LIMITS
 
+TOLD = ("check nearest to failing", "measured", "expected", "checks", "control")
 SIGNS = {"at most": "<=", "at least": ">="}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -104,26 +105,30 @@ def _number(value: float) -> float | None:
 
 def as_markdown(outcomes: list[Outcome]) -> str:
     """One table: every claim with the check that came nearest to failing."""
-    heads = ("id", "claim", "check nearest to failing", "measured", "expected", "checks", "control")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for about, outcome in _in_order(outcomes):
-        worst = outcome.decisive
-        cells = (
-            about.id,
-            f"{about.statement} ({about.provenance})",
-            worst.name,
-            f"{worst.measured:.4g}",
-            expectation(worst),
-            f"{sum(check.passed for check in outcome.checks)}/{len(outcome.checks)}",
-            control_words(outcome),
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (about.id, f"{about.statement} ({about.provenance})", *told(outcome))
+        for about, outcome in _in_order(outcomes)
+    ]
+    return markdown_table(("id", "claim", *TOLD), rows)
 
 
-def expectation(check: Check) -> str:
-    """What a check asks for, as a reader writes it."""
-    return expected_words(check.relation, check.expected, check.tolerance)
+def told(outcome: Outcome) -> tuple[str, ...]:
+    """An outcome in words, as `TOLD` names them."""
+    worst = outcome.decisive
+    return (
+        worst.name,
+        f"{worst.measured:.4g}",
+        expected_words(worst.relation, worst.expected, worst.tolerance),
+        f"{sum(check.passed for check in outcome.checks)}/{len(outcome.checks)}",
+        _control_words(outcome),
+    )
+
+
+def markdown_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Cells as a table of Markdown."""
+    head = (f"| {' | '.join(heads)} |", "|---" * len(heads) + "|")
+    body = ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+    return "\n".join([*head, *body]) + "\n"
 
 
 def expected_words(relation: str, expected: float, tolerance: float) -> str:
@@ -134,8 +139,7 @@ def expected_words(relation: str, expected: float, tolerance: float) -> str:
     return f"{expected:.4g} +- {allowed}"
 
 
-def control_words(outcome: Outcome) -> str:
-    """What became of the control."""
+def _control_words(outcome: Outcome) -> str:
     if outcome.control_passed is None:
         return "-"
     return "NOT NOTICED" if outcome.control_passed else "fails"

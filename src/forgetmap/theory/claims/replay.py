@@ -18,7 +18,7 @@ from forgetmap.theory.claims.registry import (
 )
 from forgetmap.theory.estimators import Floats, sigmoid
 from forgetmap.theory.methods import Sampled, Setting
-from forgetmap.theory.mixtures import Mixture, logit
+from forgetmap.theory.mixtures import Mixture, logit, state
 from forgetmap.theory.objectives import ForwardKL, ReverseKL
 from forgetmap.theory.quadrature import nodes
 
@@ -140,7 +140,7 @@ def _batches_starve() -> list[Check]:
 )
 def _replay_cuts_variance() -> list[Check]:
     checks = []
-    model = np.array([float(logit(0.02)), 0.0, 8.0])
+    model = state(0.02, 0.0, 8.0)
     plain = Sampled(8.0, batch=400_000).reverse_terms(model, np.random.default_rng(11))
     for replay in (0.05, 0.2, 0.5):
         law = float(formulas.replay_variance_ratio(0.02, replay))
@@ -158,7 +158,7 @@ def _replay_cuts_variance() -> list[Check]:
 
 def _moment_ratios(replay: float) -> tuple[float, float]:
     """Second moments of both mean gradients with replay over those without, by quadrature."""
-    model = np.array([float(logit(0.02)), 0.0, 8.0])
+    model = state(0.02, 0.0, 8.0)
     sampled, at = Sampled(8.0, replay=replay), nodes()
     target = Setting(8.0).target
     with_replay, without = np.zeros(2), np.zeros(2)
@@ -201,7 +201,7 @@ RATE = 0.5
 
 def _mean_recovery() -> int:
     loss = ReverseKL(Setting(8.0).target)
-    model, steps = np.array([float(logit(0.005)), 0.0, 8.0]), 0
+    model, steps = state(0.005, 0.0, 8.0), 0
     while sigmoid(model[0]) < 0.25:  # noqa: PLR2004
         model[0] -= RATE * loss.gradient(model)[0]
         steps += 1
@@ -210,10 +210,11 @@ def _mean_recovery() -> int:
 
 def _recoveries(replay: float) -> Floats:
     sampled = Sampled(8.0, batch=32, replay=replay)
-    start = np.repeat(np.array([float(logit(0.005)), 0.0, 8.0])[:, None], 400, axis=1)
-    mask = np.array([1.0, 0.0, 0.0])[:, None]
+    start = np.repeat(state(0.005, 0.0, 8.0)[:, None], 400, axis=1)
+    mask = flows.mask_of("weight", start.ndim)
     path = flows.descend(lambda m, r: mask * sampled.reverse(m, r), start, 220, RATE, seed=13)
-    return np.asarray((path.old_weight >= 0.25).argmax(axis=-1), dtype=float)  # noqa: PLR2004
+    reached = path.old_weight >= 0.25  # noqa: PLR2004
+    return np.where(reached.any(axis=-1), reached.argmax(axis=-1), np.nan)
 
 
 @claim(

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.stats import binom
 
 from forgetmap.theory import flows, formulas, methods
 from forgetmap.theory.chen import ChenToy
@@ -164,9 +165,7 @@ def _exact_bias(group: int, share: float, eta: float) -> float:
     """Mean advantage over all groups: a binomial sum over how many of the others are new."""
     others = group - 1
     counts = np.arange(others + 1)
-    logs = np.array([math.lgamma(others + 1) - math.lgamma(k + 1) - math.lgamma(others - k + 1)
-                     for k in counts])  # fmt: skip
-    weights = np.exp(logs + counts * math.log(share) + (others - counts) * math.log1p(-share))
+    weights = binom.pmf(counts, others, share)
     means = (counts * math.exp(eta) + others - counts) / others
     own = share * math.exp(eta) + 1 - share
     return float(own * (weights / means).sum() - 1)

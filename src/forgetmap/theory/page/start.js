@@ -87,11 +87,22 @@ function show(form) {
   document.body.dataset.ready = held.key;
 }
 
+// A model's density as points, from beyond one mode to beyond the other.
+function curveOver(separation, steps) {
+  const line = Array.from({ length: steps + 1 }, (_, k) => -4 + (k * (separation + 8)) / steps);
+  return (model) => line.map((x) => [x, density(x, model)]);
+}
+
+// Width of a chart alone in its row, and of one of two where there is room for two.
+function widthsIn(box) {
+  const whole = Math.max(280, box.clientWidth);
+  return { whole, half: whole > 680 ? (whole - 16) / 2 : whole };
+}
+
 function drawAll(setting, all, times, place) {
   const { separation, share } = setting;
   const goal = [logit(share), 0, separation];
-  const line = Array.from({ length: 241 }, (_, k) => -4 + (k * (separation + 8)) / 240);
-  const curve = (model) => line.map((x) => [x, density(x, model)]);
+  const curve = curveOver(separation, 240);
   const top = Math.max(...[all[0], all[place], goal].flatMap((model) => curve(model).map(([, y]) => y)));
   const shapes = [
     { kind: "target", points: curve(goal) },
@@ -107,8 +118,7 @@ function drawAll(setting, all, times, place) {
   const most = Math.max(0.01, ...moved.map(([, value]) => value));
   const shares = [{ kind: "weight", points: over(weight) }, { kind: "mass", points: over(oldMass) }];
   const plots = document.getElementById("plots");
-  const whole = Math.max(280, plots.clientWidth);
-  const width = whole > 680 ? (whole - 16) / 2 : whole;
+  const { whole, half: width } = widthsIn(plots);
   const behaviour = { from: -4, to: separation + 4, title: "behaviour, in standard deviations" };
   plots.replaceChildren(
     figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: whole }),
@@ -130,12 +140,10 @@ const FOUR = [
 // Either direction of KL to either target, from the same start.
 function drawFour(setting) {
   const { separation, share } = setting;
-  const line = Array.from({ length: 121 }, (_, k) => -4 + (k * (separation + 8)) / 120);
-  const curve = (model) => line.map((x) => [x, density(x, model)]);
+  const curve = curveOver(separation, 120);
   const before = startOf(setting);
   const box = document.getElementById("four");
-  const whole = Math.max(280, box.clientWidth);
-  const width = whole > 680 ? (whole - 16) / 2 : whole;
+  const { half: width } = widthsIn(box);
   const panels = FOUR.map(([method, title]) => {
     const states = follow({ ...setting, method, fraction: share }, [10 ** LAST]);
     const after = states === null ? before : states[0];
