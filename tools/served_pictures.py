@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
-from report_pictures import IMAGES, answers
+from report_pictures import IMAGES, answers, launch
 
 from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo
@@ -94,11 +93,10 @@ def main() -> None:
     out = parser.parse_args().out
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         write_runs(Path(name) / "runs")
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = launch(playwright)
         with serving(Path(name) / "runs") as address:
             take(browser, address, out)
+        browser.close()
 
 
 if __name__ == "__main__":

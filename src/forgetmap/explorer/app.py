@@ -31,8 +31,8 @@ from forgetmap.pairing.align import align
 from forgetmap.pairing.match import Side, prepare
 from forgetmap.pairing.pair import Pairs
 from forgetmap.report.build import assemble
+from forgetmap.report.items import count_flips
 from forgetmap.report.payload import Items
-from forgetmap.transitions.cells import CELL_NAMES
 from forgetmap.transitions.comparison import compare_sides
 from forgetmap.transitions.flips import KINDS
 from forgetmap.transitions.result import ComparisonResult, Rule
@@ -276,9 +276,8 @@ def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -
 
 def _answer(result: ComparisonResult) -> bytes:
     """The payload without items, and the figures, as JSON."""
-    total = {kind: getattr(result.total, CELL_NAMES[cell]) for kind, cell in KINDS.items()}
-    items = [Items(comparison=0, total=total, columns={})]
-    payload = assemble([result], items, None, texts=True, redact=None, title=None, made=None)
+    items = [Items(comparison=0, total=count_flips(result.total, KINDS), columns={})]
+    payload = assemble([result], items)
     return f'{{"payload": {payload.model_dump_json()}, "figures": {figures(payload)}}}'.encode()
 
 

@@ -5,14 +5,10 @@ The package keeps 150 MB for as long as the process lives; a server lives long.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from dataclasses import asdict
-from typing import Any
 
-from forgetmap.report.figures import all_figures
-from forgetmap.report.html import vega_bundle
+from forgetmap.report.html import figures_json, vega_bundle
 from forgetmap.report.payload import Payload
 
 
@@ -36,23 +32,11 @@ def _in_child(what: str, given: str) -> str:
     return done.stdout.decode("utf-8")
 
 
-def _compiled(spec: dict[str, Any]) -> Any:
-    """Vega-Lite as Vega, so that no reader waits for it."""
-    if "vega-lite" not in spec["$schema"] or not vega_bundle():
-        return spec
-    import vl_convert  # noqa: PLC0415  # optional, heavy
-
-    return vl_convert.vegalite_to_vega(spec)
-
-
 def _main(what: str) -> None:
     if what == "bundle":
         answer = vega_bundle()
     else:
-        payload = Payload.model_validate_json(sys.stdin.buffer.read())
-        drawn = [asdict(figure) for figure in all_figures(payload)]
-        drawn = [each | {"spec": each["spec"] and _compiled(each["spec"])} for each in drawn]
-        answer = json.dumps(drawn, ensure_ascii=False, allow_nan=False)
+        answer = figures_json(Payload.model_validate_json(sys.stdin.buffer.read()))
     sys.stdout.buffer.write(answer.encode("utf-8"))
 
 

@@ -52,7 +52,7 @@ class Kept(Generic[T]):
 Search = Callable[[PairTable, Sequence[str]], list[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
     table: PairTable
     text: str
@@ -90,9 +90,7 @@ class Together:
         while self._waiting:
             first = self._waiting[0].table.database
             alike = [each for each in self._waiting if each.table.database == first][: self._most]
-            self._waiting = [
-                each for each in self._waiting if all(each is not one for one in alike)
-            ]
+            self._waiting = [each for each in self._waiting if each not in alike]
             await self._make_pass(alike)
 
     async def _make_pass(self, alike: Sequence[_Asked]) -> None:

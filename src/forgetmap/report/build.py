@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 import forgetmap
-from forgetmap.capabilities.result import DriftResult
 from forgetmap.pairing.checks import Notice
-from forgetmap.records.run import Frame
+from forgetmap.records.run import Frame, Run
 from forgetmap.report.items import items_of
 from forgetmap.report.packing import packed_size
 from forgetmap.report.payload import Histories, Items, Kind, Payload
@@ -73,32 +72,15 @@ def make_payload(
     )
 
 
-Reportable = Payload | Comparison | FanOut | Chain | DriftResult
-
-
-def payload_for(result: Reportable) -> Payload:
-    """The payload itself, or with all texts that of what `compare` or `drift` returned.
-
-    What `drift` returned holds numbers only; `drift_with_runs` has the items too.
-    """
-    if isinstance(result, Payload):
-        return result
-    if isinstance(result, DriftResult):
-        from forgetmap.report.drifted import payload_of_numbers  # noqa: PLC0415  # stands above
-
-        return payload_of_numbers(result)
-    return make_payload(result)
-
-
 def assemble(
     results: Sequence[ComparisonResult],
     items: Sequence[Items],
-    histories: Histories | None,
+    histories: Histories | None = None,
     *,
-    texts: bool,
-    redact: Sequence[str] | None,
-    title: str | None,
-    made: str | None,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    title: str | None = None,
+    made: str | None = None,
 ) -> Payload:
     """Put the parts together; what must not leave the house is taken out here, and only here."""
     secrets = patterns_of(redact or ())
@@ -210,13 +192,22 @@ def _discreet(result: ComparisonResult, secrets: Sequence[Secret]) -> Comparison
 
 
 def _without_place(run: RunResult) -> RunResult:
-    return run.model_copy(update={"origin": PurePath(run.origin).name or run.name})
+    return run.model_copy(update={"origin": _place_name(run)})
 
 
 def _discreet_notice(notice: Notice, result: ComparisonResult, secrets: Sequence[Secret]) -> Notice:
     message = notice.message
     if notice.code == "problems":
         message = re.sub(r", such as .*", ".", message, flags=re.DOTALL)
-    for run in (result.before, result.after):
-        message = message.replace(run.origin, _without_place(run).origin)
-    return Notice(notice.code, blackened(message, secrets))
+    return Notice(notice.code, discreet_words(message, (result.before, result.after), secrets))
+
+
+def discreet_words(message: str, runs: Iterable[Run | RunResult], secrets: Iterable[Secret]) -> str:
+    """A warning without the folders that these runs are in, blackened."""
+    for run in runs:
+        message = message.replace(run.origin, _place_name(run))
+    return blackened(message, secrets)
+
+
+def _place_name(run: Run | RunResult) -> str:
+    return PurePath(run.origin).name or run.name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
-from forgetmap.report.drift_words import NO_DATA, NOT_HERE, mean, signed, state_of
+from forgetmap.report.drift_words import NO_DATA, NOT_HERE, signed, state_of
 from forgetmap.report.figures.look import label_of
 from forgetmap.report.payload import DriftLevel, DriftRows, DriftScale, ScaleWords
 
@@ -150,10 +151,15 @@ def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drif
         members = [each for each in result.capabilities
                    if each.model == cell.model and each.group == cell.id]  # fmt: skip
         parts = [(1.0, _on(scale, each, result)) for each in members]
-    known = [(weight, part) for weight, part in parts if part.value is not None]
-    if len(known) == 1:
-        return known[0][1]
-    return Drift(mean([weight for weight, _ in known], [part.value or 0.0 for _, part in known]))
+    known = [part for _, part in parts if part.value is not None]
+    return known[0] if len(known) == 1 else Drift(_mean(parts))
+
+
+def _mean(parts: Sequence[tuple[float, Drift]]) -> float | None:
+    """Weighted, of what has a value; None of nothing."""
+    known = [(weight, part.value) for weight, part in parts if part.value is not None]
+    total = sum(weight for weight, _ in known)
+    return sum(weight * value for weight, value in known) / total if total else None
 
 
 def _of_metric(scale: DriftScale, cell: MetricCell) -> Drift:

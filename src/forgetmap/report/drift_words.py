@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
 from forgetmap.capabilities.taxonomy import TARGET
 from forgetmap.report.payload import Capabilities, DriftScale, DriftState, Withheld
@@ -171,14 +169,6 @@ def _sheet(found: Capabilities) -> Sheet:
         limits = "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
         table.append((name, rows.shown[place], limits, f"{rows.n[place]:,}", rows.coverage[place]))
     return Sheet(("", "drift", "95% limits", "items", "metrics"), table)
-
-
-def mean(weights: Sequence[float], values: Sequence[float]) -> float | None:
-    """Weighted; None of nothing."""
-    total = sum(weights)
-    if not total:
-        return None
-    return sum(w * v for w, v in zip(weights, values, strict=True)) / total
 
 
 def _measured(result: DriftResult, model: str) -> list[Cell]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import PurePath
 
 import forgetmap
 from forgetmap.capabilities.drift import Drifted
 from forgetmap.capabilities.result import DriftResult, Gate
 from forgetmap.capabilities.taxonomy import Taxonomy
 from forgetmap.report import drift_words as words
-from forgetmap.report.build import MOST_ITEMS, fitted, shown
+from forgetmap.report.build import MOST_ITEMS, discreet_words, fitted, shown
 from forgetmap.report.drift_items import items_of_drift
 from forgetmap.report.drift_rows import make_rows
 from forgetmap.report.payload import Capabilities, Payload, Rows
-from forgetmap.report.texts import Secret, blackened, patterns_of
+from forgetmap.report.texts import Secret, patterns_of
 
 
 def make_drift_payload(
@@ -87,14 +86,11 @@ def _title(result: DriftResult) -> str:
 
 def _discreet(drifted: Drifted, secrets: Sequence[Secret]) -> DriftResult:
     """Without the folders of this machine, and without rows quoted from logs."""
-    places = {run.origin: PurePath(run.origin).name or run.name for run in drifted.runs}
 
     def quiet(gate: Gate) -> Gate:
         message = gate.message
         if gate.code == "problems":
             message = re.sub(r"; first .*", ".", message, flags=re.DOTALL)
-        for origin, name in places.items():
-            message = message.replace(origin, name)
-        return replace(gate, message=blackened(message, secrets))
+        return replace(gate, message=discreet_words(message, drifted.runs, secrets))
 
     return replace(drifted.result, gates=tuple(map(quiet, drifted.result.gates)))

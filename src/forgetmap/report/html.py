@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from html import escape
@@ -20,10 +20,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from forgetmap.records.folder import writable
-from forgetmap.report.build import Reportable, payload_for
 from forgetmap.report.figures import Figure, all_figures
 from forgetmap.report.packing import as_json, packed
 from forgetmap.report.payload import Payload
+from forgetmap.report.reportable import Reportable, payload_for
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
@@ -59,19 +59,30 @@ def write_report(result: Reportable, path: str | Path) -> Path:
 
 def report_html(payload: Payload) -> str:
     """A report as the text of one HTML file."""
-    figures = [_drawable(figure) for figure in all_figures(payload)]
-    style, script, vega = _page_file("style.css"), _script(), vega_bundle()
+    script = _inline("\n".join(page_file(name) for name in module_names()))
+    style, vega = page_file("style.css"), vega_bundle()
     parts = {
         "csp": policy([script, vega], style),
         "title": escape(payload.title),
         "style": style,
         "payload": packed(as_json(payload)),
-        "figures": packed(json.dumps(figures, ensure_ascii=False, allow_nan=False)),
+        "figures": packed(figures_json(payload)),
         "script": script,
         "vega": vega,
     }
+    return fill_page(parts)
+
+
+def figures_json(payload: Payload) -> str:
+    """All figures of a payload as the page takes them."""
+    figures = [_drawable(figure) for figure in all_figures(payload)]
+    return json.dumps(figures, ensure_ascii=False, allow_nan=False)
+
+
+def fill_page(parts: Mapping[str, str]) -> str:
+    """The page with each part in its place."""
     # In one pass: what is put in is never searched for places again.
-    return _PLACE.sub(lambda place: parts[place[1]], _page_file("index.html"))
+    return _PLACE.sub(lambda place: parts[place[1]], page_file("index.html"))
 
 
 def policy(scripts: Sequence[str], style: str) -> str:
@@ -95,7 +106,7 @@ def vega_bundle() -> str:
 
 
 def _drawable(figure: Figure) -> dict[str, object]:
-    """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
+    """One of them: Vega-Lite is compiled here, so that no reader waits for it."""
     content = asdict(figure)
     if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
         import vl_convert  # noqa: PLC0415
@@ -104,10 +115,10 @@ def _drawable(figure: Figure) -> dict[str, object]:
     return content
 
 
-def _script() -> str:
-    lines = (line.strip() for line in _page_file("modules.txt").splitlines())
-    names = [line for line in lines if line and not line.startswith("#")]
-    return _inline("\n".join(_page_file(name) for name in names))
+def module_names() -> list[str]:
+    """The files that the page's own code is joined of, in order."""
+    lines = (line.strip() for line in page_file("modules.txt").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _inline(script: str) -> str:
@@ -115,8 +126,9 @@ def _inline(script: str) -> str:
     return _ENDS_SCRIPT.sub(r"\\x3c", script)
 
 
-def _page_file(name: str) -> str:
-    text = (files("forgetmap.report") / "page" / name).read_text(encoding="utf-8")
+def page_file(name: str, package: str = "forgetmap.report") -> str:
+    """A file of the page, with the ends of lines that browsers see."""
+    text = (files(package) / "page" / name).read_text(encoding="utf-8")
     # Browsers do so before they hash.
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

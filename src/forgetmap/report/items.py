@@ -39,9 +39,9 @@ def items_of(comparison: Comparison, place: int, *, texts: bool, limit: int) -> 
     return Items(comparison=place, total=total, columns=columns_of(pa.concat_tables(tables)))
 
 
-def count_flips(group: GroupResult) -> dict[str, int]:
+def count_flips(group: GroupResult, kinds: Iterable[str] = FLIPS) -> dict[str, int]:
     """How many there are in all."""
-    return {kind: getattr(group, CELL_NAMES[KINDS[kind]]) for kind in FLIPS}
+    return {kind: getattr(group, CELL_NAMES[KINDS[kind]]) for kind in kinds}
 
 
 def shares(total: Mapping[str, int], limit: int) -> dict[Kind, int]:

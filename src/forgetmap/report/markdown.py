@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from forgetmap.report.build import Reportable, payload_for
 from forgetmap.report.drift_words import tell_drift
 from forgetmap.report.payload import Cell, Items, Payload
+from forgetmap.report.reportable import Reportable, payload_for
 from forgetmap.transitions.render import Blocks, Line, Sheet, printable, tell
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 

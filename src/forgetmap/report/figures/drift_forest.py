@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from forgetmap.report.figures import data, look
-from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.figures import drift_look, look
+from forgetmap.report.figures.drift_look import TOOLTIP, ZERO, lines
+from forgetmap.report.figures.figure import Figure, PageName, Record, Spec, as_table
 from forgetmap.report.payload import Capabilities, Payload
 
 STEP = 24
@@ -13,42 +14,33 @@ HOW_TO_READ = (
     "(5%), hollow may be chance, grey is within the noise of the model before (the grey band, of "
     "effects)."
 )
-TITLES = {
-    "effect": "effect",
-    "points": "percentage points",
-    "relative": "relative change in %",
-    "published": "relative change in %, as published",
-}
 
 
 def of_model(payload: Payload, found: Capabilities) -> Figure | None:
     """Groups and capabilities of the chosen model."""
-    lines = _lines(found, "group", "capability")
-    alt = (
-        f"Drift of {len(lines) // _per_line(found):,} groups and capabilities. "
-        + (found.headlines[0])
-    )
+    shown = lines(found, "group", "capability")
+    many = len(shown) // _per_line(found)
     return _figure(
         payload,
-        lines,
+        shown,
         name="drift_of_model",
         title="Drift of one model",
         caption=f"{HOW_TO_READ} What was not measured says so.",
-        alt=alt,
+        alt=f"Drift of {many:,} groups and capabilities. {found.headlines[0]}",
         where="datum.level !== 'metric' && datum.comparison === comparison",
     )
 
 
 def of_all_metrics(payload: Payload, found: Capabilities) -> Figure | None:
     """All metrics that have a value, of a single model."""
-    lines = [each for each in _lines(found, "metric") if each["state"] != "none"]
+    shown = [each for each in lines(found, "metric") if each["state"] != "none"]
     return _figure(
         payload,
-        lines,
+        shown,
         name="drift_each_metric",
         title="Drift of all metrics",
         caption=HOW_TO_READ,
-        alt=f"Drift of {len(lines) // _per_line(found):,} metrics with their limits.",
+        alt=f"Drift of {len(shown) // _per_line(found):,} metrics with their limits.",
         where="datum.level === 'metric' && datum.state !== 'none'",
     )
 
@@ -57,7 +49,7 @@ def of_capability(payload: Payload, found: Capabilities) -> Figure | None:
     """The metrics of the capability that is open."""
     return _figure(
         payload,
-        _lines(found, "metric"),
+        lines(found, "metric"),
         name="drift_of_metrics",
         title="Its metrics",
         caption=f"{HOW_TO_READ} Turned so that positive is better, or more where any change is "
@@ -76,7 +68,7 @@ def of_capability_in_all(payload: Payload, found: Capabilities) -> Figure | None
         return None
     return _figure(
         payload,
-        _lines(found, "capability"),
+        lines(found, "capability"),
         name="drift_of_models",
         title="In all models",
         caption=HOW_TO_READ,
@@ -85,10 +77,6 @@ def of_capability_in_all(payload: Payload, found: Capabilities) -> Figure | None
         page="capability",
         down="after",
     )
-
-
-def _lines(found: Capabilities, *levels: str) -> list[Record]:
-    return [each for each in data.rows_as_records(found.rows) if each["level"] in levels]
 
 
 def _per_line(found: Capabilities) -> int:
@@ -106,33 +94,33 @@ def _columns(down: str) -> list[str]:
 
 def _figure(  # noqa: PLR0913  # what a figure is made of
     payload: Payload,
-    lines: list[Record],
+    shown: list[Record],
     *,
     name: str,
     title: str,
     caption: str,
     alt: str,
     where: str,
-    page: str = "overview",
+    page: PageName = "overview",
     down: str = "name",
 ) -> Figure | None:
-    if not lines:
+    if not shown:
         return None
     spec = look.vega_lite(payload, alt) | {
         "data": {"name": "rows"},
         "height": {"step": STEP},
         "transform": [{"filter": f"{where} && datum.scale === scale"}, *_LOOKS],
         "encoding": {"y": _down(down)},
-        "layer": [_FLOOR, _ZERO, _LIMITS, _POINT, _NOTHING],
+        "layer": [_FLOOR, ZERO, _LIMITS, _POINT, _NOTHING],
     }
     return Figure(
         name=name,
         title=title,
         caption=caption,
         alt=alt,
-        table=as_table([{each: line[each] for each in _columns(down)} for line in lines]),
+        table=as_table([{each: line[each] for each in _columns(down)} for line in shown]),
         spec=spec,
-        page="capability" if page == "capability" else "overview",
+        page=page,
     )
 
 
@@ -142,14 +130,7 @@ def _down(field: str) -> Spec:
         "type": "nominal",
         "title": None,
         "sort": {"field": "comparison" if field == "after" else "order", "op": "min"},
-        "axis": {
-            "labelLimit": look.LABEL_LIMIT,
-            "grid": False,
-            "ticks": False,
-            "domain": False,
-            "labelPadding": 8,
-            "labelFontWeight": look.BOLD_GROUPS,
-        },
+        "axis": drift_look.NAME_AXIS | {"grid": False, "labelFontWeight": drift_look.BOLD_GROUPS},
     }
 
 
@@ -161,17 +142,11 @@ _LOOKS: list[Spec] = [
     {"calculate": "isValid(datum.noise) ? -datum.noise : 0", "as": "floor_low"},
     {"calculate": "isValid(datum.noise) ? datum.noise : 0", "as": "floor_high"},
 ]
-_TITLE = " : ".join(f"scale === '{name}' ? '{title}'" for name, title in TITLES.items()) + " : ''"
 _X: Spec = {
     "type": "quantitative",
     "title": None,
     "scale": {"zero": True},
-    "axis": {
-        "tickCount": 6,
-        "labelFlush": False,
-        "labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')",
-        "title": {"signal": _TITLE},
-    },
+    "axis": drift_look.CHANGE_AXIS | {"title": {"signal": drift_look.SCALE_TITLE}},
 }
 _COLOUR: Spec = {
     "field": "look",
@@ -183,15 +158,6 @@ _COLOUR: Spec = {
     },
     "legend": {"orient": "top"},
 }
-_TOOLTIP: list[Spec] = [
-    {"field": "after", "title": "model"},
-    {"field": "name", "title": "what"},
-    {"field": "shown", "title": "drift"},
-    {"field": "low", "format": "+.2f"},
-    {"field": "high", "format": "+.2f"},
-    {"field": "n", "title": "items", "format": ","},
-    {"field": "coverage", "title": "metrics"},
-]
 _HAS = [{"filter": "isValid(datum.value)"}]
 _FLOOR: Spec = {
     "mark": {
@@ -202,10 +168,6 @@ _FLOOR: Spec = {
         "aria": False,
     },
     "encoding": {"x": _X | {"field": "floor_low", "stack": None}, "x2": {"field": "floor_high"}},
-}
-_ZERO: Spec = {
-    "mark": {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER},
-    "encoding": {"x": {"datum": 0}, "y": {"value": 0}, "y2": {"value": "height"}},
 }
 _LIMITS: Spec = {
     "transform": _HAS,
@@ -227,7 +189,7 @@ _POINT: Spec = {
         "color": _COLOUR,
         "stroke": _COLOUR,
         "fillOpacity": {"condition": {"test": "datum.state === 'open'", "value": 0}, "value": 1},
-        "tooltip": _TOOLTIP,
+        "tooltip": TOOLTIP,
     },
 }
 _NOTHING: Spec = {

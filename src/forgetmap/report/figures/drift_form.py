@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forgetmap.report.figures import look
+from forgetmap.report.figures import drift_look, look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Capabilities, Payload
 
@@ -35,7 +35,7 @@ def form(payload: Payload, found: Capabilities) -> Figure | None:
                 {"filter": "datum.capability === capability && datum.comparison === comparison"}
             ],
             "encoding": {"y": _Y},
-            "layer": [_ZERO, _LINE, _POINT],
+            "layer": [drift_look.ZERO, _LINE, _POINT],
         },
         page="capability",
     )
@@ -57,28 +57,14 @@ _Y: Spec = {
     "type": "nominal",
     "title": None,
     "sort": None,
-    "axis": {
-        "labelLimit": look.LABEL_LIMIT,
-        "grid": False,
-        "ticks": False,
-        "domain": False,
-        "labelPadding": 8,
-    },
+    "axis": drift_look.NAME_AXIS | {"grid": False},
 }
 _X: Spec = {
     "field": "points",
     "type": "quantitative",
     "title": "change in percentage points",
     "scale": {"zero": True},
-    "axis": {
-        "tickCount": 6,
-        "labelFlush": False,
-        "labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')",
-    },
-}
-_ZERO: Spec = {
-    "mark": {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER},
-    "encoding": {"x": {"datum": 0}, "y": {"value": 0}, "y2": {"value": "height"}},
+    "axis": drift_look.CHANGE_AXIS,
 }
 _LINE: Spec = {
     "mark": {"type": "line", "color": look.NEVER, "strokeWidth": 2},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forgetmap.report.figures import data, look
+from forgetmap.report.figures import drift_look, look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Capabilities, Payload
 
@@ -18,8 +18,7 @@ STEP = 23
 
 def heat_map(payload: Payload, found: Capabilities, *, metrics: bool = False) -> Figure | None:
     """Every cell of every model; what has no data is hatched and never a number."""
-    wanted = _metrics_with_data(found) if metrics else None
-    lines = [each for each in data.rows_as_records(found.rows) if _is_line(each, wanted)]
+    lines = _lines(found, metrics=metrics)
     if not lines:
         return None
     many = "metrics" if metrics else "capabilities"
@@ -42,16 +41,11 @@ _TABLE = ("after", "level", "id", "name", "scale", "value", "low", "high", "stat
           "coverage", "note")  # fmt: skip
 
 
-def _metrics_with_data(found: Capabilities) -> set[str]:
-    return {cell.id for cell in found.result.metrics if cell.value is not None}
-
-
-def _is_line(each: Record, metrics: set[str] | None) -> bool:
-    return (
-        each["id"] in metrics
-        if metrics is not None and each["level"] == "metric"
-        else (metrics is None and each["level"] != "metric")
-    )
+def _lines(found: Capabilities, *, metrics: bool) -> list[Record]:
+    if not metrics:
+        return drift_look.lines(found, "group", "capability")
+    known = {cell.id for cell in found.result.metrics if cell.value is not None}
+    return [each for each in drift_look.lines(found, "metric") if each["id"] in known]
 
 
 def _alt(found: Capabilities, lines: list[Record], many: str) -> str:
@@ -119,13 +113,7 @@ _DOWN: Spec = {
     "type": "nominal",
     "title": None,
     "sort": {"field": "order", "op": "min"},
-    "axis": {
-        "labelLimit": look.LABEL_LIMIT,
-        "ticks": False,
-        "domain": False,
-        "labelPadding": 8,
-        "labelFontWeight": look.BOLD_GROUPS,
-    },
+    "axis": drift_look.NAME_AXIS | {"labelFontWeight": drift_look.BOLD_GROUPS},
 }
 _CELLS: Spec = {
     "mark": {
@@ -156,16 +144,7 @@ _CELLS: Spec = {
                 "datum.value > 0 ? 'better, more' : '0'",
             },
         },
-        "tooltip": [
-            {"field": "after", "title": "model"},
-            {"field": "name", "title": "what"},
-            {"field": "shown", "title": "drift"},
-            {"field": "low", "format": "+.2f"},
-            {"field": "high", "format": "+.2f"},
-            {"field": "n", "title": "items", "format": ","},
-            {"field": "coverage", "title": "metrics"},
-            {"field": "note"},
-        ],
+        "tooltip": [*drift_look.TOOLTIP, {"field": "note"}],
     },
 }
 _TEXT: Spec = {

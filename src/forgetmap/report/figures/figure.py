@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Spec = dict[str, Any]
 Record = dict[str, Any]
+PageName = Literal["overview", "capability"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Figure:
     table: Mapping[str, Sequence[object]]
     spec: Spec | None = None
     svg: str | None = None
-    page: Literal["overview", "capability"] = "overview"
+    page: PageName = "overview"
 
 
 def as_table(records: Sequence[Record]) -> dict[str, list[object]]:

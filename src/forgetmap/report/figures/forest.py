@@ -107,7 +107,7 @@ _GROUP: Spec = {
     "type": "nominal",
     "title": None,
     "sort": {"field": "order", "op": "max", "order": "descending"},
-    "axis": {"labelLimit": 190, "grid": False, "ticks": False, "domain": False, "labelPadding": 8},
+    "axis": look.NAME_AXIS | {"grid": False},
 }
 _LINE: Spec = {
     "y": _GROUP,
@@ -161,7 +161,7 @@ _POINT: Spec = {
 }
 
 _ZERO: Spec = {
-    "mark": {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER},
+    "mark": look.ZERO_MARK,
     "encoding": {"x": {"datum": 0}},
 }
 _FLOOR: Spec = {

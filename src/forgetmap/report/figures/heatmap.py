@@ -116,7 +116,7 @@ _PLACES: Spec = {
         "type": "nominal",
         "title": None,
         "sort": {"field": "shade", "op": "max", "order": "descending"},
-        "axis": {"labelLimit": 190, "ticks": False, "domain": False, "labelPadding": 8},
+        "axis": look.NAME_AXIS,
     },
 }
 _TEXT: Spec = {

@@ -27,13 +27,8 @@ FONT = "system-ui, sans-serif"
 VEGA_LITE = "https://vega.github.io/schema/vega-lite/v6.json"
 VEGA = "https://vega.github.io/schema/vega/v6.json"
 SHARE = "~%"
-BOLD_GROUPS: Spec = {
-    "condition": {"test": "test(/^[^ ]+: /, datum.label)", "value": "bold"},
-    "value": "normal",
-}
-"""Groups of capabilities stand out among these."""
-LABEL_LIMIT: Spec = {"expr": "windowSize()[0] < 600 ? 120 : 250"}
-"""Width of names at an axis; less on a phone."""
+NAME_AXIS: Spec = {"labelLimit": 190, "ticks": False, "domain": False, "labelPadding": 8}
+ZERO_MARK: Spec = {"type": "rule", "strokeDash": [3, 3], "color": NEVER}
 KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"
 """What tells groups apart; facts about them are looked up by it."""
 

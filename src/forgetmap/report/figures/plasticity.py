@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from forgetmap.capabilities.taxonomy import TARGET
-from forgetmap.report.figures import data, look
-from forgetmap.report.figures.drift_forest import TITLES
+from forgetmap.report.figures import look
+from forgetmap.report.figures.drift_look import CHANGE_AXIS, SCALE_TITLE, lines
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Capabilities, Payload
 
@@ -50,7 +50,7 @@ def plasticity(payload: Payload, found: Capabilities) -> Figure | None:
 
 
 def _records(found: Capabilities) -> list[Record]:
-    rows = [each for each in data.rows_as_records(found.rows) if each["level"] == "group"]
+    rows = lines(found, "group")
     learnt = {(each["after"], each["scale"]): each for each in rows if each["id"] == TARGET}
     return [
         {
@@ -87,25 +87,21 @@ def _colour(records: list[Record]) -> Spec:
     }
 
 
-_TITLE = " : ".join(f"scale === '{name}' ? '{title}'" for name, title in TITLES.items()) + " : ''"
-_SIGN = "replace(datum.label, '-', '\N{MINUS SIGN}')"
-_AXIS: Spec = {"tickCount": 6, "labelFlush": False, "labelExpr": _SIGN}
 _X: Spec = {
     "field": "learnt",
     "type": "quantitative",
     "title": None,
-    "axis": _AXIS | {"title": {"signal": f"'target tasks: ' + ({_TITLE})"}},
+    "axis": CHANGE_AXIS | {"title": {"signal": f"'target tasks: ' + ({SCALE_TITLE})"}},
 }
 _Y: Spec = {
     "field": "drift",
     "type": "quantitative",
     "title": None,
-    "axis": _AXIS | {"title": {"signal": f"'group: ' + ({_TITLE})"}},
+    "axis": CHANGE_AXIS | {"title": {"signal": f"'group: ' + ({SCALE_TITLE})"}},
 }
-_ZERO_MARK: Spec = {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER}
 _ZEROS: list[Spec] = [
-    {"mark": _ZERO_MARK, "encoding": {"x": {"datum": 0}, "color": {"value": look.NEVER}}},
-    {"mark": _ZERO_MARK, "encoding": {"y": {"datum": 0}, "color": {"value": look.NEVER}}},
+    {"mark": look.ZERO_MARK, "encoding": {"x": {"datum": 0}, "color": {"value": look.NEVER}}},
+    {"mark": look.ZERO_MARK, "encoding": {"y": {"datum": 0}, "color": {"value": look.NEVER}}},
 ]
 _LIMITS: list[Spec] = [
     {

@@ -71,7 +71,7 @@ def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
                 "type": "nominal",
                 "title": None,
                 "sort": {"field": "lost", "op": "sum", "order": "descending"},
-                "axis": {"labelLimit": 190, "ticks": False, "domain": False, "labelPadding": 8},
+                "axis": look.NAME_AXIS,
             },
             "x": {
                 "field": "lost",

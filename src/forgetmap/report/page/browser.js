@@ -106,6 +106,12 @@ function listDownload(items, state, total) {
   ];
 }
 
+/** Filter the list, and go there. */
+function listItems(filters) {
+  goTo({ ...filters, page: 0 });
+  document.getElementById("flips").scrollIntoView();
+}
+
 function nothingFound(state) {
   const filtered = FILTERS.some((name) => state[name]);
   return make("p", { class: "empty" }, filtered

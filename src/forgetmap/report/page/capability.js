@@ -47,10 +47,7 @@ function capabilityHead(payload, find, state) {
   return [
     make("nav", { class: "bar", "aria-label": "Capability" },
       button("← Back", closeCapability), button("Previous", ...step(-1)), button("Next", ...step(1)),
-      make("span", { class: "push" }, button("Copy link", async () => {
-        await copyText(location.href);
-        announce("Link copied.");
-      }))),
+      make("span", { class: "push" }, linkCopier())),
     make("p", { class: "names" }, `${result.before} → ${model} · ${group.name}`),
     make("h1", { tabindex: "-1" }, row.name),
     make("p", { class: "lead" }, said[state.comparison][state.capability]),
@@ -81,8 +78,7 @@ function titledTable(title, about, columns, records) {
     make("div", { class: "bar" }, make("h2", {}, title),
       make("span", { class: "push" }, tableDownloads(fileName(title.toLowerCase()), file))),
     make("p", { class: "faint" }, about),
-    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
-      sortableTable(title, columns, records, { name: "", down: false })));
+    tableRegion(title, columns, records));
 }
 
 /** A mean in the unit of its metric. */
@@ -102,10 +98,9 @@ function withLimits(value, digits, limits, unit = "") {
 }
 
 function metricTable(cells, state) {
-  const flips = (transition, count, cell) => (!count ? plainCell(count) : button(counted(Math.round(10 * count) / 10), () => {
-    goTo({ metric: cell.id, transition, page: 0 });
-    document.getElementById("flips").scrollIntoView();
-  }, { class: "quiet", title: "List these items" }));
+  const flips = (transition, count, cell) => (!count ? plainCell(count) : button(
+    counted(Math.round(10 * count) / 10), () => listItems({ metric: cell.id, transition }),
+    { class: "quiet", title: "List these items" }));
   const ability = ({ polarity }) => polarity === "up";
   const columns = [
     METRIC_NAME,

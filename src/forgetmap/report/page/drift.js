@@ -67,10 +67,7 @@ function renderDrift(root, payload, find, state) {
 function eachModel({ capabilities: { result, headlines } }, state) {
   if (headlines.length < 2) return null;
   const list = make("ul", { class: "each", "aria-label": "All models" }, headlines.map((words, place) =>
-    make("li", {}, make("a", {
-      href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: place }),
-      "aria-current": place === state.comparison ? "true" : null,
-    }, result.models[place]), words.slice(result.models[place].length))));
+    make("li", {}, comparisonLink(state, place, result.models[place]), words.slice(result.models[place].length))));
   return headlines.length <= MOST_MODELS_LISTED ? list
     : make("details", {}, make("summary", {}, `All ${counted(headlines.length)} models in a sentence each`), list);
 }
@@ -89,9 +86,7 @@ function groupCard(row, cell, state) {
 
 /** What to know before believing these numbers. */
 function gatesCard({ capabilities, redacted }, concerns) {
-  const messages = new Map(capabilities.result.gates.filter(concerns).map((gate) => [gate.message, gate]));
-  const list = [...messages.values()].map(({ code, message }) => make("li", {}, sentence(message), " ",
-    make("span", { class: "advice" }, Object.hasOwn(ADVICE, code) ? ADVICE[code] : OTHER_ADVICE)));
+  const list = noticeLines(capabilities.result.gates.filter(concerns));
   const few = list.slice(0, 5);
   const more = list.slice(5);
   return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-label": "Before you act" },
@@ -99,7 +94,7 @@ function gatesCard({ capabilities, redacted }, concerns) {
     list.length ? make("ul", { class: "warnings" }, few) : make("p", {}, "Nothing found that speaks against these numbers."),
     more.length > 0 && make("details", {}, make("summary", {}, `${counted(more.length)} more`),
       make("ul", { class: "warnings" }, more)),
-    redacted && make("p", { class: "faint" }, "Texts of items are left out or blackened in this report."));
+    redacted && make("p", { class: "faint" }, REDACTED));
 }
 
 /** What has no value, and why. */
@@ -150,8 +145,7 @@ function renderDriftTables(root, payload, find, state) {
       chooser("by", "Rows", Object.entries(DRIFT_LEVELS), level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`drift-by-${level}`, () => driftFile(records, models)))),
     make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% limits below; * beyond chance, ~ within the noise of the model before.`),
-    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-      sortableTable(caption, [first, ...columns], records, { name: "", down: false })));
+    tableRegion(caption, [first, ...columns], records));
 }
 
 function wordsOfScale(payload, state) {

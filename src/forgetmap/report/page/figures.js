@@ -213,7 +213,7 @@ function showNumbers(root, figure, records) {
     show: (record) => plainCell(record[name]),
   }));
   if (!columns.length) return root.replaceChildren(make("p", {}, "No numbers for this choice."));
-  root.replaceChildren(sortableTable(figure.title, columns, records, { name: "", down: false }));
+  root.replaceChildren(sortableTable(figure.title, columns, records));
 }
 
 function plainCell(value) {

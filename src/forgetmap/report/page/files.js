@@ -71,6 +71,14 @@ async function copyText(text) {
   }
 }
 
+/** A button that copies the address of what is shown. */
+function linkCopier() {
+  return button("Copy link", async () => {
+    await copyText(location.href);
+    announce("Link copied.");
+  });
+}
+
 /** A picture in SVG as PNG, twice as large as on the screen. */
 async function svgAsPng(svg) {
   const image = new Image();

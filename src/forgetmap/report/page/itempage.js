@@ -62,10 +62,7 @@ function itemBar(item, place, items, state) {
     button("Next", step(1), { id: "item-next", disabled: place === null }),
     make("span", { class: "push" }),
     button("Copy as JSONL", copy),
-    button("Copy link", async () => {
-      await copyText(location.href);
-      announce("Link copied.");
-    }));
+    linkCopier());
 }
 
 async function stepItem(items, place, state, by) {

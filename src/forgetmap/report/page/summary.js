@@ -25,10 +25,16 @@ function eachComparison(payload, find, state) {
   const places = comparisonPlaces(payload);
   if (places.length < 2) return null;
   return make("ul", { class: "each", "aria-label": "All comparisons" }, places.map((place) =>
-    make("li", {}, make("a", {
-      href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: place }),
-      "aria-current": place === state.comparison ? "true" : null,
-    }, payload.comparisons[place].after.name), shortWords(payload, find, { ...state, comparison: place }))));
+    make("li", {}, comparisonLink(state, place, payload.comparisons[place].after.name),
+      shortWords(payload, find, { ...state, comparison: place }))));
+}
+
+/** The way to another comparison, in which no filter is set. */
+function comparisonLink(state, place, name) {
+  return make("a", {
+    href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: place }),
+    "aria-current": place === state.comparison ? "true" : null,
+  }, name);
 }
 
 function shortWords(payload, find, state) {
@@ -78,11 +84,7 @@ function cellOf(name, count, n, listed) {
   ];
   const look = { class: `cell tint-${name}` };
   if (!listed) return make("td", look, words);
-  const open = () => {
-    goTo({ transition: name, page: 0 });
-    document.getElementById("flips").scrollIntoView();
-  };
-  return make("td", look, button(words, open, { title: `List what is ${TRANSITIONS[name]}` }));
+  return make("td", look, button(words, () => listItems({ transition: name }), { title: `List what is ${TRANSITIONS[name]}` }));
 }
 
 /** One direction: the number, its limits, and the noise floor it must be seen against. */
@@ -177,13 +179,18 @@ function pairingCard({ pairing, total }) {
 function warningsCard(payload, result) {
   const notices = [...result.pairing.warnings,
     ...(result.stages ?? []).flatMap((stage) => stage.pairing.warnings)];
-  const messages = new Map(notices.map((notice) => [notice.message, notice]));
-  const list = [...messages.values()].map(({ code, message }) =>
-    make("li", {}, sentence(message), " ",
-      make("span", { class: "advice" }, Object.hasOwn(ADVICE, code) ? ADVICE[code] : OTHER_ADVICE)));
+  const list = noticeLines(notices);
   return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-labelledby": "warnings-title" },
     make("h2", { id: "warnings-title" }, list.length ? `Before you act (${list.length})` : "Before you act"),
     list.length ? make("ul", { class: "warnings" }, list)
       : make("p", {}, "Nothing found that speaks against these numbers."),
-    payload.redacted && make("p", { class: "faint" }, "Texts of items are left out or blackened in this report."));
+    payload.redacted && make("p", { class: "faint" }, REDACTED));
+}
+
+/** Every message once, with what to do about it. */
+function noticeLines(notices) {
+  const messages = new Map(notices.map((notice) => [notice.message, notice]));
+  return [...messages.values()].map(({ code, message }) =>
+    make("li", {}, sentence(message), " ",
+      make("span", { class: "advice" }, Object.hasOwn(ADVICE, code) ? ADVICE[code] : OTHER_ADVICE)));
 }

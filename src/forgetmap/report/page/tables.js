@@ -2,6 +2,7 @@
 
 const MOST_TABLE_ROWS = 300;
 const NO_ESTIMATE = { value: null, low: null, high: null };
+const UNSORTED = { name: "", down: false };
 
 /** Finds the estimate of a group under the reader's choice. */
 function estimateFinder(rows) {
@@ -123,7 +124,7 @@ function sortedBy(records, name, down) {
 }
 
 /** A table whose heads sort it. */
-function sortableTable(caption, columns, records, first) {
+function sortableTable(caption, columns, records, first = UNSORTED) {
   let sort = first;
   let most = MOST_TABLE_ROWS;
   const table = make("table", { class: "sheet" });
@@ -149,6 +150,12 @@ function sortableTable(caption, columns, records, first) {
   };
   draw();
   return table;
+}
+
+/** Such a table in a part of the page that scrolls by itself. */
+function tableRegion(caption, columns, records, first = UNSORTED) {
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    sortableTable(caption, columns, records, first));
 }
 
 function headCell(column, sort, choose) {
@@ -193,9 +200,7 @@ function renderTables(root, payload, find, state) {
       make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
     make("p", { class: "faint" }, `${sentence(called(ESTIMATORS, state.estimator))}; ${
       called(SCALES, state.scale)}; 95% limits below.`),
-    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-      sortableTable(caption, [name, ...GROUP_COLUMNS], records,
-        { name: "forgetting", down: true })),
+    tableRegion(caption, [name, ...GROUP_COLUMNS], records, { name: "forgetting", down: true }),
   );
 }
 

@@ -87,6 +87,7 @@ const ADVICE = {
   failures_differ: "Read some of the failed answers; mend the prompt, the limit or the extraction.",
   log: "Look at the log it was read from.",
 };
+const REDACTED = "Texts of items are left out or blackened in this report.";
 const OTHER_ADVICE = "Look at the items concerned before you act on the numbers.";
 
 /** What people call something; foreign names stay as they are. */
