@@ -42,15 +42,15 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def watched(browser: Browser, **options: Any) -> Iterator[Page]:
-    """A page that must stay silent: no message, no error, no request beyond the file itself."""
+def watched(browser: Browser, home: str = "file:", **options: Any) -> Iterator[Page]:
+    """A page that must stay silent: no message, no error, no request to anything but its home."""
     context = browser.new_context(**options)
     page = context.new_page()
     page.set_default_timeout(15_000)
     heard: list[str] = []
     page.on("console", lambda message: heard.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    inside = ("file:", "data:", "blob:")
+    inside = (home, "data:", "blob:")
     context.on(
         "request",
         lambda request: None if request.url.startswith(inside) else heard.append(request.url),

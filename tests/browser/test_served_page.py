@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import chromium
+from chromium import chromium, watched
 from playwright.sync_api import Browser, Page, expect
 
 from command_line import SCRIPT, write
@@ -51,9 +52,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ("rl", [1, 1, 1, 0] * 30, "sft"),
     ):
         _write_folder(folder, name, rows(right, f"{name} says"), parent)
-    with subprocess.Popen(
-        [SCRIPT, "serve", str(folder / "runs")], stdout=subprocess.PIPE, text=True
-    ) as server:
+    call = [str(SCRIPT), "serve", str(folder / "runs")]
+    env = {**os.environ, "FORGETMAP_CACHE": str(folder / "cache")}
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=env) as server:
         assert server.stdout is not None
         yield server.stdout.readline().split()[-1]
         server.send_signal(signal.SIGINT)
@@ -66,20 +67,9 @@ def _write_folder(folder: Path, name: str, found: list[dict[str, Any]], parent: 
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page that must stay silent and ask nobody but the server."""
-    context = browser.new_context()
-    opened = context.new_page()
-    heard: list[str] = []
-    opened.on("console", lambda message: heard.append(message.text))
-    opened.on("pageerror", lambda error: heard.append(str(error)))
-    inside = (address, "data:", "blob:")
-    context.on(
-        "request",
-        lambda request: None if request.url.startswith(inside) else heard.append(request.url),
-    )
-    yield opened
-    context.close()
-    assert heard == []
+    with watched(browser, address) as found:
+        found.set_default_timeout(30_000)  # the first comparison takes a while
+        yield found
 
 
 def open_pair(page: Page, address: str) -> None:
