@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
 LAYERS = [
-    {"errors", "stats"},
+    {"errors", "plugins", "stats"},
     {"records", "theory"},
     {"scoring"},
     {"sources", "runner", "simulator"},

@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, cast
 
 from forgetmap.errors import UsageError
+from forgetmap.plugins import loading
 from forgetmap.scoring.scorer import Scorer
 
 GROUP = "forgetmap.scorers"
@@ -45,11 +46,6 @@ BUILT_IN = {
 
 Needs = Literal["rule", "judge", "sandbox"]
 _METHODS: dict[str, Needs] = {"score": "rule", "asks": "judge", "program": "sandbox"}
-_FAULTS = (
-    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
-    SyntaxError, TypeError, ValueError,
-)  # fmt: skip
-"""What other people's modules may raise when they are imported."""
 
 
 def names() -> Sequence[str]:
@@ -96,13 +92,8 @@ def _added() -> dict[str, EntryPoint]:
 
 
 def _loaded(point: EntryPoint) -> Scorer:
-    try:
+    with loading(point, "scorer"):
         made = point.load()
-    except _FAULTS as error:
-        raise UsageError(
-            f"the scorer {point.name!r} ({point.value}) cannot be loaded: {error}",
-            hint="mend or uninstall the package that adds it.",
-        ) from error
     complete = all(hasattr(made, part) for part in ("name", "version", "fields"))
     if not complete or not any(hasattr(made, method) for method in _METHODS):
         raise UsageError(

@@ -8,14 +8,10 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from forgetmap.errors import UsageError
+from forgetmap.plugins import loading
 from forgetmap.sources.adapter import Adapter
 
 GROUP = "forgetmap.adapters"
-_FAULTS = (
-    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
-    SyntaxError, TypeError, ValueError,
-)  # fmt: skip
-"""What other people's modules may raise when they are imported."""
 
 # In this order: what is most specific comes first.
 BUILT_IN = (
@@ -56,13 +52,8 @@ def _built_in() -> list[Adapter]:
 
 
 def _loaded(point: EntryPoint) -> Adapter:
-    try:
+    with loading(point, "adapter"):
         made = point.load()()
-    except _FAULTS as error:
-        raise UsageError(
-            f"the adapter {point.name!r} ({point.value}) cannot be loaded: {error}",
-            hint="mend or uninstall the package that adds it.",
-        ) from error
     if not all(hasattr(made, part) for part in ("name", "preferred", "sniff", "read")):
         raise UsageError(
             f"the adapter {point.name!r} ({point.value}) lacks name, preferred, sniff or read",

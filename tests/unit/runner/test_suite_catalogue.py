@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 from hub_copies import write_copies
 
 from forgetmap.errors import MissingInputError, UsageError
+from forgetmap.runner.suites import catalogue
 from forgetmap.runner.suites.basics import basics_suite
 from forgetmap.runner.suites.catalogue import load_suite
 from forgetmap.runner.suites.lessons import format_lessons
@@ -17,6 +19,14 @@ def test_suites_by_name() -> None:
     assert load_suite("basics").name == "basics"
     assert len(load_suite("post-forget").tasks) == 94
     assert load_suite("world").name == "world"
+
+
+def test_a_broken_package_that_adds_a_suite_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoints([EntryPoint("quiz", "no_such_package_anywhere:quiz", catalogue.GROUP)])
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: broken.select(group=group))
+    with pytest.raises(UsageError, match=r"the suite 'quiz' .*no_such_package_anywhere") as caught:
+        load_suite("quiz")
+    assert caught.value.hint == "mend or uninstall the package that adds it."
 
 
 def test_only_some_tasks_in_the_order_of_the_suite() -> None:

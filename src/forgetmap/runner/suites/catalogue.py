@@ -16,6 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from forgetmap.errors import UsageError
+from forgetmap.plugins import loading
 from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.suites.basics import basics_suite
 from forgetmap.runner.suites.files import file_suite, hub_suite
@@ -45,8 +46,9 @@ def suites() -> dict[str, Callable[[Path | None], Suite]]:
 
 
 def _added(point: EntryPoint, root: Path | None) -> Suite:
-    made: Suite = point.load()(root)
-    return made
+    with loading(point, "suite"):
+        make: Callable[[Path | None], Suite] = point.load()
+    return make(root)
 
 
 def load_suite(
