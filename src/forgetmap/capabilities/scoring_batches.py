@@ -9,8 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judged import Judged, undecided
+from forgetmap.scoring.judged import UNSCORED, undecided
 from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
 from forgetmap.scoring.values import outcome_of, values_of
 
@@ -29,7 +28,6 @@ SCORED = pa.schema(
         ("error", pa.string()),
     ]
 )
-_MISSING = Judged(None, Outcome.UNSCORED)
 
 
 def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -73,7 +71,7 @@ class Scored:
 
     def add(self, row: Mapping[str, Any], fields: Fields | None) -> None:
         """Add the values of one response; without any all are missing."""
-        found = fields if fields is not None else dict.fromkeys(self._fields, _MISSING)
+        found = fields if fields is not None else dict.fromkeys(self._fields, UNSCORED)
         key = (row["item"], row["repeat"])
         for name, judged in found.items():
             values = (judged.score, outcome_of(judged), judged.answer, judged.choice, judged.error)

@@ -25,7 +25,7 @@ from forgetmap.runner.journal import Answer, Journal
 from forgetmap.runner.prompts import answered, continuations_of
 from forgetmap.runner.settings import Manner, Settings, settle
 from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.judged import UNSCORED, Judged
 from forgetmap.scoring.likelihood import choose
 from forgetmap.scoring.scorer import Answered, Scorer
 from forgetmap.scoring.scorers import scorer, signed
@@ -34,7 +34,6 @@ from forgetmap.scoring.values import outcome_of, values_of
 BYTES_PER_TOKEN = 8
 PROBES = 8
 WEIGHED, LENIENT, STRICT = "loglikelihood", "lenient", "strict"
-_UNSCORED = Judged(None, Outcome.UNSCORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +280,7 @@ def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
 def _verdict(job: Job, found: Response, manner: Manner) -> Judged:
     """What a response counts as; scorers have their say when the run is written."""
     if job.task.scorers:
-        return _UNSCORED
+        return UNSCORED
     item = job.item
     return judge(
         answered(found.text, manner),

@@ -33,6 +33,10 @@ class Judged:
     error: str | None = None
 
 
+UNSCORED = Judged(None, Outcome.UNSCORED)
+"""Nobody has judged it yet, or nobody can."""
+
+
 def failed(outcome: Outcome) -> Judged:
     """No answer was given, and this is why: the score is 0."""
     return Judged(0.0, outcome)

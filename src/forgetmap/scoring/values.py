@@ -6,11 +6,9 @@ from typing import cast
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.judged import Judged, undecided
+from forgetmap.scoring.judged import UNSCORED, Judged, undecided
 from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
 from forgetmap.scoring.scorers import needs_of
-
-_UNSCORED = Judged(None, Outcome.UNSCORED)
 
 
 def values_of(scorer: Scorer, sample: Answered) -> Fields:
@@ -19,7 +17,7 @@ def values_of(scorer: Scorer, sample: Answered) -> Fields:
     An item that cannot be used is an error of its own.
     """
     if needs_of(scorer) != "rule":
-        return dict.fromkeys(scorer.fields, _UNSCORED)
+        return dict.fromkeys(scorer.fields, UNSCORED)
     try:
         return cast("RuleScorer", scorer).score(sample)
     except FieldError as error:

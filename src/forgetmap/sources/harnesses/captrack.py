@@ -19,9 +19,8 @@ from typing import Any
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records.identity import parse_options
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
-from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.judged import UNSCORED, Judged
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound, written
@@ -260,9 +259,8 @@ CODE = frozenset({"humaneval", "mbpp"})
 
 def _judged(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Judged:
     """The verdict where the row itself decides; else nobody can say yet."""
-    unscored = Judged(None, Outcome.UNSCORED)
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
-        return unscored
+        return UNSCORED
     text = _gold(gold) or ""
     place = place_of_letter(text, options)
     try:
@@ -272,4 +270,4 @@ def _judged(row: Fields, response: str | None, gold: object, options: list[str] 
             return judge(response, gold=text, kind="number")
     except FieldError as error:
         row.complain(str(error), "gold")
-    return unscored
+    return UNSCORED

@@ -20,7 +20,7 @@ from forgetmap.errors import FieldError, UsageError
 from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import Judged, failed, graded
+from forgetmap.scoring.judged import UNSCORED, Judged, failed, graded
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import Fields, as_list, as_mapping, sound, written
@@ -151,7 +151,7 @@ def _judged(row: Fields, gold: str | None, answer: str | None, label: object) ->
     if isinstance(label, bool):
         return graded(answer or "", right=label)
     if gold is None or answer is None or _has_own_rules(row):
-        return Judged(None, Outcome.UNSCORED)
+        return UNSCORED
     if not answer.strip():
         return failed(Outcome.NO_ANSWER)
     return _compared(row, gold.strip(), answer.strip())
@@ -171,7 +171,7 @@ def _compared(row: Fields, gold: str, answer: str) -> Judged:
         return judge(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
     except (UsageError, FieldError) as error:
         row.complain(str(error), "answer")
-        return Judged(None, Outcome.UNSCORED)
+        return UNSCORED
 
 
 def _compare_counts(found: Fields, task: str, solved: Counter[int]) -> None:
