@@ -86,8 +86,14 @@ def shown_options(choices: Any) -> tuple[str, ...]:
 def letters_up_to(gold: Any) -> tuple[str, ...]:
     """Bare letters for options that are not known, at least up to the right one."""
     letters = [text.strip().upper() for text in _texts(unwrapped(gold))]
-    places = [_LETTERS.index(letter) for letter in letters if len(letter) == 1 and letter.isalpha()]
+    places = [place for letter in letters if (place := letter_place(letter)) is not None]
     return tuple(_LETTERS[: max(_USUAL_LETTERS, *places) + 1]) if places else ()
+
+
+def letter_place(text: str) -> int | None:
+    """Which option a single letter stands for, counted from 0; other letters stand for none."""
+    place = _LETTERS.find(text.upper()) if len(text) == 1 else -1
+    return None if place < 0 else place
 
 
 def right_places(gold: Any, options: Sequence[str], *, count_from: int = 1) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from typing import Any
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.failures import why_nothing
+from forgetmap.scoring.golds import letter_place
 from forgetmap.scoring.json_texts import NotJson, json_within, leaves, read_json, unfenced
 from forgetmap.scoring.judge import judge
 from forgetmap.scoring.judged import AnswerKind, Judged, failed, graded, undecided
@@ -138,8 +139,8 @@ def _said(leaf: Any) -> str:
 def _is_answer(said: str, sample: Answered) -> bool:
     """Whether this is the right answer; a letter may stand for its option, and its text for it."""
     gold = _gold(sample)
-    place = ord(gold.upper()) - ord("A") if len(gold) == 1 and gold.isalpha() else -1
+    place = letter_place(gold)
     kind: AnswerKind = "number" if _NUMBER.fullmatch(gold) else "text"
-    if 0 <= place < len(sample.options):
+    if place is not None and place < len(sample.options):
         gold, kind = sample.options[place], "option"
     return bool(judge(f"Answer: {said}", gold=gold, kind=kind, options=sample.options).score)

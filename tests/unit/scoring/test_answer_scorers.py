@@ -210,8 +210,9 @@ def test_a_letter_that_is_another_options_text_is_an_error_unless_its_place_is_k
 def test_options_may_be_unknown() -> None:
     assert option.score(Answered("Reasons.\nAnswer: B", "B"))["acc"].score == 1.0
     assert option.score(Answered("Reasons.\nAnswer: (C)", "B"))["acc"].score == 0.0
-    with pytest.raises(FieldError):
-        option.score(Answered("Answer: B", "Paris"))
+    for gold in ("Paris", "é", "ß"):
+        with pytest.raises(FieldError):
+            option.score(Answered("Answer: B", gold))
 
 
 @pytest.mark.parametrize("gold", [True, "TRUE", "yes", 1, "1", ["yes"], {"answer": True}])

@@ -67,6 +67,12 @@ def test_a_letter_stands_for_its_option(said: str, score: int) -> None:
     assert json_schema.score(sample)["content"].score == score
 
 
+@pytest.mark.parametrize("gold", ["é", "ß"])
+def test_a_letter_of_no_option_is_a_text(gold: str) -> None:
+    response = json.dumps({"answer": gold})
+    assert values(json_schema, response, gold, schema={"type": "object"})["content"] == 1
+
+
 @pytest.mark.parametrize(
     ("items", "unique"), [([1, 1.0], 0), ([1, True], 1), ([{"a": 1}, {"a": 1.0}], 0), (["1", 1], 1)]
 )
