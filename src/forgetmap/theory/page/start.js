@@ -146,11 +146,13 @@ function drawFour(setting) {
   const { half: width } = widthsIn(box);
   const panels = FOUR.map(([method, title]) => {
     const states = follow({ ...setting, method, fraction: share }, [10 ** LAST]);
-    const after = states === null ? before : states[0];
-    const left = oldMass(after, separation);
-    const lines = [{ kind: "before", points: curve(before) }, { kind: "now", points: curve(after) }];
+    const lines = [{ kind: "before", points: curve(before) }];
     const x = { from: -4, to: separation + 4, title: "behaviour" };
-    const made = figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${left.toFixed(3)} old mass left.`);
+    const drawn = (said) => figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${said}.`);
+    if (states === null) return drawn("this flow cannot be followed to its end");
+    lines.push({ kind: "now", points: curve(states[0]) });
+    const left = oldMass(states[0], separation);
+    const made = drawn(`${left.toFixed(3)} old mass left`);
     made.dataset.left = String(left);
     return made;
   });
