@@ -78,6 +78,15 @@ class Checkpoint:
         weight = self._files[name].read(name) if stands is None else self.adapter.file.read(stands)
         return self.adapter.add(name, weight)
 
+    def in_parts(self, name: str) -> bool:
+        """Whether some values of a tensor can be read without the others."""
+        changed = self.adapter is not None and name in self.adapter.pieces | self.adapter.replaced
+        return not changed
+
+    def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
+        """Some of the values, in one row, of a tensor that can be read in parts."""
+        return self._files[name].read_part(name, start, count)
+
     @property
     def tokenizer_folder(self) -> Path:
         """Where its tokenizer lies: an adapter may bring one of its own."""

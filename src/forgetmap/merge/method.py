@@ -90,6 +90,7 @@ class Method:
         fewest: how many models it takes at least, the base not counted.
         most: how many at most, None for any number.
         ordered: the order of the models matters.
+        elementwise: a value of the result depends only on the values at the same place.
         draws: the keyword under which it takes random numbers, if it does.
     """
 
@@ -102,6 +103,7 @@ class Method:
     fewest: int = 1
     most: int | None = None
     ordered: bool = False
+    elementwise: bool = False
     draws: str | None = None
 
     @property
@@ -127,7 +129,13 @@ class Method:
 
 
 def merge_method(
-    name: str, *, says: str, paper: str = "", fewest: int = 1, ordered: bool = False
+    name: str,
+    *,
+    says: str,
+    paper: str = "",
+    fewest: int = 1,
+    ordered: bool = False,
+    elementwise: bool = False,
 ) -> Callable[[Merging], Method]:
     """Make a method of a function; its signature says all the rest.
 
@@ -137,6 +145,8 @@ def merge_method(
         paper: where it comes from.
         fewest: how many models it takes at least, the base not counted.
         ordered: the order of the models matters.
+        elementwise: a value of the result depends only on the values at the same place, so that
+            large tensors may be merged in pieces.
     """
 
     def made(function: Merging) -> Method:
@@ -153,6 +163,7 @@ def merge_method(
             fewest=fewest,
             most=1 if hints[first.name] == One else None,
             ordered=ordered,
+            elementwise=elementwise,
             draws=next((each.name for each in others if hints[each.name] is Draws), None),
         )
 

@@ -85,13 +85,19 @@ class TensorFile:
 
     def read(self, name: str) -> torch.Tensor:
         """The values of one tensor, in memory of their own; threads may read at once."""
+        info = self.tensors[name]
+        return self.read_part(name, 0, prod(info.shape)).reshape(info.shape)
+
+    def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
+        """Some of the values of one tensor, in one row."""
         import torch  # noqa: PLC0415  # heavy
 
-        info = self.tensors[name]
-        buffer = torch.empty(info.nbytes, dtype=torch.uint8)
-        if info.nbytes:
-            self._fill(memoryview(buffer.numpy()), self._starts[name])
-        return buffer.view(getattr(torch, info.dtype)).reshape(info.shape)
+        dtype = self.tensors[name].dtype
+        width = WIDTHS[dtype]
+        buffer = torch.empty(count * width, dtype=torch.uint8)
+        if count:
+            self._fill(buffer.numpy().data, self._starts[name] + start * width)
+        return buffer.view(getattr(torch, dtype))
 
     def _fill(self, view: memoryview, start: int) -> None:
         handle = os.open(self.path, os.O_RDONLY)
@@ -101,6 +107,8 @@ class TensorFile:
                 if not count:
                     raise _broken(self.path, "The file became shorter while it was read")
                 view, start = view[count:], start + count
+        except OSError as error:
+            raise _broken(self.path, f"The file cannot be read: {error.strerror}") from error
         finally:
             os.close(handle)
 

@@ -12,6 +12,7 @@ from forgetmap.merge.methods.changes import merged_changes
     "task_arithmetic",
     says="the base plus the weighted changes of the models",
     paper="Ilharco et al. 2022, Editing models with task arithmetic, arXiv:2212.04089",
+    elementwise=True,
 )
 def task_arithmetic(
     tensors: Tensors,

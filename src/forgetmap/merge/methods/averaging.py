@@ -14,6 +14,7 @@ from forgetmap.merge.method import One, PerModel, Share, Tensors, merge_method
     "linear",
     says="weighted mean of the models",
     paper="Wortsman et al. 2022, Model soups, arXiv:2203.05482",
+    elementwise=True,
 )
 def linear(tensors: Tensors, *, weight: PerModel, normalize: bool = True) -> torch.Tensor:
     """Sum of `weight` times tensor, divided by the sum of the weights unless told not to."""
@@ -25,6 +26,7 @@ def linear(tensors: Tensors, *, weight: PerModel, normalize: bool = True) -> tor
     says="exponential moving average of checkpoints in the order they are listed",
     paper="Polyak and Juditsky 1992; Morales-Brotons et al. 2024, arXiv:2411.18704",
     ordered=True,
+    elementwise=True,
 )
 def ema(tensors: Tensors, *, decay: Share) -> torch.Tensor:
     """Starts at the first, then keeps `decay` of the mean and takes the rest of the next."""
@@ -38,6 +40,7 @@ def ema(tensors: Tensors, *, decay: Share) -> torch.Tensor:
     "wise_ft",
     says="a point on the straight path from the base to one tuned model",
     paper="Wortsman et al. 2021, Robust fine-tuning of zero-shot models, arXiv:2109.01903",
+    elementwise=True,
 )
 def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
     """At `alpha` 0 the base, at 1 the tuned model; what both share stays as it is."""
@@ -45,7 +48,9 @@ def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
     return torch.lerp(base, tensors[0], alpha)
 
 
-@merge_method("passthrough", says="one model as it is, layer by layer if slices say so")
+@merge_method(
+    "passthrough", says="one model as it is, layer by layer if slices say so", elementwise=True
+)
 def passthrough(tensors: One, *, scale: PerModel = (1.0,)) -> torch.Tensor:
     """The tensor itself, times `scale`."""
     return weighted_sum(tensors, scale)
