@@ -25,7 +25,9 @@ def model_stock(tensors: Tensors, base: torch.Tensor, *, filter_wise: bool = Fal
     pairs = list(combinations(changes, 2))
     cosine = torch.stack([_cosines(one, other) for one, other in pairs]).mean(dim=0)
     count = len(changes)
-    part = count * cosine / (1 + (count - 1) * cosine)
+    # At the most obtuse angle that k changes can have among each other their mean is 0.
+    below = 1 + (count - 1) * cosine
+    part = torch.where(below > 0, count * cosine / below, 0.0)
     total = changes[0]
     for change in changes[1:]:
         total += change

@@ -1,0 +1,271 @@
+"""From a recipe and the shapes of its models to one job per tensor; nothing is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetmap.errors import ModelError
+from forgetmap.merge.job import Compute, Merge, Source, TensorJob
+from forgetmap.merge.layers import (
+    Layer,
+    at_the_start,
+    configured_layers,
+    layer_of,
+    may_be_tied,
+    stacks,
+)
+from forgetmap.merge.method import Draws, Method
+from forgetmap.merge.recipe_checks import check_recipe
+from forgetmap.merge.recipe_model import Part, Recipe, Settings, Slice, settings_of, short_name
+from forgetmap.merge.schedule import Scope, values_for
+from forgetmap.merge.tensor_file import TensorInfo
+from forgetmap.merge.vocabulary import merged_shape
+
+__all__ = ["Compute", "ModelShape", "Source", "TensorInfo", "TensorJob", "plan_merge"]
+
+_FLOATING = ("float", "bfloat")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """What is known of a model before its weights are read."""
+
+    tensors: Mapping[str, TensorInfo]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def layers(self) -> int:
+        """Layers of its largest stack, 0 if it numbers none."""
+        return max(stacks(self.tensors).values(), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """A tensor of the result and what it is made of.
+
+    Attributes:
+        sources: each part of the merge and its tensor.
+        position: of its layer from 0 to 1.
+        around: settings of its slice.
+    """
+
+    name: str
+    sources: Sequence[tuple[Part, str]]
+    position: float = 0.0
+    around: Settings = field(default_factory=dict)
+
+
+def plan_merge(recipe: Recipe, models: Mapping[str, ModelShape]) -> list[TensorJob]:
+    """One job for every tensor of the result, in the order in which they are to be stored.
+
+    Args:
+        recipe: what to do.
+        models: the shape of each of `recipe.all_models`.
+
+    Raises:
+        FieldError: the recipe does not fit its method, or sets too little.
+        ModelError: the models do not fit each other or the recipe.
+    """
+    method = check_recipe(recipe)
+    outputs = _of_slices(recipe, models) if recipe.slices else _whole(recipe, method, models)
+    return [_job(output, recipe, method, models) for output in outputs]
+
+
+def _whole(recipe: Recipe, method: Method, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    parts = list(recipe.models)
+    if recipe.base and method.base != "ignored" and recipe.base not in recipe.part_models:
+        parts.insert(0, Part(model=recipe.base))
+    used = {part.model: models[part.model] for part in parts}
+    if _varies_by_layer(recipe):
+        for model, shape in used.items():
+            _check_layers(model, shape)
+    _check_depth(used)
+    names = _common_names({model: list(shape.tensors) for model, shape in used.items()}, used)
+    sizes = stacks(names)
+    for name in names:
+        layer = layer_of(name)
+        position = _position(layer.index, sizes[layer.stack]) if layer else 0.0
+        yield _Output(name, [(part, name) for part in parts], position)
+
+
+def _of_slices(recipe: Recipe, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    for part in recipe.parts:
+        _check_layers(part.model, models[part.model], one_stack=True)
+    first, last = recipe.slices[0], recipe.slices[-1]
+    yield from (each for each in _outside(first, models) if at_the_start(each.name))
+    start = 0
+    for each in recipe.slices:
+        yield from _of_slice(each, start, models)
+        start += each.layers
+    yield from (each for each in _outside(last, models) if not at_the_start(each.name))
+
+
+def _outside(given: Slice, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    """The tensors outside of all layers."""
+    used = {part.model: models[part.model] for part in given.sources}
+    names = {
+        model: [name for name in shape.tensors if layer_of(name) is None]
+        for model, shape in used.items()
+    }
+    for name in _common_names(names, used):
+        sources = [(part, name) for part in given.sources]
+        yield _Output(name, sources, around=given.parameters)
+
+
+def _of_slice(given: Slice, start: int, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    for offset in range(given.layers):
+        found = [
+            _layer(part, (part.layer_range or (0, 0))[0] + offset, models[part.model])
+            for part in given.sources
+        ]
+        labels = {part.model: list(layer) for part, layer in zip(given.sources, found, strict=True)}
+        shapes = {part.model: models[part.model] for part in given.sources}
+        for rest in _common_names(labels, shapes):
+            layers = [(part, names[rest]) for part, names in zip(given.sources, found, strict=True)]
+            sources = [(part, layer.name) for part, layer in layers]
+            position = _position(offset, given.layers)
+            name = layers[0][1].moved(start + offset)
+            yield _Output(name, sources, position, given.parameters)
+
+
+def _layer(part: Part, index: int, shape: ModelShape) -> dict[str, Layer]:
+    """The tensors of one layer by what their names say after its number."""
+    if index >= shape.layers:
+        raise ModelError(
+            f"'{part.model}' has {shape.layers} layers; there is no layer {index}",
+            hint=f"give a layer_range that ends at {shape.layers} or before.",
+        )
+    layers = filter(None, map(layer_of, shape.tensors))
+    return {layer.rest: layer for layer in layers if layer.index == index}
+
+
+def _job(
+    output: _Output, recipe: Recipe, method: Method, models: Mapping[str, ModelShape]
+) -> TensorJob:
+    base, sources = None, list(output.sources)
+    if recipe.base and method.base != "ignored":
+        base = next((part.model, name) for part, name in sources if part.model == recipe.base)
+        sources = [pair for pair in sources if pair[0].model != recipe.base]
+    if not method.ordered:
+        # Sums of floats depend on their order: a fixed one makes that of the recipe irrelevant.
+        sources.sort(key=lambda pair: (short_name(pair[0].model), pair[0].model))
+    inputs = tuple((part.model, name) for part, name in sources)
+    read = [*inputs, base] if base else list(inputs)
+    infos = [models[model].tensors[name] for model, name in read]
+    names = [model for model, _ in read]
+    first = recipe.base if recipe.base in names else output.sources[0][0].model
+    leader = names.index(first)
+    scope = Scope(output.name, output.position, (output.around, recipe.parameters))
+    merge = Merge(
+        method=method,
+        values=values_for(method, scope, [part for part, _ in sources]),
+        draws=Draws(recipe.seed, output.name, _told_apart([model for model, _ in inputs])),
+        shape=merged_shape(output.name, names, infos, leader, recipe.vocabulary),
+        dtype=_dtype(output.name, recipe, names, infos, leader),
+        leader=leader,
+        computed_in=_computed_in(recipe, infos),
+    )
+    return TensorJob(output.name, merge.shape, merge.dtype, inputs, base, merge)
+
+
+def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
+    """Short names of models, so that moving a folder changes no draw; numbered if they repeat."""
+    short = [short_name(model) for model in models]
+    return tuple(f"{name} {short[:place].count(name)}" for place, name in enumerate(short))
+
+
+def _dtype(
+    name: str, recipe: Recipe, models: Sequence[str], infos: Sequence[TensorInfo], leader: int
+) -> str:
+    floating = [info.dtype.startswith(_FLOATING) for info in infos]
+    if any(floating) and not all(floating):
+        said = ", ".join(
+            f"{info.dtype} in '{model}'" for model, info in zip(models, infos, strict=True)
+        )
+        raise ModelError(
+            f"The tensor '{name}' holds weights in one model and whole numbers in another: {said}",
+            hint="merge models that are stored alike; quantised ones have to be restored first.",
+        )
+    stored = infos[leader].dtype
+    return (recipe.out_dtype or recipe.dtype or stored) if all(floating) else stored
+
+
+def _computed_in(recipe: Recipe, infos: Iterable[TensorInfo]) -> str:
+    """Never coarser than float32, whatever is stored."""
+    wanted = {recipe.dtype} if recipe.dtype else {info.dtype for info in infos}
+    return "float64" if "float64" in wanted else "float32"
+
+
+def _position(index: int, count: int) -> float:
+    return index / (count - 1) if count > 1 else 0.0
+
+
+def _varies_by_layer(recipe: Recipe) -> bool:
+    settings = (setting for _, each in settings_of(recipe) for setting in each.values())
+    values = (rule.value for setting in settings for rule in setting)
+    return any(isinstance(value, tuple) and len(value) > 1 for value in values)
+
+
+def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> None:
+    """Settings over layers, and slices of them, need to know which layer is which."""
+    sizes = stacks(shape.tensors)
+    promised = configured_layers(shape.config)
+    known = bool(sizes) and (promised is None or promised in sizes.values())
+    if known and not (one_stack and len(sizes) > 1):
+        return
+    found = ", ".join(f"{count} in '{stack}'" for stack, count in sizes.items()) or "none"
+    expected = f", but its config says {promised}" if promised is not None else ""
+    raise ModelError(
+        f"The layers of '{model}' (architecture '{shape.config.get('model_type', 'unknown')}') "
+        f"cannot be told from the names of its tensors: found {found}{expected}",
+        hint="use neither slices nor values that change over the layers.",
+    )
+
+
+def _check_depth(shapes: Mapping[str, ModelShape]) -> None:
+    depths = {model: shape.layers for model, shape in shapes.items()}
+    if len(set(depths.values())) > 1:
+        said = ", ".join(f"'{model}' has {depth}" for model, depth in depths.items())
+        raise ModelError(
+            f"The models have different numbers of layers: {said}",
+            hint="merge models of one size, or name layers in slices.",
+        )
+
+
+def _common_names(
+    names: Mapping[str, Sequence[str]], shapes: Mapping[str, ModelShape]
+) -> list[str]:
+    """The names that all models have, in the order of the first; there must be no others.
+
+    Args:
+        names: of the tensors of each model that matter here.
+        shapes: the models.
+    """
+    sets = {model: set(own) for model, own in names.items()}
+    missing = {
+        name: [model for model, own in sets.items() if name not in own]
+        for name in dict.fromkeys(name for own in names.values() for name in own)
+    }
+    ties = [shape.config.get("tie_word_embeddings") is True for shape in shapes.values()]
+    for name, lacking in missing.items():
+        # Where all models tie the tensor, whoever stores it does not use it.
+        if lacking and not (may_be_tied(name) and all(ties)):
+            raise _missing(name, lacking, sum(map(bool, missing.values())))
+    return [name for name, lacking in missing.items() if not lacking]
+
+
+def _missing(name: str, lacking: Sequence[str], others: int) -> ModelError:
+    where = ", ".join(f"'{model}'" for model in lacking)
+    more = f" (and {others - 1} more)" if others > 1 else ""
+    if may_be_tied(name):
+        return ModelError(
+            f"The tensor '{name}' is missing in {where}, which ties it to its input embeddings; "
+            "the other models do not",
+            hint="store it there as well: load that model, set tie_word_embeddings to false, save.",
+        )
+    return ModelError(
+        f"The tensor '{name}'{more} is missing in {where}",
+        hint="merge models of one architecture, saved in the same way.",
+    )
