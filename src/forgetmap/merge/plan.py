@@ -167,7 +167,7 @@ def _job(
         leader=leader,
         computed_in=_computed_in(recipe, infos),
     )
-    return TensorJob(output.name, merge.shape, merge.dtype, inputs, base, merge)
+    return TensorJob(output.name, merge.shape, merge.dtype, inputs, base, merge, method.elementwise)
 
 
 def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
