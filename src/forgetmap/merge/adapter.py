@@ -176,5 +176,7 @@ def _by_pattern(patterns: dict[str, Any] | None, module: str, default: Any) -> A
 
 def _rescaled(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch.Tensor:
     """DoRA: every output has the length that was learned for it."""
+    import torch  # noqa: PLC0415  # heavy
+
     lengths = torch.linalg.vector_norm(weight, dim=axis, keepdim=True)
     return weight * (magnitude.reshape(lengths.shape) / lengths)

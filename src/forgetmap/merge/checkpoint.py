@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from forgetmap.errors import MissingInputError, ModelError, UnreadableError
 from forgetmap.merge.adapter import Adapter
@@ -25,6 +26,8 @@ CAN_BE = (
 )
 SHOWN = 3
 
+Change = Callable[["torch.Tensor"], "torch.Tensor"]
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -37,6 +40,7 @@ class Checkpoint:
         tensors: shape and dtype of every tensor.
         stamp: changes when anything is written to its files.
         adapter: what is added while reading, if anything.
+        changes: what else is done to tensors while reading, by name.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Checkpoint:
     tensors: dict[str, TensorInfo]
     stamp: str
     adapter: Adapter | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
     _files: dict[str, TensorFile] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -65,23 +70,35 @@ class Checkpoint:
         config = _json(folder / "config.json")
         files = _weights(folder)
         tensors = {name: file.tensors[name] for name, file in files.items()}
-        opened = cls(
-            str(model), folder, config, tensors, _stamp(folder, config, files), None, files
-        )
+        stamp = _stamp(folder, config, files)
+        opened = cls(str(model), folder, config, tensors, stamp, _files=files)
         return opened if adapter is None else opened._with(_folder_of(adapter))
 
     def read(self, name: str) -> torch.Tensor:
         """The values of one tensor; threads may read at once."""
+        weight = self._read(name)
+        return self.changes[name](weight) if name in self.changes else weight
+
+    def _read(self, name: str) -> torch.Tensor:
         if self.adapter is None:
             return self._files[name].read(name)
         stands = self.adapter.replaced.get(name)
         weight = self._files[name].read(name) if stands is None else self.adapter.file.read(stands)
         return self.adapter.add(name, weight)
 
+    def changed(self, changes: Mapping[str, Change], rows: int, config: dict[str, Any]) -> Self:
+        """The same with tensors that are changed while reading, to this many rows."""
+        resized = {
+            name: TensorInfo((rows, *self.tensors[name].shape[1:]), self.tensors[name].dtype)
+            for name in changes
+        }
+        return replace(self, changes=changes, tensors=self.tensors | resized, config=config)
+
     def in_parts(self, name: str) -> bool:
         """Whether some values of a tensor can be read without the others."""
-        changed = self.adapter is not None and name in self.adapter.pieces | self.adapter.replaced
-        return not changed
+        if self.adapter is not None and name in self.adapter.pieces | self.adapter.replaced:
+            return False
+        return name not in self.changes
 
     def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
         """Some of the values, in one row, of a tensor that can be read in parts."""
@@ -94,7 +111,7 @@ class Checkpoint:
             return self.adapter.folder
         return self.folder
 
-    def _with(self, folder: Path) -> Checkpoint:
+    def _with(self, folder: Path) -> Self:
         adapter = Adapter.open(folder, _json(folder / "adapter_config.json"), self.tensors)
         extra = _stamp(folder, adapter.config, {"": adapter.file})
         config = dict(self.config)
@@ -102,7 +119,7 @@ class Checkpoint:
             config["tie_word_embeddings"] = False  # the adapter brought an output layer
         stamp = hashlib.sha256(f"{self.stamp} {extra}".encode()).hexdigest()
         tensors = adapter.changed(self.tensors)
-        return Checkpoint(self.name, self.folder, config, tensors, stamp, adapter, self._files)
+        return replace(self, config=config, tensors=tensors, stamp=stamp, adapter=adapter)
 
 
 def _parts(model: str) -> tuple[str, str | None]:
