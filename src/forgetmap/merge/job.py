@@ -10,7 +10,6 @@ import torch
 
 from forgetmap.errors import ModelError
 from forgetmap.merge.method import Draws, Method
-from forgetmap.merge.vocabulary import fit_rows
 
 Source = tuple[str, str]
 """A model and the name of a tensor of it."""
@@ -41,20 +40,18 @@ class TensorJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Computation:
     """A method with all its values: tensors as stored in, the tensor to store out.
 
     Attributes:
-        leader: the place, among inputs and base, of the one that lends rows.
+        dtype: of the result.
         computed_in: the dtype of the computation.
     """
 
     method: Method
     values: Mapping[str, Any]
     draws: Draws
-    shape: tuple[int, ...]
     dtype: str
-    leader: int
     computed_in: str
 
     def __call__(self, tensors: Sequence[torch.Tensor], base: torch.Tensor | None) -> torch.Tensor:
@@ -62,8 +59,7 @@ class Merge:
         read = [*tensors, base] if base is not None else list(tensors)
         if not read[0].is_floating_point():
             return self._unmerged(read)
-        fitted = fit_rows(read, self.shape, self.leader)
-        ready = [each.to(getattr(torch, self.computed_in)) for each in fitted]
+        ready = [each.to(getattr(torch, self.computed_in)) for each in read]
         own_base = ready.pop() if base is not None else None
         merged = self.method(ready, own_base, self.values, self.draws)
         return merged.to(getattr(torch, self.dtype))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetmap.errors import ModelError
-from forgetmap.merge.job import Compute, Merge, Source, TensorJob
+from forgetmap.merge.job import Computation, Compute, Source, TensorJob
 from forgetmap.merge.layers import (
     Layer,
     at_the_start,
@@ -21,7 +21,6 @@ from forgetmap.merge.recipe_checks import check_recipe
 from forgetmap.merge.recipe_model import Part, Recipe, Settings, Slice, settings_of, short_name
 from forgetmap.merge.schedule import Scope, values_for
 from forgetmap.merge.tensor_file import TensorInfo
-from forgetmap.merge.vocabulary import merged_shape
 
 __all__ = ["Compute", "ModelShape", "Source", "TensorInfo", "TensorJob", "plan_merge"]
 
@@ -153,21 +152,18 @@ def _job(
         sources.sort(key=lambda pair: (short_name(pair[0].model), pair[0].model))
     inputs = tuple((part.model, name) for part, name in sources)
     read = [*inputs, base] if base else list(inputs)
-    infos = [models[model].tensors[name] for model, name in read]
-    names = [model for model, _ in read]
-    first = recipe.base if recipe.base in names else output.sources[0][0].model
-    leader = names.index(first)
+    infos = {model: models[model].tensors[name] for model, name in read}
+    shape = _shape(output.name, infos)
+    dtype = _dtype(output.name, recipe, infos, recipe.base or output.sources[0][0].model)
     scope = Scope(output.name, output.position, (output.around, recipe.parameters))
-    merge = Merge(
+    compute = Computation(
         method=method,
         values=values_for(method, scope, [part for part, _ in sources]),
         draws=Draws(recipe.seed, output.name, _told_apart([model for model, _ in inputs])),
-        shape=merged_shape(output.name, names, infos, leader, recipe.vocabulary),
-        dtype=_dtype(output.name, recipe, names, infos, leader),
-        leader=leader,
-        computed_in=_computed_in(recipe, infos),
+        dtype=dtype,
+        computed_in=_computed_in(recipe, infos.values()),
     )
-    return TensorJob(output.name, merge.shape, merge.dtype, inputs, base, merge, method.elementwise)
+    return TensorJob(output.name, shape, dtype, inputs, base, compute, method.elementwise)
 
 
 def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
@@ -176,20 +172,28 @@ def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{name} {short[:place].count(name)}" for place, name in enumerate(short))
 
 
-def _dtype(
-    name: str, recipe: Recipe, models: Sequence[str], infos: Sequence[TensorInfo], leader: int
-) -> str:
-    floating = [info.dtype.startswith(_FLOATING) for info in infos]
-    if any(floating) and not all(floating):
-        said = ", ".join(
-            f"{info.dtype} in '{model}'" for model, info in zip(models, infos, strict=True)
+def _shape(name: str, infos: Mapping[str, TensorInfo]) -> tuple[int, ...]:
+    shapes = {info.shape for info in infos.values()}
+    if len(shapes) > 1:
+        said = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos.items())
+        raise ModelError(
+            f"The tensor '{name}' has different shapes: {said}",
+            hint="merge models of one architecture and size.",
         )
+    return shapes.pop()
+
+
+def _dtype(name: str, recipe: Recipe, infos: Mapping[str, TensorInfo], leader: str) -> str:
+    """Of the result: as asked for, or else as the base or the first model stores it."""
+    floating = {info.dtype.startswith(_FLOATING) for info in infos.values()}
+    if len(floating) > 1:
+        said = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos.items())
         raise ModelError(
             f"The tensor '{name}' holds weights in one model and whole numbers in another: {said}",
             hint="merge models that are stored alike; quantised ones have to be restored first.",
         )
-    stored = infos[leader].dtype
-    return (recipe.out_dtype or recipe.dtype or stored) if all(floating) else stored
+    stored = infos[leader if leader in infos else next(iter(infos))].dtype
+    return (recipe.out_dtype or recipe.dtype or stored) if floating == {True} else stored
 
 
 def _computed_in(recipe: Recipe, infos: Iterable[TensorInfo]) -> str:
