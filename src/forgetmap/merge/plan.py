@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from forgetmap.merge.tensor_file import TensorInfo
 
 __all__ = ["Compute", "ModelShape", "Source", "TensorInfo", "TensorJob", "plan_merge"]
 
+Infos = Sequence[tuple[str, TensorInfo]]
+"""A tensor in every model that takes part."""
 _FLOATING = ("float", "bfloat")
 
 
@@ -81,7 +83,9 @@ def _whole(recipe: Recipe, method: Method, models: Mapping[str, ModelShape]) -> 
         for model, shape in used.items():
             _check_layers(model, shape)
     _check_depth(used)
-    names = _common_names({model: list(shape.tensors) for model, shape in used.items()}, used)
+    names = _common_names(
+        [(model, list(each.tensors)) for model, each in used.items()], tied=_tie(used)
+    )
     sizes = stacks(names)
     for name in names:
         layer = layer_of(name)
@@ -104,11 +108,11 @@ def _of_slices(recipe: Recipe, models: Mapping[str, ModelShape]) -> Iterator[_Ou
 def _outside(given: Slice, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
     """The tensors outside of all layers."""
     used = {part.model: models[part.model] for part in given.sources}
-    names = {
-        model: [name for name in shape.tensors if layer_of(name) is None]
+    names = [
+        (model, [name for name in shape.tensors if layer_of(name) is None])
         for model, shape in used.items()
-    }
-    for name in _common_names(names, used):
+    ]
+    for name in _common_names(names, tied=_tie(used)):
         sources = [(part, name) for part in given.sources]
         yield _Output(name, sources, around=given.parameters)
 
@@ -119,9 +123,8 @@ def _of_slice(given: Slice, start: int, models: Mapping[str, ModelShape]) -> Ite
             _layer(part, (part.layer_range or (0, 0))[0] + offset, models[part.model])
             for part in given.sources
         ]
-        labels = {part.model: list(layer) for part, layer in zip(given.sources, found, strict=True)}
-        shapes = {part.model: models[part.model] for part in given.sources}
-        for rest in _common_names(labels, shapes):
+        own = [(part.model, list(names)) for part, names in zip(given.sources, found, strict=True)]
+        for rest in _common_names(own, tied=False):
             layers = [(part, names[rest]) for part, names in zip(given.sources, found, strict=True)]
             sources = [(part, layer.name) for part, layer in layers]
             position = _position(offset, given.layers)
@@ -152,7 +155,7 @@ def _job(
         sources.sort(key=lambda pair: (short_name(pair[0].model), pair[0].model))
     inputs = tuple((part.model, name) for part, name in sources)
     read = [*inputs, base] if base else list(inputs)
-    infos = {model: models[model].tensors[name] for model, name in read}
+    infos = [(model, models[model].tensors[name]) for model, name in read]
     shape = _shape(output.name, infos)
     dtype = _dtype(output.name, recipe, infos, recipe.base or output.sources[0][0].model)
     scope = Scope(output.name, output.position, (output.around, recipe.parameters))
@@ -161,7 +164,7 @@ def _job(
         values=values_for(method, scope, [part for part, _ in sources]),
         draws=Draws(recipe.seed, output.name, _told_apart([model for model, _ in inputs])),
         dtype=dtype,
-        computed_in=_computed_in(recipe, infos.values()),
+        computed_in=_computed_in(recipe, infos),
     )
     return TensorJob(output.name, shape, dtype, inputs, base, compute, method.elementwise)
 
@@ -172,10 +175,10 @@ def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{name} {short[:place].count(name)}" for place, name in enumerate(short))
 
 
-def _shape(name: str, infos: Mapping[str, TensorInfo]) -> tuple[int, ...]:
-    shapes = {info.shape for info in infos.values()}
+def _shape(name: str, infos: Infos) -> tuple[int, ...]:
+    shapes = {info.shape for _, info in infos}
     if len(shapes) > 1:
-        said = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos.items())
+        said = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos)
         raise ModelError(
             f"The tensor '{name}' has different shapes: {said}",
             hint="merge models of one architecture and size.",
@@ -183,22 +186,22 @@ def _shape(name: str, infos: Mapping[str, TensorInfo]) -> tuple[int, ...]:
     return shapes.pop()
 
 
-def _dtype(name: str, recipe: Recipe, infos: Mapping[str, TensorInfo], leader: str) -> str:
+def _dtype(name: str, recipe: Recipe, infos: Infos, leader: str) -> str:
     """Of the result: as asked for, or else as the base or the first model stores it."""
-    floating = {info.dtype.startswith(_FLOATING) for info in infos.values()}
+    floating = {info.dtype.startswith(_FLOATING) for _, info in infos}
     if len(floating) > 1:
-        said = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos.items())
+        said = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos)
         raise ModelError(
             f"The tensor '{name}' holds weights in one model and whole numbers in another: {said}",
             hint="merge models that are stored alike; quantised ones have to be restored first.",
         )
-    stored = infos[leader if leader in infos else next(iter(infos))].dtype
+    stored = dict(infos).get(leader, infos[0][1]).dtype
     return (recipe.out_dtype or recipe.dtype or stored) if floating == {True} else stored
 
 
-def _computed_in(recipe: Recipe, infos: Iterable[TensorInfo]) -> str:
+def _computed_in(recipe: Recipe, infos: Infos) -> str:
     """Never coarser than float32, whatever is stored."""
-    wanted = {recipe.dtype} if recipe.dtype else {info.dtype for info in infos}
+    wanted = {recipe.dtype} if recipe.dtype else {info.dtype for _, info in infos}
     return "float64" if "float64" in wanted else "float32"
 
 
@@ -238,24 +241,25 @@ def _check_depth(shapes: Mapping[str, ModelShape]) -> None:
         )
 
 
-def _common_names(
-    names: Mapping[str, Sequence[str]], shapes: Mapping[str, ModelShape]
-) -> list[str]:
+def _tie(shapes: Mapping[str, ModelShape]) -> bool:
+    """Whether all models use their input embeddings as output layer."""
+    return all(shape.config.get("tie_word_embeddings") is True for shape in shapes.values())
+
+
+def _common_names(named: Sequence[tuple[str, Sequence[str]]], *, tied: bool) -> list[str]:
     """The names that all models have, in the order of the first; there must be no others.
 
     Args:
-        names: of the tensors of each model that matter here.
-        shapes: the models.
+        named: models and the names of their tensors.
+        tied: an output layer that some models store is used by none.
     """
-    sets = {model: set(own) for model, own in names.items()}
+    sets = [(model, set(names)) for model, names in named]
     missing = {
-        name: [model for model, own in sets.items() if name not in own]
-        for name in dict.fromkeys(name for own in names.values() for name in own)
+        name: [model for model, own in sets if name not in own]
+        for name in dict.fromkeys(name for _, names in named for name in names)
     }
-    ties = [shape.config.get("tie_word_embeddings") is True for shape in shapes.values()]
     for name, lacking in missing.items():
-        # Where all models tie the tensor, whoever stores it does not use it.
-        if lacking and not (may_be_tied(name) and all(ties)):
+        if lacking and not (tied and may_be_tied(name)):
             raise _missing(name, lacking, sum(map(bool, missing.values())))
     return [name for name, lacking in missing.items() if not lacking]
 
