@@ -178,5 +178,5 @@ def _rescaled(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch
     """DoRA: every output has the length that was learned for it."""
     import torch  # noqa: PLC0415  # heavy
 
-    lengths = torch.linalg.vector_norm(weight, dim=axis, keepdim=True)
+    lengths: torch.Tensor = torch.linalg.vector_norm(weight, dim=axis, keepdim=True)
     return weight * (magnitude.reshape(lengths.shape) / lengths)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["MergeStep", "Report", "apply_recipe", "prepare"]
 
 
-def apply_recipe(  # noqa: PLR0913
+def apply_recipe(
     recipe: Recipe,
     out: str | Path,
     *,

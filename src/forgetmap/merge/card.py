@@ -24,6 +24,7 @@ DIRECTION = {
 def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
     """README.md, with the header that the hub reads."""
     found = method(recipe.method)
+    dtype = config.get("dtype") or config.get("torch_dtype")
     lines = [
         *_header(recipe),
         f"# {name}",
@@ -37,9 +38,8 @@ def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
         *([f"| {recipe.base} | base | |"] if recipe.base else []),
         *(_row(part) for part in recipe.parts),
         "",
-        f"Architecture: {config.get('model_type', 'unknown')}; weights in "
-        f"{config.get('dtype') or config.get('torch_dtype')}. Licence and limits of use are those "
-        "of the models it is made of.",
+        f"Architecture: {config.get('model_type', 'unknown')}; weights in {dtype}.",
+        "Licence and limits of use are those of the models it is made of.",
         "",
         "## Recipe",
         "",

@@ -120,12 +120,12 @@ def _same(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -
     return len(set(rows.values())) == 1 and all(each == known[0] for each in known[1:])
 
 
-def _different(
-    rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]
-) -> ModelError:
+def _different(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -> ModelError:
     if len(set(rows.values())) > 1:
         facts = ", ".join(f"{name} {count:,} rows" for name, count in rows.items() if count)
-        return ModelError(f"The models have vocabularies of different sizes: {facts}.", hint=POLICIES)
+        return ModelError(
+            f"The models have vocabularies of different sizes: {facts}.", hint=POLICIES
+        )
     (first, one), *others = [(name, each) for name, each in tokens.items() if each is not None]
     other, two = next((n, each) for n, each in others if each.ordinary != one.ordinary)
     differ = sorted(set(one.ordinary.items()) ^ set(two.ordinary.items()), key=lambda item: item[1])
@@ -161,7 +161,10 @@ def _smallest(
             f"The tokenizer of {fitting} has more than the {least:,} tokens that are left.",
             hint="name a model with fewer tokens as tokenizer, or set vocabulary to 'base'.",
         )
-    cut = {name: _resized(model, least, lambda _: lambda t: t[:least]) for name, model in models.items()}
+    cut = {
+        name: _resized(model, least, lambda _: lambda t: t[:least])
+        for name, model in models.items()
+    }
     return OneVocabulary(cut, fitting)
 
 
