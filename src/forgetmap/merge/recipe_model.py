@@ -156,9 +156,8 @@ class Recipe(_Set):
 
 def as_rules(setting: Any) -> Any:
     """A setting as rules: from one value, a list of values over layers, or a list of rules."""
-    if isinstance(setting, list | tuple) and all(
-        isinstance(each, Mapping | Rule) for each in setting
-    ):
+    listed = isinstance(setting, list | tuple) and len(setting) > 0
+    if listed and all(isinstance(each, Mapping | Rule) for each in setting):
         return setting
     return [{"value": setting}]
 

@@ -44,8 +44,7 @@ def ema(tensors: Tensors, *, decay: Share) -> torch.Tensor:
 )
 def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
     """At `alpha` 0 the base, at 1 the tuned model; what both share stays as it is."""
-    # torch.lerp starts from the nearer end, so that both ends come out bit for bit.
-    return torch.lerp(base, tensors[0], alpha)
+    return along(base, tensors[0], alpha)
 
 
 @merge_method(
@@ -54,6 +53,14 @@ def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
 def passthrough(tensors: One, *, scale: PerModel = (1.0,)) -> torch.Tensor:
     """The tensor itself, times `scale`."""
     return weighted_sum(tensors, scale)
+
+
+def along(start: torch.Tensor, stop: torch.Tensor, share: float) -> torch.Tensor:
+    """A point on the straight line between two tensors."""
+    if share in {0.0, 1.0}:
+        # Adding 0 times the distance makes 0 of -0, and not all of a tensor bit for bit.
+        return stop if share else start
+    return torch.lerp(start, stop, share)
 
 
 def shares(weights: Sequence[float]) -> list[float]:

@@ -9,8 +9,8 @@ import torch
 from forgetmap.merge.method import One, Share, merge_method
 
 ALMOST_PARALLEL = 0.9995
-"""Above this cosine the arc is a straight line to within rounding, and dividing by its sine is
-not safe."""
+"""Above this cosine the straight line is taken, as is usual: it leaves the arc by at most 0.013 %
+of its length, and dividing by the sine of a small angle costs more digits than that."""
 PIECE = 1 << 20
 
 

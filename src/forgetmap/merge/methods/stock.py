@@ -8,6 +8,10 @@ import torch
 
 from forgetmap.merge.method import Tensors, merge_method
 
+OPPOSED = 1e-6
+"""At the most obtuse angle that k changes can have among each other, 1 + (k - 1) c and their mean
+are both 0 but for rounding: the base stays."""
+
 
 @merge_method(
     "model_stock",
@@ -25,9 +29,8 @@ def model_stock(tensors: Tensors, base: torch.Tensor, *, filter_wise: bool = Fal
     pairs = list(combinations(changes, 2))
     cosine = torch.stack([_cosines(one, other) for one, other in pairs]).mean(dim=0)
     count = len(changes)
-    # At the most obtuse angle that k changes can have among each other their mean is 0.
     below = 1 + (count - 1) * cosine
-    part = torch.where(below > 0, count * cosine / below, 0.0)
+    part = torch.where(below > OPPOSED, count * cosine / below, 0.0)
     total = changes[0]
     for change in changes[1:]:
         total += change
