@@ -123,6 +123,13 @@ def test_the_twelve_recipes_of_the_study_are_read_unchanged() -> None:
 
 
 LINEAR = "merge_method: linear\nmodels:\n  - model: a\n    parameters: {weight: 1}\n"
+UNEQUAL = """\
+method: linear
+slices:
+- sources:
+  - {model: a, layer_range: [0, 2]}
+  - {model: b, layer_range: [0, 1]}
+"""
 WRONG = {
     "method": ("merge_method: linaer\nmodels: [{model: a}]\n", 1, "merge_method", "'linear'?"),
     "top key": (LINEAR + "dtpye: float32\n", 5, "dtpye", "'dtype'?"),
@@ -162,10 +169,7 @@ WRONG = {
         "method: passthrough\nslices:\n- sources:\n  - {model: a, layer_range: [2, 2]}\n", 4,
         "slices.0.sources.0.layer_range", "docs/",
     ),
-    "lengths": (
-        "method: linear\nslices:\n- sources: [{model: a, layer_range: [0, 2]},\n"
-        + "  {model: b, layer_range: [0, 1]}]\n", 3, "slices.0", "docs/",
-    ),
+    "lengths": (UNEQUAL, 3, "slices.0", "docs/"),
     "slice base": (
         "method: slerp\nbase: c\nslices:\n- sources: [{model: a, layer_range: [0, 1]}]\n", 4,
         "slices.0.sources", "add it",
