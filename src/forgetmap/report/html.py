@@ -42,8 +42,12 @@ def write_report(result: Reportable, path: str | Path) -> Path:
     Raises:
         OutputError: it cannot be written.
     """
-    path = Path(path)
-    content = report_html(payload_for(result)).encode("utf-8")
+    return write_whole(report_html(payload_for(result)), Path(path))
+
+
+def write_whole(page: str, path: Path) -> Path:
+    """Write a page; it appears under its name only when it is whole."""
+    content = page.encode("utf-8")
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -59,8 +63,8 @@ def write_report(result: Reportable, path: str | Path) -> Path:
 
 def report_html(payload: Payload) -> str:
     """A report as the text of one HTML file."""
-    figures = [_drawable(figure) for figure in all_figures(payload)]
-    style, script, vega = _page_file("style.css"), _script(), vega_bundle()
+    figures = [drawable(figure) for figure in all_figures(payload)]
+    style, script, vega = _page_file("style.css"), script_of(), vega_bundle()
     parts = {
         "csp": policy([script, vega], style),
         "title": escape(payload.title),
@@ -94,7 +98,7 @@ def vega_bundle() -> str:
     return _inline(vl_convert.javascript_bundle())  # type: ignore[call-arg]
 
 
-def _drawable(figure: Figure) -> dict[str, object]:
+def drawable(figure: Figure) -> dict[str, object]:
     """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
     content = asdict(figure)
     if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
@@ -104,10 +108,12 @@ def _drawable(figure: Figure) -> dict[str, object]:
     return content
 
 
-def _script() -> str:
+def script_of(*, started_by: str | None = None) -> str:
+    """The page's code; another page that uses it says what starts that instead."""
     lines = (line.strip() for line in _page_file("modules.txt").splitlines())
-    names = [line for line in lines if line and not line.startswith("#")]
-    return _inline("\n".join(_page_file(name) for name in names))
+    *names, start = [line for line in lines if line and not line.startswith("#")]
+    last = _page_file(start) if started_by is None else started_by
+    return _inline("\n".join([*(_page_file(name) for name in names), last]))
 
 
 def _inline(script: str) -> str:
