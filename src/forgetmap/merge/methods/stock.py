@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import torch
 
 from forgetmap.merge.method import Tensors, merge_method
+from forgetmap.merge.methods.angles import cosine
 
 OPPOSED = 1e-6
 """At the most obtuse angle that k changes can have among each other, 1 + (k - 1) c and their mean
@@ -24,21 +26,20 @@ def model_stock(tensors: Tensors, base: torch.Tensor, *, filter_wise: bool = Fal
 
     `filter_wise` takes the angle row by row instead of for the whole tensor.
     """
-    rows = base.shape[0] if filter_wise and base.ndim > 1 else 1
-    changes = [(tensor - base).reshape(rows, -1) for tensor in tensors]
-    pairs = list(combinations(changes, 2))
-    cosine = torch.stack([_cosines(one, other) for one, other in pairs]).mean(dim=0)
-    count = len(changes)
-    below = 1 + (count - 1) * cosine
-    part = torch.where(below > OPPOSED, count * cosine / below, 0.0)
+    changes = [tensor - base for tensor in tensors]
+    parts: float | torch.Tensor = _part(changes)
+    if filter_wise and base.ndim > 1:
+        rows = [_part([change[row] for change in changes]) for row in range(base.shape[0])]
+        parts = torch.tensor(rows, dtype=base.dtype).reshape(-1, *[1] * (base.ndim - 1))
     total = changes[0]
     for change in changes[1:]:
         total += change
-    return base + total.mul_((part / count).to(total.dtype)[:, None]).reshape(base.shape)
+    return base + total * (parts / len(changes))
 
 
-def _cosines(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Of the angle between each pair of rows; 0 where a row is zero, so that the base stays."""
-    product = (one * other).sum(dim=1, dtype=torch.float64)
-    lengths = one.norm(dim=1, dtype=torch.float64) * other.norm(dim=1, dtype=torch.float64)
-    return torch.where(lengths > 0, product / lengths, 0.0).clamp(-1.0, 1.0)
+def _part(changes: Sequence[torch.Tensor]) -> float:
+    """How far towards the mean."""
+    cosines = [cosine(one, other) for one, other in combinations(changes, 2)]
+    mean, count = sum(cosines) / len(cosines), len(changes)
+    below = 1 + (count - 1) * mean
+    return count * mean / below if below > OPPOSED else 0.0
