@@ -44,9 +44,10 @@ Examples:
 )
 @click.option(
     "--weights",
-    default="0:1:0.1",
+    multiple=True,
+    default=["0:1:0.1"],
     show_default=True,
-    help="Shares of TUNED, START:STOP:STEP or 0.2,0.8: 0 is BASE, 1 is TUNED.",
+    help="Shares of TUNED, START:STOP:STEP or 0.2,0.8: 0 is BASE, 1 is TUNED. Once, or once for each method.",
 )
 @click.option(
     "--density",
@@ -138,9 +139,9 @@ def _print_estimate(
     """What one model takes, and how many there are."""
     from forgetmap.runner.evaluate import open_model  # noqa: PLC0415  # heavy
     from forgetmap.runner.run import estimate  # noqa: PLC0415
-    from forgetmap.sweeps.grid import check_methods, merges_of, parse_weights  # noqa: PLC0415
+    from forgetmap.sweeps.grid import merges_of  # noqa: PLC0415
 
-    planned = merges_of(check_methods(methods), parse_weights(options["weights"]))
+    planned = merges_of(methods, options["weights"])
     merges = sum(each.parent is None for each in planned) * len(tuned)
     backend, _ = open_model(base, name="base", **loading(options))
     print_estimate([(base, estimate(backend, suite, settings))])

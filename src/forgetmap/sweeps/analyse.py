@@ -359,12 +359,14 @@ def _group(
     lost, gained = (base & ~here).astype(float), (~base & here).astype(float)
     z = normal_quantile(LEVEL)
     missing = Estimate(value=None, method="headline", reason="not compared")
+    nothing = Estimate(value=0.0, low=0.0, high=0.0, method="by definition")
+    itself = spot.run == BASE
     return PointGroup(
         name=name,
         target=bool(states.target[mask].all()),
         n=int(mask.sum()),
         accuracy=float(here.mean()),
-        forgetting=share(lost, design, z),
-        backward_transfer=share(gained, design, z),
-        really_lost=missing if said is None else said.headline.forgetting,
+        forgetting=nothing if itself else share(lost, design, z),
+        backward_transfer=nothing if itself else share(gained, design, z),
+        really_lost=nothing if itself else missing if said is None else said.headline.forgetting,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from forgetmap.errors import UsageError
@@ -101,9 +101,10 @@ def compare_runs(
     from_base = compare(folder / base[1], *later.values())
     headlines = dict(zip(later, _headlines(from_base), strict=True))
     from_tuned = {path.run: _from_tuned(folder, base[1], path) for path in paths}
+    labels = _labels(paths)
     pairs = [
-        _pair(folder, base[1], path, headlines, targets, budget, rule, drift)
-        for path, drift in zip(paths, drifts or [None] * len(paths), strict=True)
+        _pair(folder, base[1], path, label, headlines, targets, budget, rule, drift)
+        for path, label, drift in zip(paths, labels, drifts or [None] * len(paths), strict=True)
     ]
     result = SweepResult(
         base=base[0],
@@ -116,6 +117,14 @@ def compare_runs(
         correlation=correlate(pairs),
     )
     return Sweep(result, from_base, from_tuned)
+
+
+def _labels(paths: Sequence[MergedPath]) -> list[str]:
+    """The last part of each model's name; of equal ones their runs'."""
+    short = [PurePath(path.model).name or path.model for path in paths]
+    return [
+        path.run if short.count(name) > 1 else name for path, name in zip(paths, short, strict=True)
+    ]
 
 
 def _from_tuned(folder: Path, base: str, path: MergedPath) -> FanOut | Comparison:
@@ -135,6 +144,7 @@ def _pair(
     folder: Path,
     base: str,
     path: MergedPath,
+    label: str,
     headlines: Mapping[str, Mapping[str, GroupResult]],
     targets: Sequence[str],
     budget: float,
@@ -153,5 +163,5 @@ def _pair(
     }
     return analyse_pair(
         states, spots,
-        names=(path.model, path.run), headlines=said, drift=drift, budget=budget,
+        names=(path.model, label), headlines=said, drift=drift, budget=budget,
     )  # fmt: skip

@@ -70,6 +70,7 @@ def _records(result: SweepResult) -> list[Record]:
             "method": point.method,
             "weight": point.weight,
             "best": number == pair.best.point,
+            "label": _label(pair, number),
             "front": point.on_front,
             "parent": point.reused is not None,
             "forgetting": point.forgetting.value,
@@ -82,6 +83,15 @@ def _records(result: SweepResult) -> list[Record]:
         for place, pair in enumerate(result.pairs)
         for number, point in enumerate(pair.points)
     ]
+
+
+def _label(pair: PairResult, number: int) -> str | None:
+    """What is written beside a point: of the best, and once of each parent."""
+    point = pair.points[number]
+    if number == pair.best.point:
+        return spot(point)
+    first = next(place for place, each in enumerate(pair.points) if each.reused == point.reused)
+    return point.reused if point.reused and first == number else None
 
 
 def _methods(result: SweepResult) -> list[str]:
@@ -113,7 +123,14 @@ def _dash(result: SweepResult) -> Spec:
         "field": "method",
         "title": None,
         "scale": {"domain": names, "range": dashes},
-        "legend": {"orient": "top", "symbolType": "stroke"} if len(names) > 1 else None,
+        "legend": {
+            "orient": "top",
+            "symbolType": "stroke",
+            "symbolSize": 500,
+            "symbolStrokeWidth": 2,
+        }
+        if len(names) > 1
+        else None,
     }
 
 
@@ -155,10 +172,10 @@ def _front(result: SweepResult) -> Figure | None:
             },
         },
         {
-            "transform": [{"filter": "datum.best || datum.parent"}],
+            "transform": [{"filter": "isValid(datum.label)"}],
             "mark": {"type": "text", "dy": -16, "fontSize": 12, "align": {"expr": _ALIGN}},
             "encoding": {
-                "x": x, "y": y, "text": {"field": "merge"},
+                "x": x, "y": y, "text": {"field": "label"},
                 "color": {"value": look.by_theme(look.TEXT)},
             },
         },

@@ -79,10 +79,34 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(methods))
 
 
-def merges_of(methods: Sequence[str], weights: Sequence[float]) -> list[Merge]:
-    """Every method at every weight, each path with both its ends."""
-    ends = {0.0, 1.0}
-    return [Merge(method, weight) for method in methods for weight in sorted({*weights, *ends})]
+Weights = str | Sequence[float] | Sequence[str]
+"""`START:STOP:STEP` or numbers, for all methods; or one such text for each method."""
+
+
+def merges_of(methods: Sequence[str], weights: Weights) -> list[Merge]:
+    """Every method at its weights, each path with both its ends."""
+    checked = check_methods(methods)
+    grids = _grids(weights, len(checked))
+    return [
+        Merge(method, weight)
+        for method, grid in zip(checked, grids, strict=True)
+        for weight in sorted({*grid, 0.0, 1.0})
+    ]
+
+
+def _grids(weights: Weights, methods: int) -> list[tuple[float, ...]]:
+    if isinstance(weights, str):
+        return [parse_weights(weights)] * methods
+    texts = [each for each in weights if isinstance(each, str)]
+    if not texts:
+        return [check_weights([float(each) for each in weights])] * methods
+    if len(texts) not in (1, methods) or len(texts) < len(weights):
+        raise UsageError(
+            f"there are {len(weights)} grids of weights for {methods} methods",
+            hint="give --weights once for all methods, or once for each in their order.",
+        )
+    found = [parse_weights(text) for text in texts]
+    return found if len(found) == methods else found * methods
 
 
 def recipe_of(merge: Merge, base: str, tuned: str, *, density: float, seed: int) -> Recipe:

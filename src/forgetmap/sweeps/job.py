@@ -28,10 +28,8 @@ from forgetmap.sweeps.compared import MergedPath, Sweep, compare_runs
 from forgetmap.sweeps.grid import (
     DENSITY,
     Merge,
-    check_methods,
-    check_weights,
+    Weights,
     merges_of,
-    parse_weights,
     recipe_of,
 )
 
@@ -82,7 +80,7 @@ def merge_sweep(  # noqa: PLR0913
     suite: str | Path | Suite,
     out: str | Path,
     methods: Sequence[str] = ("linear",),
-    weights: str | Sequence[float] = "0:1:0.1",
+    weights: Weights = "0:1:0.1",
     target: Sequence[str] = (),
     target_suite: str | Path | Suite | None = None,
     budget: float = HALF,
@@ -106,7 +104,8 @@ def merge_sweep(  # noqa: PLR0913
         suite: its name, a file of items, a hub data set, or a suite.
         out: folder for `runs/`, `compared/`, `sweep.json`, `report.md` and `report.html`.
         methods: ways from base to tuned, such as `linear` and `slerp`.
-        weights: shares of the tuned model: `START:STOP:STEP`, or numbers.
+        weights: shares of the tuned model: `START:STOP:STEP`, or numbers; or such a text for each
+            method.
         target: tasks that tuned was trained for, wildcards allowed: gains are counted there,
             forgetting elsewhere; without any, both everywhere.
         target_suite: items of such tasks that `suite` does not have.
@@ -125,11 +124,10 @@ def merge_sweep(  # noqa: PLR0913
         >>> fm.merge_sweep("base", "tuned", suite="basics", out="sweep")  # doctest: +SKIP
     """
     chosen, targets = joined_suite(suite, target, target_suite)
-    numbers = parse_weights(weights) if isinstance(weights, str) else check_weights(weights)
     plan = Plan(
         base=str(base),
         tuned=tuple(map(str, (tuned, *more))),
-        merges=tuple(merges_of(check_methods(methods), numbers)),
+        merges=tuple(merges_of(methods, weights)),
         suite=chosen,
         targets=targets,
         density=_share("density", density),

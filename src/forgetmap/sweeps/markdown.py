@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 import forgetmap
 from forgetmap.report.markdown import blocks_as_markdown, escaped
 from forgetmap.sweeps.render import tell_sweep
@@ -17,5 +19,5 @@ def sweep_markdown(result: SweepResult) -> str:
 
 def title_of(result: SweepResult) -> str:
     """What the report is called."""
-    tuned = result.pairs[0].tuned if len(result.pairs) == 1 else f"{len(result.pairs)} models"
-    return f"Merging {result.base} with {tuned}"
+    tuned = result.pairs[0].name if len(result.pairs) == 1 else f"{len(result.pairs)} models"
+    return f"Merging {PurePath(result.base).name or result.base} with {tuned}"
