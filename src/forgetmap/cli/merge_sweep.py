@@ -47,7 +47,8 @@ Examples:
     multiple=True,
     default=["0:1:0.1"],
     show_default=True,
-    help="Shares of TUNED, START:STOP:STEP or 0.2,0.8: 0 is BASE, 1 is TUNED. Once, or once for each method.",
+    help="Shares of TUNED, START:STOP:STEP or 0.2,0.8: 0 is BASE, 1 is TUNED. Once for all "
+    "methods, or once for each.",
 )
 @click.option(
     "--density",

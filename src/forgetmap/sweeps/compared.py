@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from forgetmap.errors import UsageError
 from forgetmap.merge.drift import WeightDrift
@@ -14,9 +14,9 @@ from forgetmap.records.folder import writable
 from forgetmap.sources.open import open_run
 from forgetmap.stats.intervals import LEVEL
 from forgetmap.sweeps import words
-from forgetmap.sweeps.analyse import ALL, BASE, HALF, TUNED, Spot, analyse_pair, correlate
+from forgetmap.sweeps.analyse import ALL, HALF, Spot, analyse_pair, correlate
 from forgetmap.sweeps.grid import Merge
-from forgetmap.sweeps.result import PairResult, SweepResult
+from forgetmap.sweeps.result import SweepResult
 from forgetmap.sweeps.states import gather_states
 from forgetmap.transitions.compare import FanOut, compare
 from forgetmap.transitions.comparison import Comparison
@@ -101,11 +101,21 @@ def compare_runs(
     from_base = compare(folder / base[1], *later.values())
     headlines = dict(zip(later, _headlines(from_base), strict=True))
     from_tuned = {path.run: _from_tuned(folder, base[1], path) for path in paths}
-    labels = _labels(paths)
-    pairs = [
-        _pair(folder, base[1], path, label, headlines, targets, budget, rule, drift)
-        for path, label, drift in zip(paths, labels, drifts or [None] * len(paths), strict=True)
-    ]
+    pairs = []
+    for path, label, drift in zip(
+        paths, _labels(paths), drifts or [None] * len(paths), strict=True
+    ):
+        runs = list(dict.fromkeys([base[1], path.run, *path.merges.values()]))
+        sides = [prepare(open_run(folder / run), rule.metric) for run in runs]
+        pair = analyse_pair(
+            gather_states(sides, correct_at=rule.correct_at, target=set(targets)),
+            [Spot(*merge, runs.index(run), run) for merge, run in path.merges.items()],
+            names=(path.model, label),
+            headlines={n: headlines[run] for n, run in enumerate(runs) if run in headlines},
+            drift=drift,
+            budget=budget,
+        )
+        pairs.append(pair)
     result = SweepResult(
         base=base[0],
         suite=suite,
@@ -138,30 +148,3 @@ def _headlines(found: FanOut | Comparison) -> list[dict[str, GroupResult]]:
         {ALL: one.result.total} | {group.name: group for group in one.result.categories}
         for one in each
     ]
-
-
-def _pair(
-    folder: Path,
-    base: str,
-    path: MergedPath,
-    label: str,
-    headlines: Mapping[str, Mapping[str, GroupResult]],
-    targets: Sequence[str],
-    budget: float,
-    rule: Rule,
-    drift: WeightDrift | None,
-) -> PairResult:
-    runs = list(dict.fromkeys([base, path.run, *path.merges.values()]))
-    sides = [prepare(open_run(folder / run), rule.metric) for run in runs]
-    states = gather_states(sides, correct_at=rule.correct_at, target=set(targets))
-    spots = [
-        Spot(merge.method, merge.weight, runs.index(run), run) for merge, run in path.merges.items()
-    ]
-    assert (runs[BASE], runs[TUNED]) == (base, path.run)  # noqa: S101
-    said: dict[int, Any] = {
-        place: headlines[run] for place, run in enumerate(runs) if run in headlines
-    }
-    return analyse_pair(
-        states, spots,
-        names=(path.model, label), headlines=said, drift=drift, budget=budget,
-    )  # fmt: skip
