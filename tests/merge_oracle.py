@@ -74,8 +74,9 @@ def elected(changes: Sequence[Array], weights: Sequence[float], *, normalize: bo
         ]
         up = [vote for vote in votes if vote[0] > 0]
         down = [vote for vote in votes if vote[0] < 0]
-        heavier = up if sum(v for v, _ in up) > -sum(v for v, _ in down) else down
-        if heavier:
+        lead = sum(v for v, _ in up) + sum(v for v, _ in down)
+        if lead:
+            heavier = up if lead > 0 else down
             total = sum(v for v, _ in heavier)
             result[place] = total / sum(w for _, w in heavier) if normalize else total
     return result.reshape(changes[0].shape)

@@ -43,7 +43,7 @@ def read_yaml(path: Path) -> Yaml:
         UnreadableError: it is not YAML, or not UTF-8.
         FieldError: a key occurs twice, or the file contains itself.
     """
-    import yaml  # noqa: PLC0415  # part of an extra
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # part of an extra
 
     try:
         text = path.read_text(encoding="utf-8")

@@ -135,6 +135,21 @@ def test_ties_follows_the_example_of_its_paper() -> None:
     close(found, np.array([2.5]))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["ties", "dare_ties", "breadcrumbs_ties"])
+def test_where_votes_cancel_the_base_stays(name: str, dtype: torch.dtype) -> None:
+    """Common where models are stored in bfloat16 and have equal weights."""
+    base = torch.linspace(-1, 1, 64, dtype=dtype)
+    change = torch.full_like(base, 2.0**-6)
+    values = {"weight": (0.6, 0.6), "density": (1.0, 1.0)}
+    if name == "breadcrumbs_ties":
+        values["gamma"] = (0.0, 0.0)
+    found = method(name)([base + change, base - change], base, values, DRAWS)
+    exact = (base + change - base) == -(base - change - base)
+    assert exact.float().mean() > 0.4
+    assert torch.equal(found[exact], base[exact])
+
+
 @pytest.mark.parametrize("gammas", [(0.0, 0.0, 0.0), (0.1, 0.02, 0.4)])
 @pytest.mark.parametrize("densities", [(1.0, 1.0, 1.0), (0.5, 0.3, 0.8)])
 @pytest.mark.parametrize("name", ["breadcrumbs", "breadcrumbs_ties"])

@@ -58,8 +58,13 @@ def _summed(
 def _elected(
     changes: Sequence[torch.Tensor], weights: Sequence[float], *, normalize: bool
 ) -> torch.Tensor:
-    """The sum of the changes whose sign is that of the sum of all."""
-    sign = _summed(changes, weights, normalize=False).sign_()
+    """The sum of the changes whose sign is that of the sum of all; nothing where that is 0."""
+    sign = torch.zeros_like(changes[0])
+    for change, weight in zip(changes, weights, strict=True):
+        # Not add_(..., alpha=weight): that rounds once for both steps, and of votes that cancel
+        # leaves a rest whose sign means nothing.
+        sign += change * weight
+    sign.sign_()
     total, counted = torch.zeros_like(sign), torch.zeros_like(sign)
     for change, weight in zip(changes, weights, strict=True):
         agrees = (change.sign() * (1 if weight > 0 else -1)) == sign

@@ -26,9 +26,8 @@ def slerp(tensors: One, base: torch.Tensor, *, t: Share) -> torch.Tensor:
     A tensor of zeros counts as perpendicular to all others.
     """
     other = tensors[0]
-    between = cosine(base, other)
-    if t in {0.0, 1.0} or abs(between) > ALMOST_PARALLEL:
-        # The ends too: sin(angle) / sin(angle) times a tensor is not always that tensor.
+    # The ends too: sin(angle) / sin(angle) times a tensor is not always that tensor.
+    if t in {0.0, 1.0} or abs(between := cosine(base, other)) > ALMOST_PARALLEL:
         return along(base, other, t)
     angle = math.acos(between)
     of_base = math.sin((1.0 - t) * angle) / math.sin(angle)
