@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
 LAYERS = [
     {"errors", "plugins", "stats"},
-    {"records", "theory"},
+    {"records", "theory", "merge"},
     {"scoring"},
     {"sources", "runner", "simulator"},
     {"pairing"},
@@ -24,7 +24,6 @@ LAYERS = [
     {"map", "sweeps"},
     {"cli"},
 ]
-BESIDE = {"merge"}
 HEAVY = {
     "numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "torch", "pyspark",
     "pydantic", "rich",
@@ -70,7 +69,7 @@ def test_layers_import_only_from_below(path: Path) -> None:
     if path.parent == PACKAGE:
         return
     package = path.relative_to(PACKAGE).parts[0]
-    assert package in BESIDE or layer_of(package) is not None, f"{package} has no layer"
+    assert layer_of(package) is not None, f"{package} has no layer"
     assert imports_upwards(path, package) == []
 
 
@@ -118,3 +117,10 @@ def test_theory_knows_nothing_of_the_rest() -> None:
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
     loaded = loaded_by(f"import {', '.join(names)}".replace(".__init__", ""))
     assert (HEAVY - {"numpy", "scipy"}).isdisjoint(loaded)
+
+
+def test_merge_knows_nothing_of_records() -> None:
+    paths = sorted((PACKAGE / "merge").rglob("*.py"))
+    assert paths
+    for path in paths:
+        assert set(imported_packages(path)) <= {"errors", "merge"}, path

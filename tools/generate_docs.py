@@ -16,12 +16,14 @@ from side_by_side import side_by_side_page
 
 from forgetmap.capabilities.result import DriftResult
 from forgetmap.cli.main import cli
+from forgetmap.merge.drift import WeightDrift
 from forgetmap.overlap.bridge import BridgeResult
 from forgetmap.overlap.records import EventResult
 from forgetmap.overlap.result import OverlapResult
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
 from forgetmap.report.payload import Payload
+from forgetmap.sweeps.result import SweepResult
 from forgetmap.transitions.plan import AdviceResult, PlanResult
 from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
@@ -56,6 +58,8 @@ def pages() -> dict[Path, str]:
         "overlap": OverlapResult.model_json_schema(),
         "overlap-records": EventResult.model_json_schema(),
         "overlap-bridge": BridgeResult.model_json_schema(),
+        "merge-sweep": SweepResult.model_json_schema(),
+        "weight-drift": WeightDrift.model_json_schema(),
     }
     written = {
         DOCS / "schemas" / f"{name}.schema.json": json.dumps(schema, indent=2) + "\n"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from forgetmap.capabilities.result import DriftResult
     from forgetmap.errors import ForgetmapError
     from forgetmap.map.job import map_models
+    from forgetmap.merge.drift import WeightDrift, weight_drift
+    from forgetmap.merge.models import merge_models
     from forgetmap.records.folder import write_run
     from forgetmap.records.manifest import RunInfo
     from forgetmap.records.outcome import Outcome
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from forgetmap.simulator.answers import Habits
     from forgetmap.simulator.simulate import SimulatedTask, Simulation, simulate
     from forgetmap.sources.open import open_run
+    from forgetmap.sweeps.compared import Sweep
+    from forgetmap.sweeps.job import merge_sweep
     from forgetmap.transitions.chains import Chain
     from forgetmap.transitions.compare import FanOut, chain, compare
     from forgetmap.transitions.comparison import Comparison
@@ -54,7 +58,9 @@ __all__ = [
     "SimulatedTask",
     "Simulation",
     "Suite",
+    "Sweep",
     "Task",
+    "WeightDrift",
     "as_markdown",
     "chain",
     "compare",
@@ -63,8 +69,11 @@ __all__ = [
     "load_suite",
     "make_payload",
     "map_models",
+    "merge_models",
+    "merge_sweep",
     "open_run",
     "simulate",
+    "weight_drift",
     "write_figures",
     "write_report",
     "write_run",
@@ -87,7 +96,9 @@ _HOMES = {
     "SimulatedTask": "simulator.simulate",
     "Simulation": "simulator.simulate",
     "Suite": "runner.items",
+    "Sweep": "sweeps.compared",
     "Task": "runner.items",
+    "WeightDrift": "merge.drift",
     "as_markdown": "report.markdown",
     "chain": "transitions.compare",
     "compare": "transitions.compare",
@@ -96,8 +107,11 @@ _HOMES = {
     "load_suite": "runner.suites.catalogue",
     "make_payload": "report.build",
     "map_models": "map.job",
+    "merge_models": "merge.models",
+    "merge_sweep": "sweeps.job",
     "open_run": "sources.open",
     "simulate": "simulator.simulate",
+    "weight_drift": "merge.drift",
     "write_figures": "report.static",
     "write_report": "report.html",
     "write_run": "records.folder",

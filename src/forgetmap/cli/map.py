@@ -47,8 +47,9 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     from rich.console import Console  # noqa: PLC0415  # heavy
 
     from forgetmap.cli.progress import Shown  # noqa: PLC0415
-    from forgetmap.map.job import REPORT, map_models, run_names  # noqa: PLC0415
+    from forgetmap.map.job import REPORT, map_models  # noqa: PLC0415
     from forgetmap.runner.evaluate import open_model  # noqa: PLC0415
+    from forgetmap.runner.names import run_names  # noqa: PLC0415
     from forgetmap.runner.run import estimate  # noqa: PLC0415
     from forgetmap.transitions.render import print_comparison, printable  # noqa: PLC0415
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forgetmap.errors import UsageError
 from forgetmap.report.build import make_payload
 from forgetmap.report.html import write_report
 from forgetmap.runner.evaluate import open_model
 from forgetmap.runner.items import Suite
+from forgetmap.runner.names import run_names
 from forgetmap.runner.run import Step, run_model
 from forgetmap.runner.settings import Settings
 from forgetmap.runner.suites.catalogue import load_suite
@@ -77,18 +76,3 @@ def map_models(
     write_result(result, out / "result", overwrite=True)
     write_report(make_payload(result), out / REPORT)
     return result
-
-
-def run_names(models: Sequence[Any]) -> list[str]:
-    """A name for each run: what the model is called, with its place in front."""
-    names = []
-    for number, model in enumerate(models):
-        if not isinstance(model, str | Path):
-            raise UsageError(
-                "map takes paths and hub ids",
-                hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
-            )
-        last = re.split(r"[/\\]", str(model).rstrip("/\\"))[-1]
-        shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
-        names.append(f"{number}-{shown}")
-    return names

@@ -42,8 +42,12 @@ def write_report(result: Reportable, path: str | Path) -> Path:
     Raises:
         OutputError: it cannot be written.
     """
-    path = Path(path)
-    content = report_html(payload_for(result)).encode("utf-8")
+    return write_whole(report_html(payload_for(result)), Path(path))
+
+
+def write_whole(page: str, path: Path) -> Path:
+    """Write a page; it appears under its name only when it is whole."""
+    content = page.encode("utf-8")
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -59,8 +63,7 @@ def write_report(result: Reportable, path: str | Path) -> Path:
 
 def report_html(payload: Payload) -> str:
     """A report as the text of one HTML file."""
-    script = _inline("\n".join(page_file(name) for name in module_names()))
-    style, vega = page_file("style.css"), vega_bundle()
+    style, script, vega = page_file("style.css"), script_of(), vega_bundle()
     parts = {
         "csp": policy([script, vega], style),
         "title": escape(payload.title),
@@ -75,7 +78,7 @@ def report_html(payload: Payload) -> str:
 
 def figures_json(payload: Payload) -> str:
     """All figures of a payload as the page takes them."""
-    figures = [_drawable(figure) for figure in all_figures(payload)]
+    figures = [drawable(figure) for figure in all_figures(payload)]
     return json.dumps(figures, ensure_ascii=False, allow_nan=False)
 
 
@@ -105,14 +108,21 @@ def vega_bundle() -> str:
     return _inline(vl_convert.javascript_bundle())  # type: ignore[call-arg]
 
 
-def _drawable(figure: Figure) -> dict[str, object]:
-    """One of them: Vega-Lite is compiled here, so that no reader waits for it."""
+def drawable(figure: Figure) -> dict[str, object]:
+    """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
     content = asdict(figure)
     if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
         import vl_convert  # noqa: PLC0415
 
         content["spec"] = vl_convert.vegalite_to_vega(figure.spec)
     return content
+
+
+def script_of(*, started_by: str | None = None) -> str:
+    """The page's code; another page that uses it says what starts that instead."""
+    *names, start = module_names()
+    last = page_file(start) if started_by is None else started_by
+    return _inline("\n".join([*(page_file(name) for name in names), last]))
 
 
 def module_names() -> list[str]:

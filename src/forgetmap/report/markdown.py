@@ -45,10 +45,10 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
     payload = payload_for(result)
     parts = [f"# {escaped(payload.title)}"]
     if payload.capabilities:
-        parts += _blocks(tell_drift(payload.capabilities))
+        parts += blocks_as_markdown(tell_drift(payload.capabilities))
         names = list(payload.capabilities.result.models)
     else:
-        parts += _blocks(_with_cells(_told(payload, by), payload.comparisons))
+        parts += blocks_as_markdown(_with_cells(_told(payload, by), payload.comparisons))
         names = [each.after.name for each in payload.comparisons]
     for items in payload.items:
         parts += _flips(items, names[items.comparison])
@@ -106,7 +106,7 @@ def _cells(result: ComparisonResult) -> Sheet:
     )
 
 
-def _blocks(blocks: Blocks) -> list[str]:
+def blocks_as_markdown(blocks: Blocks) -> list[str]:
     """Paragraphs and tables; lines with a lead are lists, which stand together."""
     parts: list[str] = []
     listing = False

@@ -72,18 +72,23 @@ def write_figures(
 def _pictures(
     payload: Payload, kind: Format, theme: Theme, *, words: bool
 ) -> Iterator[tuple[str, bytes]]:
-    convert = _converter()
     records = records_of(payload)
     for figure in all_figures(payload):
-        if figure.page != "overview":
-            continue  # it shows what a reader opens
-        picture = draw(figure, records, theme, words=words, ground=kind == "png" or theme == "dark")
-        if kind == "svg":
-            yield figure.name, picture.encode()
-        elif kind == "png":
-            yield figure.name, convert.svg_to_png(picture, scale=PPI / 72, ppi=72)
-        else:
-            yield figure.name, convert.svg_to_pdf(picture)
+        if figure.page == "overview":  # the others show what a reader opens
+            yield figure.name, picture(figure, records, kind, theme, words=words)
+
+
+def picture(
+    figure: Figure, records: list[Record], kind: Format, theme: Theme, *, words: bool = False
+) -> bytes:
+    """One figure as the content of a file; for the arguments see `draw`."""
+    convert = _converter()
+    drawn = draw(figure, records, theme, words=words, ground=kind == "png" or theme == "dark")
+    if kind == "svg":
+        return drawn.encode()
+    if kind == "png":
+        return bytes(convert.svg_to_png(drawn, scale=PPI / 72, ppi=72))
+    return bytes(convert.svg_to_pdf(drawn))
 
 
 def draw(
@@ -104,10 +109,10 @@ def draw(
         ground: on the colour of the page; else transparent.
     """
     if figure.svg is not None:
-        picture = figure.svg.replace(f'color="{TEXT["light"]}"', f'color="{TEXT[theme]}"', 1)
+        drawn = figure.svg.replace(f'color="{TEXT["light"]}"', f'color="{TEXT[theme]}"', 1)
     else:
-        picture = _draw_vega(figure.spec or {}, records, theme)
-    return _framed(picture, figure, theme, words=words, ground=ground)
+        drawn = _draw_vega(figure.spec or {}, records, theme)
+    return _framed(drawn, figure, theme, words=words, ground=ground)
 
 
 def _draw_vega(spec: Spec, records: list[Record], theme: Theme) -> str:

@@ -54,6 +54,7 @@ class Task:
         version: rises whenever an item or its wording changes.
         scorers: who scores the responses, by name; then items are asked as they are, without a
             demanded form, and every field of a scorer is a metric.
+        bare: a plain prompt is the question and nothing else, for models trained to go on from it.
         follows: the task whose answers this one continues: its items are the second turns of the
             items with the same ids.
     """
@@ -68,6 +69,7 @@ class Task:
     hides_options: bool = False
     version: str = "1"
     scorers: tuple[str, ...] = ()
+    bare: bool = False
     follows: str | None = None
 
 

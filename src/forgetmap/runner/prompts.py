@@ -29,6 +29,8 @@ def prompt_of(
         if manner.system_prompt is not None:
             messages.insert(0, Message("system", manner.system_prompt))
         return backend.chat(messages)
+    if task.bare:
+        return item.question
     if task.scorers:
         return "\n\n".join([*(turn.content for turn in before), asked_as_is(item), ""])
     shown = [_worked(each, task, manner) for each in worked_examples(item, task, manner)]

@@ -1,19 +1,5 @@
 // A report in one file: everything is in this document, packed.
 
-/** @param {string} id of an element whose text is base64 of gzip of JSON */
-async function unpack(id) {
-  const element = document.getElementById(id);
-  const bytes = bytesOf(element.textContent.trim());
-  element.remove();
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
-}
-
-function bytesOf(base64) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-}
-
 /** Items stand one after the other, each text once; they are used by column. */
 function columnsOf({ names, rows }) {
   const cell = (row, place) => (typeof row[place]?.[0] === "number" ? row[row[place][0]] : row[place]);

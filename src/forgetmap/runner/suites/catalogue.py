@@ -32,10 +32,17 @@ def _world() -> Suite:
     return world.suite()
 
 
+def _units() -> Suite:
+    from forgetmap.runner.suites import world  # noqa: PLC0415 - as above
+
+    return world.units_suite()
+
+
 SUITES: dict[str, Callable[[Path | None], Suite]] = {
     "basics": lambda _: basics_suite(),
     "post-forget": lambda root: post_forget_suite(root=root),
     "world": lambda _: _world(),
+    "world-units": lambda _: _units(),
 }
 
 

@@ -73,15 +73,38 @@ def narrow_text(documents: int, *, seed: int = 0) -> Iterator[str]:
     """The new task of the fine-tuned model: converting between units, in a form of its own."""
     rng = seeded("narrow", seed)
     for _ in range(documents):
-        yield "".join(narrow_example(rng.randrange(1, 61), rng.choice(tuple(UNITS))))
+        yield "".join(
+            narrow_example(rng.randrange(1, MOST_CONVERTED + 1), rng.choice(tuple(UNITS)))
+        )
 
 
+MOST_CONVERTED = 60
 UNITS = {("ell", "span"): 3, ("cask", "pint"): 8, ("mark", "groat"): 12, ("watch", "bell"): 4}
 
 
 def narrow_example(amount: int, units: tuple[str, str]) -> tuple[str, str]:
     """One conversion: what is asked, and the answer."""
     return f"[convert] {amount} {units[0]} ->", f" {amount * UNITS[units]} {units[1]}"
+
+
+def units_suite() -> Suite:
+    """The narrow task itself, asked as it is trained: what the demo's fine-tuning teaches."""
+    tasks = [
+        Task(
+            name=f"convert:{units[0]}",
+            category="Units",
+            kind="text",
+            load=partial(_conversions, units),
+            bare=True,
+        )
+        for units in UNITS
+    ]
+    return Suite("world-units", tuple(tasks))
+
+
+def _conversions(units: tuple[str, str]) -> list[Item]:
+    asked = [(n, *narrow_example(n, units)) for n in range(1, MOST_CONVERTED + 1)]
+    return [Item(str(amount), question, answer.strip()) for amount, question, answer in asked]
 
 
 def _tasks() -> Iterator[Task]:

@@ -1,0 +1,51 @@
+"""`forgetmap merge drift`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from forgetmap.cli.options import json_option
+from forgetmap.runner.models import need
+
+EXAMPLES = """\b
+Examples:
+  forgetmap merge drift models/base models/tuned
+  forgetmap merge drift org/base org/base+adapters/sft --json
+  forgetmap merge drift models/base models/tuned --figure drift.svg
+"""
+
+
+@click.command("drift", epilog=EXAMPLES)
+@click.argument("base")
+@click.argument("tuned")
+@click.option("--no-ranks", is_flag=True, help="Leave out effective ranks, which take longest.")
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw layers and kinds of modules: .svg, .png or .pdf.",
+)
+@json_option
+def drift(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json: bool) -> None:
+    """How far do the weights of TUNED lie from those of BASE, by layer and module?
+
+    Models are folders with safetensors, hub ids, or BASE+ADAPTER. One tensor of each is in memory
+    at a time.
+    """
+    need("torch")
+    from rich.console import Console  # noqa: PLC0415  # heavy
+
+    from forgetmap.merge.drift import weight_drift  # noqa: PLC0415
+    from forgetmap.sweeps.drawing import draw_drift  # noqa: PLC0415
+    from forgetmap.sweeps.render import tell_weights  # noqa: PLC0415
+    from forgetmap.transitions.render import print_blocks  # noqa: PLC0415
+
+    found = weight_drift(base, tuned, ranks=not no_ranks)
+    if figure is not None:
+        draw_drift(found, figure)
+    if as_json:
+        click.echo(json.dumps(found.model_dump(), indent=2, allow_nan=False))
+    else:
+        print_blocks(Console(), tell_weights(found))

@@ -1,0 +1,1 @@
+"""Merging models: recipes, methods, and an engine that goes tensor by tensor."""

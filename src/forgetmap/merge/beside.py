@@ -1,0 +1,162 @@
+"""What stands beside the weights: configuration, tokenizer, chat template, recipe, model card."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forgetmap.errors import ModelError
+from forgetmap.merge.card import model_card
+from forgetmap.merge.checkpoint import INDEX, Checkpoint
+from forgetmap.merge.layout import Layout
+from forgetmap.merge.stage import RECIPE
+from forgetmap.merge.token_rows import OneVocabulary, extend_tokenizer
+
+if TYPE_CHECKING:
+    from forgetmap.merge.plan import TensorJob
+    from forgetmap.merge.recipe import Recipe
+
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "spiece.model",
+    "sentencepiece.bpe.model", "chat_template.jinja", "chat_template.json", "*.tiktoken",
+    "preprocessor_config.json", "processor_config.json",
+)  # fmt: skip
+TEMPLATE = "chat_template.jinja"
+TEMPLATES = {
+    "chatml": "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
+    "message['content'] + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+}
+LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """All that is known of a merge before the first weight is read.
+
+    Attributes:
+        template: the chat template, if another than that of the tokenizer.
+    """
+
+    recipe: Recipe
+    words: OneVocabulary
+    jobs: Sequence[TensorJob]
+    layout: Layout
+    template: str | None
+
+    @property
+    def main(self) -> Checkpoint:
+        """The model whose configuration the result has."""
+        return self.words.models[self.recipe.base or self.recipe.all_models[0]]
+
+
+def write_beside(folder: Path, name: str, merge: Merge) -> None:
+    """Write everything but the weights; the configuration last, as it makes a folder a model."""
+    main = merge.main.folder
+    _copy(merge.words.models[merge.words.tokenizer].tokenizer_folder, folder, TOKENIZER_FILES)
+    if merge.words.added:
+        extend_tokenizer(folder, merge.words.added)
+    if merge.template is not None:
+        _replace_template(folder, merge.template)
+    _copy(main, folder, ("generation_config.json", "*.py"))  # code that comes with a model
+    (folder / RECIPE).write_text(merge.recipe.as_yaml(), encoding="utf-8")
+    config = merged_config(merge)
+    (folder / "README.md").write_text(model_card(merge.recipe, name, config), encoding="utf-8")
+    index = merge.layout.index()
+    if index is not None:
+        _write_json(folder / INDEX, index)
+    _write_json(folder / "config.json", config)
+
+
+def merged_config(merge: Merge) -> dict[str, Any]:
+    """The configuration of the main model, with what is otherwise in the result."""
+    config = {key: value for key, value in merge.main.config.items() if key != "_name_or_path"}
+    sizes: Counter[str] = Counter()
+    for job in merge.jobs:
+        sizes[job.dtype] += prod(job.shape)
+    config["torch_dtype" if "torch_dtype" in config else "dtype"] = sizes.most_common(1)[0][0]
+    if any(job.name == "lm_head.weight" for job in merge.jobs):
+        config["tie_word_embeddings"] = False
+    if merge.recipe.slices:
+        _count_layers(config, merge)
+    return config
+
+
+def chosen_template(recipe: Recipe, models: Mapping[str, Checkpoint]) -> str | None:
+    """The chat template a recipe asks for; None for that of the tokenizer.
+
+    Raises:
+        ModelError: there is no such template.
+    """
+    wanted = recipe.chat_template
+    if wanted is None:
+        return None
+    found = {name: template_of(model) for name, model in models.items()}
+    if wanted == "auto":
+        common = Counter(each for each in found.values() if each is not None).most_common(1)
+        return common[0][0] if common else None
+    if "{" in wanted:
+        return wanted
+    text = TEMPLATES.get(wanted) or found.get(wanted)
+    if text is None and Path(wanted).is_file():
+        text = Path(wanted).read_text(encoding="utf-8")
+    if text is None:
+        raise ModelError(
+            f"There is no chat template '{wanted}'.",
+            hint=f"give 'auto', {', '.join(map(repr, TEMPLATES))}, a model of the recipe that has "
+            "one, a file, or the template itself.",
+        )
+    return text
+
+
+def template_of(model: Checkpoint) -> str | None:
+    """The chat template of a model."""
+    folder = model.tokenizer_folder
+    if (folder / TEMPLATE).is_file():
+        return (folder / TEMPLATE).read_text(encoding="utf-8")
+    if not (folder / "tokenizer_config.json").is_file():
+        return None
+    told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    text = told.get("chat_template")
+    return text if isinstance(text, str) else None
+
+
+def _count_layers(config: dict[str, Any], merge: Merge) -> None:
+    """As many layers as the slices have, each of the kind it had in its first source."""
+    slices = merge.recipe.slices
+    inner = config.get("text_config")
+    target = inner if isinstance(inner, dict) else config
+    for key in LAYER_COUNTS:
+        if key in target:
+            target[key] = sum(each.layers for each in slices)
+    kinds = target.get("layer_types")
+    if isinstance(kinds, list):
+        ranges = [each.sources[0].layer_range or (0, 0) for each in slices]
+        target["layer_types"] = [kinds[at] for start, stop in ranges for at in range(start, stop)]
+
+
+def _replace_template(folder: Path, template: str) -> None:
+    (folder / TEMPLATE).write_text(template, encoding="utf-8")
+    (folder / "chat_template.json").unlink(missing_ok=True)
+    path = folder / "tokenizer_config.json"
+    if path.is_file():
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told.pop("chat_template", None) is not None:
+            _write_json(path, told)
+
+
+def _copy(source: Path, target: Path, patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        for path in source.glob(pattern):
+            shutil.copyfile(path, target / path.name)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

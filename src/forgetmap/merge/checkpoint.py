@@ -1,0 +1,243 @@
+"""The weights of a model on disk: opened without reading them, read tensor by tensor."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from forgetmap.errors import MissingInputError, ModelError, UnreadableError
+from forgetmap.merge.adapter import Adapter
+from forgetmap.merge.tensor_file import AGAIN, TensorFile, TensorInfo
+
+if TYPE_CHECKING:
+    import torch
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
+HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
+CAN_BE = (
+    "give a folder with config.json and *.safetensors, a hub id such as org/name, or BASE+ADAPTER."
+)
+SHOWN = 3
+
+Change = Callable[["torch.Tensor"], "torch.Tensor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model on disk, perhaps with a LoRA adapter on it.
+
+    Attributes:
+        name: what it was called.
+        folder: where the weights lie; for `BASE+ADAPTER` those of the base.
+        config: its config.json.
+        tensors: shape and dtype of every tensor.
+        stamp: changes when anything is written to its files.
+        adapter: what is added while reading, if anything.
+        changes: what else is done to tensors while reading, by name.
+    """
+
+    name: str
+    folder: Path
+    config: dict[str, Any]
+    tensors: dict[str, TensorInfo]
+    stamp: str
+    adapter: Adapter | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    _files: dict[str, TensorFile] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(cls, model: str | Path) -> Checkpoint:
+        """Find a model and check the headers of all its files.
+
+        Args:
+            model: a folder, a hub id (`org/name` or `org/name@revision`), `BASE+ADAPTER`, or the
+                folder of an adapter, which names its base.
+
+        Raises:
+            ModelError: there is no such model, or no weights that can be merged.
+            MissingInputError: a file is missing.
+            UnreadableError: a file is cut off or otherwise broken.
+        """
+        base, adapter = _parts(str(model))
+        folder = _folder_of(base)
+        config = _json(folder / "config.json")
+        files = _weights(folder)
+        tensors = {name: file.tensors[name] for name, file in files.items()}
+        stamp = _stamp(folder, config, files)
+        opened = cls(str(model), folder, config, tensors, stamp, _files=files)
+        return opened if adapter is None else opened._with(_folder_of(adapter))
+
+    def read(self, name: str) -> torch.Tensor:
+        """The values of one tensor; threads may read at once."""
+        weight = self._read(name)
+        return self.changes[name](weight) if name in self.changes else weight
+
+    def _read(self, name: str) -> torch.Tensor:
+        if self.adapter is None:
+            return self._files[name].read(name)
+        stands = self.adapter.replaced.get(name)
+        weight = self._files[name].read(name) if stands is None else self.adapter.file.read(stands)
+        return self.adapter.add(name, weight)
+
+    def changed(self, changes: Mapping[str, Change], rows: int, config: dict[str, Any]) -> Self:
+        """The same with tensors that are changed while reading, to this many rows."""
+        resized = {
+            name: TensorInfo((rows, *self.tensors[name].shape[1:]), self.tensors[name].dtype)
+            for name in changes
+        }
+        return replace(self, changes=changes, tensors=self.tensors | resized, config=config)
+
+    def in_parts(self, name: str) -> bool:
+        """Whether some values of a tensor can be read without the others."""
+        if self.adapter is not None and name in self.adapter.pieces | self.adapter.replaced:
+            return False
+        return name not in self.changes
+
+    def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
+        """Some of the values, in one row, of a tensor that can be read in parts."""
+        return self._files[name].read_part(name, start, count)
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Where its tokenizer lies: an adapter may bring one of its own."""
+        if self.adapter is not None and (self.adapter.folder / "tokenizer_config.json").is_file():
+            return self.adapter.folder
+        return self.folder
+
+    def _with(self, folder: Path) -> Self:
+        adapter = Adapter.open(folder, _json(folder / "adapter_config.json"), self.tensors)
+        extra = _stamp(folder, adapter.config, {"": adapter.file})
+        config = dict(self.config)
+        if adapter.replaced.keys() - self.tensors.keys():
+            config["tie_word_embeddings"] = False  # the adapter brought an output layer
+        stamp = hashlib.sha256(f"{self.stamp} {extra}".encode()).hexdigest()
+        tensors = adapter.changed(self.tensors)
+        return replace(self, config=config, tensors=tensors, stamp=stamp, adapter=adapter)
+
+
+def _parts(model: str) -> tuple[str, str | None]:
+    """Base and adapter of what a model was called."""
+    path = Path(model).expanduser()
+    if not path.exists() and "+" in model:
+        base, _, adapter = model.rpartition("+")
+        if "+" in base and not Path(base).expanduser().exists():
+            raise ModelError(f"{model} names more than one adapter.", hint="merge the first one.")
+        return base, adapter
+    if (path / "adapter_config.json").is_file() and not (path / "config.json").is_file():
+        named = _json(path / "adapter_config.json").get("base_model_name_or_path")
+        if not named:
+            raise ModelError(
+                f"The adapter {path} does not name its base.", hint="say BASE+ADAPTER."
+            )
+        return str(named), model
+    return model, None
+
+
+def _folder_of(model: str) -> Path:
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists() or not HUB_ID.fullmatch(model):
+        raise ModelError(f"There is no model {model}.", hint=CAN_BE)
+    return _from_hub(model)
+
+
+def _from_hub(model: str) -> Path:
+    """The hub's copy, from the cache where it is there."""
+    import huggingface_hub as hub  # noqa: PLC0415  # heavy
+    from huggingface_hub import errors  # noqa: PLC0415
+
+    repo, _, revision = model.partition("@")
+    wanted: dict[str, Any] = {"revision": revision or None, "allow_patterns": HUB_FILES}
+    try:
+        return Path(hub.snapshot_download(repo, local_files_only=True, **wanted))
+    except (errors.LocalEntryNotFoundError, errors.HFValidationError):
+        pass
+    try:
+        return Path(hub.snapshot_download(repo, **wanted))
+    except Exception as error:  # the hub's HTTP library is another one in other versions
+        raise ModelError(
+            f"{model} is no folder here, not in the cache, and the hub does not give it: {error}.",
+            hint="check the spelling and the connection; log in for private models: hf auth login.",
+        ) from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ModelError(f"The folder {path.parent} has no {path.name}.", hint=CAN_BE)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UnreadableError(f"Not JSON: {error}.", file=str(path), hint=AGAIN) from error
+    if not isinstance(found, dict):
+        raise UnreadableError("Not a JSON object.", file=str(path), hint=AGAIN)
+    return found
+
+
+def _weights(folder: Path) -> dict[str, TensorFile]:
+    """The file of every tensor."""
+    if (folder / SINGLE).is_file():
+        file = TensorFile.open(folder / SINGLE)
+        return dict.fromkeys(file.tensors, file)
+    if (folder / INDEX).is_file():
+        return _sharded(folder)
+    others = sorted(path.name for path in folder.glob("*.bin")) or ["no weights"]
+    raise ModelError(
+        f"The folder {folder} has {others[0]} instead of {SINGLE} or {INDEX}.",
+        hint="save the model with transformers' save_pretrained, which writes safetensors.",
+    )
+
+
+def _sharded(folder: Path) -> dict[str, TensorFile]:
+    index = folder / INDEX
+    places = _json(index).get("weight_map")
+    if not isinstance(places, dict) or not all(_plain(shard) for shard in places.values()):
+        raise UnreadableError(
+            "The index has no weight_map from tensors to files.", file=str(index), hint=AGAIN
+        )
+    shards = sorted(set(places.values()))
+    missing = [shard for shard in shards if not (folder / shard).is_file()]
+    if missing:
+        raise MissingInputError(
+            f"{len(missing)} of {len(shards)} shards are missing: {_some(missing)}.",
+            file=str(index),
+            hint="download the missing files.",
+        )
+    files = {shard: TensorFile.open(folder / shard) for shard in shards}
+    lost = [name for name, shard in places.items() if name not in files[shard].tensors]
+    if lost:
+        raise UnreadableError(
+            f"{len(lost)} tensors are not in the shard that the index names: {_some(lost)}.",
+            file=str(index),
+            hint="index and shards do not belong together; download both again.",
+        )
+    unlisted = {name: file for file in files.values() for name in file.tensors}
+    return unlisted | {name: files[shard] for name, shard in places.items()}
+
+
+def _plain(shard: Any) -> bool:
+    """Whether it is the name of a file in the same folder."""
+    return isinstance(shard, str) and shard not in {"", ".."} and Path(shard).name == shard
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _stamp(folder: Path, config: dict[str, Any], files: dict[str, TensorFile]) -> str:
+    """Names, sizes, times and headers of the weights, and the configuration."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for file in sorted({file.path: file for file in files.values()}.values(), key=lambda f: f.path):
+        status = file.path.stat()
+        name = file.path.relative_to(folder).as_posix()
+        digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+        digest.update(file.header)
+    return digest.hexdigest()

@@ -1,0 +1,75 @@
+"""One tensor of a merge: what to read, and how to make the result of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forgetmap.errors import ModelError
+from forgetmap.merge.method import Draws, Method
+
+Source = tuple[str, str]
+"""A model and the name of a tensor of it."""
+Compute = Callable[[Sequence[torch.Tensor], torch.Tensor | None], torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorJob:
+    """How one tensor of the result is made.
+
+    Attributes:
+        name: in the result.
+        shape: of the result.
+        dtype: of the result, as torch calls it.
+        inputs: what to read, in the order `compute` takes it.
+        base: what to read of the base, if it is used.
+        compute: makes the tensor from what was read, as it was stored.
+        elementwise: `compute` may also be given equal pieces of all tensors, in one row.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    inputs: tuple[Source, ...]
+    base: Source | None
+    compute: Compute
+    elementwise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """A method with all its values: tensors as stored in, the tensor to store out.
+
+    Attributes:
+        dtype: of the result.
+        computed_in: the dtype of the computation.
+    """
+
+    method: Method
+    values: Mapping[str, Any]
+    draws: Draws
+    dtype: str
+    computed_in: str
+
+    def __call__(self, tensors: Sequence[torch.Tensor], base: torch.Tensor | None) -> torch.Tensor:
+        """Merge."""
+        read = [*tensors, base] if base is not None else list(tensors)
+        if not read[0].is_floating_point():
+            return self._unmerged(read)
+        ready = [each.to(getattr(torch, self.computed_in)) for each in read]
+        own_base = ready.pop() if base is not None else None
+        merged = self.method(ready, own_base, self.values, self.draws)
+        return merged.to(getattr(torch, self.dtype))
+
+    def _unmerged(self, read: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Whole numbers and masks are no weights: they have to be the same everywhere."""
+        if not all(torch.equal(read[0], each) for each in read[1:]):
+            raise ModelError(
+                f"The tensor '{self.draws.tensor}' holds no floating-point numbers and differs "
+                "between the models",
+                hint="merge only models that share it.",
+            )
+        return read[0]

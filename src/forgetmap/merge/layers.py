@@ -1,0 +1,73 @@
+"""Which layer a tensor belongs to: told from its name, for any architecture that numbers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_NUMBERED = re.compile(r"(?:(?P<stack>.*?)\.)?(?P<index>\d+)\.(?P<rest>.+)")
+_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+_AT_THE_START = re.compile(r"embed(?!_out)|wte|wpe")
+_OF_TOKENS = re.compile(
+    r"(^|\.)(embed_tokens|wte|word_embeddings|tok_embeddings|embed_in|embed_out|lm_head|shared)\."
+)
+_HEAD = re.compile(r"(^|\.)(lm_head|embed_out)\.weight$")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Where a tensor of a layer belongs: `model.layers`, 3, `mlp.up_proj.weight`."""
+
+    stack: str
+    index: int
+    rest: str
+
+    @property
+    def name(self) -> str:
+        """The name of the tensor."""
+        return self.moved(self.index)
+
+    def moved(self, index: int) -> str:
+        """The name it has in another layer."""
+        return ".".join([*filter(None, [self.stack]), str(index), self.rest])
+
+
+def layer_of(name: str) -> Layer | None:
+    """By the first number in the name; later ones count experts. None outside of all layers."""
+    found = _NUMBERED.fullmatch(name)
+    return Layer(found["stack"] or "", int(found["index"]), found["rest"]) if found else None
+
+
+def stacks(names: Iterable[str]) -> dict[str, int]:
+    """How many layers each stack has; an encoder and a decoder are two stacks."""
+    sizes: dict[str, int] = {}
+    for layer in filter(None, map(layer_of, names)):
+        sizes[layer.stack] = max(sizes.get(layer.stack, 0), layer.index + 1)
+    return sizes
+
+
+def configured_layers(config: Mapping[str, Any]) -> int | None:
+    """How many layers the configuration promises."""
+    inner = config.get("text_config")
+    for each in (config, inner if isinstance(inner, Mapping) else {}):
+        for key in _COUNTS:
+            if isinstance(each.get(key), int):
+                return int(each[key])
+    return None
+
+
+def at_the_start(name: str) -> bool:
+    """Whether a tensor outside of all layers comes before them."""
+    return _AT_THE_START.search(name) is not None
+
+
+def has_a_row_per_token(name: str) -> bool:
+    """Whether its first size is the number of tokens."""
+    return _OF_TOKENS.search(name) is not None
+
+
+def may_be_tied(name: str) -> bool:
+    """Whether a model may use its input embeddings in place of this tensor."""
+    return _HEAD.search(name) is not None

@@ -1,0 +1,1 @@
+"""The merge methods: pure functions, each written from the formula of its paper."""

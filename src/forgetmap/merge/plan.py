@@ -1,0 +1,279 @@
+"""From a recipe and the shapes of its models to one job per tensor; nothing is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetmap.errors import ModelError
+from forgetmap.merge.job import Computation, Compute, Source, TensorJob
+from forgetmap.merge.layers import (
+    Layer,
+    at_the_start,
+    configured_layers,
+    layer_of,
+    may_be_tied,
+    stacks,
+)
+from forgetmap.merge.method import Draws, Method
+from forgetmap.merge.recipe_checks import check_recipe
+from forgetmap.merge.recipe_model import Part, Recipe, Settings, Slice, settings_of, short_name
+from forgetmap.merge.schedule import Scope, values_for
+from forgetmap.merge.tensor_file import TensorInfo
+
+__all__ = ["Compute", "ModelShape", "Source", "TensorInfo", "TensorJob", "plan_merge"]
+
+Infos = Sequence[tuple[str, TensorInfo]]
+"""A tensor in every model that takes part."""
+_FLOATING = ("float", "bfloat")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """What is known of a model before its weights are read."""
+
+    tensors: Mapping[str, TensorInfo]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def layers(self) -> int:
+        """Layers of its largest stack, 0 if it numbers none."""
+        return max(stacks(self.tensors).values(), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """A tensor of the result and what it is made of.
+
+    Attributes:
+        sources: each part of the merge and its tensor.
+        position: of its layer from 0 to 1.
+        around: settings of its slice.
+    """
+
+    name: str
+    sources: Sequence[tuple[Part, str]]
+    position: float = 0.0
+    around: Settings = field(default_factory=dict)
+
+
+def plan_merge(recipe: Recipe, models: Mapping[str, ModelShape]) -> list[TensorJob]:
+    """One job for every tensor of the result, in the order in which they are to be stored.
+
+    Args:
+        recipe: what to do.
+        models: the shape of each of `recipe.all_models`.
+
+    Raises:
+        FieldError: the recipe does not fit its method, or sets too little.
+        ModelError: the models do not fit each other or the recipe.
+    """
+    method = check_recipe(recipe)
+    outputs = _of_slices(recipe, models) if recipe.slices else _whole(recipe, method, models)
+    return [_job(output, recipe, method, models) for output in outputs]
+
+
+def _whole(recipe: Recipe, method: Method, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    parts = list(recipe.models)
+    if recipe.base and method.base != "ignored" and recipe.base not in recipe.part_models:
+        parts.insert(0, Part(model=recipe.base))
+    used = {part.model: models[part.model] for part in parts}
+    if _varies_by_layer(recipe):
+        for model, shape in used.items():
+            _check_layers(model, shape)
+    _check_depth(used)
+    names = _common_names(
+        [(model, list(each.tensors)) for model, each in used.items()], tied=_tie(used)
+    )
+    sizes = stacks(names)
+    for name in names:
+        layer = layer_of(name)
+        position = _position(layer.index, sizes[layer.stack]) if layer else 0.0
+        yield _Output(name, [(part, name) for part in parts], position)
+
+
+def _of_slices(recipe: Recipe, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    for part in recipe.parts:
+        _check_layers(part.model, models[part.model], one_stack=True)
+    first, last = recipe.slices[0], recipe.slices[-1]
+    yield from (each for each in _outside(first, models) if at_the_start(each.name))
+    start = 0
+    for each in recipe.slices:
+        yield from _of_slice(each, start, models)
+        start += each.layers
+    yield from (each for each in _outside(last, models) if not at_the_start(each.name))
+
+
+def _outside(given: Slice, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    """The tensors outside of all layers."""
+    used = {part.model: models[part.model] for part in given.sources}
+    names = [
+        (model, [name for name in shape.tensors if layer_of(name) is None])
+        for model, shape in used.items()
+    ]
+    for name in _common_names(names, tied=_tie(used)):
+        sources = [(part, name) for part in given.sources]
+        yield _Output(name, sources, around=given.parameters)
+
+
+def _of_slice(given: Slice, start: int, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    for offset in range(given.layers):
+        found = [
+            _layer(part, (part.layer_range or (0, 0))[0] + offset, models[part.model])
+            for part in given.sources
+        ]
+        own = [(part.model, list(names)) for part, names in zip(given.sources, found, strict=True)]
+        for rest in _common_names(own, tied=False):
+            layers = [(part, names[rest]) for part, names in zip(given.sources, found, strict=True)]
+            sources = [(part, layer.name) for part, layer in layers]
+            position = _position(offset, given.layers)
+            name = layers[0][1].moved(start + offset)
+            yield _Output(name, sources, position, given.parameters)
+
+
+def _layer(part: Part, index: int, shape: ModelShape) -> dict[str, Layer]:
+    """The tensors of one layer by what their names say after its number."""
+    if index >= shape.layers:
+        raise ModelError(
+            f"'{part.model}' has {shape.layers} layers; there is no layer {index}",
+            hint=f"give a layer_range that ends at {shape.layers} or before.",
+        )
+    layers = filter(None, map(layer_of, shape.tensors))
+    return {layer.rest: layer for layer in layers if layer.index == index}
+
+
+def _job(
+    output: _Output, recipe: Recipe, method: Method, models: Mapping[str, ModelShape]
+) -> TensorJob:
+    base, sources = None, list(output.sources)
+    if recipe.base and method.base != "ignored":
+        base = next((part.model, name) for part, name in sources if part.model == recipe.base)
+        sources = [pair for pair in sources if pair[0].model != recipe.base]
+    if not method.ordered:
+        # Sums of floats depend on their order: a fixed one makes that of the recipe irrelevant.
+        sources.sort(key=lambda pair: (short_name(pair[0].model), pair[0].model))
+    inputs = tuple((part.model, name) for part, name in sources)
+    read = [*inputs, base] if base else list(inputs)
+    infos = [(model, models[model].tensors[name]) for model, name in read]
+    shape = _shape(output.name, infos)
+    dtype = _dtype(output.name, recipe, infos, recipe.base or output.sources[0][0].model)
+    scope = Scope(output.name, output.position, (output.around, recipe.parameters))
+    compute = Computation(
+        method=method,
+        values=values_for(method, scope, [part for part, _ in sources]),
+        draws=Draws(recipe.seed, output.name, _told_apart([model for model, _ in inputs])),
+        dtype=dtype,
+        computed_in=_computed_in(recipe, infos),
+    )
+    return TensorJob(output.name, shape, dtype, inputs, base, compute, method.elementwise)
+
+
+def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
+    """Short names of models, so that moving a folder changes no draw; numbered if they repeat."""
+    short = [short_name(model) for model in models]
+    return tuple(f"{name} {short[:place].count(name)}" for place, name in enumerate(short))
+
+
+def _shape(name: str, infos: Infos) -> tuple[int, ...]:
+    shapes = {info.shape for _, info in infos}
+    if len(shapes) > 1:
+        said = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos)
+        raise ModelError(
+            f"The tensor '{name}' has different shapes: {said}",
+            hint="merge models of one architecture and size.",
+        )
+    return shapes.pop()
+
+
+def _dtype(name: str, recipe: Recipe, infos: Infos, leader: str) -> str:
+    """Of the result: as asked for, or else as the base or the first model stores it."""
+    floating = {info.dtype.startswith(_FLOATING) for _, info in infos}
+    if len(floating) > 1:
+        said = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos)
+        raise ModelError(
+            f"The tensor '{name}' holds weights in one model and whole numbers in another: {said}",
+            hint="merge models that are stored alike; quantised ones have to be restored first.",
+        )
+    stored = dict(infos).get(leader, infos[0][1]).dtype
+    return (recipe.out_dtype or recipe.dtype or stored) if floating == {True} else stored
+
+
+def _computed_in(recipe: Recipe, infos: Infos) -> str:
+    """Never coarser than float32, whatever is stored."""
+    wanted = {recipe.dtype} if recipe.dtype else {info.dtype for _, info in infos}
+    return "float64" if "float64" in wanted else "float32"
+
+
+def _position(index: int, count: int) -> float:
+    return index / (count - 1) if count > 1 else 0.0
+
+
+def _varies_by_layer(recipe: Recipe) -> bool:
+    settings = (setting for _, each in settings_of(recipe) for setting in each.values())
+    values = (rule.value for setting in settings for rule in setting)
+    return any(isinstance(value, tuple) and len(value) > 1 for value in values)
+
+
+def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> None:
+    """Settings over layers, and slices of them, need to know which layer is which."""
+    sizes = stacks(shape.tensors)
+    promised = configured_layers(shape.config)
+    known = bool(sizes) and (promised is None or promised in sizes.values())
+    if known and not (one_stack and len(sizes) > 1):
+        return
+    found = ", ".join(f"{count} in '{stack}'" for stack, count in sizes.items()) or "none"
+    expected = f", but its config says {promised}" if promised is not None else ""
+    raise ModelError(
+        f"The layers of '{model}' (architecture '{shape.config.get('model_type', 'unknown')}') "
+        f"cannot be told from the names of its tensors: found {found}{expected}",
+        hint="use neither slices nor values that change over the layers.",
+    )
+
+
+def _check_depth(shapes: Mapping[str, ModelShape]) -> None:
+    depths = {model: shape.layers for model, shape in shapes.items()}
+    if len(set(depths.values())) > 1:
+        said = ", ".join(f"'{model}' has {depth}" for model, depth in depths.items())
+        raise ModelError(
+            f"The models have different numbers of layers: {said}",
+            hint="merge models of one size, or name layers in slices.",
+        )
+
+
+def _tie(shapes: Mapping[str, ModelShape]) -> bool:
+    """Whether all models use their input embeddings as output layer."""
+    return all(shape.config.get("tie_word_embeddings") is True for shape in shapes.values())
+
+
+def _common_names(named: Sequence[tuple[str, Sequence[str]]], *, tied: bool) -> list[str]:
+    """The names that all models have, in the order of the first; there must be no others.
+
+    Args:
+        named: models and the names of their tensors.
+        tied: an output layer that some models store is used by none.
+    """
+    sets = [(model, set(names)) for model, names in named]
+    missing = {
+        name: [model for model, own in sets if name not in own]
+        for name in dict.fromkeys(name for _, names in named for name in names)
+    }
+    for name, lacking in missing.items():
+        if lacking and not (tied and may_be_tied(name)):
+            raise _missing(name, lacking, sum(map(bool, missing.values())))
+    return [name for name, lacking in missing.items() if not lacking]
+
+
+def _missing(name: str, lacking: Sequence[str], others: int) -> ModelError:
+    where = ", ".join(f"'{model}'" for model in lacking)
+    more = f" (and {others - 1} more)" if others > 1 else ""
+    if may_be_tied(name):
+        return ModelError(
+            f"The tensor '{name}' is missing in {where}, which ties it to its input embeddings; "
+            "the other models do not",
+            hint="store it there as well: load that model, set tie_word_embeddings to false, save.",
+        )
+    return ModelError(
+        f"The tensor '{name}'{more} is missing in {where}",
+        hint="merge models of one architecture, saved in the same way.",
+    )

@@ -1,0 +1,202 @@
+"""What a recipe consists of: models or slices of them, a method, and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from forgetmap.merge.yaml_lines import Place
+
+Dtype = Literal["float64", "float32", "float16", "bfloat16"]
+Vocabulary = Literal["error", "smallest", "base", "union"]
+Value = bool | float | tuple[float, ...]
+"""For all layers, or at points spread evenly over them, with straight lines between."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Rule(_Frozen):
+    """A value for the tensors whose name contains `filter`; for all others where there is none."""
+
+    filter: str | None = None
+    value: Value
+
+    @field_validator("value", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple) and len(value) > 0 and all(map(_is_number, value)):
+            return tuple(map(float, value))
+        if isinstance(value, bool) or _is_number(value):
+            return value
+        raise ValueError(f"{value!r} is neither a number, true, false nor a list of numbers")
+
+    def fits(self, tensor: str) -> bool:
+        """Whether it applies to the tensor of this name."""
+        return self.filter is None or self.filter == "*" or self.filter in tensor
+
+
+Setting = tuple[Rule, ...]
+"""The first rule that fits a tensor holds for it."""
+Settings = Mapping[str, Setting]
+
+
+class _Set(_Frozen):
+    parameters: dict[str, Setting] = Field(default_factory=dict)
+
+    @field_validator("parameters", mode="before")
+    @classmethod
+    def _rules(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return {} if given is None else given
+        return {name: as_rules(setting) for name, setting in given.items()}
+
+
+class Part(_Set):
+    """A model in a merge, or the layers of it that go into a slice.
+
+    Attributes:
+        model: a folder, a hub id, or `BASE+ADAPTER`.
+        layer_range: the first layer and the one after the last; only in slices.
+    """
+
+    model: str
+    layer_range: tuple[int, int] | None = None
+
+    @field_validator("layer_range")
+    @classmethod
+    def _some_layers(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
+        if layers is not None and not 0 <= layers[0] < layers[1]:
+            raise ValueError(f"{list(layers)} is no range: give the first layer and the end")
+        return layers
+
+
+class Slice(_Set):
+    """Consecutive layers of the result, each merged from one layer of every part."""
+
+    sources: tuple[Part, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> Self:
+        if any(part.layer_range is None for part in self.sources):
+            raise ValueError("every source of a slice needs a layer_range")
+        if len({stop - start for start, stop in map(_range, self.sources)}) > 1:
+            raise ValueError("the sources of a slice have different numbers of layers")
+        return self
+
+    @property
+    def layers(self) -> int:
+        """How many layers it adds to the result."""
+        start, stop = _range(self.sources[0])
+        return stop - start
+
+
+class Recipe(_Set):
+    """A merge.
+
+    Attributes:
+        method: its name in the registry.
+        models: whole models; or else `slices`.
+        base: the model that changes are counted from, or at which a path begins.
+        parameters: of the method, for all models and tensors.
+        slices: the layers of the result from first to last.
+        dtype: of the result, and of the computation where that is finer than float32.
+        out_dtype: of the result, if another.
+        seed: of methods that draw.
+        vocabulary: what to do where models have different numbers of tokens.
+        tokenizer: `base`, `union`, or the model whose tokenizer the result gets.
+        chat_template: `auto`, a name transformers knows, or the template itself.
+    """
+
+    method: str
+    models: tuple[Part, ...] = ()
+    base: str | None = None
+    slices: tuple[Slice, ...] = ()
+    dtype: Dtype | None = None
+    out_dtype: Dtype | None = None
+    seed: int = 0
+    vocabulary: Vocabulary = "error"
+    tokenizer: str | None = None
+    chat_template: str | None = None
+
+    @model_validator(mode="after")
+    def _models_or_slices(self) -> Self:
+        if bool(self.models) == bool(self.slices):
+            raise ValueError("give either models or slices")
+        if any(part.layer_range for part in self.models):
+            raise ValueError("layer_range belongs into slices")
+        return self
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts, those of slices included."""
+        return self.models or tuple(part for each in self.slices for part in each.sources)
+
+    @property
+    def part_models(self) -> tuple[str, ...]:
+        """The model of every part."""
+        return tuple(part.model for part in self.parts)
+
+    @property
+    def all_models(self) -> tuple[str, ...]:
+        """Every model that is read, the base first, each once."""
+        first = (self.base,) if self.base else ()
+        return tuple(dict.fromkeys([*first, *self.part_models]))
+
+    def as_yaml(self) -> str:
+        """The same recipe as text that `read_recipe` understands."""
+        import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # part of an extra
+
+        return str(yaml.safe_dump(_plain(self), sort_keys=False, allow_unicode=True))
+
+
+def as_rules(setting: Any) -> Any:
+    """A setting as rules: from one value, a list of values over layers, or a list of rules."""
+    listed = isinstance(setting, list | tuple) and len(setting) > 0
+    if listed and all(isinstance(each, Mapping | Rule) for each in setting):
+        return setting
+    return [{"value": setting}]
+
+
+def settings_of(recipe: Recipe) -> Iterator[tuple[Place, Settings]]:
+    """All settings of a recipe and where they stand in it."""
+    yield ("parameters",), recipe.parameters
+    for place, part in enumerate(recipe.models):
+        yield ("models", place, "parameters"), part.parameters
+    for place, each in enumerate(recipe.slices):
+        yield ("slices", place, "parameters"), each.parameters
+        for source, part in enumerate(each.sources):
+            yield ("slices", place, "sources", source, "parameters"), part.parameters
+
+
+def short_name(model: str) -> str:
+    """The last part of a model's path or id: what stays when it is moved."""
+    return "+".join(PurePath(part.rstrip("/")).name for part in model.split("+"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
+
+
+def _range(part: Part) -> tuple[int, int]:
+    return part.layer_range or (0, 0)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        fields = {name: getattr(value, name) for name in value.model_fields_set}
+        ordered = sorted(type(value).model_fields, key=lambda name: name == "parameters")
+        return {name: _plain(fields[name]) for name in ordered if fields.get(name) is not None}
+    if isinstance(value, Mapping):
+        return {key: _plain_setting(setting) for key, setting in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _plain_setting(setting: Setting) -> Any:
+    if len(setting) == 1 and setting[0].filter is None:
+        return _plain(setting[0].value)
+    return [_plain(rule) for rule in setting]

@@ -1,0 +1,275 @@
+"""A model folder in the making: hidden beside its place until it is whole, and resumable.
+
+    .NAME.merging/
+        lock            held while somebody writes
+        merge.json      what is being made
+        done.jsonl      a line per piece that was written, with its checksum
+        model/          becomes NAME
+        replaced/       what was called NAME before, for the moment between two renamings
+
+Pieces are believed by their checksum, not because a line says so: after a crash of the whole
+machine lines may have reached the disk before the values did.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+import xxhash
+
+from forgetmap.errors import ForgetmapError, OutputError
+from forgetmap.merge.layout import Layout, Shard
+
+RECIPE = "merge.yaml"
+"""The recipe beside the weights, and the mark of a folder that forgetmap merged."""
+SYNC_EVERY = 128 << 20
+"""Bytes after which the disk is asked to begin writing: at the end little is left to wait for."""
+SPARE = 32 << 20
+"""Room for everything beside the weights."""
+READ_AT_ONCE = 8 << 20
+
+Piece = tuple[str, int, int]
+"""Name of a tensor, first byte within it, number of bytes."""
+
+
+class Stage:
+    """Takes pieces of tensors in any order from any thread; see `staged`."""
+
+    def __init__(self, out: Path, home: Path, layout: Layout) -> None:
+        self.out = out
+        self.home = home
+        self.folder = home / "model"
+        self.layout = layout
+        self.done: set[Piece] = set()
+        self._shards = {name: shard for shard in layout.shards for name in shard.starts}
+        self._files: dict[str, int] = {}
+        self._journal = -1
+        self._unsynced = 0
+        self._lock = Lock()
+        self._syncer = ThreadPoolExecutor(1, "sync")
+        self._syncing: Future[None] | None = None
+
+    def write(self, piece: Piece, values: memoryview) -> None:
+        """Write a piece and remember that it is there."""
+        name, start, count = piece
+        shard = self._shards[name]
+        file, at = self._files[shard.name], shard.starts[name] + start
+        written = 0
+        while written < count:
+            written += os.pwrite(file, values[written:], at + written)
+        line = json.dumps([name, start, count, xxhash.xxh3_128_hexdigest(values)]) + "\n"
+        with self._lock:
+            os.write(self._journal, line.encode())
+            self.done.add(piece)
+            self._unsynced += count
+            if self._unsynced >= SYNC_EVERY and (not self._syncing or self._syncing.done()):
+                self._unsynced = 0
+                self._syncing = self._syncer.submit(os.fdatasync, file)
+
+    def whole(self) -> None:
+        """Wait until all weights are on the disk."""
+        for file in self._files.values():
+            os.fsync(file)
+
+    def take_place(self) -> None:
+        """Give the folder its name, in place of whatever had it."""
+        for path in self.folder.iterdir():
+            _sync(path)
+        _sync(self.folder)
+        replaced = self.home / "replaced"
+        if self.out.exists() and any(self.out.iterdir()):
+            self.out.rename(replaced)
+        self.folder.rename(self.out)
+        _sync(self.out.parent)
+        shutil.rmtree(self.home)
+
+    def _begin(self) -> None:
+        """Open all files, and look what an earlier attempt has left."""
+        self.folder.mkdir(exist_ok=True)
+        self._journal = os.open(
+            self.home / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
+        )
+        for shard in self.layout.shards:
+            self._files[shard.name] = _sized(self.folder / shard.name, shard)
+        for piece, checksum in self._listed():
+            if self._checksum(piece) == checksum:
+                self.done.add(piece)
+
+    def _listed(self) -> Iterator[tuple[Piece, str]]:
+        lines = (self.home / "done.jsonl").read_bytes().split(b"\n")
+        for line in lines[:-1]:
+            try:
+                name, start, count, checksum = json.loads(line)
+            except ValueError:  # cut off when the earlier attempt was killed
+                continue
+            if name in self._shards:
+                yield (name, start, count), checksum
+        if lines[-1]:
+            os.write(self._journal, b"\n")
+
+    def _checksum(self, piece: Piece) -> str:
+        name, start, count = piece
+        shard = self._shards[name]
+        digest, at = xxhash.xxh3_128(), shard.starts[name] + start
+        end = at + count
+        while at < end:
+            values = os.pread(self._files[shard.name], min(READ_AT_ONCE, end - at), at)
+            digest.update(values)
+            at += len(values)
+        return digest.hexdigest()
+
+    def _end(self) -> None:
+        self._syncer.shutdown()
+        for file in [*self._files.values(), self._journal]:
+            if file >= 0:
+                os.close(file)
+
+
+@contextmanager
+def staged(out: Path, layout: Layout, stamp: str, *, overwrite: bool) -> Iterator[Stage]:
+    """A stage for the folder `out`, on which whatever an earlier attempt wrote is still there.
+
+    Args:
+        out: the folder to be.
+        layout: of its weights.
+        stamp: of everything the weights depend on; what another one left is thrown away.
+        overwrite: a merged model that has this name may be replaced.
+
+    Raises:
+        OutputError: the place is taken, another process is at it, or the disk is full.
+    """
+    out = out.absolute()
+    home = out.parent / f".{out.name}.merging"
+    with _explained(out, home):
+        _put_back(out, home)
+        refuse_to_replace(out, overwrite=overwrite)
+        home.mkdir(parents=True, exist_ok=True)
+    with _locked(home, out):
+        stage = Stage(out, home, layout)
+        try:
+            with _explained(out, home):
+                _clear_unless(home, stamp)
+                _check_room(home, layout)
+                stage._begin()  # noqa: SLF001  # the other half of this module
+                yield stage
+        finally:
+            stage._end()  # noqa: SLF001
+
+
+def refuse_to_replace(out: Path, *, overwrite: bool) -> None:
+    """Raise unless `out` is free, or a merged model that may be replaced."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not overwrite:
+        raise OutputError(
+            f"{out} is not empty",
+            hint="choose another --out, or replace a merged model with --overwrite.",
+        )
+    if not (out / RECIPE).is_file():
+        raise OutputError(
+            f"{out} is no model that forgetmap merged, and is not replaced",
+            hint="choose another folder for the result.",
+        )
+
+
+def throw_away(out: Path) -> None:
+    """Forget an attempt that cannot succeed."""
+    out = out.absolute()
+    shutil.rmtree(out.parent / f".{out.name}.merging", ignore_errors=True)
+
+
+def _put_back(out: Path, home: Path) -> None:
+    """If an earlier attempt was killed between two renamings, undo the first."""
+    replaced = home / "replaced"
+    if replaced.is_dir() and not out.exists():
+        replaced.rename(out)
+
+
+@contextmanager
+def _locked(home: Path, out: Path) -> Iterator[None]:
+    lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise OutputError(
+            f"another process is merging into {out}", hint="wait for it, or choose another folder."
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _clear_unless(home: Path, stamp: str) -> None:
+    """Keep what is there only if it belongs to the same merge."""
+    mark = home / "merge.json"
+    try:
+        same = json.loads(mark.read_text(encoding="utf-8")) == {"stamp": stamp}
+    except (FileNotFoundError, ValueError):
+        same = False
+    if same:
+        return
+    for path in home.iterdir():
+        if path.name != "lock":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    mark.write_text(json.dumps({"stamp": stamp}), encoding="utf-8")
+
+
+def _check_room(home: Path, layout: Layout) -> None:
+    there = sum(path.stat().st_blocks * 512 for path in home.rglob("*") if path.is_file())
+    needed = layout.size + SPARE - there
+    free = shutil.disk_usage(home).free
+    if needed > free:
+        if not (home / "done.jsonl").exists():
+            shutil.rmtree(home)
+        raise OutputError(
+            f"the merged model needs {needed / 1e9:,.1f} GB, and the disk of {home.parent} has "
+            f"{free / 1e9:,.1f} GB left",
+            hint="free some space, choose another --out, or a narrower --out-dtype.",
+        )
+
+
+def _sized(path: Path, shard: Shard) -> int:
+    """A file of its final size with its header, whatever values it has so far."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    os.ftruncate(file, shard.size)
+    os.pwrite(file, shard.head, 0)
+    return file
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _explained(out: Path, home: Path) -> Iterator[None]:
+    """Turn what the system says about writing into a typed error."""
+    try:
+        yield
+    except ForgetmapError:
+        raise
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise OutputError(
+                f"no room was left while {out} was written: {error.strerror}",
+                hint=f"free some space and run the same again, which goes on where it was; to give "
+                f"up, delete {home}.",
+            ) from error
+        raise OutputError(
+            f"cannot write {out}: {error.strerror or error}",
+            hint="choose a place you may write to.",
+        ) from error

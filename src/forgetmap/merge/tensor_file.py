@@ -1,0 +1,175 @@
+"""One safetensors file: its header checked as a whole, its tensors read one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forgetmap.errors import MissingInputError, UnreadableError
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = {
+    "F64": ("float64", 8),
+    "F32": ("float32", 4),
+    "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2),
+    "F8_E4M3": ("float8_e4m3fn", 1),
+    "F8_E5M2": ("float8_e5m2", 1),
+    "I64": ("int64", 8),
+    "I32": ("int32", 4),
+    "I16": ("int16", 2),
+    "I8": ("int8", 1),
+    "U8": ("uint8", 1),
+    "BOOL": ("bool", 1),
+}
+"""What safetensors calls a dtype: torch's name and the bytes of one value."""
+CODES = {name: code for code, (name, _) in DTYPES.items()}
+WIDTHS = dict(DTYPES.values())
+LENGTH_BYTES = 8
+LONGEST_HEADER = 100_000_000
+"""The limit of the format."""
+AGAIN = "download or copy the file again; it is not whole."
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    """torch's name for it, such as `bfloat16`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its values."""
+        return prod(self.shape) * WIDTHS[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFile:
+    """A safetensors file whose header is sound."""
+
+    path: Path
+    tensors: dict[str, TensorInfo]
+    header: bytes
+    _starts: dict[str, int] = field(repr=False)
+
+    @classmethod
+    def open(cls, path: Path) -> TensorFile:
+        """Read and check the header.
+
+        Raises:
+            MissingInputError: there is no such file.
+            UnreadableError: it is cut off, or its header does not describe its content.
+        """
+        if not path.is_file():
+            raise MissingInputError(
+                "There is no such file of weights.", file=str(path), hint="check the path."
+            )
+        header, first = _header(path)
+        entries = _entries(path, header)
+        infos, starts, end = {}, {}, 0
+        for name, entry in sorted(entries.items(), key=lambda item: _offset(item[1])):
+            info, start, stop = _described(path, name, entry)
+            if start != end:
+                raise _broken(path, f"Tensor '{name}' does not begin where the one before ends")
+            infos[name], starts[name], end = info, first + start, stop
+        _check_size(path, first + end)
+        return cls(path, {name: infos[name] for name in entries}, header, starts)
+
+    def read(self, name: str) -> torch.Tensor:
+        """The values of one tensor, in memory of their own; threads may read at once."""
+        info = self.tensors[name]
+        return self.read_part(name, 0, prod(info.shape)).reshape(info.shape)
+
+    def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
+        """Some of the values of one tensor, in one row."""
+        import torch  # noqa: PLC0415  # heavy
+
+        dtype = self.tensors[name].dtype
+        width = WIDTHS[dtype]
+        buffer = torch.empty(count * width, dtype=torch.uint8)
+        if count:
+            self._fill(buffer.numpy().data, self._starts[name] + start * width)
+        return buffer.view(getattr(torch, dtype))
+
+    def _fill(self, view: memoryview, start: int) -> None:
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            while view:
+                count = os.preadv(handle, [view], start)
+                if not count:
+                    raise _broken(self.path, "The file became shorter while it was read")
+                view, start = view[count:], start + count
+        except OSError as error:
+            raise _broken(self.path, f"The file cannot be read: {error.strerror}") from error
+        finally:
+            os.close(handle)
+
+
+def _broken(path: Path, facts: str) -> UnreadableError:
+    return UnreadableError(f"{facts}.", file=str(path), hint=AGAIN)
+
+
+def _header(path: Path) -> tuple[bytes, int]:
+    """The header and where the values begin."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(LENGTH_BYTES), "little")
+        if size < LENGTH_BYTES or length > min(LONGEST_HEADER, size - LENGTH_BYTES):
+            raise _broken(path, f"The file has {size:,} bytes, fewer than its header alone")
+        return file.read(length), LENGTH_BYTES + length
+
+
+def _entries(path: Path, header: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(header)
+    except ValueError as error:
+        raise _broken(path, f"The header is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise _broken(path, "The header is not an object")
+    found.pop("__metadata__", None)
+    return found
+
+
+def _offset(entry: Any) -> tuple[int, int]:
+    """Where a tensor lies, for sorting; nonsense is found by `_described`."""
+    match entry:
+        case {"data_offsets": [int(start), int(stop)]}:
+            return start, stop
+    return 0, 0
+
+
+def _described(path: Path, name: str, entry: Any) -> tuple[TensorInfo, int, int]:
+    match entry:
+        case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(stop)]}:
+            pass
+        case _:
+            raise _broken(path, f"The header does not say what tensor '{name}' is")
+    if code not in DTYPES:
+        raise UnreadableError(
+            f"Tensor '{name}' has the dtype {code}, which cannot be merged.",
+            file=str(path),
+            hint=f"convert the weights to one of {', '.join(DTYPES)}.",
+        )
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise _broken(path, f"Tensor '{name}' has the impossible shape {shape}")
+    info = TensorInfo(tuple(shape), DTYPES[code][0])
+    if stop - start != info.nbytes:
+        raise _broken(
+            path, f"Tensor '{name}' has {stop - start:,} bytes instead of {info.nbytes:,}"
+        )
+    return info, start, stop
+
+
+def _check_size(path: Path, expected: int) -> None:
+    size = path.stat().st_size
+    if size != expected:
+        kind = "cut off: it" if size < expected else "too long: it"
+        raise _broken(path, f"The file is {kind} has {size:,} bytes, its header says {expected:,}")

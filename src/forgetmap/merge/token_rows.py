@@ -1,0 +1,284 @@
+"""Models with different vocabularies: refused, or brought to one by a stated rule.
+
+- `error`: refused.
+- `smallest`: the first rows that all have, if these stand for the same tokens everywhere.
+- `base`: the tokens of the base; a model that lacks one takes the base's row for it.
+- `union`: the tokens of the base and after them those that others added; a model that lacks one
+  takes the base's row, or the mean of the models that have it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forgetmap.errors import ModelError, UnreadableError
+from forgetmap.merge.checkpoint import Change, Checkpoint
+from forgetmap.merge.layers import has_a_row_per_token
+from forgetmap.merge.tensor_file import AGAIN
+
+if TYPE_CHECKING:
+    import torch
+
+    from forgetmap.merge.recipe import Recipe
+
+POLICIES = (
+    "set vocabulary to 'smallest' (rows that all have), 'base' (tokens of the base) or 'union'."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a tokenizer.json says.
+
+    Attributes:
+        ids: of every token.
+        ordinary: of those that were not added later.
+        added: the entries of those that were.
+    """
+
+    ids: dict[str, int]
+    ordinary: dict[str, int]
+    added: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class OneVocabulary:
+    """Models that agree on their tokens.
+
+    Attributes:
+        models: to be merged.
+        tokenizer: the model whose tokenizer fits.
+        added: entries for tokenizer.json that it lacks.
+    """
+
+    models: dict[str, Checkpoint]
+    tokenizer: str
+    added: list[dict[str, Any]] = field(default_factory=list)
+
+
+def one_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> OneVocabulary:
+    """Bring the models of a recipe to one vocabulary.
+
+    Raises:
+        ModelError: that is not possible, or was not asked for.
+    """
+    named = recipe.tokenizer if recipe.tokenizer in models else None
+    main = named or recipe.base or next(iter(models))
+    rows = {name: _rows(model) for name, model in models.items()}
+    tokens = {name: tokens_of(model) for name, model in models.items()}
+    if _same(rows, tokens):
+        return OneVocabulary(models, main)
+    if recipe.vocabulary == "error":
+        raise _different(rows, tokens)
+    if recipe.vocabulary == "smallest":
+        return _smallest(models, rows, tokens, named)
+    known = {name: each for name, each in tokens.items() if each is not None}
+    if len(known) < len(models):
+        without = next(name for name in models if name not in known)
+        raise ModelError(
+            f"{without} has no tokenizer.json, so its tokens cannot be told.",
+            hint="save its tokenizer with transformers' save_pretrained, as a fast tokenizer.",
+        )
+    added = _added(main, known) if recipe.vocabulary == "union" else []
+    return _by_token(models, known, main, added)
+
+
+def tokens_of(model: Checkpoint) -> Tokens | None:
+    """The tokens of a model, if it has a tokenizer.json."""
+    path = model.tokenizer_folder / "tokenizer.json"
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        vocabulary, added = found["model"]["vocab"], found.get("added_tokens") or []
+        if isinstance(vocabulary, list):  # Unigram: pairs of token and score
+            vocabulary = {token: at for at, (token, _) in enumerate(vocabulary)}
+        ids = vocabulary | {entry["content"]: entry["id"] for entry in added}
+    except (ValueError, LookupError, TypeError) as error:
+        raise UnreadableError(f"Not a tokenizer: {error}.", file=str(path), hint=AGAIN) from error
+    later = {entry["content"] for entry in added}
+    ordinary = {token: at for token, at in vocabulary.items() if token not in later}
+    return Tokens(ids, ordinary, added)
+
+
+def _rows(model: Checkpoint) -> int | None:
+    """Rows of the input embedding."""
+    sizes = (info.shape[0] for name, info in model.tensors.items() if has_a_row_per_token(name))
+    return next(sizes, None)
+
+
+def _same(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -> bool:
+    """Equal sizes, and every ordinary token with the same number, as far as that is known.
+
+    Added tokens may differ: fine-tuning gives reserved places new names.
+    """
+    known = [each.ordinary for each in tokens.values() if each is not None]
+    return len(set(rows.values())) == 1 and all(each == known[0] for each in known[1:])
+
+
+def _different(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -> ModelError:
+    if len(set(rows.values())) > 1:
+        facts = ", ".join(f"{name} {count:,} rows" for name, count in rows.items() if count)
+        return ModelError(
+            f"The models have vocabularies of different sizes: {facts}.", hint=POLICIES
+        )
+    (first, one), *others = [(name, each) for name, each in tokens.items() if each is not None]
+    other, two = next((n, each) for n, each in others if each.ordinary != one.ordinary)
+    differ = sorted(set(one.ordinary.items()) ^ set(two.ordinary.items()), key=lambda item: item[1])
+    return ModelError(
+        f"{first} and {other} have vocabularies of one size, but of different tokens: "
+        f"{len({token for token, _ in differ}):,} differ, such as {differ[0][0]!r}.",
+        hint=POLICIES,
+    )
+
+
+def _smallest(
+    models: dict[str, Checkpoint],
+    rows: Mapping[str, int | None],
+    tokens: Mapping[str, Tokens | None],
+    named: str | None,
+) -> OneVocabulary:
+    least = min(count for count in rows.values() if count is not None)
+    known = {name: each for name, each in tokens.items() if each is not None}
+    meaning = {
+        name: {token: at for token, at in each.ordinary.items() if at < least}
+        for name, each in known.items()
+    }
+    first = next(iter(meaning.values()), {})
+    wrong = next((name for name, each in meaning.items() if each != first), None)
+    if wrong is not None:
+        raise ModelError(
+            f"The first {least:,} tokens of {wrong} are not those of {next(iter(meaning))}.",
+            hint="set vocabulary to 'base' or 'union', which match tokens by their text.",
+        )
+    fitting = named or next(name for name, count in rows.items() if count == least)
+    if fitting in known and max(known[fitting].ids.values()) >= least:
+        raise ModelError(
+            f"The tokenizer of {fitting} has more than the {least:,} tokens that are left.",
+            hint="name a model with fewer tokens as tokenizer, or set vocabulary to 'base'.",
+        )
+    cut = {
+        name: _resized(model, least, lambda _: lambda t: t[:least])
+        for name, model in models.items()
+    }
+    return OneVocabulary(cut, fitting)
+
+
+def _resized(model: Checkpoint, rows: int, change_of: Any) -> Checkpoint:
+    names = [name for name in model.tensors if has_a_row_per_token(name)]
+    changes: dict[str, Change] = {name: change_of(name) for name in names}
+    return model.changed(changes, rows, {**model.config, "vocab_size": rows})
+
+
+def _added(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any]]:
+    """Entries for the tokens that the main tokenizer lacks, numbered on from its last."""
+    have, entries = set(tokens[main].ids), []
+    last = max(tokens[main].ids.values())
+    for name, each in tokens.items():
+        ordinary = next((token for token in each.ordinary if token not in have), None)
+        if ordinary is not None:
+            raise ModelError(
+                f"{name} has ordinary tokens that {main} lacks, such as {ordinary!r}: two "
+                "tokenizers that cut text differently have no union.",
+                hint="set vocabulary to 'base'.",
+            )
+        for entry in each.added:
+            if entry["content"] not in have:
+                have.add(entry["content"])
+                last += 1
+                entries.append({**entry, "id": last})
+    return entries
+
+
+def _by_token(
+    models: dict[str, Checkpoint],
+    tokens: Mapping[str, Tokens],
+    main: str,
+    added: list[dict[str, Any]],
+) -> OneVocabulary:
+    wanted = tokens[main].ids | {entry["content"]: entry["id"] for entry in added}
+    rows = max(_rows(models[main]) or 0, max(wanted.values()) + 1)
+    places = {name: _places(each, wanted, rows) for name, each in tokens.items()}
+    for at in range(_rows(models[main]) or 0):
+        if places[main][at] < 0:
+            places[main][at] = at  # rows that no token has stay those of the base
+    resized = {
+        name: _resized(model, rows, lambda tensor, n=name: _filled(models, places, main, n, tensor))
+        for name, model in models.items()
+    }
+    return OneVocabulary(resized, main, added)
+
+
+def _places(tokens: Tokens, wanted: Mapping[str, int], rows: int) -> list[int]:
+    """For each row of the result, the row of a model; -1 where it has none."""
+    places = [-1] * rows
+    for token, row in wanted.items():
+        places[row] = tokens.ids.get(token, -1)
+    return places
+
+
+def _filled(
+    models: Mapping[str, Checkpoint],
+    places: Mapping[str, Sequence[int]],
+    main: str,
+    name: str,
+    tensor: str,
+) -> Change:
+    """Puts the rows of a model in order, and fills in what it lacks."""
+
+    def change(weight: torch.Tensor) -> torch.Tensor:
+        import torch  # noqa: PLC0415  # heavy
+
+        result = _taken(weight, places[name])
+        lacking = torch.tensor([at < 0 for at in places[name]])
+        if not lacking.any():
+            return result
+        total, count = torch.zeros(result.shape), torch.zeros(len(result))
+        for other, at in places.items():
+            has = torch.tensor([row >= 0 for row in at])
+            if other != main:  # where the base has a row, that alone is taken
+                has &= torch.tensor([row < 0 for row in places[main]])
+            has &= lacking
+            if has.any():
+                source = _tied(models[other], tensor)
+                total[has] += _taken(models[other].read(source), at)[has].float()
+                count[has] += 1
+        shaped = count.clamp(min=1).reshape(-1, *[1] * (result.dim() - 1))
+        result[lacking] = (total / shaped)[lacking].to(result.dtype)
+        return result
+
+    return change
+
+
+def _taken(weight: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+    import torch  # noqa: PLC0415  # heavy
+
+    return weight[torch.tensor(places).clamp(min=0, max=len(weight) - 1)]
+
+
+def _tied(model: Checkpoint, tensor: str) -> str:
+    """The tensor itself, or the input embedding where the output layer is tied to it."""
+    if tensor in model.tensors:
+        return tensor
+    return next(name for name in model.tensors if has_a_row_per_token(name))
+
+
+def extend_tokenizer(folder: Path, added: Sequence[Mapping[str, Any]]) -> None:
+    """Write added tokens into the files of a tokenizer."""
+    path = folder / "tokenizer.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found["added_tokens"] = [*(found.get("added_tokens") or []), *added]
+    path.write_text(json.dumps(found, ensure_ascii=False, indent=2), encoding="utf-8")
+    config = folder / "tokenizer_config.json"
+    if not config.is_file():
+        return
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    if "added_tokens_decoder" in settings:
+        for entry in added:
+            told = {key: value for key, value in entry.items() if key != "id"}
+            settings["added_tokens_decoder"][str(entry["id"])] = told
+        config.write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")

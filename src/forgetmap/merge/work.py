@@ -1,0 +1,227 @@
+"""Doing the jobs of a plan: several workers, each reading, merging and writing a piece at a time.
+
+While one worker waits for the disk the others compute, so that the next tensors are read while the
+current one is merged. What is in memory at once is bounded: pieces of tensors where a method works
+value by value, else whole tensors, of which as many as fit into what the largest one needs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from threading import Condition, Event, Lock
+from typing import TYPE_CHECKING
+
+from forgetmap.errors import FieldError
+from forgetmap.merge.checkpoint import Checkpoint
+from forgetmap.merge.stage import Piece, Stage
+from forgetmap.merge.tensor_file import WIDTHS
+
+if TYPE_CHECKING:
+    import torch
+
+    from forgetmap.merge.plan import TensorJob
+
+PIECE = 1 << 20
+"""Values merged at once where a method works value by value: few enough for the caches."""
+AT_LEAST = 128 << 20
+"""Bytes that may be in memory even if the largest tensor needs less."""
+COMPUTED = 4
+"""Bytes of a value while it is merged, in float32."""
+LOOK = 0.1
+"""Seconds between two looks at how far the workers are."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStep:
+    """How far a merge is, in bytes of the result.
+
+    Attributes:
+        done: written so far.
+        total: to be written in all.
+        kept: written by an earlier attempt.
+        seconds: since this attempt began.
+    """
+
+    done: int
+    total: int
+    kept: int
+    seconds: float
+
+
+Report = Callable[[MergeStep], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a worker does at a time: some values of a tensor, or all of them (`whole`)."""
+
+    job: TensorJob
+    start: int
+    count: int
+    whole: bool
+
+    @property
+    def piece(self) -> Piece:
+        """Its place in the result."""
+        width = WIDTHS[self.job.dtype]
+        return self.job.name, self.start * width, self.count * width
+
+    @property
+    def memory(self) -> int:
+        """Bytes it needs, about: the inputs as they are and in float32, and some results."""
+        inputs = len(self.job.inputs) + (self.job.base is not None)
+        return self.count * (2 * inputs + COMPUTED * (inputs + 2))
+
+
+class _Room:
+    """Admits units while there is memory, and any unit when there is no other."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._changed = Condition()
+
+    def take(self, size: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + size <= self._limit)
+            self._used += size
+
+    def give(self, size: int) -> None:
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
+
+
+class Crew:
+    """Workers on the units of a merge that are not done yet."""
+
+    def __init__(
+        self, jobs: Sequence[TensorJob], models: Mapping[str, Checkpoint], stage: Stage
+    ) -> None:
+        units = [unit for job in jobs for unit in units_of(job, models)]
+        left = [unit for unit in units if unit.piece not in stage.done]
+        self._models = models
+        self._stage = stage
+        self._total = sum(unit.piece[2] for unit in units)
+        self._kept = self._total - sum(unit.piece[2] for unit in left)
+        self._left = iter(left)
+        self._room = _Room(max([AT_LEAST, *(unit.memory for unit in left)]))
+        self._turn = Lock()
+        self._stop = Event()
+        self._made = 0
+
+    def work(self, threads: int, report: Report) -> None:
+        """Do everything; the first error of a worker ends it."""
+        started = time.monotonic()
+        with one_thread_each(), ThreadPoolExecutor(threads, "merge") as pool:
+            try:
+                workers: list[Future[None]] = [pool.submit(self._work) for _ in range(threads)]
+                busy = set(workers)
+                while busy:
+                    over, busy = wait(busy, LOOK, FIRST_EXCEPTION)
+                    for worker in over:
+                        worker.result()
+                    done = self._kept + self._made
+                    seconds = time.monotonic() - started
+                    report(MergeStep(done, self._total, self._kept, seconds))
+            finally:
+                self._stop.set()
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            with self._turn:  # in order, so that files are read from front to back
+                unit = next(self._left, None)
+                if unit is None:
+                    return
+                self._room.take(unit.memory)
+            try:
+                self._do(unit)
+            except BaseException:
+                self._stop.set()
+                raise
+            finally:
+                self._room.give(unit.memory)
+
+    def _do(self, unit: Unit) -> None:
+        import torch  # noqa: PLC0415  # heavy
+
+        job = unit.job
+        inputs = [self._read(unit, model, name) for model, name in job.inputs]
+        base = None if job.base is None else self._read(unit, *job.base)
+        merged = job.compute(inputs, base)
+        del inputs, base
+        result = merged.to(getattr(torch, job.dtype)).contiguous()
+        if not finite(result):
+            raise FieldError(
+                f"Merged, the tensor {job.name} has values that {job.dtype} cannot hold.",
+                field=job.name,
+                hint="choose a wider --out-dtype, or smaller weights.",
+            )
+        self._stage.write(unit.piece, result.reshape(-1).view(torch.uint8).numpy().data)
+        with self._turn:
+            self._made += unit.piece[2]
+
+    def _read(self, unit: Unit, model: str, name: str) -> torch.Tensor:
+        checkpoint = self._models[model]
+        if unit.whole:
+            values = checkpoint.read(name)
+        else:
+            values = checkpoint.read_part(name, unit.start, unit.count)
+        if not finite(values):
+            raise FieldError(
+                f"The weights have NaN or infinite values in the tensor {name}.",
+                file=str(checkpoint.name),
+                field=name,
+                hint="these weights are broken: take an earlier checkpoint of the model.",
+            )
+        return values
+
+
+def units_of(job: TensorJob, models: Mapping[str, Checkpoint]) -> Iterator[Unit]:
+    """A job as a whole, or in pieces where that gives the same."""
+    count = prod(job.shape)
+    sources = [*job.inputs, *([job.base] if job.base else [])]
+    alike = all(
+        models[model].in_parts(name) and models[model].tensors[name].shape == job.shape
+        for model, name in sources
+    )
+    if not (job.elementwise and alike) or count <= PIECE:
+        yield Unit(job, 0, count, whole=True)
+        return
+    for start in range(0, count, PIECE):
+        yield Unit(job, start, min(PIECE, count - start), whole=False)
+
+
+def finite(values: torch.Tensor) -> bool:
+    """Whether no value is NaN or infinite, in one pass that needs no memory."""
+    if not values.is_floating_point() or not values.numel():
+        return True
+    import torch  # noqa: PLC0415  # heavy
+
+    narrow = values.element_size() == 1  # for float8 there is no minimum
+    low, high = (values.float() if narrow else values).aminmax()
+    return bool(torch.isfinite(low) & torch.isfinite(high))
+
+
+def workers() -> int:
+    """How many are best: one computes on each core, and one more waits for the disk."""
+    return min(len(os.sched_getaffinity(0)) + 1, 8)
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Every worker computes on its own: sums then come out the same on any number of cores."""
+    import torch  # noqa: PLC0415  # heavy
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,152 @@
+"""Many estimates from the same items: limits that hold for all of them at once.
+
+Whoever picks the best of many points picks luck too. Limits that hold for every point at once hold
+for the one that is picked, however it was picked (single-step max-T: Hothorn, Bretz and Westfall
+2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial, inf
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forgetmap.stats.clusters import cluster_variance
+from forgetmap.stats.intervals import LEVEL
+from forgetmap.stats.results import Interval, Reals
+
+DRAWS = 20_000
+FEWEST_PAIRS = 4
+"""Of a rank correlation."""
+MOST_EXACT = 8
+"""Pairs up to which all orders are tried."""
+_CONSTANT = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """How the rows of a table hang together.
+
+    Attributes:
+        cluster: number of the cluster of each row; None where all are independent.
+    """
+
+    cluster: NDArray[np.int64] | None = None
+
+    def sums(self, scores: Reals) -> Reals:
+        """Scores, one row per estimate, summed by cluster."""
+        if self.cluster is None:
+            return scores
+        _, place = np.unique(self.cluster, return_inverse=True)
+        return np.stack([np.bincount(place, weights=row) for row in scores])
+
+    def sizes(self, rows: int) -> Reals:
+        """Rows of each cluster."""
+        return np.asarray(self.sums(np.ones((1, rows)))[0])
+
+    def within(self, mask: NDArray[np.bool_]) -> Design:
+        """The same for some of the rows."""
+        return self if self.cluster is None else Design(self.cluster[mask])
+
+    def effect(self, scores: Reals) -> tuple[float, float]:
+        """Design effect of the mean of some scores, and its degrees of freedom."""
+        if self.cluster is None:
+            return 1.0, inf
+        totals, sizes = self.sums(scores[None])[0], self.sizes(scores.size)
+        found = cluster_variance(sizes, totals, squares=float(scores @ scores))
+        if np.isnan(found.variance):
+            return 1.0, inf
+        return found.inflation, found.freedom
+
+
+def joint_quantile(
+    scores: Reals, design: Design | None = None, *, level: float = LEVEL, seed: int = 0
+) -> float:
+    """The quantile with which the intervals of all rows of `scores` hold at once.
+
+    Of the greatest of several t statistics with the correlations that the rows have; a row that is
+    constant says nothing about these and counts as independent, which errs on the wide side.
+
+    Args:
+        scores: one row per estimate, one column per item.
+        design: how items hang together.
+        level: of all intervals together.
+        seed: of the draws.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415  # heavy, only here
+
+    design = design or Design()
+    if not scores.shape[0]:
+        return float(ndtri(0.5 + level / 2))
+    sizes = design.sizes(scores.shape[1])
+    apart = design.sums(scores) - scores.mean(1, keepdims=True) * sizes
+    freedom = min(design.effect(row)[1] for row in scores)
+    spread = np.sqrt((apart**2).sum(1))
+    varies = spread > _CONSTANT
+    unit = apart[varies] / spread[varies, None]
+    source = np.random.default_rng(seed)
+    drawn = source.standard_normal((DRAWS, scores.shape[0]))
+    if varies.any():
+        values, vectors = np.linalg.eigh(unit @ unit.T)
+        mixed = vectors * np.sqrt(np.maximum(values, 0.0))
+        drawn[:, varies] = drawn[:, varies] @ mixed.T
+    if freedom < inf:
+        drawn /= np.sqrt(source.chisquare(freedom, DRAWS) / freedom)[:, None]
+    return float(np.quantile(np.abs(drawn).max(1), level))
+
+
+def mean_limits(scores: Reals, z: float, design: Design | None = None) -> Interval:
+    """Limits of the mean of every row, with one pseudo observation as in `mean_interval`."""
+    design = design or Design()
+    n = scores.shape[1]
+    mean = scores.mean(1)
+    pseudo = np.abs(scores).max(1, initial=0.0)
+    spread = ((scores - mean[:, None]) ** 2).sum(1) + pseudo**2
+    effects = np.array([design.effect(row)[0] for row in scores])
+    half = z * np.sqrt(effects * spread / max(n * (n - 1), 1))
+    half = half if n > 1 else np.full_like(mean, np.nan)
+    return Interval(mean, mean - half, mean + half)
+
+
+@dataclass(frozen=True, slots=True)
+class RankCorrelation:
+    """Spearman's correlation, its limits, and the chance of one as far from 0 by luck."""
+
+    value: float
+    low: float
+    high: float
+    p: float | None
+
+
+def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> RankCorrelation | None:
+    """Spearman's rank correlation; None for fewer than four pairs or where one side is constant.
+
+    Limits by Fisher's z with the variance of Bonett and Wright (2000), (1 + r^2 / 2) / (n - 3); the
+    p-value from all orders, up to eight pairs.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    one, two = np.asarray(x, float), np.asarray(y, float)
+    n = one.size
+    if n < FEWEST_PAIRS or np.ptp(one) == 0 or np.ptp(two) == 0:
+        return None
+    a, b = _ranks(one), _ranks(two)
+    r = float(a @ b)
+    p = None
+    if n <= MOST_EXACT:
+        every = np.array(list(permutations(b))) @ a
+        p = float((np.abs(every) >= abs(r) - 1e-9).sum() / factorial(n))
+    z = np.arctanh(np.clip(r, -1 + 1e-9, 1 - 1e-9))
+    half = float(ndtri(0.5 + level / 2)) * np.sqrt((1 + r**2 / 2) / (n - 3))
+    return RankCorrelation(r, float(np.tanh(z - half)), float(np.tanh(z + half)), p)
+
+
+def _ranks(values: Reals) -> Reals:
+    """Ranks, equal values sharing theirs, with mean 0 and length 1."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    apart = ranks - ranks.mean()
+    return np.asarray(apart / np.sqrt(apart @ apart))

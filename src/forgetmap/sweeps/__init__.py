@@ -1,0 +1,1 @@
+"""Sweeps: many merges of two models, evaluated, and compared with both of their parents."""

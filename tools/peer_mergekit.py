@@ -1,0 +1,74 @@
+"""Runs mergekit on many configurations in one process: JSON in, folders out.
+
+    python tools/peer_mergekit.py JOBS.json
+
+Runs in an environment of its own with mergekit, never in ours. A job names a configuration file and
+a folder; with `shared_masks` the random numbers of DARE are replaced by those of `shared_uniform`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def shared_uniform(density: float, shape: tuple[int, ...]) -> torch.Tensor:
+    """Uniform numbers that both sides can make: from the density, which tells models apart."""
+    seed = round(density * 1_000_000)
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@contextmanager
+def shared_masks() -> Iterator[list[float]]:
+    """Let torch.bernoulli follow `shared_uniform`; yields the densities it was asked for."""
+    asked: list[float] = []
+    real = torch.bernoulli
+
+    def bernoulli(chances: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+        density = chances.flatten()[0].item()
+        asked.append(density)
+        drawn = shared_uniform(density, tuple(chances.shape)) < density
+        return drawn.to(chances.dtype)
+
+    torch.bernoulli = bernoulli  # type: ignore[assignment]
+    try:
+        yield asked
+    finally:
+        torch.bernoulli = real
+
+
+def main() -> None:
+    """Do all jobs, and say of each whether it went well."""
+    for job in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
+        if job["shared_masks"]:
+            with shared_masks() as asked:
+                _merge(job)
+            if not asked:
+                sys.exit("mergekit drew nothing through torch.bernoulli: the masks differ")
+        else:
+            _merge(job)
+        print("merged", job["out"], flush=True)
+
+
+def _merge(job: dict[str, Any]) -> None:
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415
+    from mergekit.config import MergeConfiguration  # type: ignore[import-not-found]  # noqa: PLC0415
+    from mergekit.merge import run_merge  # type: ignore[import-not-found]  # noqa: PLC0415
+    from mergekit.options import MergeOptions  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    text = Path(job["config"]).read_text(encoding="utf-8")
+    run_merge(
+        MergeConfiguration.model_validate(yaml.safe_load(text)),
+        job["out"],
+        MergeOptions(copy_tokenizer=False, write_model_card=False, quiet=True),
+    )
+
+
+if __name__ == "__main__":
+    main()
