@@ -12,6 +12,7 @@ import click
 
 from forgetmap.cli.options import MapType, with_options
 from forgetmap.runner.models import Dtype
+from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.runner.settings import ProtocolName, Scoring, Settings
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from forgetmap.runner.run import Estimate
 
 STOPPED = 130
+_LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "workers")
+_TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
@@ -55,6 +58,16 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
                  help="Of the weights."),
     click.option("--threads", type=click.IntRange(1), help="Of the CPU; all without it."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
+    click.option("--engine", default="local", show_default=True,
+                 help="local; ray or ray:ADDRESS spreads items over a cluster."),
+    click.option("--workers", type=click.IntRange(1), help="How many hold the model, with Ray."),
+    click.option("--concurrency", type=click.IntRange(1), default=16,
+                 show_default=True, help="Requests to a server at the same time."),
+    click.option("--requests-per-minute", type=float, help="A server is sent no more."),
+    click.option("--timeout", "seconds", type=float, default=600.0, show_default=True,
+                 help="Seconds to wait for one reply of a server."),
+    click.option("--price-in", type=float, help="Of a million tokens that a server reads."),
+    click.option("--price-out", type=float, help="Of a million tokens that a server writes."),
     click.option(
         "--dry-run", is_flag=True,
         help="Only say what it would take, from loading the models and trying a few items.",
@@ -96,7 +109,8 @@ def loading(options: dict[str, Any]) -> dict[str, Any]:
         from forgetmap.runner.models import need  # noqa: PLC0415
 
         need("torch").set_num_threads(options["threads"])
-    return {name: options[name] for name in ("device", "dtype", "trust_remote_code", "rows")}
+    traffic = {name: options[name] for name in _TRAFFIC}
+    return {name: options[name] for name in _LOADING} | {"traffic": Traffic(**traffic)}
 
 
 @contextmanager
