@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
 LAYERS = [
     {"errors", "stats"},
-    {"records", "theory"},
+    {"records", "theory", "web"},
     {"scoring"},
     {"sources", "runner", "simulator"},
     {"pairing"},
