@@ -54,6 +54,23 @@ class TaskInfo(_Part):
     main_scorer: str | None = None
 
 
+class ServiceInfo(_Part):
+    """What answered, where it was a server, and what that took over all attempts."""
+
+    address: str | None = None
+    abilities: dict[str, bool] = Field(
+        default_factory=dict, description="What it was tried for, and whether it can be trusted."
+    )
+    notes: list[str] = Field(
+        default_factory=list, description="What could not be trusted, and what follows."
+    )
+    requests: int | None = None
+    retries: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = Field(default=None, description="At the prices that were given.")
+
+
 class RunInfo(_Part):
     """Everything about a run that is not about one item. Unknown is null, never a guess."""
 
@@ -76,6 +93,7 @@ class RunInfo(_Part):
     fingerprint: str | None = Field(
         default=None, description="The same for the same model, suite and way of asking."
     )
+    service: ServiceInfo | None = Field(default=None, description="Null for a model run here.")
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
 
     @property

@@ -71,7 +71,7 @@ def without_key(text: str, key: str) -> str:
     return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text
 
 
-def fault_of(  # noqa: PLR0913  # all that a reply consists of
+def fault_of(
     status: int, text: str, headers: Mapping[str, str], *, url: str, model: str, key_variable: str
 ) -> Exception:
     """What a status other than OK means."""

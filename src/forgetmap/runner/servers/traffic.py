@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forgetmap.errors import UsageError
 
-MILLION = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -51,9 +49,3 @@ class Traffic:
         for name, fine in least.items():
             if not fine:
                 raise UsageError(f"{name} is out of range", hint="give a number above 0.")
-
-    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
-        """Of so many tokens; None where no price is known."""
-        if self.price_in is None and self.price_out is None:
-            return None
-        return (tokens_in * (self.price_in or 0) + tokens_out * (self.price_out or 0)) / MILLION
