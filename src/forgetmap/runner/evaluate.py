@@ -29,12 +29,14 @@ def evaluate(
     salt: str | None = None,
     overwrite: bool = False,
     report: Report | None = None,
+    **opening: Any,
 ) -> Path:
     """Evaluate one model on a suite and write a run folder; go on where an earlier attempt ended.
 
     Args:
-        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, a live transformers module (then
-            with `tokenizer`), or any backend.
+        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these behind `vllm:`, the
+            address of a server (`http://HOST/v1#NAME`), a live transformers module (then with
+            `tokenizer`), or any backend.
         suite: its name, a file of items, a hub data set, or a suite.
         out: the run folder.
         tokenizer: of a live module.
@@ -43,13 +45,15 @@ def evaluate(
             called if left out, and nothing for a live one.
         overwrite: start anew, whatever is there.
         report: called after every answer.
+        opening: engine, traffic, device and the like, as for `open_model`.
 
     Example:
         >>> import forgetmap as fm
         >>> fm.evaluate("models/tuned", "basics", "runs/tuned")  # doctest: +SKIP
     """
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
-    backend, who = open_model(model, tokenizer=tokenizer, name=Path(out).name, salt=salt)
+    name = Path(out).name
+    backend, who = open_model(model, tokenizer=tokenizer, name=name, salt=salt, **opening)
     return run_model(backend, chosen, Path(out), who, settings, overwrite=overwrite, report=report)
 
 

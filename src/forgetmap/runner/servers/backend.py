@@ -142,9 +142,7 @@ class ServerBackend:
         limit = self._limit(prompt.text, decoding)
         if prompt.messages:
             body |= {"messages": _turns(prompt.messages), self._found.limit: limit}
-            return self._response(
-                await line.ask("chat/completions", body, read_chat), limit, line
-            )
+            return self._response(await line.ask("chat/completions", body, read_chat), limit, line)
         body |= {"prompt": prompt.text, "max_tokens": limit}
         return self._response(await line.ask("completions", body, read_completion), limit, line)
 
