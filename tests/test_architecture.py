@@ -21,7 +21,7 @@ LAYERS = [
     {"capabilities", "overlap"},
     {"report", "gate"},
     {"explorer"},
-    {"map", "sweeps"},
+    {"map", "drivers", "sweeps"},
     {"cli"},
 ]
 BESIDE = {"merge"}

@@ -19,6 +19,7 @@
     │   └── BackendError            the two sides live in different dataframe libraries
     ├── LineageError            the runs do not form a chain
     ├── ModelError              a model cannot be found, loaded or used as asked
+    ├── HarnessError            another evaluation program cannot be run, or failed
     ├── ConvergenceError        a computation did not come to an end that can be trusted
     ├── OutputError             the result cannot be written where it was asked for
     └── UsageError              an option or argument makes no sense
@@ -158,6 +159,10 @@ class LineageError(ForgetmapError, ValueError):
 
 class ModelError(ForgetmapError, ValueError):
     """A model cannot be found, loaded or used as asked."""
+
+
+class HarnessError(ForgetmapError, RuntimeError):
+    """Another evaluation program cannot be run, or failed."""
 
 
 class ConvergenceError(ForgetmapError, ArithmeticError):

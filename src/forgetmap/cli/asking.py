@@ -23,12 +23,8 @@ STOPPED = 130
 _LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "workers")
 _TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
 
+SUITE = "basics, world, post-forget, capabilities, captrack, a file of items, or hub:OWNER/NAME."
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--suite", required=True,
-        help="basics, world, post-forget, capabilities, captrack, a file of items, or "
-        "hub:OWNER/NAME.",
-    ),
     click.option("--tasks", help="Only these, such as 'mmlu:*,piqa:main'."),
     click.option("--limit", type=click.IntRange(1), help="At most so many items of each task."),
     click.option("--map", "column_map", type=MapType(), help="Columns of a file of items."),
@@ -75,9 +71,10 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 
 
-def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def asking_options(*, suite_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """All of them."""
-    return with_options(command, _OPTIONS)
+    suite = click.option("--suite", required=suite_required, help=SUITE)
+    return lambda command: with_options(command, (suite, *_OPTIONS))
 
 
 def settings_of(options: dict[str, Any]) -> Settings:

@@ -36,7 +36,7 @@ Examples:
     help="Folder for runs, result and report.",
 )
 @click.option("--chain", is_flag=True, help="The models are checkpoints, one from the other.")
-@asking_options
+@asking_options(suite_required=True)
 @overwrite_option
 def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:  # noqa: A001
     """What did the models AFTER forget, and gain, against BEFORE? Evaluates all of them.

@@ -94,6 +94,9 @@ class RunInfo(_Part):
         default=None, description="The same for the same model, suite and way of asking."
     )
     service: ServiceInfo | None = Field(default=None, description="Null for a model run here.")
+    command: str | None = Field(
+        default=None, description="What was run, where another program asked."
+    )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
 
     @property
