@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from forgetmap.cli.options import MapType, with_options
+from forgetmap.errors import UsageError
 from forgetmap.runner.models import Dtype
 from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.runner.settings import ProtocolName, Scoring, Settings
@@ -20,6 +21,21 @@ if TYPE_CHECKING:
     from forgetmap.runner.run import Estimate
 
 STOPPED = 130
+AUTO = "auto"
+
+
+class RepeatsType(click.ParamType[int | str]):
+    """A number, or as many as it takes."""
+
+    name = f"INTEGER|{AUTO}"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Read it."""
+        return AUTO if value == AUTO else int(click.INT.convert(value, param, ctx))
+
+
 _LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "workers")
 _TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
 
@@ -46,7 +62,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--temperature", type=float, help="0 is greedy."),
     click.option("--top-p", type=float, help="Share of probability kept."),
     click.option("--max-new-tokens", type=int, help="Limit of a response."),
-    click.option("--repeats", type=int, help="Answers per item; needs a temperature."),
+    click.option("--repeats", type=RepeatsType(),
+                 help="Answers per item, or in `map` auto; needs a temperature."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the first repeat."),
     click.option("--batch", "rows", type=click.IntRange(1), help="Most responses at a time."),
     click.option("--device", default="auto", show_default=True, help="cpu, cuda, ..."),
@@ -79,6 +96,11 @@ def asking_options(*, suite_required: bool) -> Callable[[Callable[..., Any]], Ca
 
 def settings_of(options: dict[str, Any]) -> Settings:
     """How models are asked."""
+    if options["repeats"] == AUTO:
+        raise UsageError(
+            "how many repeats it takes shows only where models are compared",
+            hint="use --repeats auto with `forgetmap map`, or give a number.",
+        )
     names = Settings.__dataclass_fields__
     return Settings(**{name: options[name] for name in names if name in options})
 
