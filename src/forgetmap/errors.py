@@ -162,7 +162,19 @@ class ModelError(ForgetmapError, ValueError):
 
 
 class HarnessError(ForgetmapError, RuntimeError):
-    """Another evaluation program cannot be run, or failed."""
+    """Another evaluation program cannot be run, or failed.
+
+    Attributes:
+        said: the last lines it printed.
+    """
+
+    def __init__(self, message: str, *, hint: str, said: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.said = said
+
+    def __str__(self) -> str:
+        said = "".join(f"\n  | {line}" for line in self.said)
+        return f"{self.message}{said}\nHint: {self.hint}"
 
 
 class ConvergenceError(ForgetmapError, ArithmeticError):

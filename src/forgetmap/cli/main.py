@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from forgetmap import __version__
-from forgetmap.errors import ForgetmapError
+from forgetmap.errors import ForgetmapError, HarnessError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
@@ -115,5 +115,9 @@ def _print_error(error: ForgetmapError) -> None:
     from forgetmap.transitions.render import printable  # noqa: PLC0415  # heavy
 
     facts, _, hint = str(error).rpartition("\nHint: ")
+    said: tuple[str, ...] = ()
+    if isinstance(error, HarnessError):
+        facts, said = error.message, error.said
     click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(f"{printable(facts)}\nHint: {printable(hint)}", err=True)
+    lines = [printable(facts), *(f"  | {printable(line)}" for line in said)]
+    click.echo("\n".join([*lines, f"Hint: {printable(hint)}"]), err=True)

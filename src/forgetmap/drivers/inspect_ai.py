@@ -98,5 +98,7 @@ INSPECT = Driver(
     reserved=RESERVED,
     arguments=arguments,
     environment=environment,
+    needs=lambda _: "chat",
+    weighed=lambda _: (),
     merges=True,
 )

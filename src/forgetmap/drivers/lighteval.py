@@ -62,5 +62,7 @@ LIGHTEVAL = Driver(
     reserved=RESERVED,
     arguments=arguments,
     environment=environment,
+    needs=lambda _: "chat",
+    weighed=lambda _: (),
     merges=True,
 )

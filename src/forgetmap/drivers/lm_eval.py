@@ -74,12 +74,32 @@ def _served(order: Order) -> tuple[str, dict[str, Any]]:
     base, model = order.server
     kind, path = ("chat-completions", "chat/completions") if order.chat else ("completions",) * 2
     found = {"model": model, "base_url": f"{base}/{path}", "num_concurrent": order.concurrency}
-    return f"local-{kind}", found | {"tokenized_requests": False}
+    found |= {"tokenized_requests": False}
+    if not order.chat and not order.weighs:
+        # Only needed to weigh texts, and what the server calls the model need not be on the hub.
+        found["tokenizer_backend"] = "none"
+    return f"local-{kind}", found
 
 
 def environment(order: Order) -> Mapping[str, str]:
     """The key, under the name lm-eval looks for; no other server's key goes to this one."""
     return {"OPENAI_API_KEY": os.environ.get(KEY) or "none"} if order.is_served else {}
+
+
+def needs(order: Order) -> str:
+    """Chats go one way, texts another."""
+    return "chat" if order.chat else "completions"
+
+
+def weighed(logs: Path) -> list[str]:
+    """Tasks that did anything else than have text generated."""
+    found: set[str] = set()
+    for file in logs.rglob("results_*.json"):
+        tasks = json.loads(file.read_bytes()).get("configs", {})
+        found |= {
+            name for name, task in tasks.items() if task.get("output_type") != "generate_until"
+        }
+    return sorted(found)
 
 
 LM_EVAL = Driver(
@@ -90,5 +110,7 @@ LM_EVAL = Driver(
     reserved=RESERVED,
     arguments=arguments,
     environment=environment,
+    needs=needs,
+    weighed=weighed,
     merges=False,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Order:
         seed: of everything that is drawn at random.
         batch: most responses at a time.
         concurrency: requests to a server at the same time.
+        weighs: whether what a server says of the likelihood of a text can be relied on.
         device: where a local model runs.
         dtype: of its weights.
         trust_remote_code: run Python code that comes with it.
@@ -48,6 +49,7 @@ class Order:
     seed: int = 0
     batch: int | None = None
     concurrency: int = 16
+    weighs: bool = True
     device: str = "auto"
     dtype: Dtype = "auto"
     trust_remote_code: bool = False
@@ -76,6 +78,8 @@ class Driver:
         reserved: its arguments that are not the user's to give, as pairing depends on them.
         arguments: the arguments for an order; logs go to a folder, what it remembers beside it.
         environment: variables it needs besides those of this process.
+        needs: what a server must be able to do.
+        weighed: tasks that were scored by log-likelihood, by the logs in a folder.
         merges: an adapter must be merged into the weights before.
     """
 
@@ -86,6 +90,8 @@ class Driver:
     reserved: frozenset[str]
     arguments: Callable[[Order, Path], list[str]]
     environment: Callable[[Order], Mapping[str, str]]
+    needs: Callable[[Order], str]
+    weighed: Callable[[Path], Sequence[str]]
     merges: bool
 
 

@@ -139,11 +139,11 @@ def _end(program: subprocess.Popen[bytes]) -> None:
             os.killpg(program.pid, signal.SIGKILL)
 
 
-def last_lines(work: Path) -> str:
+def last_lines(work: Path) -> tuple[str, ...]:
     """The end of what the program printed; of a line drawn over and over only its last state."""
     with (work / OUTPUT).open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(file.tell() - LAST_BYTES, 0))
         text = file.read().decode("utf-8", errors="replace")
     lines = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n")]
-    return "\n".join([line[:LONGEST_LINE] for line in lines if line][-LAST_LINES:])
+    return tuple([line[:LONGEST_LINE] for line in lines if line][-LAST_LINES:])

@@ -12,20 +12,24 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from forgetmap.drivers.inspect_ai import INSPECT
 from forgetmap.drivers.lighteval import LIGHTEVAL
 from forgetmap.drivers.lm_eval import LM_EVAL
 from forgetmap.drivers.order import Driver, Order
 from forgetmap.drivers.process import OUTPUT, Show, claimed, follow, last_lines
-from forgetmap.errors import HarnessError, UsageError
+from forgetmap.errors import HarnessError, ModelError, UsageError
 from forgetmap.records.folder import read_run, writable, write_run
-from forgetmap.records.manifest import ModelInfo
+from forgetmap.records.manifest import ModelInfo, ServiceInfo
 from forgetmap.records.run import Run
+from forgetmap.runner.backend import Service
 from forgetmap.runner.evaluate import weights_stamp
 from forgetmap.runner.models import load_model
 from forgetmap.runner.run import is_complete
 from forgetmap.runner.servers.address import KEY
+from forgetmap.runner.servers.backend import open_server
+from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.sources.logs import Reading, choose, label, open_logs, recognise
 
 DRIVERS = {driver.name: driver for driver in (LM_EVAL, INSPECT, LIGHTEVAL)}
@@ -53,6 +57,7 @@ class Plan:
         python: runs it.
         version: of the harness.
         work: folder it works in, beside the run folder to be.
+        service: what is known of the server, where the model is behind one.
     """
 
     driver: Driver
@@ -60,6 +65,7 @@ class Plan:
     python: str
     version: str
     work: Path
+    service: Service | None = None
 
     @property
     def command(self) -> list[str]:
@@ -115,9 +121,13 @@ def plan_harness(harness: str, order: Order, out: Path, *, python: str | None = 
             hint=f"{driver.install}, or name a Python that has it: --harness-python.",
         )
     work = out.parent / f".{out.name}.{driver.name}"
-    plan = Plan(driver, _settled(order, program), program, version, work)
-    _ = plan.command  # what cannot be done is refused now
-    return plan
+    driver.arguments(order, work)  # what it cannot do is refused now
+    if not order.is_served:
+        return Plan(driver, _settled(order, program), program, version, work)
+    service = _tried(driver, order)
+    model = replace(order.model, base=service.address)
+    known = replace(order, model=model, weighs=service.abilities["echo"])
+    return Plan(driver, known, program, version, work, service)
 
 
 def run_harness(
@@ -164,11 +174,6 @@ def _check(driver: Driver, order: Order) -> None:
         raise UsageError(
             f"{driver.name} loads the model itself",
             hint="leave out vllm:, or give the address of a vLLM server: http://HOST/v1#MODEL.",
-        )
-    if order.is_served and not order.server[1]:
-        raise UsageError(
-            f"{driver.name} must be told what the server calls the model",
-            hint=f"add it to the address: {order.server[0]}#MODEL.",
         )
     if order.repeats > 1 and order.temperature == 0:
         raise UsageError(
@@ -225,9 +230,21 @@ def _ask(program: str, script: str, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def _tried(driver: Driver, order: Order) -> Service:
+    """What the server does, tried before a harness believes whatever it says."""
+    service = open_server(order.model.base, Traffic(concurrency=order.concurrency)).service
+    needed = driver.needs(order)
+    if not service.abilities[needed]:
+        raise ModelError(
+            f"{driver.name} needs {needed} of {service.address}, which does not work there",
+            hint="ask it the other way (--chat or --no-chat), or use another server.",
+        )
+    return service
+
+
 def _settled(order: Order, program: str) -> Order:
     """Device and type of the weights as forgetmap itself would choose them, where nobody said."""
-    if order.is_served or order.dtype != "auto":
+    if order.dtype != "auto":
         return order
     device = order.device
     if device == "auto":
@@ -270,21 +287,46 @@ def _imported(plan: Plan, name: str) -> Run:
     unfinished = [label(log) for log in chosen if not log.finished]
     if unfinished:
         raise _failed(plan, f"did not come to the end of {', '.join(unfinished)}")
+    _refuse_wrong_weights(plan)
     run = open_logs(plan.work / LOGS, logs, Reading(cached=False))
     source = plan.order.model
-    known = {
+    known: dict[str, Any] = {
         "run_id": name,
         "decoding": {"temperature": plan.order.temperature} | run.info.decoding,
         "model": ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter),
         "fingerprint": plan.fingerprint,
         "command": shlex.join(plan.command),
     }
+    if plan.service is not None:
+        known["service"] = ServiceInfo(
+            address=plan.service.address,
+            abilities=plan.service.abilities,
+            notes=list(plan.service.notes),
+        )
     return replace(run, name=name, info=run.info.model_copy(update=known))
 
 
+def _refuse_wrong_weights(plan: Plan) -> None:
+    """Log-likelihoods that a server makes up must not become scores."""
+    tasks = () if plan.order.weighs else plan.driver.weighed(plan.work / LOGS)
+    if tasks:
+        raise HarnessError(
+            f"{plan.driver.name} scored {', '.join(tasks)} by log-likelihoods, and those of "
+            f"{plan.order.model.base} cannot be relied on",
+            hint="choose tasks that have text generated, a server that weighs prompts (echo with "
+            f"logprobs), such as vLLM, or the model's folder; the logs are in {plan.work / LOGS}.",
+        )
+
+
 def _failed(plan: Plan, what: str) -> HarnessError:
+    weighing = (
+        ""
+        if plan.order.weighs
+        else "this server cannot weigh texts, so choose tasks that have them generated; "
+    )
     return HarnessError(
-        f"{plan.driver.name} {plan.version} {what}; its last words:\n{last_lines(plan.work)}",
-        hint=f"all it printed is in {plan.work / OUTPUT}; the same command tries again, and "
-        "answers that are there are not asked for again.",
+        f"{plan.driver.name} {plan.version} {what}",
+        said=last_lines(plan.work),
+        hint=f"{weighing}all it printed is in {plan.work / OUTPUT}; the same command tries again "
+        "and does not ask again for answers that are there.",
     )
