@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import random
 import threading
 import time
@@ -20,9 +21,18 @@ HTML = b"<!doctype html><title>Bad gateway</title>"
 
 @dataclass
 class Proxy:
-    """Where it is, what it did, and how many requests it had at once."""
+    """Where it is, what it did, and how many requests it had at once.
+
+    Attributes:
+        gone: while set, connections are closed without a word.
+        refuses: while set, nothing is taken.
+        limited: when too many requests were complained about.
+    """
 
     url: str
+    gone: threading.Event = field(default_factory=threading.Event)
+    refuses: threading.Event = field(default_factory=threading.Event)
+    limited: list[float] = field(default_factory=list)
     did: Counter[str] = field(default_factory=Counter)
     headers: list[dict[str, str]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
@@ -39,9 +49,9 @@ def fault_proxy(
     seed: int = 0,
     wait: str = "0",
 ) -> Iterator[Proxy]:
-    """A share of all requests meets with one of the faults; all wait a little."""
+    """A share of all requests meets with a fault, one kind after the other; all wait a little."""
     upstream = urlsplit(server)
-    draw, lock = random.Random(seed), threading.Lock()
+    draw, coming, lock = random.Random(seed), itertools.cycle(faults), threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -54,7 +64,9 @@ def fault_proxy(
 
         def _pass(self, method: str, body: bytes) -> None:
             with lock:
-                fault = draw.choice(faults) if draw.random() < share else "none"
+                fault = next(coming) if draw.random() < share else "none"
+                fault = "drop" if proxy.gone.is_set() else fault
+                fault = "400" if proxy.refuses.is_set() else fault
                 proxy.did[fault] += 1
                 proxy.headers.append(dict(self.headers))
                 proxy.times.append(time.monotonic())
@@ -69,7 +81,10 @@ def fault_proxy(
         def _do(self, fault: str, method: str, body: bytes) -> None:
             if fault == "drop":
                 self.close_connection = True
+            elif fault == "400":
+                self._reply(400, b'{"error": {"message": "no"}}')
             elif fault == "429":
+                proxy.limited.append(time.monotonic())
                 self._reply(429, b'{"error": "too many"}', {"Retry-After": wait})
             elif fault == "500":
                 self._reply(500, b'{"error": {"message": "internal"}}')

@@ -104,9 +104,15 @@ class Likelihoods:
 
 
 class Failure(Exception):  # noqa: N818  # of one request, not of the program
-    """One request failed; the others go on. The message is recorded with the item."""
+    """One request failed; the others go on. The message is recorded with the item.
+
+    Attributes:
+        spent: on it by a server.
+        passing: it may be the server's fault and not the item's.
+    """
 
     spent: Spent | None = None
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

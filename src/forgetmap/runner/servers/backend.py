@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,10 +19,11 @@ from forgetmap.runner.backend import (
     Question,
     Response,
     Service,
+    Spent,
 )
 from forgetmap.runner.models import need
 from forgetmap.runner.servers.client import Client, Line, whole
-from forgetmap.runner.servers.probing import Found, echoed, probe
+from forgetmap.runner.servers.probing import Found, check_answers, echoed, probe
 from forgetmap.runner.servers.replies import (
     Weights,
     Written,
@@ -36,7 +38,8 @@ BYTES_PER_TOKEN = 4
 """About right for English; who needs more must ask the server."""
 UNSTATED_CONTEXT = 10**9
 SEEDS = 2**31
-T = TypeVar("T")
+T = TypeVar("T", Response, Likelihoods)
+Work = Callable[[Line], Coroutine[Any, Any, T]]
 
 
 def open_server(address: str, traffic: Traffic) -> ServerBackend:
@@ -117,16 +120,14 @@ class ServerBackend:
         self._need("chat" if chats else "completions")
         if decoding.temperature:
             self._relied_on = self._relied_on - {"greedy"} | {"whole", "seed"}
-        works = [partial(self._write, prompt, decoding) for prompt in prompts]
-        yield from self._held_back(self._client.each(works))
+        yield from self._answers([partial(self._write, prompt, decoding) for prompt in prompts])
 
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question; each is read with the text before it."""
         self._need("echo")
-        works = [partial(self._weigh, question) for question in questions]
-        yield from self._held_back(self._client.each(works))
+        yield from self._answers([partial(self._weigh, question) for question in questions])
 
     async def _write(self, prompt: Prompt, decoding: Decoding, line: Line) -> Response:
         body: dict[str, Any] = {
@@ -176,6 +177,30 @@ class ServerBackend:
             sums.append(sum(values))
             tokens.append(len(values))
         return Likelihoods(tuple(sums), tuple(tokens), before, line.spent)
+
+    def _answers(self, works: Sequence[Work[T]]) -> Iterator[tuple[int, T | Failure]]:
+        """All that can be had; what failed for a while is tried once more when all else is done.
+
+        What fails then as well is only put down to the item if the server still works otherwise.
+        """
+        passing: dict[int, Failure] = {}
+        for place, one in self._held_back(self._client.each(works)):
+            if isinstance(one, Failure) and one.passing:
+                passing[place] = one
+            else:
+                yield place, one
+        places = list(passing)
+        failed: list[tuple[int, T | Failure]] = []
+        for number, one in self._held_back(self._client.each([works[each] for each in places])):
+            both = (one.spent or Spent()) + (passing[places[number]].spent or Spent())
+            if isinstance(one, Failure):
+                one.spent = both
+                failed.append((places[number], one))
+            else:
+                yield places[number], replace(one, spent=both)
+        if failed:
+            check_answers(self._client, self._found)
+        yield from failed
 
     def _held_back(
         self, found: Iterator[tuple[int, T | Failure]]

@@ -208,7 +208,7 @@ class Line:
         if attempt >= traffic.attempts:
             if error.unreachable:
                 raise self._gone(str(error)) from error
-            raise self._failure(f"{error} ({attempt} attempts)") from error
+            raise self._failure(f"{error} ({attempt} attempts)", passing=True) from error
         if self.client.spare < 0:
             raise self._gone(f"it fails too often, the last time with: {error}") from error
 
@@ -273,9 +273,9 @@ class Line:
         text = without_key(raw.decode("utf-8", "replace"), self.key)
         return PassingError(f"the reply is no JSON object: {message_in(text)[:80]}")
 
-    def _failure(self, why: str) -> Failure:
+    def _failure(self, why: str, *, passing: bool = False) -> Failure:
         failure = Failure(f"{self.client.base}: {why}")
-        failure.spent = self.spent
+        failure.spent, failure.passing = self.spent, passing
         return failure
 
     def _gone(self, why: str) -> NetworkError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from forgetmap.errors import ModelError
+from forgetmap.errors import ModelError, NetworkError
 from forgetmap.runner.backend import Failure
 from forgetmap.runner.servers.client import Client, Line
 from forgetmap.runner.servers.replies import (
@@ -103,6 +103,22 @@ def probe(client: Client) -> Found:
             hint="check the address, which ends in /v1 as a rule, and what the server says.",
         )
     return found
+
+
+def check_answers(client: Client, found: Found) -> None:
+    """Make sure that the server still answers.
+
+    Raises:
+        NetworkError: it does not.
+    """
+    asks = _completion if found.can("completions") else _chat
+    for _, outcome in client.each([lambda line: asks(line, found, OPENINGS[0], temperature=0.0)]):
+        if isinstance(outcome, Failure):
+            raise NetworkError(
+                f"the server no longer answers: {outcome}",
+                hint="see to the server, then run the same command again; answers had so far are "
+                "kept.",
+            )
 
 
 async def _try_all(line: Line, found: Found) -> None:
