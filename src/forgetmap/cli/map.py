@@ -18,6 +18,7 @@ from forgetmap.cli.asking import (
     stoppable,
 )
 from forgetmap.cli.options import overwrite_option
+from forgetmap.cli.service import print_services
 from forgetmap.errors import UsageError
 from forgetmap.runner.models import find_model
 
@@ -66,9 +67,10 @@ Examples:
 def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:  # noqa: A001
     """What did the models AFTER forget, and gain, against BEFORE? Evaluates all of them.
 
-    Models are folders, hub ids, BASE+ADAPTER or GGUF files. All are asked the same items in the
-    same way. What was stopped goes on where it was; what is complete is not done again.
-    --repeats auto asks again only where a category is undecided, and stops when none is.
+    Models are folders, hub ids, BASE+ADAPTER, GGUF files, or servers: http://HOST/v1#NAME. All are
+    asked the same items in the same way. What was stopped goes on where it was; what is complete
+    is not done again. --repeats auto asks again only where a category is undecided, and stops
+    when none is.
     """
     from rich.console import Console  # noqa: PLC0415  # heavy
 
@@ -105,6 +107,7 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     print_comparison(Console(), result.result, by="category")
     if repeats is not None:
         print_repeats(out / REPEATS)
+    print_services(out / "runs" / name for name in run_names(models))
     click.echo(f"\n{printable(f'Written to {out}')}")
     click.echo(printable(f"Report: {out / REPORT}"))
 

@@ -78,7 +78,7 @@ def run_names(models: Sequence[Any]) -> list[str]:
                 "map takes paths and hub ids",
                 hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
             )
-        last = re.split(r"[/\\]", str(model).rstrip("/\\"))[-1]
+        last = re.split(r"[/\\#]", str(model).rstrip("/\\"))[-1]
         shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
         names.append(f"{number}-{shown}")
     return names

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import ip_address
 from queue import SimpleQueue
@@ -136,7 +137,11 @@ class Client:
     def _session(self, key: str) -> aiohttp.ClientSession:
         headers = {"Content-Type": "application/json"}
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.traffic.concurrency),
+            connector=aiohttp.TCPConnector(
+                limit=self.traffic.concurrency,
+                # Made here, as aiohttp's own is older than what SSL_CERT_FILE may say by now.
+                ssl=ssl.create_default_context() if self.base.startswith("https") else True,
+            ),
             timeout=aiohttp.ClientTimeout(total=self.traffic.seconds),
             headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
             trust_env=not _is_here(self.base),
@@ -149,7 +154,7 @@ class Line:
 
     client: Client
     session: aiohttp.ClientSession
-    key: str
+    key: str = field(repr=False)
     place: int
     requests: int = 0
     retries: int = 0
