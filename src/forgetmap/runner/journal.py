@@ -38,6 +38,7 @@ class Answer:
         finish_reason: why it ended.
         logprob_answer: of the option chosen.
         logprob_gold: of the right option.
+        logprob_next: of the most likely option besides the chosen one.
         seed: of a sampled answer.
         error: what went wrong.
         spent: on it by a server: requests, retries, tokens read and written.
@@ -57,6 +58,7 @@ class Answer:
     finish_reason: str | None = None
     logprob_answer: float | None = None
     logprob_gold: float | None = None
+    logprob_next: float | None = None
     seed: int | None = None
     error: str | None = None
     spent: list[int] | None = None
@@ -107,11 +109,13 @@ class Journal(Generic[Kept]):
         self.done[entry.key] = entry
 
     def close(self) -> None:
-        """End, with everything on the disk."""
+        """End, with everything on the disk; a journal without an answer is none."""
         with writable(self.path):
             self._file.flush()
             self._syncing.end()
             self._file.close()
+            if not self.done:
+                self.path.unlink(missing_ok=True)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -282,8 +282,15 @@ def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
         tokens_out=0,
         logprob_answer=weights.get(verdict.choice or ""),
         logprob_gold=weights[item.gold],
+        logprob_next=_next_best(weights, verdict.choice),
         spent=_counted(found.spent),
     )
+
+
+def _next_best(weights: Mapping[str, float], choice: str | None) -> float | None:
+    """The weight of the best option that was not chosen, where one was."""
+    others = [weight for text, weight in weights.items() if text != choice]
+    return None if choice is None else max(others, default=None)
 
 
 def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
@@ -428,7 +435,8 @@ def _row(job: Job, answer: Answer, scorer: str, manner: Manner) -> dict[str, Any
 
 _COPIED = (
     "task", "item", "repeat", "score", "outcome", "answer", "choice", "tokens_in", "tokens_out",
-    "finish_reason", "logprob_answer", "logprob_gold", "response", "error",
+    "finish_reason", "logprob_answer", "logprob_gold", "logprob_next", "response",
+    "error",
 )  # fmt: skip
 
 

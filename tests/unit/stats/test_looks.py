@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,14 @@ from repeated_answers import Truth, ask, full_budget, spend
 SEEN = Look(
     repeats=8, items=100, value=0.05, p=0.02, variance=4e-4, error=0.02, churn=0.1, right=0.6
 )
-SURE = {"value": 0.0, "p": 0.5, "variance": 1e-8, "churn": 0.0, "items": 10_000, "error": 1e-4}
+SURE: dict[str, Any] = {
+    "value": 0.0,
+    "p": 0.5,
+    "variance": 1e-8,
+    "churn": 0.0,
+    "items": 10_000,
+    "error": 1e-4,
+}
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
