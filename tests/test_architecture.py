@@ -22,6 +22,7 @@ LAYERS = [
     {"report", "gate"},
     {"explorer"},
     {"map", "drivers", "sweeps"},
+    {"doctor"},
     {"cli"},
 ]
 BESIDE = {"merge"}

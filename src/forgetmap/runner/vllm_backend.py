@@ -199,7 +199,7 @@ def _response(output: Any) -> Response | Failure:
 def _sum(path: Path, output: Any) -> float:
     """Log-probability of the continuation: of each token in its place."""
     places = range(path.start, len(path.tokens))
-    return sum(output.prompt_logprobs[place][path.tokens[place]].logprob for place in places)
+    return float(sum(output.prompt_logprobs[place][path.tokens[place]].logprob for place in places))
 
 
 @contextmanager
