@@ -26,12 +26,17 @@ def arguments(order: Order, work: Path) -> list[str]:
         {"--shots": order.shots is not None},
         hint="its tasks have arguments of their own: add -- -T fewshot=N.",
     )
-    found = ["eval-set", *order.tasks]
+    found = ["eval-set", *map(_task, order.tasks)]
     found += _served(order) if order.is_served else _local(order)
     found += ["--log-dir", str(work / "logs"), "--display", "plain", "--no-fail-on-error"]
     found += ["--retry-attempts", "0", "--no-retry-immediate"]
     found += ["--temperature", str(order.temperature), "--seed", str(order.seed)]
     return found + _asking(order)
+
+
+def _task(name: str) -> str:
+    """Inspect looks for files below the current folder and takes no full paths."""
+    return os.path.relpath(name) if Path(name).is_absolute() else name
 
 
 def _asking(order: Order) -> list[str]:

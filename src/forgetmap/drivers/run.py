@@ -34,7 +34,8 @@ from forgetmap.sources.logs import Reading, choose, label, open_logs, recognise
 
 DRIVERS = {driver.name: driver for driver in (LM_EVAL, INSPECT, LIGHTEVAL)}
 LOGS = "logs"
-STAMPED = {".py", ".yaml", ".yml", ".json", ".jsonl", ".csv"}
+STAMPED = {".py", ".yaml", ".yml"}
+"""Files of a folder that define tasks; runs and models may lie there as well."""
 VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 DEVICE = (
     "import torch; a = torch.accelerator.current_accelerator(check_available=True); "
@@ -257,11 +258,12 @@ def _stamps(names: Iterable[str]) -> list[str]:
     found = []
     for name in names:
         path = Path(name.partition("@")[0])
-        files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+        files = [path] if path.is_file() else []
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.suffix in STAMPED)
         for file in files:
-            if file.suffix in STAMPED and file.is_file():
-                stat = file.stat()
-                found.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
+            stat = file.stat()
+            found.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
     return found
 
 
