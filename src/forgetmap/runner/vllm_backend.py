@@ -151,10 +151,18 @@ def open_vllm(
     vllm = _load_vllm()
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": source.revision}
     size = {} if rows is None else {"max_num_seqs": rows}
+    on_cpu = bool(vllm.platforms.current_platform.is_cpu())
     check = "check that vLLM knows this kind of model and that the memory holds it."
     with _explained(f"vLLM cannot load {source.base}", check):
         tokenizer = need("transformers").AutoTokenizer.from_pretrained(source.base, **options)
-        engine = vllm.LLM(model=source.base, dtype=_dtype(vllm, dtype), **options, **size)
+        engine = vllm.LLM(
+            model=source.base,
+            dtype="float32" if on_cpu and dtype == "auto" else dtype,
+            # Compiling for a CPU takes minutes and gains little.
+            enforce_eager=on_cpu,
+            **options,
+            **size,
+        )
     return VllmBackend(engine, tokenizer)
 
 
@@ -169,10 +177,6 @@ def _load_vllm() -> Any:
             hint='install it: pip install "forgetmap[vllm]".',
         ) from error
     return vllm
-
-
-def _dtype(vllm: Any, dtype: Dtype) -> str:
-    return "float32" if dtype == "auto" and vllm.platforms.current_platform.is_cpu() else dtype
 
 
 def _sampling(**options: Any) -> Any:
