@@ -42,9 +42,11 @@ class Instant(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where replies go."""
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
+        """Answer all requests that are complete."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             head = self._buffer[:end].lower()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import forgetmap as fm
@@ -33,21 +33,35 @@ def ask(address: str, items: int, out: Path) -> None:
     )
 
 
-def run_and_kill(address: str, items: int, out: Path, kills: int, seed: int) -> int:
-    """Start the run again and again and kill it; how many kills hit it while it ran."""
-    draw, hits = random.Random(seed), 0
+def run_and_kill(address: str, items: int, out: Path, kills: int, seed: int) -> list[int]:
+    """Start the run again and again and kill it, then let it end.
+
+    Some kills come while it starts and tries the server, most while answers come in.
+
+    Returns:
+        How many answers were kept when each kill hit.
+    """
+    draw, kept = random.Random(seed), []
     command = [sys.executable, __file__, address, str(items), str(out)]
+    journal = out.parent / f".{out.name}.journal.jsonl"
     for _ in range(kills):
+        early = draw.random() < 0.3
+        lines = 0 if early else _lines(journal) + draw.randint(1, max(items // kills, 1))
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            try:
-                process.wait(draw.uniform(0.0, 1.0))
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                hits += 1
+            while process.poll() is None and _lines(journal) < lines:
+                time.sleep(0.001)
+            time.sleep(draw.uniform(0.0, 1.0 if early else 0.02))
+            if process.poll() is None:
+                process.kill()
+                kept.append(_lines(journal) - 1)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return hits
+    return kept
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 if __name__ == "__main__":

@@ -106,14 +106,14 @@ class Dialect:
         reason = "stop" if written[-1:] == [self.end] else "length"
         text = self._text(written)
         for stop in asked.get("stop") or ():
-            text, found, _ = text.partition(stop)
-            reason = "stop" if found else reason
+            reason = "stop" if stop in text else reason
+            text = text.partition(stop)[0]
         quiet = self.fault == "silent" or not asked.get("logprobs")
         shown = {"message": {"role": "assistant", "content": text}} if chats else {"text": text}
         if echo:
             shown = {"text": self._text(tokens) + text}
-        found = None if quiet else logprobs
-        return {"logprobs": found, "finish_reason": reason, "count": len(written), **shown}
+        weights = None if quiet else logprobs
+        return {"logprobs": weights, "finish_reason": reason, "count": len(written), **shown}
 
     def _name(self, token: int, asked: dict[str, Any]) -> str:
         if self.fault == "words":

@@ -41,6 +41,8 @@ PATIENCE = 1800.0
 """Seconds that one request is put off because the server asks for it."""
 LEAST_PUT_OFF = 10.0
 """Seconds that being put off once counts as, at least."""
+FIRST = 3
+"""Attempts to reach a server that was never reached: as a rule the address is wrong."""
 GOLDEN = 0.618033988749895
 """Multiples of it are spread evenly between whole numbers."""
 
@@ -86,6 +88,7 @@ class Client:
         rate = traffic.requests_per_minute
         self.pace = Pace(60.0 / rate if rate else 0.0)
         self.spare = float(traffic.spare)
+        self.met = False
 
     def each(
         self, works: Sequence[Callable[[Line], Awaitable[T]]]
@@ -200,6 +203,7 @@ class Line:
                 self.retries += 1
             else:
                 self.client.spare += EARNED
+                self.client.met = True
                 return found
 
     def _check_patience(self, error: PassingError, attempt: int, put_off: float) -> None:
@@ -210,7 +214,8 @@ class Line:
         if error.wait is not None:
             return
         self.client.spare -= 1
-        if attempt >= traffic.attempts:
+        self.client.met |= not error.unreachable
+        if attempt >= (traffic.attempts if self.client.met else min(FIRST, traffic.attempts)):
             if error.unreachable:
                 raise self._gone(str(error)) from error
             raise self._failure(f"{error} ({attempt} attempts)", passing=True) from error
