@@ -11,7 +11,7 @@ RESERVED = frozenset({"--output-dir", "--save-details", "--no-save-details", "--
 
 
 def arguments(order: Order, work: Path) -> list[str]:
-    """Details of every sample; predictions are remembered here and not in the model's folder."""
+    """Details of every sample; predictions are remembered beside them."""
     source = order.model
     refuse(
         "lighteval",
@@ -65,4 +65,5 @@ LIGHTEVAL = Driver(
     needs=lambda _: "chat",
     weighed=lambda _: (),
     merges=True,
+    litters=True,
 )

@@ -81,6 +81,7 @@ class Driver:
         needs: what a server must be able to do.
         weighed: tasks that were scored by log-likelihood, by the logs in a folder.
         merges: an adapter must be merged into the weights before.
+        litters: it writes into the folder of a model, so it gets another one with links.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Driver:
     needs: Callable[[Order], str]
     weighed: Callable[[Path], Sequence[str]]
     merges: bool
+    litters: bool = False
 
 
 def local_path(name: str) -> str:

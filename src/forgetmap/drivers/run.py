@@ -21,7 +21,7 @@ from forgetmap.drivers.order import Driver, Order
 from forgetmap.drivers.process import OUTPUT, Show, claimed, follow, last_lines
 from forgetmap.errors import HarnessError, ModelError, UsageError
 from forgetmap.records.folder import read_run, writable, write_run
-from forgetmap.records.manifest import ModelInfo, ServiceInfo
+from forgetmap.records.manifest import HarnessInfo, ModelInfo, ServiceInfo
 from forgetmap.records.run import Run
 from forgetmap.runner.backend import Service
 from forgetmap.runner.evaluate import weights_stamp
@@ -72,20 +72,21 @@ class Plan:
     def command(self) -> list[str]:
         """The program and its arguments."""
         order = self.order
-        if self.is_merged:
-            order = replace(order, model=replace(order.model, base=str(self.merged), adapter=None))
+        if self.stand_in is not None:
+            model = replace(order.model, base=str(self.stand_in), adapter=None)
+            order = replace(order, model=model)
         own = self.driver.arguments(order, self.work.absolute())
         return [self.python, "-m", self.driver.module, *own, *order.more]
 
     @property
-    def is_merged(self) -> bool:
-        """Whether the harness cannot put an adapter on top by itself."""
-        return self.driver.merges and self.order.model.adapter is not None
-
-    @property
-    def merged(self) -> Path:
-        """Folder of the weights with the adapter in them."""
-        return self.work.absolute() / "merged"
+    def stand_in(self) -> Path | None:
+        """A folder of our own that the harness gets instead of the model's, where it needs one."""
+        source = self.order.model
+        if self.driver.merges and source.adapter is not None:
+            return self.work.absolute() / "merged"
+        if self.driver.litters and Path(source.base).expanduser().is_dir():
+            return self.work.absolute() / "linked"
+        return None
 
     @property
     def fingerprint(self) -> str:
@@ -151,8 +152,9 @@ def run_harness(
     if is_complete(out, plan.fingerprint, overwrite=overwrite):
         return read_run(out)
     with claimed(plan.work, plan.fingerprint, overwrite=overwrite) as lock:
-        if plan.is_merged:
-            _merge(plan)
+        if plan.stand_in is not None and not plan.stand_in.is_dir():
+            with writable(plan.work):
+                _provide(plan.order, plan.stand_in)
         environment = {**ENVIRONMENT, **plan.driver.environment(plan.order)}
         code = follow(plan.command, environment, plan.work, lock, show)
         if code:
@@ -267,17 +269,20 @@ def _stamps(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _merge(plan: Plan) -> None:
-    """Write the weights with the adapter in them, once."""
-    if plan.merged.is_dir():
-        return
-    source = plan.order.model
-    loaded = load_model(source, dtype=plan.order.dtype, device="cpu")
-    partial = plan.merged.with_name("merging")
-    with writable(plan.work):
+def _provide(order: Order, folder: Path) -> None:
+    """Write the weights with the adapter in them, or links to the files of a model."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    if order.model.adapter is not None:
+        loaded = load_model(order.model, dtype=order.dtype, device="cpu")
         loaded.model.save_pretrained(partial)
         loaded.tokenizer.save_pretrained(partial)
-        partial.rename(plan.merged)
+    else:
+        for file in Path(order.model.base).expanduser().absolute().iterdir():
+            if file.is_file():
+                (partial / file.name).symlink_to(file)
+    partial.rename(folder)
 
 
 def _imported(plan: Plan, name: str) -> Run:
@@ -296,6 +301,7 @@ def _imported(plan: Plan, name: str) -> Run:
         "run_id": name,
         "decoding": {"temperature": plan.order.temperature} | run.info.decoding,
         "model": ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter),
+        "harness": HarnessInfo(name=run.info.harness.name, version=plan.version),
         "fingerprint": plan.fingerprint,
         "command": shlex.join(plan.command),
     }

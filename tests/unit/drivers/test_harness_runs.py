@@ -149,6 +149,23 @@ def test_what_lighteval_is_told() -> None:
     assert "--save-details" in found
 
 
+def test_a_harness_that_litters_gets_links(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    out = tmp_path / "run"
+    plan = replace(plan_of("fail", out), order=Order(Source(str(model)), ("who",)))
+    plan = replace(plan, driver=replace(plan.driver, litters=True))
+    with pytest.raises(HarnessError):
+        run_harness(plan, out)
+    linked = tmp_path / ".run.small" / "linked"
+    assert plan.stand_in == linked
+    assert (linked / "config.json").resolve() == (model / "config.json").resolve()
+    (linked / "litter").touch()
+    assert run_harness(plan, out).info.model.name == str(model)
+    assert [file.name for file in model.iterdir()] == ["config.json"]
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "--repeats": ("lm-eval", {"repeats": 2, "temperature": 1.0}),
     "--shots": ("inspect", {"shots": 1}),
