@@ -21,7 +21,7 @@ LAYERS = [
     {"capabilities", "overlap"},
     {"report", "gate"},
     {"explorer"},
-    {"map", "drivers", "sweeps"},
+    {"map", "drivers", "probe", "sweeps"},
     {"doctor"},
     {"cli"},
 ]

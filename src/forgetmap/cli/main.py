@@ -20,6 +20,7 @@ COMMANDS = {
     "report": "Write what was forgotten as one file to read and mail around.",
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
+    "probe": "Which few items show forgetting as a full run would?",
     "plan": "How many items and repeats detect a loss?",
     "serve": "Explore runs of any size in a browser.",
     "overlap": "How far did a model move, and what does it certainly still do?",
