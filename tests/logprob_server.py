@@ -45,6 +45,7 @@ class Dialect:
         self.tokenizer = tokenizer or letters()
         self.end = END if tokenizer is None else tokenizer.eos_token_id
         self.context = CONTEXT if tokenizer is None else model.config.max_position_embeddings
+        self.strict_length = tokenizer is not None
         self.seen: list[dict[str, Any]] = []
 
     def app(self) -> Starlette:
@@ -86,6 +87,8 @@ class Dialect:
         prompt = asked["prompt"]
         if isinstance(prompt, str):
             prompt = self.tokenizer(prompt, add_special_tokens=False).input_ids
+        if self.strict_length and len(prompt) + asked["max_tokens"] > self.context:
+            return JSONResponse({"error": {"message": "longer than the context"}}, 400)
         several = 1 if self.fault == "single" else asked.get("n", 1)
         choices = [self._choice(prompt, asked, number, chats=chats) for number in range(several)]
         wrote = sum(choice.pop("count") for choice in choices)

@@ -11,7 +11,7 @@ from small_suites import small_suite
 import forgetmap as fm
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.runner.evaluate import open_model
-from forgetmap.runner.items import Suite
+from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.models import Source, find_model
 from forgetmap.runner.servers.backend import ServerBackend
 from forgetmap.runner.servers.replies import tokens_of_end
@@ -164,6 +164,26 @@ def test_a_sampled_answer_has_its_own_seed_and_whole_probabilities(tmp_path: Pat
     texts = [fm.open_run(tmp_path / out).texts for out in "ab"]
     said = [sorted(each.collect()["response"].to_list()) for each in texts if each is not None]
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("wanted", [100, 10_000])
+def test_answers_have_the_room_that_the_context_leaves(wanted: int, tmp_path: Path) -> None:
+    """A server that refuses to write more than fits is asked for less."""
+    item = Item("long", "Say " + "the cat sat on the mat " * 70, "cat")
+    suite = Suite("long", (Task("long", "open", "text", lambda: (item,), scorers=("alias",)),))
+    settings = Settings(max_new_tokens=wanted)
+    fm.evaluate(
+        served_model(), suite, tmp_path / "here", tokenizer=ascii_tokenizer(), settings=settings
+    )
+    with serving(dialect()) as address:
+        fm.evaluate(address, suite, tmp_path / "there", settings=settings)
+    here, there = (rows(tmp_path / name)[0] for name in ("here", "there"))
+    assert here["tokens_in"] == there["tokens_in"] > 400
+    assert here["tokens_in"] + here["tokens_out"] == 512
+    assert 20 < there["tokens_out"] <= here["tokens_out"]
+    said = [fm.open_run(tmp_path / name).texts for name in ("here", "there")]
+    texts = [each.collect()["response"].to_list()[0] for each in said if each is not None]
+    assert texts[0].startswith(texts[1])
 
 
 @pytest.mark.parametrize(

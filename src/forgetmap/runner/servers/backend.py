@@ -36,6 +36,8 @@ from forgetmap.web.replies import PassingError
 
 BYTES_PER_TOKEN = 4
 """About right for English; who needs more must ask the server."""
+ROOM = 32
+"""Tokens of a chat template, or so."""
 UNSTATED_CONTEXT = 10**9
 SEEDS = 2**31
 T = TypeVar("T", Response, Likelihoods)
@@ -140,18 +142,38 @@ class ServerBackend:
             body["stop"] = list(decoding.stop)
         if decoding.temperature:
             body["seed"] = prompt.seed % SEEDS
-        limit = self._limit(prompt.text, decoding)
-        if prompt.messages:
-            body |= {"messages": _turns(prompt.messages), self._found.limit: limit}
-            return self._response(await line.ask("chat/completions", body, read_chat), limit, line)
-        body |= {"prompt": prompt.text, "max_tokens": limit}
-        return self._response(await line.ask("completions", body, read_completion), limit, line)
+        *longer, shortest = self._limits(prompt.text, decoding)
+        for limit in longer:
+            try:
+                return await self._write_once(prompt, body, limit, line)
+            except Failure as failure:
+                if failure.passing:
+                    raise
+        return await self._write_once(prompt, body, shortest, line)
 
-    def _limit(self, text: str, decoding: Decoding) -> int:
-        """New tokens; servers refuse more than their context has room for."""
+    async def _write_once(
+        self, prompt: Prompt, body: dict[str, Any], limit: int, line: Line
+    ) -> Response:
+        if prompt.messages:
+            asked = {**body, "messages": _turns(prompt.messages), self._found.limit: limit}
+            written = await line.ask("chat/completions", asked, read_chat)
+        else:
+            asked = {**body, "prompt": prompt.text, "max_tokens": limit}
+            written = await line.ask("completions", asked, read_completion)
+        return self._response(written, limit, line)
+
+    def _limits(self, text: str, decoding: Decoding) -> list[int]:
+        """New tokens to ask for, one after the other: servers refuse more than they have room for.
+
+        How much that is can only be guessed, as only the server can count.
+        """
+        wanted = decoding.max_new_tokens
         if self._context is None:
-            return decoding.max_new_tokens
-        return max(1, min(decoding.max_new_tokens, self._context - 2 * _about(text)))
+            return [wanted]
+        about = _about(text)
+        guesses = (self._context - about - ROOM, self._context - 2 * about)
+        sure = [wanted] if wanted < self._context else []
+        return [*sure, *(guess for guess in guesses if 0 < guess < wanted)] or [wanted]
 
     def _response(self, written: Written, limit: int, line: Line) -> Response:
         counts = self._found.can("counts")

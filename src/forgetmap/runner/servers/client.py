@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -106,14 +107,19 @@ class Client:
         main = loop.create_task(self._serve(works, ended.put))
         thread = threading.Thread(target=_drive, args=(loop, main, ended.put), daemon=True)
         thread.start()
+        over = False
         try:
-            while (one := ended.get()) is not None:
+            while not over:
+                one = ended.get()
+                over = one is None or isinstance(one, BaseException)
                 if isinstance(one, BaseException):
                     raise one
-                yield one
+                if one is not None:
+                    yield one
         finally:
-            if thread.is_alive():
-                loop.call_soon_threadsafe(main.cancel)
+            if not over:
+                with suppress(RuntimeError):  # the loop may end just now
+                    loop.call_soon_threadsafe(main.cancel)
             thread.join()
 
     async def _serve(
