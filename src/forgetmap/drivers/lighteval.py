@@ -54,6 +54,15 @@ def environment(_: Order) -> Mapping[str, str]:
     return {}
 
 
+def tidy(logs: Path) -> None:
+    """Undo that the path of a model is repeated below the logs, hidden folders included."""
+    for file in [*logs.rglob("details_*.parquet"), *logs.rglob("results_*.json")]:
+        kind, *_, last = file.parent.relative_to(logs).parts
+        folder = logs / kind / "model" / (last if kind == "details" else "")
+        folder.mkdir(parents=True, exist_ok=True)
+        file.rename(folder / file.name)
+
+
 LIGHTEVAL = Driver(
     name="lighteval",
     distribution="lighteval",
@@ -66,4 +75,5 @@ LIGHTEVAL = Driver(
     weighed=lambda _: (),
     merges=True,
     litters=True,
+    tidy=tidy,
 )

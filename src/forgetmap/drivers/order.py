@@ -82,6 +82,7 @@ class Driver:
         weighed: tasks that were scored by log-likelihood, by the logs in a folder.
         merges: an adapter must be merged into the weights before.
         litters: it writes into the folder of a model, so it gets another one with links.
+        tidy: puts its logs where they are found.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Driver:
     weighed: Callable[[Path], Sequence[str]]
     merges: bool
     litters: bool = False
+    tidy: Callable[[Path], None] = lambda _: None
 
 
 def local_path(name: str) -> str:

@@ -287,6 +287,7 @@ def _provide(order: Order, folder: Path) -> None:
 
 def _imported(plan: Plan, name: str) -> Run:
     """The run that the logs tell of, with what only we know."""
+    plan.driver.tidy(plan.work / LOGS)
     logs = recognise(plan.work / LOGS)
     if not logs:
         raise _failed(plan, "left no log with samples")

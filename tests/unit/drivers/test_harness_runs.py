@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import peft
 import pytest
+import torch
 
 import forgetmap as fm
 from command_line import Done, call
@@ -19,7 +21,8 @@ from forgetmap.drivers.lm_eval import LM_EVAL, weighed
 from forgetmap.drivers.order import Driver, Order
 from forgetmap.drivers.run import DRIVERS, Plan, plan_harness, run_harness
 from forgetmap.errors import HarnessError, OutputError, UsageError
-from forgetmap.runner.models import Source
+from forgetmap.runner.models import Source, load_model
+from tiny_models import tiny_model, tokenizer
 
 HERE = Path(__file__).parent
 
@@ -149,6 +152,27 @@ def test_what_lighteval_is_told() -> None:
     assert "--save-details" in found
 
 
+def test_an_adapter_is_merged_where_the_harness_cannot(tmp_path: Path) -> None:
+    base, adapter, out = tmp_path / "base", tmp_path / "adapter", tmp_path / "run"
+    tiny_model("llama").save_pretrained(base)
+    tokenizer().save_pretrained(base)
+    config = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    peft.get_peft_model(load_model(str(base)).model, config).save_pretrained(adapter)
+    source = Source(str(base), adapter=str(adapter))
+    plan = replace(plan_of("fail", out), order=Order(source, ("who",), dtype="float32"))
+    plan = replace(plan, driver=replace(plan.driver, merges=True))
+    with pytest.raises(HarnessError):
+        run_harness(plan, out)
+    tokens = torch.arange(8)[None]
+    merged, both, alone = (
+        load_model(name).model(tokens).logits for name in (str(plan.stand_in), source, str(base))
+    )
+    assert torch.allclose(merged, both, atol=1e-5)
+    assert not torch.allclose(merged, alone, atol=1e-3)
+    info = run_harness(plan, out).info
+    assert (info.model.name, info.model.adapter) == (str(base), str(adapter))
+
+
 def test_a_harness_that_litters_gets_links(tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
@@ -164,6 +188,19 @@ def test_a_harness_that_litters_gets_links(tmp_path: Path) -> None:
     (linked / "litter").touch()
     assert run_harness(plan, out).info.model.name == str(model)
     assert [file.name for file in model.iterdir()] == ["config.json"]
+
+
+def test_logs_of_lighteval_are_put_where_they_are_found(tmp_path: Path) -> None:
+    for name in (
+        "details/home/.hidden/m/2026/details_a_2026.parquet",
+        "results/home/.hidden/m/results_2026.json",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    for _ in range(2):
+        DRIVERS["lighteval"].tidy(tmp_path)
+    found = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*_2026.*")}
+    assert found == {"details/model/2026/details_a_2026.parquet", "results/model/results_2026.json"}
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
