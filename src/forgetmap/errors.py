@@ -19,6 +19,7 @@
     │   └── BackendError            the two sides live in different dataframe libraries
     ├── LineageError            the runs do not form a chain
     ├── ModelError              a model cannot be found, loaded or used as asked
+    ├── HarnessError            another evaluation program cannot be run, or failed
     ├── ConvergenceError        a computation did not come to an end that can be trusted
     ├── OutputError             the result cannot be written where it was asked for
     └── UsageError              an option or argument makes no sense
@@ -158,6 +159,22 @@ class LineageError(ForgetmapError, ValueError):
 
 class ModelError(ForgetmapError, ValueError):
     """A model cannot be found, loaded or used as asked."""
+
+
+class HarnessError(ForgetmapError, RuntimeError):
+    """Another evaluation program cannot be run, or failed.
+
+    Attributes:
+        said: the last lines it printed.
+    """
+
+    def __init__(self, message: str, *, hint: str, said: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.said = said
+
+    def __str__(self) -> str:
+        said = "".join(f"\n  | {line}" for line in self.said)
+        return f"{self.message}{said}\nHint: {self.hint}"
 
 
 class ConvergenceError(ForgetmapError, ArithmeticError):

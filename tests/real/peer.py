@@ -1,14 +1,16 @@
-"""The lm-eval program on our prompts: tasks of local JSON, run in an environment of its own."""
+"""The lm-eval program on our prompts: tasks of local JSON, run by its driver."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from command_line import SCRIPT
 
 Key = tuple[str, str]
 MOST_NEW_TOKENS = 64
@@ -37,25 +39,39 @@ class Found:
 
 
 def run_lm_eval(
-    python: Path, model: Path, asked: Mapping[str, Sequence[Asked]], folder: Path
+    model: Path, asked: Mapping[str, Sequence[Asked]], folder: Path
 ) -> dict[str, dict[Key, Found]]:
     """Run every set of prompts as one task and read the logged samples, by key."""
-    for name, items in asked.items():
-        _write_task(name, items, folder)
-    command = [python, "-m", "lm_eval", "run", "--model", "hf", "--device", "cpu"]
-    command += ["--model_args", f"pretrained={model},dtype=float32", "--include_path", folder]
-    command += ["--tasks", ",".join(asked), "--batch_size", BATCH, "--log_samples"]
-    command += ["--output_path", folder / "out"]
-    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(folder / "cache")}
+    write_tasks(asked, folder)
+    run_harness(lm_eval_order(model, asked, folder / "run"), folder)
+    return {name: read_samples(name, folder / "run") for name in asked}
+
+
+def lm_eval_order(model: Path, asked: Iterable[str], out: Path) -> list[str]:
+    """The command for these tasks, which are beside the run folder."""
+    order = [SCRIPT, "run", model, "--harness", "lm-eval", "--tasks", ",".join(asked)]
+    order += ["--out", out, "--device", "cpu", "--batch", BATCH, "--", "--include_path", out.parent]
+    return [str(part) for part in order]
+
+
+def run_harness(order: Sequence[str], folder: Path) -> str:
+    """What the command and its harness said."""
     done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **offline},
+        order, capture_output=True, text=True, check=False, env=environment(folder)
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return {name: _read_samples(name, folder / "out") for name in asked}
+    return done.stderr
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """No hub, and no copies of data from elsewhere."""
+    return {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(folder / "cache")}
+
+
+def write_tasks(asked: Mapping[str, Sequence[Asked]], folder: Path) -> None:
+    """One task of lm-eval for each set of prompts."""
+    for name, items in asked.items():
+        _write_task(name, items, folder)
 
 
 def _write_task(name: str, items: Sequence[Asked], folder: Path) -> None:
@@ -105,8 +121,9 @@ def _writing(stop: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _read_samples(name: str, out: Path) -> dict[Key, Found]:
-    (file,) = out.rglob(f"samples_{name}_*.jsonl")
+def read_samples(name: str, run: Path) -> dict[Key, Found]:
+    """What lm-eval itself logged, kept in the run folder."""
+    (file,) = (run / "logs").rglob(f"samples_{name}_*.jsonl")
     found = {}
     for line in file.read_text("utf-8").splitlines():
         sample = json.loads(line)

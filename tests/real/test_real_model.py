@@ -1,6 +1,7 @@
 """A real language model, SmolLM2-135M-Instruct, through forgetmap and through lm-eval.
 
-`make test-real` fetches the model and lm-eval and runs this; `make test` does not.
+lm-eval is run as users run it: `forgetmap run --harness lm-eval`. `make test-real` fetches the
+model and runs this; `make test` does not.
 """
 
 from __future__ import annotations
@@ -15,23 +16,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 from peer import Asked, Found, Key, run_lm_eval
 from real_facts import fact_rows
+from ties import FOLDER, GGUF, TIE, gap_where_they_part
 
 import forgetmap as fm
 from command_line import process, write
 from forgetmap.runner.backend import Backend, Likelihoods, Question
 from forgetmap.runner.evaluate import open_model
-from forgetmap.runner.models import load_model
 from forgetmap.scoring.likelihood import choose
 
-ROOT = Path(__file__).parent.parent.parent
-FOLDER, GGUF = ROOT / ".real" / "folder", ROOT / ".real" / "model.gguf"
-PEERS = ROOT / ".venv-peers" / "bin" / "python"
 ITEMS, CHAT_ITEMS = 6, 1
-TIE = 1e-3
-"""Values closer than this may change places with the order of additions in float32."""
 
 Row = dict[str, Any]
 
@@ -122,27 +117,13 @@ def compared(
         "facts_texts": (hidden, weighed(hidden, as_texts)),
     }
     prompts = {name: items for name, (_, items) in asked.items()}
-    found = run_lm_eval(PEERS, FOLDER, prompts, folder)
+    found = run_lm_eval(FOLDER, prompts, folder)
     return {name: Compared(ours, found[name]) for name, (ours, _) in asked.items()}
 
 
 @pytest.fixture(scope="module")
 def backend() -> Backend:
     return open_model(FOLDER)[0]
-
-
-def gap_where_they_part(prompt: str, one: str, other: str) -> float:
-    """How far the two likeliest tokens are apart where two continuations part."""
-    loaded = load_model(str(FOLDER))
-    first, second = (loaded.tokenizer(prompt + text).input_ids for text in (one, other))
-    shared = next(
-        (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
-        min(len(first), len(second)),
-    )
-    with torch.inference_mode():
-        logits = loaded.model(torch.tensor([first[:shared]])).logits[0, -1]
-    best, next_best = logits.topk(2).values.tolist()
-    return float(best - next_best)
 
 
 @pytest.mark.parametrize("name", ["basics_open", "basics_chat"])

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from forgetmap.cli.options import MapType, with_options
+from forgetmap.errors import UsageError
 from forgetmap.runner.models import Dtype
+from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.runner.settings import ProtocolName, Scoring, Settings
 
 if TYPE_CHECKING:
@@ -19,13 +21,26 @@ if TYPE_CHECKING:
     from forgetmap.runner.run import Estimate
 
 STOPPED = 130
+AUTO = "auto"
 
+
+class RepeatsType(click.ParamType[int | str]):
+    """A number, or as many as it takes."""
+
+    name = f"INTEGER|{AUTO}"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Read it."""
+        return AUTO if value == AUTO else int(click.INT.convert(value, param, ctx))
+
+
+_LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "workers")
+_TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
+
+SUITE = "basics, world, post-forget, capabilities, captrack, a file of items, or hub:OWNER/NAME."
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--suite", required=True,
-        help="basics, world, post-forget, capabilities, captrack, a file of items, or "
-        "hub:OWNER/NAME.",
-    ),
     click.option("--tasks", help="Only these, such as 'mmlu:*,piqa:main'."),
     click.option("--limit", type=click.IntRange(1), help="At most so many items of each task."),
     click.option("--map", "column_map", type=MapType(), help="Columns of a file of items."),
@@ -47,7 +62,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--temperature", type=float, help="0 is greedy."),
     click.option("--top-p", type=float, help="Share of probability kept."),
     click.option("--max-new-tokens", type=int, help="Limit of a response."),
-    click.option("--repeats", type=int, help="Answers per item; needs a temperature."),
+    click.option("--repeats", type=RepeatsType(),
+                 help="Answers per item, or in `map` auto; needs a temperature."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the first repeat."),
     click.option("--batch", "rows", type=click.IntRange(1), help="Most responses at a time."),
     click.option("--device", default="auto", show_default=True, help="cpu, cuda, ..."),
@@ -55,6 +71,16 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
                  help="Of the weights."),
     click.option("--threads", type=click.IntRange(1), help="Of the CPU; all without it."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
+    click.option("--engine", default="local", show_default=True,
+                 help="local; ray or ray:ADDRESS spreads items over a cluster."),
+    click.option("--workers", type=click.IntRange(1), help="How many hold the model, with Ray."),
+    click.option("--concurrency", type=click.IntRange(1), default=16,
+                 show_default=True, help="Requests to a server at the same time."),
+    click.option("--requests-per-minute", type=float, help="A server is sent no more."),
+    click.option("--timeout", "seconds", type=float, default=600.0, show_default=True,
+                 help="Seconds to wait for one reply of a server."),
+    click.option("--price-in", type=float, help="Of a million tokens that a server reads."),
+    click.option("--price-out", type=float, help="Of a million tokens that a server writes."),
     click.option(
         "--dry-run", is_flag=True,
         help="Only say what it would take, from loading the models and trying a few items.",
@@ -62,13 +88,19 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 
 
-def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def asking_options(*, suite_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """All of them."""
-    return with_options(command, _OPTIONS)
+    suite = click.option("--suite", required=suite_required, help=SUITE)
+    return lambda command: with_options(command, (suite, *_OPTIONS))
 
 
 def settings_of(options: dict[str, Any]) -> Settings:
     """How models are asked."""
+    if options["repeats"] == AUTO:
+        raise UsageError(
+            "how many repeats it takes shows only where models are compared",
+            hint="use --repeats auto with `forgetmap map`, or give a number.",
+        )
     names = Settings.__dataclass_fields__
     return Settings(**{name: options[name] for name in names if name in options})
 
@@ -96,7 +128,8 @@ def loading(options: dict[str, Any]) -> dict[str, Any]:
         from forgetmap.runner.models import need  # noqa: PLC0415
 
         need("torch").set_num_threads(options["threads"])
-    return {name: options[name] for name in ("device", "dtype", "trust_remote_code", "rows")}
+    traffic = {name: options[name] for name in _TRAFFIC}
+    return {name: options[name] for name in _LOADING} | {"traffic": Traffic(**traffic)}
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from forgetmap import __version__
-from forgetmap.errors import ForgetmapError
+from forgetmap.errors import ForgetmapError, HarnessError
 
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
@@ -21,12 +21,14 @@ COMMANDS = {
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
     "merge": "Merge models, and know whether it kept what was known.",
+    "probe": "Which few items show forgetting as a full run would?",
     "plan": "How many items and repeats detect a loss?",
     "serve": "Explore runs of any size in a browser.",
     "overlap": "How far did a model move, and what does it certainly still do?",
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
     "theory": "Why post-training forgets, verified by number.",
+    "doctor": "Say what works on this machine, and what to do about what does not.",
     "completion": "Print the shell completion script.",
 }
 EXAMPLES = """\b
@@ -116,5 +118,9 @@ def _print_error(error: ForgetmapError) -> None:
     from forgetmap.transitions.render import printable  # noqa: PLC0415  # heavy
 
     facts, _, hint = str(error).rpartition("\nHint: ")
+    said: tuple[str, ...] = ()
+    if isinstance(error, HarnessError):
+        facts, said = error.message, error.said
     click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(f"{printable(facts)}\nHint: {printable(hint)}", err=True)
+    lines = [printable(facts), *(f"  | {printable(line)}" for line in said)]
+    click.echo("\n".join([*lines, f"Hint: {printable(hint)}"]), err=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from forgetmap.cli.asking import (
+    AUTO,
     asking_options,
     chosen_suite,
     loading,
@@ -16,13 +18,25 @@ from forgetmap.cli.asking import (
     stoppable,
 )
 from forgetmap.cli.options import overwrite_option
+from forgetmap.cli.service import print_services
+from forgetmap.errors import UsageError
 from forgetmap.runner.models import find_model
 
+if TYPE_CHECKING:
+    from forgetmap.map.adaptive import Auto
+
+SAID = {"lost": "lost", "none_lost": "nothing lost", "cannot_tell": "undecided"}
+ENDED = {
+    "tested": "",
+    "hopeless": " (more would hardly tell)",
+    "used_up": " (no more were allowed)",
+}
 EXAMPLES = """\b
 Examples:
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap map org/base org/sft org/rl --suite post-forget --chain --out map
   forgetmap map base base+adapters/sft --suite my.csv --temperature 0.7 --repeats 4 --out map
+  forgetmap map base tuned --suite my.csv --temperature 0.7 --repeats auto --out map
 """
 
 
@@ -36,18 +50,32 @@ Examples:
     help="Folder for runs, result and report.",
 )
 @click.option("--chain", is_flag=True, help="The models are checkpoints, one from the other.")
-@asking_options
+@click.option(
+    "--max-repeats",
+    type=click.IntRange(2),
+    default=8,
+    show_default=True,
+    help="Most answers per item under --repeats auto.",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    help="Most answers of all models together under --repeats auto.",
+)
+@asking_options(suite_required=True)
 @overwrite_option
 def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:  # noqa: A001
     """What did the models AFTER forget, and gain, against BEFORE? Evaluates all of them.
 
-    Models are folders, hub ids, BASE+ADAPTER or GGUF files. All are asked the same items in the
-    same way. What was stopped goes on where it was; what is complete is not done again.
+    Models are folders, hub ids, BASE+ADAPTER, GGUF files, or servers: http://HOST/v1#NAME. All are
+    asked the same items in the same way. What was stopped goes on where it was; what is complete
+    is not done again. --repeats auto asks again only where a category is undecided, and stops
+    when none is.
     """
     from rich.console import Console  # noqa: PLC0415  # heavy
 
     from forgetmap.cli.progress import Shown  # noqa: PLC0415
-    from forgetmap.map.job import REPORT, map_models  # noqa: PLC0415
+    from forgetmap.map.job import REPEATS, REPORT, map_models  # noqa: PLC0415
     from forgetmap.runner.evaluate import open_model  # noqa: PLC0415
     from forgetmap.runner.names import run_names  # noqa: PLC0415
     from forgetmap.runner.run import estimate  # noqa: PLC0415
@@ -55,6 +83,7 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
 
     models = [before, *after]
     sources = [find_model(model) for model in models]
+    repeats = _auto(options)
     suite, settings = chosen_suite(options), settings_of(options)
     if options["dry_run"]:
         found = []
@@ -69,11 +98,53 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
             suite=suite,
             out=out,
             settings=settings,
+            repeats=repeats,
             chain=options["chain"],
             overwrite=options["overwrite"],
             report=shown.step,
             **loading(options),
         )  # fmt: skip
     print_comparison(Console(), result.result, by="category")
+    if repeats is not None:
+        print_repeats(out / REPEATS)
+    print_services(out / "runs" / name for name in run_names(models))
     click.echo(f"\n{printable(f'Written to {out}')}")
     click.echo(printable(f"Report: {out / REPORT}"))
+
+
+def _auto(options: dict[str, Any]) -> Auto | None:
+    """How repeats are spent, if that is left open; the most of them go into the settings."""
+    from forgetmap.map.adaptive import Auto  # noqa: PLC0415  # heavy
+
+    if options["repeats"] != AUTO:
+        if options["budget"] is not None:
+            raise UsageError(
+                "a budget is for repeats that are not fixed",
+                hint="add --repeats auto, or leave out --budget.",
+            )
+        return None
+    options["repeats"] = options["max_repeats"]
+    return Auto(most=options["max_repeats"], budget=options["budget"])
+
+
+def print_repeats(path: Path) -> None:
+    """What every category took, and why it ended."""
+    from forgetmap.transitions.render import printable  # noqa: PLC0415
+    from forgetmap.transitions.words import percent  # noqa: PLC0415
+
+    spent = json.loads(path.read_text(encoding="utf-8"))
+    share = percent(spent["answers"] / spent["full"], 0)
+    click.echo(
+        f"\nRepeats: {spent['answers']:,} answers, {share} of the {spent['full']:,} that "
+        f"{spent['rule']['most']} per item would take."
+    )
+    several = len({each["after"] for each in spent["categories"]}) > 1
+    for each in spent["categories"]:
+        name = f"{each['after']}, {each['category']}" if several else each["category"]
+        limits = f"{percent(each['low'])} to {percent(each['high'])}"
+        click.echo(
+            printable(
+                f"  {name}: {SAID[each['verdict']]} after {each['repeats']} answers per item"
+                f"{ENDED[each['why']]}; {percent(each['value'])} of answers ({limits})"
+            )
+        )

@@ -12,6 +12,7 @@ import click
 from forgetmap.cli.options import Command, json_option, overwrite_option, with_options
 from forgetmap.errors import OutputError
 from forgetmap.runner.models import Dtype
+from forgetmap.runner.servers.address import is_address
 
 if TYPE_CHECKING:
     from forgetmap.overlap.estimate import Asked
@@ -225,9 +226,9 @@ def _asked(options: dict[str, Any]) -> Asked:
 
 @contextmanager
 def _opened(name: str, options: dict[str, Any]) -> Iterator[Model]:
-    from forgetmap.overlap.server import ServerModel, is_server  # noqa: PLC0415
+    if is_address(name):
+        from forgetmap.overlap.server import ServerModel  # noqa: PLC0415
 
-    if is_server(name):
         with ServerModel(name) as model:
             yield model
         return

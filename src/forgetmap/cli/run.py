@@ -15,7 +15,9 @@ from forgetmap.cli.asking import (
     settings_of,
     stoppable,
 )
+from forgetmap.cli.driving import drive, driving_options, refuse_without_harness
 from forgetmap.cli.options import overwrite_option
+from forgetmap.cli.service import print_services
 from forgetmap.runner.models import find_model
 
 EXAMPLES = """\b
@@ -23,20 +25,30 @@ Examples:
   forgetmap run models/tuned --suite basics --out runs/tuned
   forgetmap run org/model --suite post-forget --tasks 'mmlu:*' --limit 50 --out runs/model
   forgetmap run base+adapters/sft --suite questions.jsonl --out runs/sft --dry-run
+  forgetmap run http://localhost:8000/v1#tuned --suite basics --concurrency 32 --out runs/tuned
+  forgetmap run models/tuned --harness lm-eval --tasks arc_easy,gsm8k --out runs/tuned
+  forgetmap run models/tuned --harness inspect --tasks quiz.py --out runs/quiz -- -T topic=law
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("model")
+@click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[-- ...]")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder.")
-@asking_options
+@asking_options(suite_required=False)
+@driving_options
 @overwrite_option
 def run(model: str, out: Path, **options: Any) -> None:
-    """Evaluate one MODEL on a suite and write a run folder.
+    """Evaluate one MODEL on a suite, or by another harness, and write a run folder.
 
-    MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file. A run that was stopped goes on where
-    it was; one that is complete is not done again.
+    MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file; any of these behind vllm: for vLLM; or
+    http://HOST/v1#NAME, a server whose key is in FORGETMAP_API_KEY. A run that was stopped goes on
+    where it was; one that is complete is not done again.
     """
+    if options["harness"]:
+        drive(click.get_current_context(), out)
+        return
+    refuse_without_harness(options)
     from forgetmap.cli.progress import Shown  # noqa: PLC0415  # heavy
     from forgetmap.runner.evaluate import open_model  # noqa: PLC0415  # heavy
     from forgetmap.runner.run import estimate, run_model  # noqa: PLC0415
@@ -54,4 +66,5 @@ def run(model: str, out: Path, **options: Any) -> None:
             overwrite=options["overwrite"],
             report=lambda step: shown.step(who.name, step),
         )  # fmt: skip
+    print_services([out])
     click.echo(f"Written to {out}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forgetmap.errors import UsageError
+from forgetmap.map.adaptive import Auto, ask_in_looks
+from forgetmap.map.models import Models, Report
+from forgetmap.map.verdicts import with_decisions
 from forgetmap.report.build import make_payload
 from forgetmap.report.html import write_report
-from forgetmap.runner.evaluate import open_model
 from forgetmap.runner.items import Suite
 from forgetmap.runner.names import run_names
-from forgetmap.runner.run import Step, run_model
 from forgetmap.runner.settings import Settings
 from forgetmap.runner.suites.catalogue import load_suite
 from forgetmap.transitions.chains import Chain
@@ -21,12 +21,10 @@ from forgetmap.transitions.comparison import Comparison
 from forgetmap.transitions.export import write_result
 
 Mapped = Comparison | FanOut | Chain
-REPORT = "report.html"
-Report = Callable[[str, Step], None]
-"""Called with the name of the run and how far it is."""
+REPORT, REPEATS = "report.html", "repeats.json"
 
 
-def map_models(
+def map_models(  # noqa: PLR0913  # as many as the command has
     before: Any,
     after: Any,
     /,
@@ -34,6 +32,7 @@ def map_models(
     suite: str | Path | Suite,
     out: str | Path,
     settings: Settings | None = None,
+    repeats: Auto | None = None,
     chain: bool = False,
     overwrite: bool = False,
     report: Report | None = None,
@@ -51,6 +50,8 @@ def map_models(
         suite: its name, a file of items, a hub data set, or a suite.
         out: folder for `runs/`, `result/` and `report.html`.
         settings: how the models are asked.
+        repeats: spend repeats where a verdict is open, instead of a fixed number of them; what was
+            spent is in `repeats.json`.
         chain: the models are ordered checkpoints.
         overwrite: start anew, whatever is there.
         report: called after every answer.
@@ -61,18 +62,31 @@ def map_models(
         >>> fm.map_models("models/base", "models/sft", suite="basics", out="map")  # doctest: +SKIP
     """
     out = Path(out)
-    models = [before, after, *more]
+    given = [before, after, *more]
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
-    names = run_names(models)
-    for number, (model, name) in enumerate(zip(models, names, strict=True), start=1):
-        # Two runs of one model must not share random numbers, or they would agree by chance.
-        backend, who = open_model(model, name=name, salt=str(number), **loading)
-        seen = None if report is None else partial(report, name)
-        folder = out / "runs" / name
-        run_model(backend, chosen, folder, who, settings, overwrite=overwrite, report=seen)
-        del backend
-    runs = [out / "runs" / name for name in names]
+    models = Models(given, run_names(given), loading, overwrite, report)
+    spent = None
+    if repeats is not None:
+        _refuse_chain(chain=chain)
+        spent = ask_in_looks(models, chosen, out, settings or Settings(), repeats)
+    else:
+        for place, name in enumerate(models.names):
+            models.ask(place, chosen, out / "runs" / name, settings)
+    models.close()
+    runs = [out / "runs" / name for name in models.names]
     result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]
+    if spent is not None:
+        (out / REPEATS).write_text(spent.to_json() + "\n", encoding="utf-8")
+        result = with_decisions(result, spent)
     write_result(result, out / "result", overwrite=True)
     write_report(make_payload(result), out / REPORT)
     return result
+
+
+def _refuse_chain(*, chain: bool) -> None:
+    if chain:
+        raise UsageError(
+            "repeats are spent on the verdicts against the first model, not on those of a chain",
+            hint="leave out --chain, and afterwards compare the runs with --chain; or give a "
+            "number of --repeats.",
+        )

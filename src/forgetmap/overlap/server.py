@@ -7,34 +7,38 @@ its own completion when it writes it and when it reads it must agree.
 
 from __future__ import annotations
 
-import os
+import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Self
 
-from forgetmap.errors import ModelError, UsageError
+from forgetmap.errors import ForgetmapError, ModelError, UsageError
 from forgetmap.overlap.models import Completion, Tokens, Weighed
 from forgetmap.runner.models import need
+from forgetmap.runner.servers.address import KEY, checked_address, split_address
+from forgetmap.web.replies import (
+    PassingError,
+    RefusedError,
+    fault_of,
+    key_from,
+    message_in,
+    pause_before,
+    without_key,
+)
 
-KEY = "FORGETMAP_API_KEY"
 AT_ONCE = 8
 TIMEOUT = 120.0
 ATTEMPTS = 3
-WAIT = 0.5
-BUSY = {408, 429, 500, 502, 503, 504}
+WAIT, LONGEST_WAIT = 0.5, 60.0
 TRIED, TRIALS = 8, 3
 """Tokens, and completions, written to find out whether a server can be trusted."""
 AGREE = 0.05
 """Nats by which two passes over one token may differ: half precision in other batches."""
 WHOLE = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 """No cuts; said in full, as servers apply what a model's generation settings say."""
-
-
-def is_server(name: str) -> bool:
-    """Whether this names a server: `http://HOST/v1` or `http://HOST/v1#MODEL`."""
-    return name.startswith(("http://", "https://"))
 
 
 class ServerModel:
@@ -48,19 +52,15 @@ class ServerModel:
     """
 
     def __init__(self, address: str) -> None:
-        base, _, wanted = address.partition("#")
+        self._base, wanted = split_address(checked_address(address))
         httpx = need("httpx")
-        key = os.environ.get(KEY)
-        self._base = base.rstrip("/")
-        self._client = httpx.Client(
-            timeout=TIMEOUT, headers={"Authorization": f"Bearer {key}"} if key else {}
-        )
-        self._failures = (httpx.HTTPError, ValueError)
+        self._client = httpx.Client(timeout=TIMEOUT)
+        self._broken = httpx.HTTPError
         self._tried = False
         try:
             models = self._ask("GET", "models").get("data") or []
             self._model, self.context = _chosen(models, wanted, self._base)
-        except ModelError:
+        except ForgetmapError:
             self.close()
             raise
         self.name = f"{self._base}#{self._model}"
@@ -171,28 +171,40 @@ class ServerModel:
             return list(pool.map(lambda call: call(), calls))
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        for attempt in range(ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             try:
-                answer = self._client.request(method, f"{self._base}/{path}", json=body)
-                if answer.status_code in BUSY and attempt + 1 < ATTEMPTS:
-                    time.sleep(WAIT * 2**attempt)
-                    continue
-                answer.raise_for_status()
-                found = answer.json()
-            except self._failures as error:
-                if attempt + 1 < ATTEMPTS and not hasattr(error, "response"):
-                    time.sleep(WAIT * 2**attempt)
-                    continue
+                return self._ask_once(method, path, body)
+            except PassingError as error:
+                if attempt == ATTEMPTS:
+                    raise self._unreachable(error) from error
+                wait = pause_before(attempt, WAIT, LONGEST_WAIT, spread=0.5)
+                time.sleep(wait if error.wait is None else min(error.wait, LONGEST_WAIT))
+            except RefusedError as error:
                 raise self._unreachable(error) from error
-            else:
-                return found if isinstance(found, dict) else {}
         raise AssertionError  # the last attempt returns or raises
 
+    def _ask_once(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        url, key = f"{self._base}/{path}", key_from(KEY)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            answer = self._client.request(method, url, json=body, headers=headers)
+        except self._broken as error:
+            raise PassingError(str(error) or type(error).__name__) from error
+        text = without_key(answer.text, key)
+        if answer.status_code != HTTPStatus.OK:
+            model = getattr(self, "_model", "")
+            raise fault_of(
+                answer.status_code, text, answer.headers, url=url, model=model, key_variable=KEY
+            )
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise PassingError(f"no JSON: {message_in(text)}") from error
+        return found if isinstance(found, dict) else {}
+
     def _unreachable(self, error: Exception) -> ModelError:
-        answer = getattr(error, "response", None)
-        said = " ".join(answer.text.split())[:200] if answer is not None else str(error)
         return ModelError(
-            f"{self._base} does not answer as asked: {said or type(error).__name__}",
+            f"{self._base} does not answer as asked: {error}",
             hint=f"check the address (it ends in /v1 as a rule) and that the server runs; a key "
             f"goes into the environment as {KEY}.",
         )

@@ -54,6 +54,23 @@ class TaskInfo(_Part):
     main_scorer: str | None = None
 
 
+class ServiceInfo(_Part):
+    """What answered, where it was a server, and what that took over all attempts."""
+
+    address: str | None = None
+    abilities: dict[str, bool] = Field(
+        default_factory=dict, description="What it was tried for, and whether it can be trusted."
+    )
+    notes: list[str] = Field(
+        default_factory=list, description="What could not be trusted, and what follows."
+    )
+    requests: int | None = None
+    retries: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = Field(default=None, description="At the prices that were given.")
+
+
 class RunInfo(_Part):
     """Everything about a run that is not about one item. Unknown is null, never a guess."""
 
@@ -75,6 +92,10 @@ class RunInfo(_Part):
     metrics: dict[str, MetricInfo] = Field(default_factory=dict)
     fingerprint: str | None = Field(
         default=None, description="The same for the same model, suite and way of asking."
+    )
+    service: ServiceInfo | None = Field(default=None, description="Null for a model run here.")
+    command: str | None = Field(
+        default=None, description="What was run, where another program asked."
     )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
 

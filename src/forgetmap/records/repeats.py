@@ -10,7 +10,7 @@ import narwhals as nw
 
 from forgetmap.errors import ManifestError
 from forgetmap.records.folder import fill_scores, fill_texts
-from forgetmap.records.manifest import RunInfo
+from forgetmap.records.manifest import RunInfo, ServiceInfo
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.survey import count_repeats
 from forgetmap.records.validate import FileRow, file_of
@@ -88,7 +88,21 @@ def _merged(infos: Sequence[RunInfo]) -> RunInfo:
     seeds = [seed for info in infos for seed in info.seeds]
     tasks = {name: task for info in infos for name, task in info.tasks.items()}
     metrics = {name: metric for info in infos for name, metric in info.metrics.items()}
-    return infos[0].model_copy(update={"seeds": seeds, "tasks": tasks, "metrics": metrics})
+    merged = {"seeds": seeds, "tasks": tasks, "metrics": metrics, "service": _served(infos)}
+    return infos[0].model_copy(update=merged)
+
+
+def _served(infos: Sequence[RunInfo]) -> ServiceInfo | None:
+    """What a server took for all of them."""
+    services = [info.service for info in infos if info.service is not None]
+    if not services:
+        return None
+    taken = {}
+    for name in ("requests", "retries", "tokens_in", "tokens_out", "cost"):
+        known = [getattr(each, name) for each in services]
+        taken[name] = None if None in known else sum(known)
+    notes = list(dict.fromkeys(note for each in services for note in each.notes))
+    return services[0].model_copy(update={**taken, "notes": notes})
 
 
 def _shifted_rows(run: Run, start: int) -> Iterator[tuple[int, Mapping[str, Any]]]:

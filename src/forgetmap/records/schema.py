@@ -112,6 +112,12 @@ FIELDS: tuple[Field, ...] = (
     Field("finish_reason", _text, "scores", "Why generation ended, in the backend's word."),
     Field("logprob_answer", _real, "scores", "Sum of the log-probabilities of the answer given."),
     Field("logprob_gold", _real, "scores", "Sum of the log-probabilities of the right answer."),
+    Field(
+        "logprob_next",
+        _real,
+        "scores",
+        "Sum of the log-probabilities of the most likely option besides the answer given.",
+    ),
     Field("question", _text, "texts", "What was asked, without template or examples."),
     Field("options", pa.list_(_text), "texts", "The options as shown, in order."),
     Field(

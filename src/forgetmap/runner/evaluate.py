@@ -9,11 +9,13 @@ from forgetmap.errors import UsageError
 from forgetmap.records.manifest import ModelInfo
 from forgetmap.runner.backend import Backend
 from forgetmap.runner.items import Suite
-from forgetmap.runner.models import Dtype, LoadedModel, Source, find_model, load_model, need
+from forgetmap.runner.models import LoadedModel, Source, find_model, load_model, need
 from forgetmap.runner.run import Examinee, Report, run_model
+from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.runner.settings import Settings
 from forgetmap.runner.suites.catalogue import load_suite
 
+RAY = "ray"
 WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
 
 
@@ -27,12 +29,14 @@ def evaluate(
     salt: str | None = None,
     overwrite: bool = False,
     report: Report | None = None,
+    **opening: Any,
 ) -> Path:
     """Evaluate one model on a suite and write a run folder; go on where an earlier attempt ended.
 
     Args:
-        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, a live transformers module (then
-            with `tokenizer`), or any backend.
+        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these behind `vllm:`, the
+            address of a server (`http://HOST/v1#NAME`), a live transformers module (then with
+            `tokenizer`), or any backend.
         suite: its name, a file of items, a hub data set, or a suite.
         out: the run folder.
         tokenizer: of a live module.
@@ -41,13 +45,15 @@ def evaluate(
             called if left out, and nothing for a live one.
         overwrite: start anew, whatever is there.
         report: called after every answer.
+        opening: engine, traffic, device and the like, as for `open_model`.
 
     Example:
         >>> import forgetmap as fm
         >>> fm.evaluate("models/tuned", "basics", "runs/tuned")  # doctest: +SKIP
     """
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
-    backend, who = open_model(model, tokenizer=tokenizer, name=Path(out).name, salt=salt)
+    name = Path(out).name
+    backend, who = open_model(model, tokenizer=tokenizer, name=name, salt=salt, **opening)
     return run_model(backend, chosen, Path(out), who, settings, overwrite=overwrite, report=report)
 
 
@@ -57,18 +63,31 @@ def open_model(
     tokenizer: Any = None,
     name: str = "model",
     salt: str | None = None,
-    dtype: Dtype = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
+    engine: str = "local",
+    workers: int | None = None,
+    traffic: Traffic | None = None,
     rows: int | None = None,
+    **loading: Any,
 ) -> tuple[Backend, Examinee]:
-    """Load a model, and say who it is."""
+    """Load a model, and say who it is.
+
+    Args:
+        model: a path, a hub id, an address, a source, a live module, or any backend.
+        tokenizer: of a live module.
+        name: of the run.
+        salt: tells the random numbers of this run from those of other models.
+        engine: `local`, `ray`, or `ray:ADDRESS`.
+        workers: how many hold the model, with Ray.
+        traffic: what a server is expected to bear.
+        rows: most responses at work at a time.
+        loading: dtype, device and trust_remote_code, as for `load_model`.
+    """
     if isinstance(model, str | Path | Source):
         source = model if isinstance(model, Source) else find_model(str(model))
-        loaded = load_model(source, dtype=dtype, device=device, trust_remote_code=trust_remote_code)
+        backend = _on_engine(source, engine, workers, traffic, loading | {"rows": rows})
         # Two models must not share random numbers, or they would agree by chance.
         salt = str(source) if salt is None else salt
-        return _backend(loaded, rows), Examinee(name, _info(source), weights_stamp(source), salt)
+        return backend, Examinee(name, _info(source), weights_stamp(source), salt)
     if tokenizer is not None:
         return _backend(LoadedModel(name, model, tokenizer), rows), Examinee(name, salt=salt or "")
     if hasattr(model, "loglikelihood") and hasattr(model, "generate"):
@@ -77,6 +96,42 @@ def open_model(
         f"a {type(model).__name__} without its tokenizer cannot answer",
         hint="pass tokenizer= with a live model, or give a path or hub id.",
     )
+
+
+def _on_engine(
+    source: Source,
+    engine: str,
+    workers: int | None,
+    traffic: Traffic | None,
+    loading: dict[str, Any],
+) -> Backend:
+    """The backend of a model: in this process, behind its server, or on a cluster."""
+    kind, _, address = engine.partition(":")
+    if kind not in {"local", RAY} or (kind == "local" and address):
+        raise UsageError(
+            f"there is no engine {engine!r}", hint="choose local, ray, or ray:ADDRESS."
+        )
+    if workers is not None and kind != RAY:
+        raise UsageError("workers belong to a cluster", hint="add --engine ray.")
+    if source.via == "server":
+        if kind == RAY:
+            raise UsageError(
+                "a server spreads its work itself",
+                hint="leave out --engine; --concurrency says how much it is asked at once.",
+            )
+        from forgetmap.runner.servers.backend import open_server  # noqa: PLC0415  # heavy
+
+        return open_server(source.base, traffic or Traffic())
+    if kind == RAY:
+        from forgetmap.runner.ray_backend import open_ray  # noqa: PLC0415  # heavy
+
+        return open_ray(source, address or None, workers=workers, **loading)
+    if source.via == "vllm":
+        from forgetmap.runner.vllm_backend import open_vllm  # noqa: PLC0415  # heavy
+
+        return open_vllm(source, **loading)
+    rows = loading.pop("rows")
+    return _backend(load_model(source, **loading), rows)
 
 
 def weights_stamp(source: Source) -> str:

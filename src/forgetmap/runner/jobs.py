@@ -10,7 +10,7 @@ from forgetmap.errors import UsageError
 from forgetmap.runner.backend import Backend, Decoding, Message
 from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.journal import Answer, Key
-from forgetmap.runner.prompts import continuations_of, prompt_of
+from forgetmap.runner.prompts import continuations_of, messages_of, prompt_of
 from forgetmap.runner.settings import Manner
 from forgetmap.scoring.judge import judge
 from forgetmap.scoring.scorers import scorer
@@ -25,6 +25,7 @@ class Job:
     repeat: int
     prompt: str
     seed: int
+    messages: tuple[Message, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -61,9 +62,10 @@ def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list
         for item in items:
             _check(task, item)
             prompt = prompt_of(item, task, manner, backend)
+            messages = messages_of(item, task, manner)
             for repeat in range(manner.repeats):
                 seed = _seed(manner.seed + repeat, salt, task.name, item.id)
-                jobs.append(Job(task, item, repeat, prompt, seed))
+                jobs.append(Job(task, item, repeat, prompt, seed, messages))
     if not jobs:
         raise UsageError(
             f"the suite {suite.name!r} has no items", hint="choose other tasks with --tasks."
@@ -75,10 +77,13 @@ def check_lengths(jobs: Sequence[Job], manner: Manner, backend: Backend) -> list
     """Tokens of every prompt.
 
     Raises:
-        UsageError: some do not fit into the context with room for an answer.
+        UsageError: some do not fit into the context with room for an answer. Who counts only about
+            right refuses what does not fit when it is asked.
     """
     texts = list(dict.fromkeys(job.prompt for job in jobs))
     counted = dict(zip(texts, backend.count_tokens(texts), strict=True))
+    if not getattr(backend, "counts_exactly", True):
+        return [counted[job.prompt] for job in jobs]
     long = [job for job in jobs if counted[job.prompt] + _least(job, manner) > backend.context]
     if long:
         worst = max(long, key=lambda job: counted[job.prompt])
@@ -131,9 +136,13 @@ def continued(job: Job, first: Answer | None, manner: Manner, backend: Backend) 
         return None
     turns = job.item.material.get("turns") or [""]
     before = [Message("user", str(turns[0])), Message("assistant", first.response)]
-    prompt = prompt_of(job.item, job.task, manner, backend, before)
     material = {**job.item.material, "first_response": first.response}
-    return replace(job, prompt=prompt, item=replace(job.item, material=material))
+    return replace(
+        job,
+        prompt=prompt_of(job.item, job.task, manner, backend, before),
+        messages=messages_of(job.item, job.task, manner, before),
+        item=replace(job.item, material=material),
+    )
 
 
 def _check_ids(task: Task, items: Sequence[Item]) -> None:

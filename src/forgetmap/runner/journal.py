@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from forgetmap.records.folder import writable
 
 Key = tuple[str, str, int]
 """Task, item and repeat."""
+SYNC = 0.025
+"""Seconds between two times that the file is brought to the disk; half of what is promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,10 @@ class Answer:
         finish_reason: why it ended.
         logprob_answer: of the option chosen.
         logprob_gold: of the right option.
+        logprob_next: of the most likely option besides the chosen one.
         seed: of a sampled answer.
         error: what went wrong.
+        spent: on it by a server: requests, retries, tokens read and written.
     """
 
     task: str
@@ -53,8 +58,10 @@ class Answer:
     finish_reason: str | None = None
     logprob_answer: float | None = None
     logprob_gold: float | None = None
+    logprob_next: float | None = None
     seed: int | None = None
     error: str | None = None
+    spent: list[int] | None = None
 
     @property
     def key(self) -> Key:
@@ -76,7 +83,11 @@ Kept = TypeVar("Kept", bound=Entry)
 
 
 class Journal(Generic[Kept]):
-    """An append-only file beside the run folder to be; the first line says which run it is of."""
+    """An append-only file beside the run folder to be; the first line says which run it is of.
+
+    What is added is with the system at once, so it survives whatever happens to this process; and
+    on the disk within `SYNC` seconds, so it survives the machine.
+    """
 
     def __init__(self, path: Path, fingerprint: str, kind: Callable[..., Kept]) -> None:
         self.path = path
@@ -87,25 +98,29 @@ class Journal(Generic[Kept]):
             if path.exists():
                 self._resume(fingerprint)
             self._file: IO[str] = path.open("a", encoding="utf-8")
+            self._syncing = _Syncing(self._file.fileno())
             if not self.path.stat().st_size:
                 self._write({"fingerprint": fingerprint})
 
     def add(self, entry: Kept) -> None:
-        """Keep an answer; it survives whatever happens to this process."""
+        """Keep an answer."""
         with writable(self.path):
             self._write(asdict(entry))
         self.done[entry.key] = entry
 
     def close(self) -> None:
-        """End, with everything on the disk."""
+        """End, with everything on the disk; a journal without an answer is none."""
         with writable(self.path):
             self._file.flush()
-            os.fsync(self._file.fileno())
+            self._syncing.end()
             self._file.close()
+            if not self.done:
+                self.path.unlink(missing_ok=True)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
+        self._syncing.wanted()
 
     def _resume(self, fingerprint: str) -> None:
         """Read what is there; a last line that was cut off is taken away."""
@@ -127,6 +142,47 @@ class Journal(Generic[Kept]):
                 hint="use the same model, suite and options to go on with it, another --out, or "
                 "--overwrite to start anew.",
             )
+
+
+class _Syncing:
+    """Brings a file to the disk some time after it was written to, for all lines of that time."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._dirty = threading.Event()
+        self._ended = threading.Event()
+        self._error: OSError | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wanted(self) -> None:
+        """There is something to bring to the disk.
+
+        Raises:
+            OSError: the last time it could not be done.
+        """
+        if self._error is not None:
+            raise self._error
+        self._dirty.set()
+
+    def end(self) -> None:
+        """Bring the last of it to the disk."""
+        self._ended.set()
+        self._dirty.set()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        os.fsync(self._handle)
+
+    def _run(self) -> None:
+        while self._dirty.wait() and not self._ended.is_set():
+            self._dirty.clear()
+            try:
+                os.fsync(self._handle)
+            except OSError as error:
+                self._error = error
+                return
+            self._ended.wait(SYNC)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:

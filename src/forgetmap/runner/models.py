@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forgetmap.errors import ModelError
+from forgetmap.runner.servers.address import checked_address, is_address
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+Via = Literal["transformers", "vllm", "server"]
+VLLM = "vllm:"
 
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 HUB_TIMEOUT = 10.0
 CAN_BE = (
     "give a folder with config.json and weights, a .gguf file, a hub id such as org/name, "
-    "or BASE+ADAPTER."
+    "BASE+ADAPTER, or the address of a server: http://HOST/v1#MODEL."
 )
 
 
@@ -37,19 +40,23 @@ class Source:
     """Where a model comes from.
 
     Attributes:
-        base: a folder or a hub id.
+        base: a folder, a hub id, or the address of a server.
         revision: branch, tag or commit on the hub.
         gguf: name of a GGUF file in the folder `base`.
         adapter: folder or hub id of a LoRA adapter to put on top.
+        via: what runs it.
     """
 
     base: str
     revision: str | None = None
     gguf: str | None = None
     adapter: str | None = None
+    via: Via = "transformers"
 
     def __str__(self) -> str:
         """What it can be called."""
+        if self.via == "vllm":
+            return f"{VLLM}{replace(self, via='transformers')}"
         base = self.base if self.gguf is None else str(Path(self.base) / self.gguf)
         revision = f"@{self.revision}" if self.revision else ""
         return f"{base}{revision}+{self.adapter}" if self.adapter else base + revision
@@ -97,7 +104,17 @@ def load_model(
 
 
 def find_model(name: str, *, adapter: str | None = None) -> Source:
-    """Say what a name stands for, before anything large is read."""
+    """Say what a name stands for, before anything large is read.
+
+    Args:
+        name: a folder, a GGUF file, a hub id, `BASE+ADAPTER`, any of these behind `vllm:`, or
+            `http://HOST/v1#MODEL`.
+        adapter: folder or hub id of a LoRA adapter to put on top.
+    """
+    if is_address(name):
+        return Source(checked_address(name), via="server")
+    if name.startswith(VLLM):
+        return replace(find_model(name.removeprefix(VLLM), adapter=adapter), via="vllm")
     path = Path(name).expanduser()
     if not path.exists() and adapter is None and "+" in name:
         base, _, adapter = name.rpartition("+")

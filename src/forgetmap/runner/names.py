@@ -16,10 +16,10 @@ def run_names(models: Sequence[Any]) -> list[str]:
     for number, model in enumerate(models):
         if not isinstance(model, str | Path):
             raise UsageError(
-                "only paths and hub ids can be taken here",
+                "only paths, hub ids and addresses can be taken here",
                 hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
             )
-        last = re.split(r"[/\\]", str(model).rstrip("/\\"))[-1]
+        last = re.split(r"[/\\#]", str(model).rstrip("/\\"))[-1]
         shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
         names.append(f"{number}-{shown}")
     return names

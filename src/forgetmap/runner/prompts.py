@@ -25,10 +25,7 @@ def prompt_of(
 ) -> str:
     """The whole prompt of an item, ready for its answer; `before` are the turns that went ahead."""
     if manner.style == "chat":
-        messages = [*before, Message("user", _request(item, task, manner))]
-        if manner.system_prompt is not None:
-            messages.insert(0, Message("system", manner.system_prompt))
-        return backend.chat(messages)
+        return backend.chat(messages_of(item, task, manner, before))
     if task.bare:
         return item.question
     if task.scorers:
@@ -36,6 +33,17 @@ def prompt_of(
     shown = [_worked(each, task, manner) for each in worked_examples(item, task, manner)]
     opening = [task.instruction] if task.instruction else []
     return "\n\n".join([*opening, *shown, _open_question(item, task, manner)])
+
+
+def messages_of(
+    item: Item, task: Task, manner: Manner, before: Sequence[Message] = ()
+) -> tuple[Message, ...]:
+    """The turns of a chat up to the answer; none where the model is not asked in one."""
+    if manner.style != "chat":
+        return ()
+    system = manner.system_prompt
+    opening = () if system is None else (Message("system", system),)
+    return (*opening, *before, Message("user", _request(item, task, manner)))
 
 
 def worked_examples(item: Item, task: Task, manner: Manner) -> Sequence[Item]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +16,26 @@ from forgetmap import __version__
 from forgetmap.errors import OutputError
 from forgetmap.records.build import build_run
 from forgetmap.records.folder import is_run_folder, read_run, refuse_to_replace, write_run
-from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records.manifest import (
+    HarnessInfo,
+    MetricInfo,
+    ModelInfo,
+    RunInfo,
+    ServiceInfo,
+    TaskInfo,
+)
 from forgetmap.records.outcome import Outcome
-from forgetmap.runner.backend import Backend, Failure, Likelihoods, Prompt, Question, Response
+from forgetmap.runner.backend import (
+    Backend,
+    Failure,
+    Likelihoods,
+    Prompt,
+    Question,
+    Response,
+    Served,
+    Service,
+    Spent,
+)
 from forgetmap.runner.items import Item, Suite, Task
 from forgetmap.runner.jobs import Job, check_lengths, continued, make_jobs
 from forgetmap.runner.journal import Answer, Journal
@@ -33,6 +50,7 @@ from forgetmap.scoring.values import outcome_of, values_of
 
 BYTES_PER_TOKEN = 8
 PROBES = 8
+MILLION = 1_000_000
 WEIGHED, LENIENT, STRICT = "loglikelihood", "lenient", "strict"
 
 
@@ -129,6 +147,9 @@ def run_model(
     finally:
         journal.close()
     info = _info(who, suite, manner, fingerprint)
+    if isinstance(backend, Served):
+        spent = [answer.spent for answer in journal.done.values() if answer.spent]
+        info = info.model_copy(update={"service": _service(backend.service, spent)})
     write_run(build_run(_columns(jobs, journal, manner), info, who.name), out, overwrite=overwrite)
     journal.path.unlink(missing_ok=True)
     return out
@@ -240,14 +261,14 @@ def _answers(backend: Backend, jobs: Sequence[Job], manner: Manner) -> Iterator[
         written = [
             job for job in jobs if not job.is_weighed(manner) and job.decoding(manner) == decoding
         ]
-        prompts = [Prompt(job.prompt, job.seed) for job in written]
+        prompts = [Prompt(job.prompt, job.seed, job.messages) for job in written]
         for place, response in backend.generate(prompts, decoding) if prompts else ():
             yield _written(written[place], response, manner)
 
 
 def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
     if isinstance(found, Failure):
-        return _error(job, str(found))
+        return _failed(job, found)
     item = job.item
     verdict = choose(
         found.logprobs, found.tokens, item.options, gold=item.gold, also_right=item.also_right
@@ -260,12 +281,20 @@ def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
         tokens_out=0,
         logprob_answer=weights.get(verdict.choice or ""),
         logprob_gold=weights[item.gold],
+        logprob_next=_next_best(weights, verdict.choice),
+        spent=_counted(found.spent),
     )
+
+
+def _next_best(weights: Mapping[str, float], choice: str | None) -> float | None:
+    """The weight of the best option that was not chosen, where one was."""
+    others = [weight for text, weight in weights.items() if text != choice]
+    return None if choice is None else max(others, default=None)
 
 
 def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
     if isinstance(found, Failure):
-        return _error(job, str(found))
+        return _failed(job, found)
     return _answer(
         job,
         _verdict(job, found, manner),
@@ -274,6 +303,7 @@ def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
         tokens_out=found.tokens_out,
         finish_reason=found.finish_reason,
         seed=job.seed if manner.decoding.temperature else None,
+        spent=_counted(found.spent),
     )
 
 
@@ -299,6 +329,30 @@ def _answer(job: Job, verdict: Judged, **more: Any) -> Answer:
 
 def _error(job: Job, message: str) -> Answer:
     return Answer(*job.key, score=None, outcome=Outcome.ERROR, error=message)
+
+
+def _failed(job: Job, found: Failure) -> Answer:
+    return replace(_error(job, str(found)), spent=_counted(found.spent))
+
+
+def _counted(spent: Spent | None) -> list[int] | None:
+    return None if spent is None else list(astuple(spent))
+
+
+def _service(service: Service, spent: Sequence[Sequence[int]]) -> ServiceInfo:
+    """What the server took for all answers, those of earlier attempts included."""
+    total = Spent(*map(sum, zip(*spent, strict=True))) if spent else Spent()
+    prices = (service.price_in, service.price_out)
+    cost = None
+    if prices != (None, None) and service.abilities.get("counts", True):
+        cost = (total.tokens_in * (prices[0] or 0) + total.tokens_out * (prices[1] or 0)) / MILLION
+    return ServiceInfo(
+        address=service.address,
+        abilities=service.abilities,
+        notes=list(service.notes),
+        cost=cost,
+        **asdict(total),
+    )
 
 
 def _columns(jobs: Sequence[Job], journal: Journal[Answer], manner: Manner) -> dict[str, list[Any]]:
@@ -380,7 +434,8 @@ def _row(job: Job, answer: Answer, scorer: str, manner: Manner) -> dict[str, Any
 
 _COPIED = (
     "task", "item", "repeat", "score", "outcome", "answer", "choice", "tokens_in", "tokens_out",
-    "finish_reason", "logprob_answer", "logprob_gold", "response", "error",
+    "finish_reason", "logprob_answer", "logprob_gold", "logprob_next", "response",
+    "error",
 )  # fmt: skip
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from forgetmap.errors import ModelError
 from forgetmap.runner.backend import (
     Decoding,
     Failure,
@@ -23,8 +20,9 @@ from forgetmap.runner.backend import (
 from forgetmap.runner.decode import Decoder, Row, Size
 from forgetmap.runner.models import LoadedModel
 from forgetmap.runner.network import Network
-from forgetmap.runner.prefixes import Group, Path, group_by_head
+from forgetmap.runner.prefixes import Group, Path, Tokens, group_by_head
 from forgetmap.runner.score import Limits, score_paths
+from forgetmap.runner.texts import Texts, likelihoods
 
 ROWS = 64
 PASS_TOKENS = 4096
@@ -63,8 +61,7 @@ class TransformersBackend:
         self._context = context or _stated_context(model, tokenizer)
         self._size = Size(rows, pass_tokens, cells or cells_that_fit(model))
         self._endings: dict[tuple[str, ...], _Ending] = {}
-        opening = tokenizer("").input_ids
-        self._opening: list[int] = opening[:1] if opening[:1] == [tokenizer.bos_token_id] else []
+        self._texts = Texts(tokenizer, self._context)
 
     @classmethod
     def of(cls, loaded: LoadedModel, **options: Any) -> TransformersBackend:
@@ -79,35 +76,20 @@ class TransformersBackend:
     @property
     def has_chat_template(self) -> bool:
         """Whether `chat` works."""
-        return bool(getattr(self._tokenizer, "chat_template", None))
+        return self._texts.has_chat_template
 
     @property
     def template_hash(self) -> str | None:
         """Tells chat templates apart."""
-        if not self.has_chat_template:
-            return None
-        with _template_explained():
-            template = self._tokenizer.get_chat_template()
-        return hashlib.sha256(template.encode()).hexdigest()[:16]
+        return self._texts.template_hash
 
     def chat(self, messages: Sequence[Message]) -> str:
         """Messages as the text the model expects, ready for its answer."""
-        if not self.has_chat_template:
-            raise ModelError(
-                "The model has no chat template.",
-                hint="use plain prompts for it, or a tokenizer with a chat template.",
-            )
-        turns = [{"role": message.role, "content": message.content} for message in messages]
-        with _template_explained():
-            return str(
-                self._tokenizer.apply_chat_template(
-                    turns, tokenize=False, add_generation_prompt=True
-                )
-            )
+        return self._texts.chat(messages)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
-        return [len(tokens) for tokens in self.encode(texts)]
+        return self._texts.count(texts)
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
@@ -119,7 +101,7 @@ class TransformersBackend:
             if 0 < len(one) < self._context:
                 fitting.append(place)
             else:
-                yield place, self._unfit(len(one))
+                yield place, self._texts.unfit(len(one))
         rows = self._rows(fitting, prompts, tokens, decoding)
         ending = self._ending(decoding.stop)
         decoder = Decoder(self._network, decoding, ending.reached, self._size, self._context)
@@ -131,7 +113,7 @@ class TransformersBackend:
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question."""
         readable: list[list[Path]] = []
-        for place, paths in enumerate(self._paths(questions)):
+        for place, paths in enumerate(self._texts.paths(questions)):
             if isinstance(paths, Failure):
                 yield place, paths
             else:
@@ -149,7 +131,7 @@ class TransformersBackend:
         self,
         fitting: Sequence[int],
         prompts: Sequence[Prompt],
-        tokens: Sequence[tuple[int, ...]],
+        tokens: Sequence[Tokens],
         decoding: Decoding,
     ) -> list[Row]:
         longest = max((len(tokens[place]) for place in fitting), default=0)
@@ -184,61 +166,9 @@ class TransformersBackend:
             finish_reason=row.finished or "length",
         )
 
-    def _unfit(self, length: int) -> Failure:
-        if not length:
-            return Failure("The prompt is empty.")
-        return Failure(
-            f"The prompt has {length} tokens, and the model's context is {self._context}."
-        )
-
-    def encode(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokens of each text, with the opening token unless the text has it already."""
-        if not texts:
-            return []
-        opening = self._opening
-        bos = self._tokenizer.bos_token if opening else None
-        encoded = self._tokenizer(
-            list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
-        ).input_ids
-        return [
-            tuple(tokens) if not bos or text.startswith(bos) else (*opening, *tokens)
-            for text, tokens in zip(texts, encoded, strict=True)
-        ]
-
-    def _paths(self, questions: Sequence[Question]) -> Iterator[list[Path] | Failure]:
-        """Tokens of each continuation behind its text, cut where the text's own tokens end."""
-        texts = [question.text.rstrip() for question in questions]
-        starts = self.count_tokens(texts)
-        wholes = iter(
-            self.encode(
-                [question.text + end for question in questions for end in question.continuations]
-            )
-        )
-        for place, question in enumerate(questions):
-            own = [next(wholes) for _ in question.continuations]
-            start = starts[place]
-            if not texts[place]:
-                own = [self._with_opening(tokens) for tokens in own]
-                start = 1
-            paths = [Path(place, option, tokens, start) for option, tokens in enumerate(own)]
-            yield self._fault(question, paths) or paths
-
-    def _with_opening(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
-        """Something must stand before the first token of a text without context."""
-        first = self._tokenizer.bos_token_id
-        if first is None:
-            first = self._tokenizer.eos_token_id
-        return tokens if tokens[:1] == (first,) else (first, *tokens)
-
-    def _fault(self, question: Question, paths: Sequence[Path]) -> Failure | None:
-        if not paths:
-            return Failure("The question has no continuations.")
-        for text, path in zip(question.continuations, paths, strict=True):
-            if not text or len(path.tokens) <= path.start:
-                return Failure(f"Continuation {path.option + 1} ({text!r}) adds no token.")
-            if len(path.tokens) - 1 > self._context:
-                return self._unfit(len(path.tokens) - 1)
-        return None
+        return self._texts.encode(texts)
 
 
 class _Ending:
@@ -292,17 +222,6 @@ class _Ending:
         return frozenset(token for token, text in enumerate(texts) if last & set(text))
 
 
-@contextmanager
-def _template_explained() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # a template is a program and may raise anything
-        raise ModelError(
-            f"The model's chat template does not take these messages: {error}",
-            hint="leave out the system prompt, or use plain prompts.",
-        ) from error
-
-
 def end_tokens(tokenizer: Any, model: Any) -> set[int]:
     """Tokens that end a response."""
     ends: set[int] = set()
@@ -324,11 +243,7 @@ def _likelihoods(
         if isinstance(value, Failure):
             return value
         sums.append(value)
-    return Likelihoods(
-        logprobs=tuple(sums),
-        tokens=tuple(len(path.tokens) - path.start for path in paths),
-        tokens_in=paths[0].start,
-    )
+    return likelihoods(paths, sums)
 
 
 def _stated_context(model: Any, tokenizer: Any) -> int:

@@ -69,6 +69,7 @@ class Sample(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     logprob_answer: float | None = None
     logprob_gold: float | None = None
+    logprob_next: float | None = None
     prompt: str | None = None
     response: str | None = None
     material: str | None = None

@@ -123,7 +123,7 @@ def compare_sides(
     for side in (before, after, *([noise] if noise else [])):
         check_directions(side.run, side.measured.measures)
     with reading(before.run, after.run):
-        pairs, cells = _pair_and_count(before, after, rule)
+        pairs, cells = pair_and_count(before, after, rule)
         total = Cells.total(cells.values())
         coverage = measure_coverage(pairs, total, before, after)
         names = (before.run.name, after.run.name)
@@ -153,7 +153,8 @@ def compare_sides(
     return Comparison(result, before.run, after.run, pairs)
 
 
-def _pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
+def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
+    """Two prepared runs, item by item, and the four cells of every group."""
     pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
     pairs = with_task_table(pairs, rule.task_table)
     cells = count_cells(pairs)

@@ -9,8 +9,9 @@ from forgetmap.overlap import server
 from forgetmap.overlap.local import LocalModel
 from forgetmap.overlap.measure import Manner, measure_overlap
 from forgetmap.overlap.prompts import Prompt
-from forgetmap.overlap.server import ServerModel, is_server
+from forgetmap.overlap.server import ServerModel
 from forgetmap.runner.models import LoadedModel
+from forgetmap.runner.servers.address import is_address
 from logprob_server import NAME, Dialect, serving
 
 PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca")]
@@ -110,8 +111,8 @@ def test_a_busy_server_is_asked_again() -> None:
 
 
 def test_addresses() -> None:
-    assert is_server("https://host/v1#name")
-    assert not is_server("models/base")
+    assert is_address("https://host/v1#name")
+    assert not is_address("models/base")
     with serving(Dialect(lettered_model(1))) as address:
         with pytest.raises(ModelError, match="no model other: tiny"):
             ServerModel(f"{address}#other")

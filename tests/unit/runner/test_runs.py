@@ -282,3 +282,41 @@ def test_a_live_model_and_a_folder_answer_alike(tmp_path: Path) -> None:
 def test_a_module_without_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="without its tokenizer"):
         fm.evaluate(torch.nn.Linear(1, 1), "basics", tmp_path / "a")
+
+
+def test_the_journal_is_on_the_disk_in_time_and_not_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every line is synced at most 50 ms after it was written, many with one sync."""
+    import os
+    import time
+
+    synced: list[float] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        started = time.monotonic()
+        real(handle)
+        synced.append(started)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    journal = Journal(tmp_path / "j", "f", Answer)
+    written = []
+    for place in range(400):
+        journal.add(Answer("t", str(place), 0, 1.0, "correct"))
+        written.append(time.monotonic())
+        time.sleep(0.001)
+    time.sleep(0.2)
+    late = [
+        moment
+        for moment in written
+        if min(s - moment for s in [*synced, 1e9] if s >= moment) > 0.05
+    ]
+    journal.close()
+    assert len(late) < len(written) / 50  # a busy machine may keep a thread waiting once
+    assert len(synced) < len(written) / 5
+
+
+def test_a_journal_without_an_answer_is_not_left_behind(tmp_path: Path) -> None:
+    Journal(tmp_path / "j", "f", Answer).close()
+    assert list(tmp_path.iterdir()) == []

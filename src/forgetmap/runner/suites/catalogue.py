@@ -22,6 +22,7 @@ from forgetmap.runner.suites.basics import basics_suite
 from forgetmap.runner.suites.files import file_suite, hub_suite
 from forgetmap.runner.suites.hub import HubData
 from forgetmap.runner.suites.post_forget import post_forget_suite
+from forgetmap.runner.suites.probes import part_of, suite_of_probe
 
 HUB, GROUP = "hub:", "forgetmap.suites"
 
@@ -95,6 +96,9 @@ def _found(name: str, column_map: Mapping[str, str] | None, root: Path | None) -
     if name.startswith(HUB):
         return hub_suite(_hub_data(name), column_map=column_map, root=root)
     if Path(name).is_file() or Path(name).suffix:
+        whole = suite_of_probe(Path(name))
+        if whole is not None:
+            return part_of(_found(whole, column_map, root), Path(name))
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from typing import Any
 
 import httpx
 
-from forgetmap.errors import NetworkError, UsageError
+from forgetmap.errors import NetworkError
 from forgetmap.scoring.judging.cache import Reply, ReplyCache, key_of
 from forgetmap.scoring.judging.port import Judge, Progress
-from forgetmap.scoring.judging.sending import PassingError, RefusedError, send, shown
+from forgetmap.scoring.judging.sending import send
 from forgetmap.scoring.scorer import Ask
+from forgetmap.web.replies import PassingError, RefusedError, pause_before, shown
 
 _LONGEST_PAUSE = 60.0
 
@@ -92,14 +92,15 @@ class Round:
 
     async def _persistently(self, client: httpx.AsyncClient, key: str, ask: Ask) -> Reply:
         """Ask until there is a reply or patience is at its end."""
-        patience, secret = self.judge.patience, _key(self.judge.key_variable)
+        patience, variable = self.judge.patience, self.judge.key_variable
         body = self._body(ask)
+        spread = int(key[:8], 16) / 2**32
         attempt, waited = 1, 0.0
         while True:
             try:
-                return await send(client, self.judge.url, body, secret, patience.seconds)
+                return await send(client, self.judge.url, body, variable, patience.seconds)
             except PassingError as error:
-                wait = error.wait or _pause(key, attempt, patience.pause)
+                wait = error.wait or pause_before(attempt, patience.pause, _LONGEST_PAUSE, spread)
                 if attempt >= patience.attempts or waited + wait > patience.waiting:
                     raise
             self.judge.tally.retried += 1
@@ -120,23 +121,3 @@ class Round:
             f"questions in a row failed, the last one with: {tally.last_failure}",
             hint="see to the server and start again; replies it has given are kept.",
         )
-
-
-def _key(variable: str) -> str:
-    """The key, if there is one."""
-    key = os.environ.get(variable, "").strip()
-    if not (key.isascii() and (key.isprintable() or not key)):
-        raise UsageError(
-            f"the key in {variable} has characters that no key has",
-            hint="copy it again, without line breaks.",
-        )
-    return key
-
-
-def _pause(key: str, attempt: int, first: float) -> float:
-    """Seconds: twice as many each time, spread so that not all come back at once.
-
-    The spread follows from the question, so that nothing here is left to chance.
-    """
-    spread = int(key[:8], 16) / 2**32
-    return min(first * 2.0 ** (attempt - 1) * (0.5 + spread), _LONGEST_PAUSE)

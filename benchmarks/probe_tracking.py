@@ -1,0 +1,138 @@
+"""Does a probe say what the full run says, within its error bar?
+
+    .venv/bin/python benchmarks/probe_tracking.py --repetitions 2000
+
+Items whose chance to be answered rightly is known are asked r times of the model before; a probe is
+chosen from those that were right every time, and the model after answers all items once. Every line
+says how often the limits contain the share that the full run lost of the stably known items, and
+those for items like these the expected share; how often an unchanged or changed model raises the
+alarm; by how much the probe is off; and which share of the full run it takes. The last columns are
+what no probe sees: the loss on items that are not known stably, and the gains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+from forgetmap.stats.sampling import (
+    alarm_p,
+    items_to_detect,
+    sampled_share,
+    self_loss,
+    shared_out,
+)
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from repeated_answers import Truth, answers, chances  # noqa: E402  # lives with the tests
+
+TASKS = (0.5, 0.3, 0.15, 0.05)
+"""Shares of a group's items that its tasks have."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is asked."""
+
+    name: str
+    truth: Truth
+    repeats: int = 4
+    detect: float = 0.05
+
+
+SCENARIOS = [
+    Scenario("unchanged, 1000 items, 4 repeats", Truth(items=1000)),
+    Scenario("unchanged, 1000 items, 2 repeats", Truth(items=1000), repeats=2),
+    Scenario("unchanged, 150 items", Truth(items=150)),
+    Scenario("unchanged, half of the items waver", Truth(items=1000, wavering=0.5)),
+    Scenario("5 % of known answers turn wrong", Truth(items=1000, lost=0.04)),
+    Scenario("7.5 % of known answers turn wrong", Truth(items=1000, lost=0.06)),
+    Scenario("a quarter turns wrong", Truth(items=1000, lost=0.2)),
+    Scenario("a quarter turns wrong, looking for 2 %", Truth(items=2000, lost=0.2), detect=0.02),
+    Scenario("7.5 % turn wrong, as much gained", Truth(items=1000, lost=0.06, gained=0.06)),
+    Scenario("7.5 % turn wrong, 150 items", Truth(items=150, lost=0.06)),
+    Scenario("sure answers, 7.5 % turn wrong", Truth(items=1000, lost=0.06, wavering=0.0)),
+    Scenario("BREAKS: clusters of 10, 7.5 % turn wrong", Truth(items=1000, lost=0.06, cluster=10)),
+]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What came of one scenario."""
+
+    scenario: str
+    within: float
+    within_wide: float
+    alarms: float
+    off: float
+    asked: float
+    unseen_loss: float
+    unseen_gain: float
+
+
+def try_once(scenario: Scenario, source: np.random.Generator) -> list[float]:
+    """One probe, beside the full run."""
+    p_before, p_after = chances(scenario.truth, source)
+    n = scenario.truth.items
+    right = answers(p_before, scenario.repeats, source).sum(1)
+    after = answers(p_after, 1, source)[:, 0]
+    task = source.choice(len(TASKS), n, p=TASKS)
+    stable = right == scenario.repeats
+    floor = self_loss(right, np.full(n, scenario.repeats))
+    wanted = items_to_detect(scenario.detect, floor=floor)
+    known = [int((stable & (task == t)).sum()) for t in range(len(TASKS))]
+    counts = shared_out(known, wanted)
+    wrong = []
+    for t, count in enumerate(counts):
+        drawn = source.permutation(np.flatnonzero(stable & (task == t)))[:count]
+        wrong.append(int((~after[drawn]).sum()))
+    found = sampled_share(wrong, counts, known)
+    full, expected = float((~after[stable]).mean()), float((1 - p_after[stable]).mean())
+    near = 1e-9
+    share_before = right / scenario.repeats
+    return [
+        found.low - near <= full <= found.high + near,
+        found.wide_low <= expected <= found.wide_high,
+        alarm_p(sum(wrong), found.asked, floor) <= 0.05,
+        abs(found.value - full),
+        found.asked / n,
+        float((share_before * ~after)[~stable].sum()) / n,
+        float(((1 - share_before) * after).sum()) / n,
+    ]
+
+
+def measure(scenario: Scenario, repetitions: int, seed: int) -> Line:
+    """Repeat one scenario."""
+    source = np.random.default_rng([seed, *scenario.name.encode()])
+    table = np.array([try_once(scenario, source) for _ in range(repetitions)], float)
+    return Line(scenario.name, *map(float, table.mean(0)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    lines = [
+        measure(scenario, given.repetitions, given.seed)
+        for scenario in track(SCENARIOS, description="scenarios")
+    ]
+    print("scenario | within | within (like these) | alarms | off | asked | unseen loss | gain")
+    for line in lines:
+        numbers = [f"{value:.3f}" for name, value in asdict(line).items() if name != "scenario"]
+        print(" | ".join([line.scenario, *numbers]))
+    if given.out:
+        given.out.write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

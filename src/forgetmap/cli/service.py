@@ -1,0 +1,38 @@
+"""What servers took, and what they could not be relied on for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from forgetmap.records.manifest import ServiceInfo
+
+
+def print_services(folders: Iterable[Path]) -> None:
+    """Of every run among these that a server answered; each note once."""
+    from forgetmap.records.folder import MANIFEST  # noqa: PLC0415  # heavy
+    from forgetmap.records.manifest import read_manifest  # noqa: PLC0415
+
+    said: set[str] = set()
+    for folder in folders:
+        service = read_manifest(folder / MANIFEST).service
+        if service is None:
+            continue
+        for note in service.notes:
+            if note not in said:
+                click.echo(f"Note: {note}", err=True)
+            said.add(note)
+        click.echo(f"{folder.name}: {_taken(service)}", err=True)
+
+
+def _taken(service: ServiceInfo) -> str:
+    cost = "" if service.cost is None else f", cost {service.cost:,.4f}"
+    return (
+        f"{service.requests or 0:,} requests ({service.retries or 0:,} of them again after a "
+        f"failure), {service.tokens_in or 0:,} tokens read, {service.tokens_out or 0:,} written"
+        f"{cost}"
+    )

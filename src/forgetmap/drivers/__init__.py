@@ -1,0 +1,1 @@
+"""Runs other evaluation harnesses so that their logs can be paired, and imports these."""

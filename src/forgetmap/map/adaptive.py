@@ -1,0 +1,249 @@
+"""Spend repeats where the verdict of a category is open, and stop when there is none left.
+
+Every look is a run of its own, over the tasks that are still open, with the seeds that the same
+repeats would have in one long run: whatever was stopped goes on where it was, and the answers are
+those of a run with a fixed number of repeats, only fewer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+
+from forgetmap.errors import OutputError, UsageError
+from forgetmap.map.models import Models
+from forgetmap.pairing.align import align
+from forgetmap.pairing.match import prepare
+from forgetmap.records.folder import is_run_folder, read_run, write_run
+from forgetmap.records.repeats import as_repeats
+from forgetmap.records.run import Run
+from forgetmap.runner.items import Suite, Task
+from forgetmap.runner.run import is_complete
+from forgetmap.runner.settings import Settings
+from forgetmap.stats.sequential import Decision, Look, Rule, decide, give_up, hope_of, look_at
+from forgetmap.transitions.comparison import pair_and_count
+from forgetmap.transitions.repeated import ItemSums, sum_items
+from forgetmap.transitions.result import Rule as How
+
+LOOKS = "looks"
+Group = tuple[str, str]
+"""The run after, and the category; a task without one is a category of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """How repeats are spent.
+
+    Attributes:
+        most: repeats of an item at most.
+        budget: answers of all models together at most.
+    """
+
+    most: int = 8
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.most < 2:  # noqa: PLR2004
+            raise UsageError(
+                f"with {self.most} answer per item nothing can be told from self-churn",
+                hint="set --max-repeats to 2 or more.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was decided, and what it took.
+
+    Attributes:
+        rule: when a category counts as decided.
+        budget: answers allowed.
+        answers: answers asked for, all models together.
+        full: answers that the most repeats of everything would take.
+        decisions: by run after and category.
+    """
+
+    rule: Rule
+    budget: int | None
+    answers: int
+    full: int
+    decisions: Mapping[Group, Decision]
+
+    def to_json(self) -> str:
+        """All of it."""
+        groups = [
+            {"after": after, "category": name, "verdict": each.verdict, "why": each.why}
+            | {"needed": each.needed, "low": each.low, "high": each.high}
+            | asdict(each.look)
+            for (after, name), each in self.decisions.items()
+        ]
+        told = {"rule": asdict(self.rule), "budget": self.budget, "answers": self.answers}
+        return json.dumps(told | {"full": self.full, "categories": groups}, indent=2)
+
+
+@dataclass(slots=True)
+class _State:
+    """How far it is."""
+
+    folders: list[Path] = field(default_factory=list)
+    repeats: int = 0
+    answers: int = 0
+    histories: dict[Group, list[Look]] = field(default_factory=dict)
+    decisions: dict[Group, Decision] = field(default_factory=dict)
+
+    def open_groups(self) -> list[Group]:
+        return [group for group in self.histories if group not in self.decisions]
+
+
+def ask_in_looks(models: Models, suite: Suite, out: Path, settings: Settings, auto: Auto) -> Spent:
+    """Write the runs of all models, with as many repeats as it takes.
+
+    Args:
+        models: who is asked.
+        suite: what.
+        out: folder for `looks/` and `runs/`.
+        settings: how; the number of repeats is not among it.
+        auto: how much may be spent.
+
+    Raises:
+        UsageError: the budget does not suffice for a first look.
+        OutputError: there are runs of something else.
+    """
+    _refuse_other_runs(models, out)
+    rule = Rule(most=auto.most)
+    sizes = _sizes(suite, len(models.given))
+    state = _State()
+    chosen = set(sizes)
+    for repeats in rule.schedule:
+        cost = {name: sizes[name] * (repeats - state.repeats) for name in chosen}
+        chosen = _affordable(cost, state, auto, rule)
+        if not chosen:
+            break
+        _look(models, _only(suite, chosen), out, settings, state, repeats)
+        state.answers += sum(cost[name] for name in chosen)
+        _add_looks(state, [_joined(state, name) for name in models.names], chosen)
+        state.decisions = decide(state.histories, state.decisions, rule)
+        chosen &= {name for _, name in state.open_groups()}
+    for name in models.names:
+        _write(_joined(state, name), out / "runs" / name, overwrite=models.overwrite)
+    decisions = give_up(state.histories, state.decisions, rule)
+    return Spent(rule, auto.budget, state.answers, sum(sizes.values()) * auto.most, decisions)
+
+
+def group_of(task: Task) -> str:
+    """What a task is decided with."""
+    return task.category or task.name
+
+
+def _sizes(suite: Suite, models: int) -> dict[str, int]:
+    """Answers of all models to every item of a category, once."""
+    sizes: dict[str, int] = {}
+    for task in suite.tasks:
+        name = group_of(task)
+        sizes[name] = sizes.get(name, 0) + models * len(task.load())
+    return sizes
+
+
+def _affordable(cost: Mapping[str, int], state: _State, auto: Auto, rule: Rule) -> set[str]:
+    """The categories to go on with, the most promising first where not all can be paid."""
+    left = float("inf") if auto.budget is None else auto.budget - state.answers
+    if sum(cost.values()) <= left:
+        return set(cost)
+    if not state.answers:
+        raise UsageError(
+            f"two answers of each model to every item are {sum(cost.values()):,} answers, more "
+            f"than the budget of {auto.budget:,}",
+            hint="raise --budget, or ask fewer items with --tasks or --limit.",
+        )
+    chosen = set()
+    for name in _promising(cost, state, rule):
+        if cost[name] <= left:
+            chosen.add(name)
+            left -= cost[name]
+    return chosen
+
+
+def _promising(names: Iterable[str], state: _State, rule: Rule) -> list[str]:
+    open_groups = state.open_groups()
+    hope: dict[str, float] = dict.fromkeys(names, 0.0)
+    found = hope_of(state.histories, open_groups, rule)
+    for (_, name), each in zip(open_groups, found, strict=True):
+        if name in hope:
+            hope[name] = max(hope[name], float(each))
+    return sorted(hope, key=lambda name: (-hope[name], name))
+
+
+def _only(suite: Suite, chosen: set[str]) -> Suite:
+    """The suite with nothing left to ask elsewhere; first turns stay where second ones follow."""
+    kept = [task for task in suite.tasks if group_of(task) in chosen]
+    names = {task.name for task in kept} | {task.follows for task in kept}
+    return replace(
+        suite,
+        tasks=tuple(
+            task if task.name in names else replace(task, load=tuple) for task in suite.tasks
+        ),
+    )
+
+
+def _look(
+    models: Models, suite: Suite, out: Path, settings: Settings, state: _State, repeats: int
+) -> None:
+    """Ask every model so often, as if it had been asked so often at once."""
+    part = f"answers-{state.repeats + 1}-{repeats}"
+    folder = out / LOOKS / part
+    wanted = replace(settings, repeats=repeats - state.repeats, seed=settings.seed + state.repeats)
+    for place in models.order():
+        models.ask(place, suite, folder / models.names[place], wanted, f" {part}")
+    state.folders.append(folder)
+    state.repeats = repeats
+
+
+def _joined(state: _State, name: str) -> Run:
+    """All answers of a model so far as one run."""
+    runs = [read_run(folder / name) for folder in state.folders]
+    run = as_repeats(runs, origin=str(state.folders[0].parent / name))
+    parts = "".join(each.info.fingerprint or "" for each in runs)
+    fingerprint = sha256(parts.encode()).hexdigest()[:16]
+    return replace(run, info=run.info.model_copy(update={"fingerprint": fingerprint}))
+
+
+def _add_looks(state: _State, runs: Sequence[Run], chosen: set[str]) -> None:
+    """What the models after show in the categories that were asked about."""
+    before, *afters = runs
+    for after in afters:
+        for name, items in _items(before, after).items():
+            group = (after.name, name)
+            if name not in chosen or group in state.decisions:
+                continue
+            found = items.repeated()
+            look = look_at(*found.profile, found.weight)
+            if look is not None:
+                state.histories.setdefault(group, []).append(look)
+
+
+def _items(before: Run, after: Run) -> dict[str, ItemSums]:
+    """What was answered how often, by category; paired as the models will be compared."""
+    how = How()
+    sides = align([prepare(run, how.metric) for run in (before, after)])
+    pairs, _ = pair_and_count(sides[0], sides[1], how)
+    parts: dict[str, list[ItemSums]] = {}
+    for label, items in sum_items(pairs).items():
+        parts.setdefault(label.category or label.task, []).append(items)
+    return {name: ItemSums.total(each) for name, each in sorted(parts.items())}
+
+
+def _write(run: Run, folder: Path, *, overwrite: bool) -> None:
+    if not is_complete(folder, str(run.info.fingerprint), overwrite=overwrite):
+        write_run(run, folder, overwrite=overwrite)
+
+
+def _refuse_other_runs(models: Models, out: Path) -> None:
+    """Runs that did not come about in looks would be in the way at the end: say so now."""
+    there = [name for name in models.names if is_run_folder(out / "runs" / name)]
+    if there and not models.overwrite and not (out / LOOKS).is_dir():
+        raise OutputError(
+            f"{out / 'runs' / there[0]} was asked with a fixed number of repeats",
+            hint="choose another --out, or --overwrite it.",
+        )

@@ -1,0 +1,1 @@
+"""A small set of items that stands for a full run."""

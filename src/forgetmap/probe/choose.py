@@ -1,0 +1,224 @@
+"""Choose the items of a probe: few, stably known, and enough of every group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from forgetmap.errors import OutputError, UsageError
+from forgetmap.probe.stable import MARGIN, Asked, Evidence, Key, Known, known_stably, open_repeats
+from forgetmap.records.folder import writable
+from forgetmap.records.run import Frame, Run
+from forgetmap.records.validate import reading
+from forgetmap.runner.items import Item, Suite
+from forgetmap.runner.suites.probes import MARK
+from forgetmap.stats.sampling import detectable_loss, items_to_detect, shared_out
+
+By = Literal["category", "task", "total"]
+TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What was chosen from one group of items.
+
+    Attributes:
+        name: of the category or task, or `total`.
+        items: in the full run.
+        right: share of right answers to them.
+        stable: items known stably.
+        chosen: of these.
+        floor: share that an unchanged model would have wrong of the chosen.
+        detectable: smallest loss among the stable items that the chosen show four times in five;
+            None if none.
+    """
+
+    name: str
+    items: int
+    right: float
+    stable: int
+    chosen: int
+    floor: float
+    detectable: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The chosen items, and what they can show.
+
+    Attributes:
+        rows: of the file, ready to be asked.
+        groups: what was chosen from each.
+        evidence: how it is known that items are known stably.
+        detect: the loss that each group was to show.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    groups: tuple[Group, ...]
+    evidence: Evidence
+    detect: float
+
+    def to_json(self) -> str:
+        """Without the items."""
+        told = {"evidence": self.evidence, "detect": self.detect, "chosen": len(self.rows)}
+        return json.dumps(told | {"groups": [asdict(each) for each in self.groups]}, indent=2)
+
+
+def choose_probe(
+    runs: Sequence[Any],
+    *,
+    detect: float = 0.05,
+    by: By = "category",
+    suite: tuple[str, Suite] | None = None,
+    margin: float = MARGIN,
+    seed: int = 0,
+    metric: str | None = None,
+) -> Probe:
+    """Choose items from full runs of the model before.
+
+    Args:
+        runs: a run with repeats, or several runs of one model.
+        detect: forgetting, as a share of what is known stably, that is to be seen in each group.
+        by: what the groups are.
+        suite: its name and itself; then items are asked as there, else by what the run recorded.
+        margin: that a single answer by log-likelihood must have to count as stable.
+        seed: of the choice.
+        metric: where a run has several.
+    """
+    if not 0 < detect < 1:
+        raise UsageError(
+            f"a loss of {detect:g} cannot be looked for", hint="give a share such as --detect 0.05."
+        )
+    run = open_repeats(runs)
+    known = known_stably(run, margin=margin, metric=metric)
+    members: dict[str, list[Asked]] = {}
+    for each in known.asked:
+        members.setdefault(group_of(each, by), []).append(each)
+    stable = {each.key for each in known.stable}
+    chosen: dict[Key, Mapping[str, Any]] = {}
+    groups = []
+    for name, items in sorted(members.items()):
+        sure = [each for each in items if each.key in stable]
+        picked, group = _from_group(name, items, sure, known, detect, seed)
+        groups.append(group)
+        for each, size in picked:
+            chosen[each.key] = {"group": name, "known": size, "floor": group.floor, "by": by} | (
+                {"margin": margin} if known.evidence == "margin" else {}
+            )
+    if not chosen:
+        raise UsageError(
+            f"{run.name} has no item that the model knows stably",
+            hint="give a run of a model that knows more, a lower --margin, or more items.",
+        )
+    rows = _rows_of_suite(chosen, suite) if suite else _rows_of_run(chosen, run)
+    return Probe(tuple(rows), tuple(groups), known.evidence, detect)
+
+
+def group_of(item: Asked, by: By) -> str:
+    """What an item is counted with."""
+    return {"category": item.category or item.task, "task": item.task, "total": TOTAL}[by]
+
+
+def _from_group(
+    name: str, items: Sequence[Asked], sure: Sequence[Asked], known: Known, detect: float, seed: int
+) -> tuple[list[tuple[Asked, int]], Group]:
+    """Items of one group, each with the number of those in its task that it stands for."""
+    floor = known.floor(items)
+    wanted = items_to_detect(detect, floor=floor)
+    tasks: dict[str, list[Asked]] = {}
+    for each in sure:
+        tasks.setdefault(each.task, []).append(each)
+    counts = shared_out([len(each) for each in tasks.values()], wanted)
+    picked = [
+        (each, len(of_task))
+        for of_task, count in zip(tasks.values(), counts, strict=True)
+        for each in sorted(of_task, key=lambda item: _draw(seed, item.key))[:count]
+    ]
+    right = sum(each.share for each in items) / len(items)
+    least = detectable_loss(len(picked), floor=floor) if picked else None
+    return picked, Group(name, len(items), right, len(sure), len(picked), floor, least)
+
+
+def _draw(seed: int, key: Key) -> bytes:
+    """A place in the order of drawing, of the item alone: larger probes contain smaller ones."""
+    return sha256("\n".join((str(seed), *key)).encode()).digest()
+
+
+def _rows_of_suite(
+    chosen: Mapping[Key, Mapping[str, Any]], suite: tuple[str, Suite]
+) -> list[dict[str, Any]]:
+    name, whole = suite
+    there = {(task.name, item.id): (task, item) for task in whole.tasks for item in task.load()}
+    missing = [key for key in chosen if key not in there]
+    if missing:
+        raise UsageError(
+            f"the suite {name!r} lacks {len(missing):,} of the chosen items, such as item "
+            f"{missing[0][1]!r} of task {missing[0][0]!r}",
+            hint="name the suite that the run was asked, or leave out --suite.",
+        )
+    rows = []
+    for key, mark in chosen.items():
+        task, item = there[key]
+        rows.append(_row(item, task.name, task.category, {"suite": name, **mark}))
+    return rows
+
+
+def _row(item: Item, task: str, category: str | None, mark: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"task": task, "id": item.id, "category": category}
+    row |= {"question": item.question, "gold": item.gold}
+    row |= {"options": list(item.options)} if item.options else {}
+    row |= {"also_right": list(item.also_right)} if item.also_right else {}
+    row |= {"cluster": item.cluster} if item.cluster else {}
+    return row | {MARK: dict(mark)}
+
+
+def _rows_of_run(chosen: Mapping[Key, Mapping[str, Any]], run: Run) -> list[dict[str, Any]]:
+    """Items as the run recorded them."""
+    with reading(run):
+        texts = {} if run.texts is None else _by_item(run.texts, ("question", "options"))
+        golds = _by_item(run.scores, ("gold", "category"))
+    categories: dict[str, set[str | None]] = {}
+    for (task, _), gold in golds.items():
+        categories.setdefault(task, set()).add(gold.get("category"))
+    rows = []
+    for key, mark in chosen.items():
+        text, gold = texts.get(key, {}), golds.get(key, {})
+        if not text.get("question") or not gold.get("gold"):
+            raise UsageError(
+                f"{run.name} does not record question and right answer of item {key[1]!r} of task "
+                f"{key[0]!r}",
+                hint="name the suite with --suite.",
+            )
+        item = Item(
+            key[1], text["question"], gold["gold"], options=tuple(text.get("options") or ())
+        )
+        # A file of items has one category per task; the group is in the mark in any case.
+        only = gold.get("category") if len(categories[key[0]]) == 1 else None
+        rows.append(_row(item, key[0], only, mark))
+    return rows
+
+
+def _by_item(frame: Frame, wanted: Sequence[str]) -> dict[Key, dict[str, Any]]:
+    """What is recorded of each item."""
+    present = [name for name in wanted if name in frame.collect_schema().names()]
+    rows = frame.select("task", "item", *present).collect().rows(named=True)
+    return {(row["task"], str(row["item"])): row for row in rows}
+
+
+def write_probe(probe: Probe, path: Path, *, overwrite: bool = False) -> Path:
+    """Write the items, one per line; `--suite` takes the file."""
+    if path.suffix != ".jsonl":
+        raise UsageError(f"{path} is no name for JSON lines", hint="let it end in .jsonl.")
+    if path.exists() and not overwrite:
+        raise OutputError(
+            f"{path} exists already", hint="choose another name, or replace it with --overwrite."
+        )
+    with writable(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = (json.dumps(row, ensure_ascii=False) for row in probe.rows)
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path

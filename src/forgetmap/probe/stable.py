@@ -1,0 +1,151 @@
+"""Which items a model knows stably: right every time, or right by a clear margin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+
+from forgetmap.errors import UsageError
+from forgetmap.pairing.match import prepare
+from forgetmap.records.repeats import as_repeats
+from forgetmap.records.run import Run
+from forgetmap.records.validate import reading
+from forgetmap.sources.open import open_run
+from forgetmap.stats.sampling import self_loss
+
+MARGIN = 1.0
+"""How much more likely, in units of the natural logarithm, the right option must be than any other
+for an answer that was given once to count as stable."""
+CORRECT_AT = 0.5
+
+Evidence = Literal["repeats", "margin", "one answer"]
+Key = tuple[str, str]
+"""Task and item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a model made of one item.
+
+    Attributes:
+        task: of the item.
+        item: its id.
+        category: of the item.
+        right: right answers.
+        answers: scored answers.
+        margin: how much more likely the answer was than the next option; None if nobody knows.
+    """
+
+    task: str
+    item: str
+    category: str | None
+    right: int
+    answers: int
+    margin: float | None
+
+    @property
+    def key(self) -> Key:
+        """Tells it from every other item of a run."""
+        return self.task, self.item
+
+    @property
+    def share(self) -> float:
+        """Of right answers."""
+        return self.right / self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The items of a run that the model knows stably.
+
+    Attributes:
+        asked: all items with a scored answer.
+        stable: those it knows stably.
+        evidence: how that is known.
+    """
+
+    asked: tuple[Asked, ...]
+    stable: tuple[Asked, ...]
+    evidence: Evidence
+
+    def floor(self, items: Sequence[Asked]) -> float:
+        """Share of the stable ones among these that an unchanged model would have wrong."""
+        if self.evidence != "repeats":
+            return 0.0
+        some = [each for each in items if each.answers > 1]
+        return self_loss([each.right for each in some], [each.answers for each in some])
+
+
+def open_repeats(sources: Sequence[Any]) -> Run:
+    """One run, or several of the same model as its repeats."""
+    runs = [open_run(source) for source in sources]
+    return runs[0] if len(runs) == 1 else as_repeats(runs, origin=runs[0].origin)
+
+
+def asked_items(run: Run, metric: str | None = None) -> list[Asked]:
+    """Every item with a scored answer, in the order of task and id."""
+    side = prepare(run, metric)
+    frame = side.measured.scores
+    present = frame.collect_schema().names()
+    margin = nw.lit(None, dtype=nw.Float64)
+    if {"logprob_answer", "logprob_next"} <= set(present):
+        margin = nw.col("logprob_answer") - nw.col("logprob_next")
+    category = nw.col("category") if "category" in present else nw.lit(None, dtype=nw.String)
+    rows = frame.filter(~nw.col("score").is_null()).select(
+        "task",
+        nw.col("item").cast(nw.String),
+        category=category,
+        right=(nw.col("score") >= CORRECT_AT).cast(nw.Int64),
+        margin=margin,
+    )
+    summed = rows.group_by("task", "item").agg(
+        nw.col("category").max(),
+        nw.col("right").sum(),
+        nw.len().alias("answers"),
+        nw.col("margin").min(),
+    )
+    with reading(run):
+        found = summed.sort("task", "item").collect().rows(named=True)
+    return [_asked(row) for row in found]
+
+
+def _asked(row: Mapping[str, Any]) -> Asked:
+    return Asked(
+        task=row["task"],
+        item=row["item"],
+        category=row["category"],
+        right=int(row["right"]),
+        answers=int(row["answers"]),
+        margin=None if row["margin"] is None else float(row["margin"]),
+    )
+
+
+def known_stably(run: Run, *, margin: float = MARGIN, metric: str | None = None) -> Known:
+    """The items that the model of a run knows stably.
+
+    Args:
+        run: a full run of it, with repeats if answers were sampled.
+        margin: that a single answer by log-likelihood must have.
+        metric: `METRIC` or `METRIC/SCORER`, where a run has several.
+
+    Raises:
+        UsageError: answers were sampled, once: nobody knows what is stable.
+    """
+    asked = asked_items(run, metric)
+    if any(each.answers > 1 for each in asked):
+        sure = [each for each in asked if each.right == each.answers > 1]
+        return Known(tuple(asked), tuple(sure), "repeats")
+    if run.info.is_sampled:
+        raise UsageError(
+            f"{run.name} has one sampled answer per item, which may be luck",
+            hint="run it again with --repeats 4 or more, or greedily with --temperature 0.",
+        )
+    right = [each for each in asked if each.right]
+    weighed = [each for each in right if each.margin is not None]
+    if not weighed:
+        return Known(tuple(asked), tuple(right), "one answer")
+    sure = [each for each in weighed if each.margin is not None and each.margin >= margin]
+    return Known(tuple(asked), tuple(sure), "margin")

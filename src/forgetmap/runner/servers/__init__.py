@@ -1,0 +1,1 @@
+"""Models behind a server that speaks as OpenAI's does."""

@@ -1,0 +1,194 @@
+"""Few items that stand for many: how many it takes, and what the reduction costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forgetmap.stats.intervals import LEVEL
+from forgetmap.stats.power import POWER, SIZE
+
+MOST = 1_000_000
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class SampledShare:
+    """A share among many items, from asking some of them.
+
+    Attributes:
+        value: the estimate.
+        low: limit of the share among all of them; what was not asked is all that is uncertain.
+        high: likewise.
+        wide_low: limit for items like these, of which all are only a sample.
+        wide_high: likewise.
+        asked: items.
+        of: items that they stand for.
+    """
+
+    value: float
+    low: float
+    high: float
+    wide_low: float
+    wide_high: float
+    asked: int
+    of: int
+
+
+def sampled_share(wrong: ArrayLike, asked: ArrayLike, known: ArrayLike) -> SampledShare:
+    """The share of wrong answers among all items of several strata, from a sample of each.
+
+    Limits are those of a plain sample of as many items as the strata are worth, n / deff with
+    deff = n sum W^2 / n_h: exact, from the hypergeometric law for all of these items and from the
+    binomial one for items like them. Strata asked in proportion to their size make them a little
+    too wide.
+
+    Args:
+        wrong: wrong answers in each stratum; parts of one where items are repeated.
+        asked: items asked and answered; strata without any are left out.
+        known: items it stands for.
+    """
+    wrong, asked, known = (np.asarray(x, float) for x in (wrong, asked, known))
+    some = asked > 0
+    wrong, asked, known = wrong[some], asked[some], known[some]
+    of, n = int(known.sum()), int(asked.sum())
+    if not n:
+        return SampledShare(*(float("nan"),) * 5, asked=0, of=of)
+    weight = known / of
+    value = float(weight @ (wrong / asked))
+    worth = of if n == of else max(int(1 / (weight**2 / asked).sum() + _ROUNDING), 1)
+    fewest = int(np.floor(value * worth + _ROUNDING))
+    most = int(np.ceil(value * worth - _ROUNDING))
+    low, high = _finite_limits(fewest, most, worth, of)
+    wide_low, wide_high = _binomial_limits(fewest, most, worth)
+    return SampledShare(value, low, high, wide_low, wide_high, asked=n, of=of)
+
+
+def _finite_limits(fewest: int, most: int, n: int, of: int) -> tuple[float, float]:
+    """All numbers of wrong items that would not make what was seen too rare."""
+    tail = (1 - LEVEL) / 2
+    low = _first(fewest, of, lambda wrong: _at_least(fewest, n, of, wrong) > tail)
+    high = _first(low, of + 1, lambda wrong: _at_most(most, n, of, wrong) <= tail) - 1
+    return low / of, min(max(high, low), of) / of
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The first number for which it holds, by bisection."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _at_most(count: int, n: int, of: int, wrong: int) -> float:
+    """P(X <= count), X of the wrong items among n that were drawn; hypergeometric."""
+    from scipy.special import gammaln  # noqa: PLC0415  # heavy, only here
+
+    x = np.arange(max(0, n - (of - wrong)), min(count, wrong, n) + 1)
+    if not x.size:
+        return 0.0
+
+    def ways(
+        total: ArrayLike, chosen: ArrayLike
+    ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        total, chosen = np.asarray(total, float), np.asarray(chosen, float)
+        return np.asarray(gammaln(total + 1) - gammaln(chosen + 1) - gammaln(total - chosen + 1))
+
+    logs = ways(wrong, x) + ways(of - wrong, n - x) - ways(of, n)
+    return float(min(np.exp(logs).sum(), 1.0))
+
+
+def _at_least(count: int, n: int, of: int, wrong: int) -> float:
+    return 1.0 - _at_most(count - 1, n, of, wrong) if count > 0 else 1.0
+
+
+def _binomial_limits(fewest: int, most: int, n: int) -> tuple[float, float]:
+    """Clopper and Pearson (1934)."""
+    from scipy.special import betaincinv  # noqa: PLC0415
+
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(fewest, n - fewest + 1, tail)) if fewest else 0.0
+    high = float(betaincinv(most + 1, n - most, 1 - tail)) if most < n else 1.0
+    return low, high
+
+
+def alarm_p(wrong: float, n: int, floor: float) -> float:
+    """Chance of at least so many wrong answers if an unchanged model gives a share `floor`."""
+    from scipy.special import betainc  # noqa: PLC0415
+
+    least = int(np.ceil(wrong - _ROUNDING))
+    if least <= 0:
+        return 1.0
+    return float(betainc(least, n - least + 1, floor)) if least <= n else 0.0
+
+
+def items_to_detect(
+    loss: float, *, floor: float = 0.0, size: float = SIZE, power: float = POWER
+) -> int:
+    """Fewest items that show a loss: more wrong answers than an unchanged model would give.
+
+    Args:
+        loss: share of the items that is lost.
+        floor: share that an unchanged model would have wrong.
+        size: of the test.
+        power: wanted.
+    """
+    low, high = 1, 1
+    while _power(high, loss, floor, size) < power and high < MOST:
+        low, high = high, 2 * high
+    # The power goes up in steps and down between them: the first that has it is taken.
+    return next((n for n in range(low, high) if _power(n, loss, floor, size) >= power), high)
+
+
+def detectable_loss(
+    n: int, *, floor: float = 0.0, size: float = SIZE, power: float = POWER
+) -> float | None:
+    """Smallest loss that so many items show; None if they would not even show that of all."""
+    if not n or _power(n, 1.0, floor, size) < power:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _power(n, middle, floor, size) >= power else (middle, high)
+    return high
+
+
+def _power(n: int, loss: float, floor: float, size: float) -> float:
+    first = _first(1, n + 1, lambda wrong: alarm_p(wrong, n, floor) <= size)
+    return alarm_p(first, n, floor + loss * (1 - floor))
+
+
+def self_loss(right: ArrayLike, answers: ArrayLike) -> float:
+    """Share that an unchanged model has wrong of the items that it had right r times of r.
+
+    Of those right r - 1 times, in whatever order, which are a little less certain, the share whose
+    remaining answer is wrong: an item that is right r - 1 times of r counts as one in r of these.
+
+    Args:
+        right: right answers to each item.
+        answers: all answers to it, two or more.
+    """
+    right, answers = np.asarray(right, float), np.asarray(answers, float)
+    almost = float(((right == answers - 1) / answers).sum())
+    always = float((right == answers).sum())
+    return almost / (almost + always) if almost + always else 0.0
+
+
+def shared_out(sizes: Sequence[int], n: int) -> list[int]:
+    """N items of strata in proportion to their sizes, one of each at least if there are enough."""
+    total = sum(sizes)
+    if n >= total:
+        return list(sizes)
+    least = 1 if n >= len(sizes) else 0
+    wanted = [n * size / total for size in sizes]
+    given = [min(size, max(int(part), least)) for size, part in zip(sizes, wanted, strict=True)]
+    places = range(len(sizes))
+    while sum(given) != n:
+        step = 1 if sum(given) < n else -1
+        free = [x for x in places if (given[x] < sizes[x] if step > 0 else given[x] > least)]
+        best = max(free, key=lambda x: (step * (wanted[x] - given[x]), -x))
+        given[best] += step
+    return given

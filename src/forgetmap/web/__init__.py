@@ -1,0 +1,1 @@
+"""What all that ask a server over HTTP share."""

@@ -1,0 +1,28 @@
+"""The real model, and when two of its texts differ only because two tokens are equally likely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from forgetmap.runner.models import load_model
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDER, GGUF = ROOT / ".real" / "folder", ROOT / ".real" / "model.gguf"
+TIE = 1e-3
+"""Values closer than this may change places with the order of additions in float32."""
+
+
+def gap_where_they_part(prompt: str, one: str, other: str) -> float:
+    """How far the two likeliest tokens are apart where two continuations part."""
+    loaded = load_model(str(FOLDER))
+    first, second = (loaded.tokenizer(prompt + text).input_ids for text in (one, other))
+    shared = next(
+        (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
+    )
+    with torch.inference_mode():
+        logits = loaded.model(torch.tensor([first[:shared]])).logits[0, -1]
+    best, next_best = logits.topk(2).values.tolist()
+    return float(best - next_best)

@@ -1,0 +1,75 @@
+"""A program that behaves as a harness may: `python small_harness.py WHAT FOLDER`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+ROW = {
+    "doc_id": 0,
+    "doc": {"question": "Who?", "choices": ["me", "you"]},
+    "target": "me",
+    "arguments": {"gen_args_0": {"arg_0": "Who?", "arg_1": {"until": ["\n"]}}},
+    "resps": [["me"]],
+    "filtered_resps": ["me"],
+    "filter": "none",
+    "metrics": ["exact_match"],
+    "exact_match": 1.0,
+}
+
+
+def main() -> None:
+    what, folder = sys.argv[1], Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    {"log": log, "letters": letters, "wait": wait, "stubborn": stubborn, "fail": fail}[what](folder)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def log(folder: Path) -> None:
+    say("asking")
+    (folder / "samples_who_2026-01-01T00-00-00.000001.jsonl").write_text(json.dumps(ROW) + "\n")
+
+
+def letters(_: Path) -> None:
+    """One letter in two pieces, and a line drawn over and over."""
+    for piece in (b"na\xc3", b"\xafve\n", b"10%\r", b"100%\r\n"):
+        os.write(1, piece)
+        time.sleep(0.05)
+
+
+def wait(folder: Path) -> None:
+    """Ends when asked to, and says so."""
+    try:
+        say(f"ready {os.getpid()}")
+        time.sleep(60)
+    except KeyboardInterrupt:
+        (folder / "ended").touch()
+
+
+def stubborn(_: Path) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    say("ready")
+    time.sleep(60)
+
+
+def fail(folder: Path) -> None:
+    """Fails once; the second attempt finds what the first one left."""
+    mark = folder / "tried"
+    if mark.exists():
+        log(folder)
+        return
+    mark.touch()
+    say("working\nthe disk \x1b[31mis on fire")
+    sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()

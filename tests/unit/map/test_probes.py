@@ -1,0 +1,206 @@
+"""`forgetmap probe` with real models, and with tables whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forgetmap as fm
+from command_line import call, write
+from letter_models import save_letter_model
+
+WORDS = ("x", "y", "z")
+GOLD_LETTER = dict(zip(WORDS, "ABC", strict=True))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models that weigh letters alike on all items: one likes A, one likes B."""
+    folder = tmp_path_factory.mktemp("probed")
+    save_letter_model(folder / "base", {"A": 0.7, "B": 0.2, "C": 0.1})
+    save_letter_model(folder / "tuned", {"A": 0.2, "B": 0.7, "C": 0.1})
+    rows = [
+        {"question": f"Which one is {place}?", "options": WORDS, "id": str(place)}
+        | {"gold": WORDS[place % 3], "task": f"task-{place % 2}", "category": "letters"}
+        for place in range(120)
+    ]
+    write(folder / "items.jsonl", rows)
+    for name in ("base", "tuned"):
+        done = call(
+            "run", folder / name, "--suite", folder / "items.jsonl", "--out", folder / f"run-{name}"
+        )
+        assert done.code == 0, done.err
+    return folder
+
+
+def probe_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_probe_is_asked_as_the_full_run_was(asked: Path) -> None:
+    """Items with gold A are known by a margin of log(.7 / .2); the other model misses them all."""
+    out = asked / "probe.jsonl"
+    done = call(
+        "probe", asked / "run-base", "--suite", asked / "items.jsonl", "--out", out, "--margin", "1"
+    )
+    assert done.code == 0, done.err
+    rows = probe_rows(out)
+    assert len(rows) == 32
+    assert {row["gold"] for row in rows} == {"x"}
+    assert Counter(row["task"] for row in rows) == {"task-0": 16, "task-1": 16}
+    assert {row["probe"]["known"] for row in rows} == {20}
+    assert "32 items of 120" in done.out
+    assert "80 items that are not known stably" in done.out
+    ran = call("run", asked / "tuned", "--suite", out, "--out", asked / "run-probe")
+    assert ran.code == 0, ran.err
+    few, full = (prompts(asked / name) for name in ("run-probe", "run-tuned"))
+    assert len(few) == 32
+    assert few == {key: full[key] for key in few}
+    told = call(
+        "probe", "check", out, asked / "run-probe", "--before", asked / "run-base",
+        "--full", asked / "run-tuned", "--json",
+    )  # fmt: skip
+    (group,) = json.loads(told.out)["groups"]
+    assert group["lost"]["value"] == group["full"]["share"] == 1
+    assert group["agrees"]
+    assert group["alarm"]
+    assert group["full"]["gained"] == pytest.approx(1 / 3)
+    assert group["full"]["forgetting"] == pytest.approx(1 / 3)
+    said = call("probe", "check", out, asked / "run-probe")
+    assert "Forgot: letters." in said.out
+
+
+def test_a_wide_margin_leaves_nothing(asked: Path, tmp_path: Path) -> None:
+    done = call("probe", asked / "run-base", "--out", tmp_path / "p.jsonl", "--margin", "2")
+    assert done.code == 2
+    assert "lower --margin" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def prompts(folder: Path) -> dict[tuple[str, str], str]:
+    texts = fm.open_run(folder).texts
+    assert texts is not None
+    return {(row["task"], row["item"]): row["prompt"] for row in texts.collect().rows(named=True)}
+
+
+def table(path: Path, right: Callable[[int, int], bool], *, repeats: int, items: int = 300) -> Path:
+    rows = [
+        {"task": f"t{item % 6}", "item": f"i{item}", "repeat": repeat, "category": f"c{item % 2}"}
+        | {"score": float(right(item, repeat)), "question": f"What is {item}?", "gold": str(item)}
+        for item in range(items)
+        for repeat in range(repeats)
+    ]
+    return write(path, rows)
+
+
+def test_items_that_waver_are_left_out_and_their_floor_is_told(tmp_path: Path) -> None:
+    """Of each six items four are always right, one three times of four, one never."""
+    full = table(tmp_path / "base.jsonl", lambda i, r: i // 6 % 6 < 4 + (r > 0), repeats=4)
+    out = tmp_path / "probe.jsonl"
+    done = call("probe", full, "--out", out, "--by", "total", "--detect", "0.1", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    always, almost = 4 * 6 * 8 + 6 * 2, 6 * 8  # 300 items are 8 rounds of 36 and 12 items more
+    (group,) = told["groups"]
+    assert (group["stable"], told["evidence"]) == (always, "repeats")
+    assert group["floor"] == pytest.approx((almost / 4) / (almost / 4 + always))
+    chosen = {int(row["id"][1:]) for row in probe_rows(out)}
+    assert all(item // 6 % 6 < 4 for item in chosen)
+    assert len(chosen) == group["chosen"] < always
+    suite = fm.load_suite(out)
+    assert {item.id for task in suite.tasks for item in task.load()} == {f"i{x}" for x in chosen}
+    larger = tmp_path / "larger.jsonl"
+    assert call("probe", full, "--out", larger, "--by", "total", "--detect", "0.08").code == 0
+    assert chosen < {int(row["id"][1:]) for row in probe_rows(larger)}
+
+
+def test_a_task_in_several_categories_can_be_asked(tmp_path: Path) -> None:
+    rows = [
+        {"task": "t", "item": f"i{item}", "category": f"c{item % 2}", "score": 1.0}
+        | {"question": f"What is {item}?", "gold": str(item)}
+        for item in range(20)
+    ]
+    out = tmp_path / "probe.jsonl"
+    assert call("probe", write(tmp_path / "base.jsonl", rows), "--out", out).code == 0
+    (task,) = fm.load_suite(out).tasks
+    assert len(task.load()) == 20
+    assert {row["probe"]["group"] for row in probe_rows(out)} == {"c0", "c1"}
+
+
+def test_the_probe_tracks_the_full_map(tmp_path: Path) -> None:
+    """The model after loses a tenth of what it knew; many probes, each against the full runs."""
+    source = random.Random(4)
+    lost = {item for item in range(300) if source.random() < 0.1}
+    base = table(tmp_path / "base.jsonl", lambda i, _: i % 4 > 0, repeats=2)
+    tuned = table(tmp_path / "tuned.jsonl", lambda i, _: i % 4 > 0 and i not in lost, repeats=1)
+    truth = {
+        f"c{c}": sum(i in lost for i in range(300) if i % 4 and i % 2 == c)
+        / sum(1 for i in range(300) if i % 4 and i % 2 == c)
+        for c in (0, 1)
+    }
+    inside = tries = 0
+    for seed in range(4):
+        out = tmp_path / f"probe-{seed}.jsonl"
+        assert call("probe", base, "--out", out, "--seed", seed).code == 0
+        told = call("probe", "check", out, tuned, "--before", base, "--full", tuned, "--json")
+        for group in json.loads(told.out)["groups"]:
+            assert group["full"]["share"] == pytest.approx(truth[group["name"]])
+            assert group["lost"]["asked"] == 32
+            inside += group["lost"]["low"] <= truth[group["name"]] <= group["lost"]["high"]
+            tries += 1
+    assert tries == 8
+    assert inside >= 7
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--detect", "0"], "--detect 0.05"),
+        (["--suite", "basics"], "name the suite that the run was asked"),
+        (["--out", "{tmp}/probe.csv"], "end in .jsonl"),
+        (["--out", "{tmp}/base.jsonl"], "--overwrite"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(tmp_path: Path, more: list[str], said: str) -> None:
+    base = table(tmp_path / "base.jsonl", lambda i, _: i % 2 > 0, repeats=2, items=30)
+    given = [part.format(tmp=tmp_path) for part in more]
+    out = [] if "--out" in given else ["--out", tmp_path / "probe.jsonl"]
+    done = call("probe", base, *out, *given)
+    assert done.code == 2
+    assert said in done.err
+    assert not (tmp_path / "probe.jsonl").exists()
+
+
+def test_one_sampled_answer_says_nothing_of_stability(asked: Path, tmp_path: Path) -> None:
+    run = call(
+        "run", asked / "base", "--suite", asked / "items.jsonl", "--temperature", "1",
+        "--max-new-tokens", "4", "--limit", "5", "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    done = call("probe", tmp_path / "run", "--out", tmp_path / "probe.jsonl")
+    assert done.code == 2
+    assert "may be luck" in done.err
+
+
+def test_a_suite_that_changed_is_noticed(asked: Path, tmp_path: Path) -> None:
+    items = write(tmp_path / "items.jsonl", probe_lines(asked)[1:])
+    row = {"task": "task-0", "id": "0", "question": "?", "gold": "x"}
+    mark = {"suite": "items.jsonl", "group": "g", "known": 1, "floor": 0.0, "by": "total"}
+    out = write(tmp_path / "probe.jsonl", [row | {"probe": mark}])
+    done = call("run", asked / "base", "--suite", out, "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "has no item '0'" in done.err
+    assert items.is_file()
+    done = call("probe", "check", items, asked / "run-base")
+    assert done.code == 2
+    assert "no line of a probe" in done.err
+
+
+def probe_lines(asked: Path) -> list[dict[str, Any]]:
+    return probe_rows(asked / "items.jsonl")

@@ -1,0 +1,163 @@
+"""Group-sequential looks at repeats: exact where it can be enumerated, simulated where not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from forgetmap.stats.repeats import excess_scores
+from forgetmap.stats.sequential import Look, Rule, crossing_levels, decide, give_up, look_at
+from repeated_answers import Truth, ask, full_budget, spend
+
+SEEN = Look(
+    repeats=8, items=100, value=0.05, p=0.02, variance=4e-4, error=0.02, churn=0.1, right=0.6
+)
+SURE: dict[str, Any] = {
+    "value": 0.0,
+    "p": 0.5,
+    "variance": 1e-8,
+    "churn": 0.0,
+    "items": 10_000,
+    "error": 1e-4,
+}
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.8])
+def test_fewer_repeats_scatter_around_more_of_them(p: float) -> None:
+    """Cov(e_2, e_3) = Var(e_3), by going through all answers of three repeats."""
+    moments = np.zeros(3)
+    for answers in product((0, 1), repeat=6):
+        before, after = np.array(answers[:3]), np.array(answers[3:])
+        chance = p ** sum(answers) * (1 - p) ** (6 - sum(answers))
+        few = float(excess_scores(before[:2].sum(), 2, after[:2].sum(), 2).lost)
+        all_of_them = float(excess_scores(before.sum(), 3, after.sum(), 3).lost)
+        moments += chance * np.array([few * all_of_them, all_of_them**2, all_of_them])
+    assert moments[2] == pytest.approx(0, abs=1e-12)
+    assert moments[0] == pytest.approx(moments[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0])
+@pytest.mark.parametrize(
+    "variances", [[1.0], [1.0, 0.5, 1 / 3, 0.25], [1.0, 0.9, 0.3, 0.1], [0.2, 0.05]]
+)
+def test_all_looks_together_err_at_the_level(variances: list[float], exponent: float) -> None:
+    fractions = np.arange(1, len(variances) + 1) / len(variances)
+    levels = crossing_levels(variances, [*fractions], 0.05, exponent)
+    assert levels[0] == pytest.approx(0.05 * fractions[0] ** exponent)
+    source = np.random.default_rng(5)
+    information = 1 / np.array(variances)
+    pieces = np.sqrt(np.diff(information, prepend=0.0))
+    steps = source.standard_normal((400_000, len(variances))) * pieces
+    crossed = np.cumsum(steps, axis=1) / np.sqrt(information) > norm.isf(levels)
+    assert crossed.any(axis=1).mean() == pytest.approx(0.05, abs=0.0014)
+
+
+def test_a_look_at_nothing_new_does_not_count() -> None:
+    levels = crossing_levels([1.0, 1.0, 0.5], [0.25, 0.5, 1.0], 0.05)
+    assert levels[1] == 0
+    assert levels[2] == crossing_levels([1.0, 0.5], [0.25, 1.0], 0.05)[1]
+
+
+def test_a_look_sums_up_what_was_dealt() -> None:
+    """The variance is that over all ways of dealing the answers of an item to the two sides."""
+    before, after = [[1, 1], [1, 0], [0, 0], [1, 1]], [[0, 1], [0, 0], [0, 0], [1, 1]]
+    found = look_at([sum(x) for x in before], [2] * 4, [sum(x) for x in after], [2] * 4)
+    assert found is not None
+    scores, variance = [], 0.0
+    for b, a in zip(before, after, strict=True):
+        dealt = [
+            float(excess_scores(sum(each[:2]), 2, sum(each[2:]), 2).lost)
+            for each in permutations(b + a)
+        ]
+        variance += float(np.var(dealt))
+        scores.append(float(excess_scores(sum(b), 2, sum(a), 2).lost))
+    assert found.value == pytest.approx(np.mean(scores))
+    assert found.variance == pytest.approx(variance / 16)
+    assert found.right == pytest.approx(5 / 8)
+    weighted = look_at([2, 1, 0], [2] * 3, [1, 0, 0], [2] * 3, [2, 3, 1])
+    spelled = look_at([2, 2, 1, 1, 1, 0], [2] * 6, [1, 1, 0, 0, 0, 0], [2] * 6)
+    assert weighted == spelled
+
+
+def test_items_without_two_answers_of_each_are_left_out() -> None:
+    found = look_at([1, 2, 2, 0], [1, 2, 2, 2], [0, 1, 2, 0], [2, 2, 2, 1])
+    assert found is not None
+    assert found.items == 2
+    assert look_at([1, 2], [1, 2], [0, 1], [2, 2]) is None
+
+
+def test_what_one_category_does_not_need_goes_to_the_others() -> None:
+    """Two at the last look: .02 alone is below .05 / 1 only once the other is out of the way."""
+    rule = Rule(most=8)
+    for other, verdict in ((0.02, "lost"), (0.03, "cannot_tell")):
+        looks = {"one": [replace(SEEN, p=0.04)], "other": [replace(SEEN, p=other)]}
+        found = decide(looks, {}, rule)
+        assert found["one"].verdict == verdict
+        assert (found["other"].verdict == "lost") == (other <= 0.025)
+
+
+def test_no_loss_is_said_only_where_a_loss_would_show() -> None:
+    calm = replace(SEEN, **SURE)
+    rule = Rule(most=8)
+    assert decide({"large": [calm]}, {}, rule)["large"].verdict == "none_lost"
+    small = replace(calm, items=50, error=0.02)
+    assert decide({"small": [small]}, {}, rule)["small"].verdict == "cannot_tell"
+
+
+def test_answers_that_never_vary_end_it_at_once() -> None:
+    right = np.array([2] * 30 + [0] * 20)
+    look = look_at(right, [2] * 50, right, [2] * 50)
+    assert look is not None
+    assert look.p == 1
+    found = decide({"greedy": [look]}, {}, Rule(most=8))
+    assert (found["greedy"].verdict, found["greedy"].why) == ("cannot_tell", "hopeless")
+
+
+def test_what_may_not_go_on_is_open() -> None:
+    early = replace(SEEN, repeats=2, p=0.03)
+    assert decide({"a": [early]}, {}, Rule(most=8)) == {}
+    assert give_up({"a": [early]}, {}, Rule(most=8))["a"].why == "used_up"
+
+
+@pytest.mark.parametrize(
+    ("truth", "groups"),
+    [(Truth(items=60), 4), (Truth(items=150, wavering=0.5), 2), (Truth(items=80, failed=0.1), 3)],
+)
+def test_unchanged_models_are_called_worse_as_rarely_as_promised(truth: Truth, groups: int) -> None:
+    source, tries = np.random.default_rng(11), 250
+    wrong = 0
+    for _ in range(tries):
+        asked = {str(place): ask(truth, 8, source) for place in range(groups)}
+        found = spend(asked, Rule(most=8)).decisions
+        wrong += any(each.verdict == "lost" for each in found.values())
+    assert wrong / tries <= 0.05 + 3 * (0.05 * 0.95 / tries) ** 0.5
+
+
+def test_clear_losses_take_less_than_half_of_the_answers() -> None:
+    source, rule = np.random.default_rng(12), Rule(most=8)
+    shares, agreed = [], 0
+    for _ in range(30):
+        asked = {str(place): ask(Truth(lost=0.15), rule.most, source) for place in range(4)}
+        found, full = spend(asked, rule), full_budget(asked, rule)
+        agreed += {n: d.verdict for n, d in found.decisions.items()} == {
+            n: d.verdict for n, d in full.items()
+        }
+        shares.append(found.spent / found.full)
+    assert np.mean(shares) < 0.5
+    assert agreed >= 28
+
+
+def test_limits_hold_at_all_looks_together() -> None:
+    """A share of .1 goes from .98 to chance: excess is E[(p_b - p_a)(p_b - p_a + 1)] / 2."""
+    truth = Truth(items=150, lost=0.1, wavering=0.0)
+    true_excess = 0.1 * ((0.98 - 0.25) ** 2 + 0.98 - 0.25) / 2
+    source, tries, held = np.random.default_rng(13), 150, 0
+    for _ in range(tries):
+        found = spend({"a": ask(truth, 8, source)}, Rule(most=8)).decisions["a"]
+        held += found.low <= true_excess <= found.high
+    assert held / tries >= 0.9

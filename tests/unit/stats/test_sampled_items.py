@@ -1,0 +1,101 @@
+"""Few items for many: limits and numbers of items against exact laws of scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from forgetmap.stats.sampling import (
+    alarm_p,
+    detectable_loss,
+    items_to_detect,
+    sampled_share,
+    self_loss,
+    shared_out,
+)
+
+
+@pytest.mark.parametrize(("of", "asked"), [(40, 32), (200, 30), (60, 60), (25, 1)])
+def test_limits_contain_the_share_of_all_items(of: int, asked: int) -> None:
+    """Over every number of wrong items that there may be, by the exact law of drawing."""
+    found = [sampled_share([seen], [asked], [of]) for seen in range(asked + 1)]
+    for wrong in range(of + 1):
+        chance = hypergeom(of, wrong, asked).pmf(np.arange(asked + 1))
+        held = [each.low - 1e-9 <= wrong / of <= each.high + 1e-9 for each in found]
+        assert chance @ np.array(held, float) >= 0.95 - 1e-9
+
+
+def test_all_items_asked_leave_nothing_uncertain_but_items_like_these() -> None:
+    found = sampled_share([3, 1], [20, 10], [20, 10])
+    assert (found.value, found.low, found.high) == (4 / 30, 4 / 30, 4 / 30)
+    assert found.wide_low < 4 / 30 < found.wide_high
+    assert found.wide_high == pytest.approx(0.3072, abs=1e-3)  # Clopper-Pearson of 4 in 30
+
+
+def test_strata_count_by_their_size() -> None:
+    found = sampled_share([1, 0, 0], [10, 10, 0], [300, 100, 50])
+    assert found.value == pytest.approx(0.1 * 0.75)
+    assert (found.asked, found.of) == (20, 400)
+    assert np.isnan(sampled_share([0], [0], [5]).value)
+
+
+@pytest.mark.parametrize("rates", [(0.0, 0.3), (0.05, 0.05), (0.2, 0.0)])
+def test_limits_over_strata_hold_their_level(rates: tuple[float, float]) -> None:
+    source, sizes = np.random.default_rng(3), [120, 40]
+    counts = shared_out(sizes, 40)
+    wrong = [round(rate * size) for rate, size in zip(rates, sizes, strict=True)]
+    truth = sum(wrong) / sum(sizes)
+    inside = 0
+    for _ in range(400):
+        seen = [
+            source.hypergeometric(bad, size - bad, n)
+            for bad, size, n in zip(wrong, sizes, counts, strict=True)
+        ]
+        found = sampled_share(seen, counts, sizes)
+        inside += found.low - 1e-9 <= truth <= found.high + 1e-9
+    assert inside >= 0.93 * 400
+
+
+@pytest.mark.parametrize(("loss", "floor"), [(0.05, 0.0), (0.05, 0.02), (0.2, 0.1), (0.01, 0.001)])
+def test_as_many_items_as_the_loss_takes(loss: float, floor: float) -> None:
+    def power(n: int) -> float:
+        least = next(x for x in range(1, n + 2) if binom.sf(x - 1, n, floor) <= 0.05)
+        return float(binom.sf(least - 1, n, floor + loss * (1 - floor)))
+
+    n = items_to_detect(loss, floor=floor)
+    assert power(n) >= 0.8
+    assert all(power(fewer) < 0.8 for fewer in range(max(n // 2, 1), n))
+    found = detectable_loss(n, floor=floor)
+    assert found is not None
+    assert found <= loss + 1e-9
+
+
+def test_one_wrong_answer_is_enough_where_an_unchanged_model_gives_none() -> None:
+    assert items_to_detect(0.05) == 32  # 1 - .95^32 is the first above .8
+    assert alarm_p(1, 32, 0.0) == 0
+    assert alarm_p(0, 32, 0.0) == 1
+    assert detectable_loss(0) is None
+
+
+def test_an_unchanged_model_is_not_as_sure_as_it_looks() -> None:
+    """The estimate is above the truth, and near it: items that are right with probability u."""
+    source = np.random.default_rng(8)
+    p = source.random(200_000)
+    right = source.binomial(4, p)
+    truth = 1 - (5 / 6)  # E[p^4 (1 - p)] / E[p^4] for uniform p
+    found = self_loss(right, np.full(p.size, 4))
+    assert found == pytest.approx(1 / 5, abs=0.005)  # the same with one answer fewer
+    assert found > truth
+
+
+@pytest.mark.parametrize("sizes", [[50, 30, 5], [1, 1, 1, 1], [100, 1, 1], [7]])
+def test_items_are_shared_out_by_size(sizes: list[int]) -> None:
+    for n in range(1, sum(sizes) + 3):
+        given = shared_out(sizes, n)
+        assert sum(given) == min(n, sum(sizes))
+        assert all(0 <= count <= size for count, size in zip(given, sizes, strict=True))
+        assert n < len(sizes) or min(given) >= 1
+        ideal = [n * size / sum(sizes) for size in sizes]
+        off = [abs(g - i) for g, i in zip(given, ideal, strict=True)]
+        assert n > sum(sizes) or max(off) <= len(sizes)
