@@ -131,13 +131,13 @@ slices:
   - {model: b, layer_range: [0, 1]}
 """
 WRONG = {
-    "method": ("merge_method: linaer\nmodels: [{model: a}]\n", 1, "merge_method", "'linear'?"),
+    "method": ("merge_method: linearr\nmodels: [{model: a}]\n", 1, "merge_method", "'linear'?"),
     "top key": (LINEAR + "dtpye: float32\n", 5, "dtpye", "'dtype'?"),
-    "part key": ("method: linear\nmodels:\n- modle: a\n", 3, "models.0.modle", "'model'?"),
+    "part key": ("method: linear\nmodels:\n- modell: a\n", 3, "models.0.modell", "'model'?"),
     "rule key": (
-        LINEAR.replace("1}", "[{vlaue: 3}]}"), 4, "models.0.parameters.weight.0.vlaue", "'value'?",
+        LINEAR.replace("1}", "[{valuue: 3}]}"), 4, "models.0.parameters.weight.0.valuue", "'value'?",
     ),
-    "parameter": (LINEAR.replace("weight", "weigth"), 4, "models.0.parameters.weigth", "'weight'?"),
+    "parameter": (LINEAR.replace("weight", "weightt"), 4, "models.0.parameters.weightt", "'weight'?"),
     "text": (LINEAR.replace("1}", "much}"), 4, "models.0.parameters.weight.0.value", "docs/"),
     "nan": (LINEAR.replace("1}", ".nan}"), 4, "models.0.parameters.weight.0.value", "docs/"),
     "empty list": (LINEAR.replace("1}", "[]}"), 4, "models.0.parameters.weight.0.value", "docs/"),
