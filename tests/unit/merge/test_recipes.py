@@ -133,11 +133,11 @@ slices:
 WRONG = {
     "method": ("merge_method: linearr\nmodels: [{model: a}]\n", 1, "merge_method", "'linear'?"),
     "top key": (LINEAR + "dtpye: float32\n", 5, "dtpye", "'dtype'?"),
-    "part key": ("method: linear\nmodels:\n- modell: a\n", 3, "models.0.modell", "'model'?"),
+    "part key": ("method: linear\nmodels:\n- modelx: a\n", 3, "models.0.modelx", "'model'?"),
     "rule key": (
-        LINEAR.replace("1}", "[{valuue: 3}]}"), 4, "models.0.parameters.weight.0.valuue", "'value'?",
+        LINEAR.replace("1}", "[{valu: 3}]}"), 4, "models.0.parameters.weight.0.valu", "'value'?",
     ),
-    "parameter": (LINEAR.replace("weight", "weightt"), 4, "models.0.parameters.weightt", "'weight'?"),
+    "parameter": (LINEAR.replace("weight", "weigh"), 4, "models.0.parameters.weigh", "'weight'?"),
     "text": (LINEAR.replace("1}", "much}"), 4, "models.0.parameters.weight.0.value", "docs/"),
     "nan": (LINEAR.replace("1}", ".nan}"), 4, "models.0.parameters.weight.0.value", "docs/"),
     "empty list": (LINEAR.replace("1}", "[]}"), 4, "models.0.parameters.weight.0.value", "docs/"),

@@ -9,6 +9,8 @@ import torch
 from forgetmap.merge.method import Tensors
 from forgetmap.merge.methods.averaging import shares
 
+PIECE = 1 << 20
+"""Values whose places are listed at once."""
 Thinning = Callable[[int, torch.Tensor], torch.Tensor]
 """Sets a part of a change to zero: given the place of the model and its change."""
 
@@ -107,6 +109,10 @@ def largest(change: torch.Tensor, count: int) -> torch.Tensor:
     limit = float(values[values.size - count])
     chosen = sizes > limit
     missing = count - int(chosen.sum())
-    equal = (sizes == limit).nonzero().flatten()[:missing]
-    chosen[equal] = True
+    for start in range(0, sizes.numel(), PIECE):  # where most changes are 0, most are equal
+        equal = (sizes[start : start + PIECE] == limit).nonzero().flatten()[:missing]
+        chosen[start + equal] = True
+        missing -= equal.numel()
+        if not missing:
+            break
     return chosen.reshape(change.shape)
