@@ -7,8 +7,8 @@ Two checkpoints of a Llama shape (1.2 billion parameters, bfloat16, 2.4 GB each,
 are invented and merged with `linear`, half and half. Contenders, each in a process of its own, in
 turn, in every round:
 
-- bare: a loop that reads both inputs in blocks of 1 MiB, averages nothing, writes as many bytes as a
-  merged model has, and syncs them. Nothing that merges two models can do with less.
+- bare: a loop that reads both inputs in blocks of 1 MiB, averages nothing, writes as many bytes as
+  a merged model has, and syncs them. Nothing that merges two models can do with less.
 - ours: `forgetmap.merge.apply_recipe`, which computes in float32, checks every value for NaN and
   infinity, writes checksums to go on after a kill, and syncs.
 - mergekit: `run_merge` with the fastest of several settings, found out in a round of its own; it

@@ -101,7 +101,7 @@ class Stage:
             self.home / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
         )
         for shard in self.layout.shards:
-            self._files[shard.name] = _sized(self.folder / shard.name, shard)
+            self._files[shard.name] = _begun(self.folder / shard.name, shard)
         for piece, checksum in self._listed():
             if self._checksum(piece) == checksum:
                 self.done.add(piece)
@@ -125,6 +125,8 @@ class Stage:
         end = at + count
         while at < end:
             values = os.pread(self._files[shard.name], min(AT_ONCE, end - at), at)
+            if not values:
+                break
             digest.update(values)
             at += len(values)
         return digest.hexdigest()
@@ -241,10 +243,9 @@ def _check_room(home: Path, layout: Layout) -> None:
         )
 
 
-def _sized(path: Path, shard: Shard) -> int:
-    """A file of its final size with its header, whatever values it has so far."""
+def _begun(path: Path, shard: Shard) -> int:
+    """A file with its header, whatever values it has so far."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    os.ftruncate(file, shard.size)
     os.pwrite(file, shard.head, 0)
     return file
 

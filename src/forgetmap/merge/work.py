@@ -33,8 +33,9 @@ BLOCK = 1 << 16
 """Values of a piece that are merged at once: few enough for the caches."""
 AT_LEAST = 128 << 20
 """Bytes that may be in memory even if the largest tensor needs less."""
-COMPUTED = 4
-"""Bytes of a value while it is merged, in float32."""
+WHILE_MERGED = 20
+"""Bytes that a value of an input takes while it is merged: as stored, in float32, its change, and
+what the methods put beside it; measured with the greediest, TIES."""
 LOOK = 0.1
 """Seconds between two looks at how far the workers are."""
 
@@ -76,9 +77,8 @@ class Unit:
 
     @property
     def memory(self) -> int:
-        """Bytes it needs, about: the inputs as they are and in float32, and some results."""
-        inputs = len(self.job.inputs) + (self.job.base is not None)
-        return self.count * (2 * inputs + COMPUTED * (inputs + 2))
+        """Bytes it needs, about."""
+        return self.count * WHILE_MERGED * len(sources_of(self.job))
 
 
 class _Room:
