@@ -250,7 +250,7 @@ def test_memory_is_that_of_the_largest_tensor(tmp_path: Path) -> None:
         )
         for n in (1, 2)
     ]
-    arguments = [sys.executable, "-c", MEASURE, *small, *large]
+    arguments = [sys.executable, "-c", MEASURE, *map(str, (*small, *large))]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     # Two tensors, their difference, blocks and the Gram matrix; all tensors would be 48 times.
     assert int(done.stdout) < 16 * size
