@@ -102,7 +102,7 @@ def generate(folder: Path, layers: int, seed: int) -> None:
             size = 0
         groups[-1][name] = pool[start : start + count].reshape(shape)
         size += 2 * count
-    places = {}
+    places: dict[str, str] = {}
     for number, tensors in enumerate(groups, start=1):
         shard = f"model-{number:05}-of-{len(groups):05}.safetensors"
         places |= dict.fromkeys(tensors, shard)
@@ -175,7 +175,7 @@ def ours(data: Path, out: Path, settings: dict[str, Any]) -> Callable[[], None]:
 
 def mergekit(data: Path, out: Path, settings: dict[str, Any]) -> Callable[[], None]:
     """Merge with mergekit, by the function that its command calls."""
-    import yaml
+    import yaml  # type: ignore[import-untyped]
     from mergekit.config import MergeConfiguration  # type: ignore[import-not-found]
     from mergekit.merge import run_merge  # type: ignore[import-not-found]
     from mergekit.options import MergeOptions  # type: ignore[import-not-found]

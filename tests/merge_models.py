@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
 
+import tiny_models
 from forgetmap.merge.recipe import Recipe
 
 

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import merge_models
 import pytest
 import torch
+
+import merge_models
 
 TENSORS, ROWS, WIDTH = 10, 1000, 1024
 SETUP = """
@@ -30,7 +31,8 @@ def merging():
     child = os.fork()
     if child == 0:
         kept = []
-        apply_recipe(recipe, home / "out", shard_bytes=9_000_000, report=lambda s: kept.append(s.kept))
+        seen = lambda step: kept.append(step.kept)
+        apply_recipe(recipe, home / "out", shard_bytes=9_000_000, report=seen)
         (home / "kept").write_text(str(kept[-1]))
         os._exit(0)
     return child

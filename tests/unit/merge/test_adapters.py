@@ -8,12 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import merge_models
 import pytest
-import tiny_models
 import torch
 from peft import LoraConfig, get_peft_model
 
+import merge_models
+import tiny_models
 from forgetmap.errors import MissingInputError, ModelError
 from forgetmap.merge.apply import apply_recipe
 from forgetmap.merge.checkpoint import Checkpoint

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-import merge_models
 import pytest
-import tiny_models
 import torch
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import merge_models
+import tiny_models
 from forgetmap.errors import FieldError, ForgetmapError, ModelError, OutputError
 from forgetmap.merge.apply import apply_recipe
 from forgetmap.merge.checkpoint import Checkpoint
@@ -220,7 +221,7 @@ def test_mismatched_shapes(parents: Path, tmp_path: Path) -> None:
     tensors["model.norm.weight"] = torch.ones(5)
     told = json.loads((pair(parents)[0] / "config.json").read_text())
     other = merge_models.save_tensors(tmp_path / "other", tensors, **told)
-    with pytest.raises(ModelError, match="model.norm.weight"):
+    with pytest.raises(ModelError, match=r"model\.norm\.weight"):
         apply_recipe(merge_models.average(pair(parents)[0], other), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -273,13 +274,11 @@ def test_a_model_is_not_merged_into_itself(parents: Path, tmp_path: Path) -> Non
 def test_a_disk_that_is_too_small_is_noticed_before(
     parents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from forgetmap.merge import stage
-
     class Full:
         free = 1000
 
-    monkeypatch.setattr(stage.shutil, "disk_usage", lambda _: Full)
-    with pytest.raises(OutputError, match="needs .* GB"):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Full)
+    with pytest.raises(OutputError, match=r"needs .* GB"):
         apply_recipe(merge_models.average(*pair(parents)), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,12 +6,12 @@ import copy
 import json
 from pathlib import Path
 
-import merge_models
 import pytest
-import tiny_models
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import merge_models
+import tiny_models
 from forgetmap.errors import ModelError
 from forgetmap.merge.apply import apply_recipe
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_a_rule_it_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="400 rows.*402 rows"):
+    with pytest.raises(ModelError, match=r"400 rows.*402 rows"):
         apply_recipe(merge_models.average(folder / "base", folder / "grown"), tmp_path / "out")
 
 
