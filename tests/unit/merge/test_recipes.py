@@ -135,7 +135,8 @@ WRONG = {
     "top key": (LINEAR + "dtpye: float32\n", 5, "dtpye", "'dtype'?"),
     "part key": ("method: linear\nmodels:\n- modelx: a\n", 3, "models.0.modelx", "'model'?"),
     "rule key": (
-        LINEAR.replace("1}", "[{valuex: 3}]}"), 4, "models.0.parameters.weight.0.valuex", "'value'?",
+        LINEAR.replace("1}", "[{valuex: 3}]}"), 4, "models.0.parameters.weight.0.valuex",
+        "'value'?",
     ),
     "parameter": (LINEAR.replace("weight", "weigh"), 4, "models.0.parameters.weigh", "'weight'?"),
     "text": (LINEAR.replace("1}", "much}"), 4, "models.0.parameters.weight.0.value", "docs/"),
