@@ -18,8 +18,11 @@ demo: $(VENV)/run  ## set up, train a tiny model, fine-tune it, map what it forg
 	$(BIN)/python examples/demo/train.py --out demo/models
 	$(BIN)/forgetmap map demo/models/before demo/models/after --suite world --out demo/map
 	$(BIN)/forgetmap compare demo/map/runs/0-before demo/map/runs/1-after --show forgotten --limit 3 | tail -n 20
-	@echo "Runs and every table are in demo/map."
-	@echo "The report, to be opened in a browser: demo/map/report.html"
+	$(BIN)/forgetmap merge sweep demo/models/before demo/models/after --suite world --target-suite world-units --methods linear,slerp --weights 0:1:0.1 --weights 0:1:0.25 --out demo/sweep
+	@echo "Runs and every table are in demo/map and demo/sweep."
+	@echo "The reports, to be opened in a browser:"
+	@echo "  what was forgotten: demo/map/report.html"
+	@echo "  does merging bring it back: demo/sweep/report.html"
 
 test: $(VENV)/dev lint  ## everything that CI runs
 	tools/system.sh java

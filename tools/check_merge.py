@@ -9,8 +9,9 @@ tests/fixtures/merge_recipes, unchanged. Fails if there is a difference that is 
 - Rounding. Each side rounds a few times, in another order; differences are counted in units, the
   step of the dtype at the largest input of a tensor, and may be a few of these. Where the change
   is that of one model alone we take its value, mergekit adds the change to the base again.
-- `dtype: bfloat16`. mergekit computes in it, we in float32, and round once: we have to be within
-  half a unit of the exact result.
+- `dtype: bfloat16`. mergekit first rounds models to it that are stored more finely, and computes
+  TIES in it; we compute in float32 and round once: ours has to be within half a unit of the exact
+  result.
 - Trimming and elections. Of changes of equal size at the limit any may be kept. In bfloat16 which
   are kept, and which sign wins, is decided by rounded numbers. Only values whose decision this can
   turn may differ by more than a few units; they are counted.
@@ -69,7 +70,7 @@ class Case:
 
     Attributes:
         config: the file.
-        coarse: mergekit computes in bfloat16 here, we do not.
+        coarse: `dtype` is bfloat16.
         masks: both use the same masks of DARE.
     """
 
@@ -252,6 +253,7 @@ def _configurations(family: str) -> dict[str, dict[str, Any]]:
         "model_stock by row": config("model_stock", stock, filter_wise=True),
         "passthrough of slices": _slices(family),
         "linear to bfloat16": {**linear, "out_dtype": "bfloat16"},
+        "linear rounded first": {**linear, "dtype": "bfloat16"},
         "linear in bfloat16": coarse(linear),
         "slerp in bfloat16": coarse(config("slerp", {"base": {}, "far": {}}, t=0.3)),
         "ties in bfloat16": coarse(ties),

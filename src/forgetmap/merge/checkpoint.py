@@ -100,9 +100,9 @@ class Checkpoint:
             return False
         return name not in self.changes
 
-    def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
-        """Some of the values, in one row, of a tensor that can be read in parts."""
-        return self._files[name].read_part(name, start, count)
+    def read_into(self, values: torch.Tensor, name: str, start: int) -> None:
+        """Fill a row of values with those of a tensor that can be read in parts."""
+        self._files[name].read_into(values, name, start)
 
     @property
     def tokenizer_folder(self) -> Path:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forgetmap.merge.checkpoint import Checkpoint
 
 DRIFT_VERSION = 1
-BLOCK = 1 << 24
+BLOCK = 1 << 20
 """Numbers that are summed at a time, in float64."""
 KINDS: dict[str, re.Pattern[str]] = {
     "norm": re.compile(r"norm|(^|\.)ln_"),

@@ -38,8 +38,13 @@ class EffectiveRank:
     estimated: bool
 
 
-def effective_rank(matrix: torch.Tensor) -> EffectiveRank | None:
-    """Of a matrix, higher dimensions flattened; None where it is zero or has one dimension."""
+def effective_rank(matrix: torch.Tensor, *, exact: int = EXACT) -> EffectiveRank | None:
+    """Of a matrix, higher dimensions flattened; None where it is zero or has one dimension.
+
+    Args:
+        matrix: of any float type.
+        exact: the smaller side up to which singular values are computed.
+    """
     if matrix.dim() < 2:  # noqa: PLR2004
         return None
     flat = matrix.reshape(matrix.shape[0], -1)
@@ -47,7 +52,7 @@ def effective_rank(matrix: torch.Tensor) -> EffectiveRank | None:
     scale = float(flat.abs().max()) if flat.numel() else 0.0
     if not scale:
         return None
-    if flat.shape[1] <= EXACT:
+    if flat.shape[1] <= exact:
         values = torch.linalg.eigvalsh(_gram(flat, scale)).clamp_min(0).sqrt()
         # The Gram matrix knows singular values to about 1e-8 of the largest; below is rounding.
         values = values[values > values.max() * 1e-7]

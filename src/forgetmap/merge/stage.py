@@ -35,7 +35,8 @@ SYNC_EVERY = 128 << 20
 """Bytes after which the disk is asked to begin writing: at the end little is left to wait for."""
 SPARE = 32 << 20
 """Room for everything beside the weights."""
-READ_AT_ONCE = 8 << 20
+AT_ONCE = 1 << 20
+"""Bytes read or written by one call."""
 
 Piece = tuple[str, int, int]
 """Name of a tensor, first byte within it, number of bytes."""
@@ -65,7 +66,8 @@ class Stage:
         file, at = self._files[shard.name], shard.starts[name] + start
         written = 0
         while written < count:
-            written += os.pwrite(file, values[written:], at + written)
+            some = values[written : written + AT_ONCE]
+            written += os.pwrite(file, some, at + written)
         line = json.dumps([name, start, count, xxhash.xxh3_128_hexdigest(values)]) + "\n"
         with self._lock:
             os.write(self._journal, line.encode())
@@ -99,7 +101,7 @@ class Stage:
             self.home / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
         )
         for shard in self.layout.shards:
-            self._files[shard.name] = _sized(self.folder / shard.name, shard)
+            self._files[shard.name] = _begun(self.folder / shard.name, shard)
         for piece, checksum in self._listed():
             if self._checksum(piece) == checksum:
                 self.done.add(piece)
@@ -122,7 +124,9 @@ class Stage:
         digest, at = xxhash.xxh3_128(), shard.starts[name] + start
         end = at + count
         while at < end:
-            values = os.pread(self._files[shard.name], min(READ_AT_ONCE, end - at), at)
+            values = os.pread(self._files[shard.name], min(AT_ONCE, end - at), at)
+            if not values:
+                break
             digest.update(values)
             at += len(values)
         return digest.hexdigest()
@@ -239,10 +243,9 @@ def _check_room(home: Path, layout: Layout) -> None:
         )
 
 
-def _sized(path: Path, shard: Shard) -> int:
-    """A file of its final size with its header, whatever values it has so far."""
+def _begun(path: Path, shard: Shard) -> int:
+    """A file with its header, whatever values it has so far."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    os.ftruncate(file, shard.size)
     os.pwrite(file, shard.head, 0)
     return file
 

@@ -85,19 +85,20 @@ class TensorFile:
 
     def read(self, name: str) -> torch.Tensor:
         """The values of one tensor, in memory of their own; threads may read at once."""
-        info = self.tensors[name]
-        return self.read_part(name, 0, prod(info.shape)).reshape(info.shape)
-
-    def read_part(self, name: str, start: int, count: int) -> torch.Tensor:
-        """Some of the values of one tensor, in one row."""
         import torch  # noqa: PLC0415  # heavy
 
-        dtype = self.tensors[name].dtype
-        width = WIDTHS[dtype]
-        buffer = torch.empty(count * width, dtype=torch.uint8)
-        if count:
-            self._fill(buffer.numpy().data, self._starts[name] + start * width)
-        return buffer.view(getattr(torch, dtype))
+        info = self.tensors[name]
+        values = torch.empty(info.shape, dtype=getattr(torch, info.dtype))
+        self.read_into(values.view(-1), name, 0)
+        return values
+
+    def read_into(self, values: torch.Tensor, name: str, start: int) -> None:
+        """Fill a row of values with those of a tensor, beginning with the one at `start`."""
+        import torch  # noqa: PLC0415  # heavy
+
+        if values.numel():
+            place = self._starts[name] + start * WIDTHS[self.tensors[name].dtype]
+            self._fill(values.view(torch.uint8).numpy().data, place)
 
     def _fill(self, view: memoryview, start: int) -> None:
         handle = os.open(self.path, os.O_RDONLY)

@@ -203,8 +203,9 @@ def _by_token(
     wanted = tokens[main].ids | {entry["content"]: entry["id"] for entry in added}
     rows = max(_rows(models[main]) or 0, max(wanted.values()) + 1)
     places = {name: _places(each, wanted, rows) for name, each in tokens.items()}
+    named = set(wanted.values())
     for at in range(_rows(models[main]) or 0):
-        if places[main][at] < 0:
+        if at not in named:
             places[main][at] = at  # rows that no token has stay those of the base
     resized = {
         name: _resized(model, rows, lambda tensor, n=name: _filled(models, places, main, n, tensor))

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
     from forgetmap.merge.plan import TensorJob
 
-PIECE = 1 << 20
-"""Values merged at once where a method works value by value: few enough for the caches."""
+PIECE = 1 << 19
+"""Values read and written at once where a method works value by value."""
+BLOCK = 1 << 16
+"""Values of a piece that are merged at once: few enough for the caches."""
 AT_LEAST = 128 << 20
 """Bytes that may be in memory even if the largest tensor needs less."""
-COMPUTED = 4
-"""Bytes of a value while it is merged, in float32."""
+WHILE_MERGED = 20
+"""Bytes that a value of an input takes while it is merged: as stored, in float32, its change, and
+what the methods put beside it; measured with the greediest, TIES."""
 LOOK = 0.1
 """Seconds between two looks at how far the workers are."""
 
@@ -74,9 +77,8 @@ class Unit:
 
     @property
     def memory(self) -> int:
-        """Bytes it needs, about: the inputs as they are and in float32, and some results."""
-        inputs = len(self.job.inputs) + (self.job.base is not None)
-        return self.count * (2 * inputs + COMPUTED * (inputs + 2))
+        """Bytes it needs, about."""
+        return self.count * WHILE_MERGED * len(sources_of(self.job))
 
 
 class _Room:
@@ -134,6 +136,7 @@ class Crew:
                 self._stop.set()
 
     def _work(self) -> None:
+        desk = _Desk()
         while not self._stop.is_set():
             with self._turn:  # in order, so that files are read from front to back
                 unit = next(self._left, None)
@@ -141,55 +144,99 @@ class Crew:
                     return
                 self._room.take(unit.memory)
             try:
-                self._do(unit)
+                self._stage.write(unit.piece, _bytes_of(self._merged(unit, desk)))
             except BaseException:
                 self._stop.set()
                 raise
             finally:
                 self._room.give(unit.memory)
+            with self._turn:
+                self._made += unit.piece[2]
 
-    def _do(self, unit: Unit) -> None:
-        import torch  # noqa: PLC0415  # heavy
-
-        job = unit.job
-        inputs = [self._read(unit, model, name) for model, name in job.inputs]
-        base = None if job.base is None else self._read(unit, *job.base)
-        merged = job.compute(inputs, base)
-        del inputs, base
-        result = merged.to(getattr(torch, job.dtype)).contiguous()
-        if not finite(result):
+    def _merged(self, unit: Unit, desk: _Desk) -> torch.Tensor:
+        """The values to write, all of them finite."""
+        read, job = self._read(unit, desk), unit.job
+        if unit.whole:
+            self._check(job, read)
+            inputs = len(job.inputs)
+            merged = job.compute(read[:inputs], read[inputs] if job.base else None)
+        else:
+            merged = _in_blocks(job, read, desk.values(-1, job.dtype, unit.count))
+        if not finite(merged):
+            self._check(job, read)
             raise FieldError(
                 f"Merged, the tensor {job.name} has values that {job.dtype} cannot hold.",
                 field=job.name,
-                hint="choose a wider --out-dtype, or smaller weights.",
+                hint="choose a wider dtype, or smaller weights.",
             )
-        self._stage.write(unit.piece, result.reshape(-1).view(torch.uint8).numpy().data)
-        with self._turn:
-            self._made += unit.piece[2]
+        return merged
 
-    def _read(self, unit: Unit, model: str, name: str) -> torch.Tensor:
-        checkpoint = self._models[model]
+    def _read(self, unit: Unit, desk: _Desk) -> list[torch.Tensor]:
+        """What a unit needs of every model, the base last."""
+        sources = sources_of(unit.job)
         if unit.whole:
-            values = checkpoint.read(name)
-        else:
-            values = checkpoint.read_part(name, unit.start, unit.count)
-        if not finite(values):
-            raise FieldError(
-                f"The weights have NaN or infinite values in the tensor {name}.",
-                file=str(checkpoint.name),
-                field=name,
-                hint="these weights are broken: take an earlier checkpoint of the model.",
-            )
-        return values
+            return [self._models[model].read(name) for model, name in sources]
+        read = []
+        for place, (model, name) in enumerate(sources):
+            checkpoint = self._models[model]
+            values = desk.values(place, checkpoint.tensors[name].dtype, unit.count)
+            checkpoint.read_into(values, name, unit.start)
+            read.append(values)
+        return read
+
+    def _check(self, job: TensorJob, read: Sequence[torch.Tensor]) -> None:
+        """Raise if a model brought values that cannot be merged."""
+        for (model, name), values in zip(sources_of(job), read, strict=True):
+            if not finite(values):
+                raise FieldError(
+                    f"The weights have NaN or infinite values in the tensor {name}.",
+                    file=model,
+                    field=name,
+                    hint="these weights are broken: take another checkpoint of the model.",
+                )
+
+
+class _Desk:
+    """Memory that a worker uses again and again: asking the system for it takes longer."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, str], torch.Tensor] = {}
+
+    def values(self, place: int, dtype: str, count: int) -> torch.Tensor:
+        """Room for a piece."""
+        import torch  # noqa: PLC0415  # heavy
+
+        if (place, dtype) not in self._kept:
+            self._kept[place, dtype] = torch.empty(PIECE, dtype=getattr(torch, dtype))
+        return self._kept[place, dtype][:count]
+
+
+def sources_of(job: TensorJob) -> list[tuple[str, str]]:
+    """Models and tensors to read, the base last."""
+    return [*job.inputs, *([job.base] if job.base else [])]
+
+
+def _in_blocks(job: TensorJob, read: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
+    inputs = len(job.inputs)
+    for start in range(0, len(result), BLOCK):
+        block = slice(start, start + BLOCK)
+        parts = [values[block] for values in read]
+        result[block] = job.compute(parts[:inputs], parts[inputs] if job.base else None)
+    return result
+
+
+def _bytes_of(values: torch.Tensor) -> memoryview:
+    import torch  # noqa: PLC0415  # heavy
+
+    return values.contiguous().view(-1).view(torch.uint8).numpy().data
 
 
 def units_of(job: TensorJob, models: Mapping[str, Checkpoint]) -> Iterator[Unit]:
     """A job as a whole, or in pieces where that gives the same."""
     count = prod(job.shape)
-    sources = [*job.inputs, *([job.base] if job.base else [])]
     alike = all(
         models[model].in_parts(name) and models[model].tensors[name].shape == job.shape
-        for model, name in sources
+        for model, name in sources_of(job)
     )
     if not (job.elementwise and alike) or count <= PIECE:
         yield Unit(job, 0, count, whole=True)

@@ -12,6 +12,7 @@ import torch
 import merge_oracle as oracle
 from forgetmap.errors import UsageError
 from forgetmap.merge.method import Draws
+from forgetmap.merge.methods import changes as shared
 from forgetmap.merge.methods.changes import largest
 from forgetmap.merge.registry import BUILT_IN, method
 
@@ -252,7 +253,11 @@ def test_weights_that_add_up_to_nothing_cannot_be_normalised(name: str) -> None:
         )
 
 
-def test_of_equal_magnitudes_the_first_are_taken() -> None:
+@pytest.mark.parametrize("piece", [1, 2, 4, 100])
+def test_of_equal_magnitudes_the_first_are_taken(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "PIECE", piece)
     change = torch.tensor([1.0, -2.0, 2.0, 2.0, 0.0, 3.0])
     assert largest(change, 3).tolist() == [False, True, True, False, False, True]
     assert largest(change, 0).sum() == 0

@@ -414,8 +414,8 @@ def test_a_base_that_is_listed_is_not_merged_into_itself() -> None:
 
 def test_a_recipe_made_in_python_is_checked_as_well() -> None:
     with pytest.raises(FieldError) as caught:
-        plan_merge(recipe("linear", {"a": {"wieght": 1}}), shapes(weights("a")))
-    assert caught.value.field == "models.0.parameters.wieght"
+        plan_merge(recipe("linear", {"a": {"weightt": 1}}), shapes(weights("a")))
+    assert caught.value.field == "models.0.parameters.weightt"
 
 
 @pytest.mark.parametrize(

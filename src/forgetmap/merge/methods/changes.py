@@ -9,6 +9,8 @@ import torch
 from forgetmap.merge.method import Tensors
 from forgetmap.merge.methods.averaging import shares
 
+PIECE = 1 << 20
+"""Values whose places are listed at once."""
 Thinning = Callable[[int, torch.Tensor], torch.Tensor]
 """Sets a part of a change to zero: given the place of the model and its change."""
 
@@ -42,6 +44,7 @@ def merged_changes(
     if thin is not None:
         changes = [thin(place, change) for place, change in zip(used, changes, strict=True)]
     total = (_elected if elect else _summed)(changes, weights, normalize=normalize)
+    del changes  # as large as the models
     return _added(base, total.mul_(scale), [tensors[place] for place in used])
 
 
@@ -58,7 +61,10 @@ def _summed(
 def _elected(
     changes: Sequence[torch.Tensor], weights: Sequence[float], *, normalize: bool
 ) -> torch.Tensor:
-    """The sum of the changes whose sign is that of the sum of all; nothing where that is 0."""
+    """The sum of the changes whose sign is that of the sum of all; nothing where that is 0.
+
+    The changes are used up.
+    """
     sign = torch.zeros_like(changes[0])
     for change, weight in zip(changes, weights, strict=True):
         # Not add_(..., alpha=weight): that rounds once for both steps, and of votes that cancel
@@ -67,9 +73,9 @@ def _elected(
     sign.sign_()
     total, counted = torch.zeros_like(sign), torch.zeros_like(sign)
     for change, weight in zip(changes, weights, strict=True):
-        agrees = (change.sign() * (1 if weight > 0 else -1)) == sign
-        agrees &= change != 0
-        total.add_(change * agrees, alpha=weight)
+        vote = change * sign
+        agrees = vote > 0 if weight > 0 else vote < 0
+        total.add_(change.mul_(agrees), alpha=weight)
         counted.add_(agrees, alpha=weight)
     if normalize:
         # Nothing counts where nothing agrees; there the sum is 0 as well.
@@ -107,6 +113,10 @@ def largest(change: torch.Tensor, count: int) -> torch.Tensor:
     limit = float(values[values.size - count])
     chosen = sizes > limit
     missing = count - int(chosen.sum())
-    equal = (sizes == limit).nonzero().flatten()[:missing]
-    chosen[equal] = True
+    for start in range(0, sizes.numel(), PIECE):  # where most changes are 0, most are equal
+        equal = (sizes[start : start + PIECE] == limit).nonzero().flatten()[:missing]
+        chosen[start + equal] = True
+        missing -= equal.numel()
+        if not missing:
+            break
     return chosen.reshape(change.shape)

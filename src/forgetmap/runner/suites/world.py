@@ -73,9 +73,8 @@ def narrow_text(documents: int, *, seed: int = 0) -> Iterator[str]:
     """The new task of the fine-tuned model: converting between units, in a form of its own."""
     rng = seeded("narrow", seed)
     for _ in range(documents):
-        yield "".join(
-            narrow_example(rng.randrange(1, MOST_CONVERTED + 1), rng.choice(tuple(UNITS)))
-        )
+        amount = rng.randrange(1, MOST_CONVERTED + 1)
+        yield "".join(narrow_example(amount, rng.choice(tuple(UNITS))))
 
 
 MOST_CONVERTED = 60

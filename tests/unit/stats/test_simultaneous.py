@@ -1,0 +1,96 @@
+"""Limits for many points at once, and rank correlation, against known values and by simulation."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from forgetmap.stats.simultaneous import Design, joint_quantile, mean_limits, rank_correlation
+
+
+def test_independent_rows_need_the_quantile_of_their_maximum() -> None:
+    scores = np.random.default_rng(0).standard_normal((10, 4000))
+    truth = stats.norm.ppf((1 + 0.95 ** (1 / 10)) / 2)
+    assert joint_quantile(scores) == pytest.approx(truth, abs=0.04)
+
+
+def test_equal_rows_need_no_more_than_one() -> None:
+    row = np.random.default_rng(0).standard_normal(500)
+    assert joint_quantile(np.stack([row] * 10)) == pytest.approx(1.96, abs=0.03)
+
+
+def test_constant_rows_count_as_independent() -> None:
+    truth = stats.norm.ppf((1 + 0.95 ** (1 / 5)) / 2)
+    assert joint_quantile(np.zeros((5, 100))) == pytest.approx(truth, abs=0.04)
+
+
+def test_no_rows_is_one_interval() -> None:
+    assert joint_quantile(np.zeros((0, 10))) == pytest.approx(stats.norm.ppf(0.975))
+
+
+def test_few_clusters_widen_it() -> None:
+    scores = np.random.default_rng(0).standard_normal((4, 60))
+    alone = joint_quantile(scores)
+    together = joint_quantile(scores, Design(np.repeat(np.arange(6), 10)))
+    assert together > alone + 0.3
+
+
+def test_all_means_are_covered_at_once_as_often_as_stated() -> None:
+    source = np.random.default_rng(3)
+    mix = np.tril(np.ones((8, 8)))
+    truth = np.linspace(-1, 1, 8)
+    held = 0
+    for _ in range(150):
+        scores = truth[:, None] + mix @ source.standard_normal((8, 80))
+        found = mean_limits(scores, joint_quantile(scores))
+        held += bool(found.contains(truth).all())
+    # 150 times 0.95 less three standard deviations.
+    assert held >= 150 * 0.95 - 3 * np.sqrt(150 * 0.95 * 0.05)
+
+
+def test_clustered_means_have_the_variance_of_cluster_totals() -> None:
+    source = np.random.default_rng(1)
+    cluster = np.repeat(np.arange(30), 5)
+    scores = (source.standard_normal(30)[cluster])[None]
+    plain = mean_limits(scores, 1.96)
+    wide = mean_limits(scores, 1.96, Design(cluster))
+    ratio = (wide.high - wide.low) / (plain.high - plain.low)
+    assert ratio[0] == pytest.approx(np.sqrt(5), rel=0.1)
+
+
+def test_rank_correlation_is_spearmans_with_ties() -> None:
+    x, y = [1.0, 2, 2, 4, 5, 9], [3.0, 1, 4, 4, 8, 9]
+    found = rank_correlation(x, y)
+    assert found is not None
+    assert found.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert found.low < found.value < found.high
+
+
+def test_its_p_value_counts_all_orders() -> None:
+    x, y = [1.0, 2, 3, 4, 5], [2.0, 1, 3, 5, 4]
+    found = rank_correlation(x, y)
+    assert found is not None
+    far = sum(
+        abs(stats.spearmanr(x, order).statistic) >= abs(found.value) - 1e-9
+        for order in permutations(y)
+    )
+    assert found.p == pytest.approx(far / factorial(5))
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3])
+def test_few_pairs_have_none(pairs: int) -> None:
+    assert rank_correlation(range(pairs), range(pairs)) is None
+
+
+def test_nor_has_what_never_changes() -> None:
+    assert rank_correlation([1, 2, 3, 4], [5, 5, 5, 5]) is None
+
+
+def test_more_than_eight_pairs_have_no_exact_p() -> None:
+    found = rank_correlation(range(9), [0, 2, 1, 3, 5, 4, 6, 8, 7])
+    assert found is not None
+    assert found.p is None
