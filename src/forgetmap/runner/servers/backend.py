@@ -23,7 +23,7 @@ from forgetmap.runner.backend import (
 )
 from forgetmap.runner.models import need
 from forgetmap.runner.servers.client import Client, Line, whole
-from forgetmap.runner.servers.probing import Found, check_answers, echoed, probe
+from forgetmap.runner.servers.probing import FAULTS, Found, check_answers, echoed, probe
 from forgetmap.runner.servers.replies import (
     Weights,
     Written,
@@ -121,6 +121,7 @@ class ServerBackend:
         chats = any(prompt.messages for prompt in prompts)
         self._need("chat" if chats else "completions")
         if decoding.temperature:
+            self._need("samples")
             self._relied_on = self._relied_on - {"greedy"} | {"whole", "seed"}
         yield from self._answers([partial(self._write, prompt, decoding) for prompt in prompts])
 
@@ -140,7 +141,7 @@ class ServerBackend:
         }
         if decoding.stop:
             body["stop"] = list(decoding.stop)
-        if decoding.temperature:
+        if decoding.temperature and self._found.seeds:
             body["seed"] = prompt.seed % SEEDS
         *longer, shortest = self._limits(prompt.text, decoding)
         for limit in longer:
@@ -250,6 +251,7 @@ class ServerBackend:
             "echo": "have multiple choice answered in words: --scoring generate; or use a server "
             "that weighs prompts (echo with logprobs), such as vLLM.",
             "completions": "ask it in chats: --chat.",
+            "samples": "ask it greedily, without --temperature and --repeats, or use another one.",
             "chat": "leave out --chat, or give the server a chat template.",
         }[ability]
         raise ModelError(
@@ -293,19 +295,11 @@ def _about(text: str) -> int:
 
 
 def _choose_model(client: Client) -> int | None:
-    """Make sure that the server has the model; how long its texts may be, if the server says."""
+    """Make sure that the server has the model; how long its texts may be, if the server says.
 
-    async def ask(line: Line) -> list[dict[str, Any]]:
-        return await line.ask("models", None, _models)
-
-    outcome = next(outcome for _, outcome in client.each([ask]))
-    if isinstance(outcome, Failure):
-        raise ModelError(
-            f"{outcome}",
-            hint="check the address: this is no server that speaks as OpenAI's does, or the "
-            "address does not end in /v1.",
-        )
-    known = {str(each["id"]): each for each in outcome if "id" in each}
+    Some servers cannot list their models; then trying the model is what tells.
+    """
+    known = _listed(client)
     if not client.model and len(known) == 1:
         client.model = next(iter(known))
     if not client.model or (known and client.model not in known):
@@ -315,6 +309,25 @@ def _choose_model(client: Client) -> int | None:
             hint=f"name one: {client.base}#MODEL.",
         )
     return _context(known.get(client.model, {}))
+
+
+def _listed(client: Client) -> dict[str, dict[str, Any]]:
+    async def ask(line: Line) -> list[dict[str, Any]]:
+        try:
+            return await line.ask("models", None, _models, faults=FAULTS)
+        except (Failure, ModelError) as error:
+            if getattr(error, "passing", False) or not client.model:
+                raise
+            return []
+
+    outcome = next(outcome for _, outcome in client.each([ask]))
+    if isinstance(outcome, Failure):
+        raise ModelError(
+            f"{outcome}",
+            hint="check the address: this is no server that speaks as OpenAI's does, or the "
+            "address does not end in /v1.",
+        )
+    return {str(each["id"]): each for each in outcome if "id" in each}
 
 
 def _models(said: dict[str, Any]) -> list[dict[str, Any]]:
