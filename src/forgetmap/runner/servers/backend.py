@@ -202,46 +202,47 @@ class ServerBackend:
         return Likelihoods(tuple(sums), tuple(tokens), before, line.spent)
 
     def _answers(self, works: Sequence[Work[T]]) -> Iterator[tuple[int, T | Failure]]:
-        """All that can be had; what failed for a while is tried once more when all else is done.
+        """All that can be had; what failed comes last.
 
-        What fails then as well is only put down to the item if the server still works otherwise.
+        Raises:
+            NetworkError: so many failed one after the other that it is not for what was asked.
         """
-        passing: dict[int, Failure] = {}
-        for place, one in self._held_back(self._client.each(works)):
-            if isinstance(one, Failure) and one.passing:
-                passing[place] = one
-            else:
-                yield place, one
-        places = list(passing)
-        failed: list[tuple[int, T | Failure]] = []
-        for number, one in self._held_back(self._client.each([works[each] for each in places])):
-            both = (one.spent or Spent()) + (passing[places[number]].spent or Spent())
-            if isinstance(one, Failure):
-                one.spent = both
-                failed.append((places[number], one))
-            else:
-                yield places[number], replace(one, spent=both)
-        if failed:
-            check_answers(self._client, self._found)
-        yield from failed
-
-    def _held_back(
-        self, found: Iterator[tuple[int, T | Failure]]
-    ) -> Iterator[tuple[int, T | Failure]]:
-        """Failures are passed on with the next answer: of too many in a row none is an item's."""
-        held: list[tuple[int, T | Failure]] = []
-        for place, one in found:
-            held.append((place, one))
+        failed: dict[int, Failure] = {}
+        in_a_row = 0
+        for place, one in self._client.each(works):
             if not isinstance(one, Failure):
-                yield from held
-                held.clear()
-            elif len(held) >= self._client.traffic.in_a_row:
+                in_a_row = 0
+                yield place, one
+                continue
+            failed[place] = one
+            in_a_row += 1
+            if in_a_row >= self._client.traffic.in_a_row:
                 raise NetworkError(
-                    f"{len(held)} requests in a row failed, the last one with: {one}",
+                    f"{in_a_row} requests in a row failed, the last one with: {one}",
                     hint="see to the server, or leave out the tasks it refuses, and run the same "
                     "command again; answers had so far are kept.",
                 )
-        yield from held
+        yield from self._again(works, failed)
+
+    def _again(
+        self, works: Sequence[Work[T]], failed: dict[int, Failure]
+    ) -> Iterator[tuple[int, T | Failure]]:
+        """What failed is asked once more, when all else is done.
+
+        What fails then as well is only put down to the item if the server still works otherwise.
+        """
+        places = list(failed)
+        still: list[tuple[int, Failure]] = []
+        for number, one in self._client.each([works[place] for place in places]):
+            both = (one.spent or Spent()) + (failed[places[number]].spent or Spent())
+            if isinstance(one, Failure):
+                one.spent = both
+                still.append((places[number], one))
+            else:
+                yield places[number], replace(one, spent=both)
+        if still:
+            check_answers(self._client, self._found)
+        yield from still
 
     def _need(self, ability: str) -> None:
         """Refuse what the server cannot be relied on for."""

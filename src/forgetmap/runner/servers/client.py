@@ -102,6 +102,8 @@ class Client:
         Raises:
             ForgetmapError: nothing of the rest would work either.
         """
+        if not works:
+            return
         ended: SimpleQueue[tuple[int, T | Failure] | BaseException | None] = SimpleQueue()
         loop = asyncio.new_event_loop()
         main = loop.create_task(self._serve(works, ended.put))
