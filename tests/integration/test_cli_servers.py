@@ -226,6 +226,17 @@ def test_a_model_that_is_not_served() -> None:
             assert f"{address}#MODEL" in raised.value.hint
 
 
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_server_that_cannot_list_its_models(status: int) -> None:
+    def silent(path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, Any]:
+        return (status, "no") if path.endswith("/models") else usual(path, body, headers)
+
+    with scripted_server(silent) as address:
+        assert servers.open_server(f"{address}#yes", QUICK).has_chat_template
+        with pytest.raises(ModelError, match="status"):
+            servers.open_server(address, QUICK)
+
+
 def test_a_server_that_does_neither() -> None:
     def lists(path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, Any]:
         return usual(path, body, headers) if path.endswith("/models") else (400, {"error": "no"})

@@ -44,9 +44,8 @@ def doctor(servers: tuple[str, ...], *, thorough: bool, as_json: bool) -> None:
     ADDRESS is that of a server, such as http://localhost:8000/v1#model: everything it claims is
     tried. Ends with 1 if one of them, or something that all need, does not work.
     """
-    console = Console(highlight=False)
     findings = []
-    with console.status("") as status:
+    with Console(stderr=True).status("") as status:
         for part in all_parts(servers):
             status.update(f"Trying {part.name} ...")
             findings.append(examine(part, thorough=thorough))
@@ -54,7 +53,7 @@ def doctor(servers: tuple[str, ...], *, thorough: bool, as_json: bool) -> None:
         found = [each.as_json for each in findings]
         click.echo(json.dumps({"forgetmap": __version__, "parts": found}, indent=2))
     else:
-        _print(console, findings)
+        _print(Console(highlight=False), findings)
     if any(each.needed and each.state in {"missing", "broken"} for each in findings):
         raise SystemExit(1)
 
@@ -79,6 +78,6 @@ def _table(members: Iterable[Finding], widest: int) -> Table:
         if each.todo:
             told.append(f"\nfor {each.serves}: {printable(each.todo)}", style="bold")
         elif each.state == "installed":
-            told.append("; --thorough does", style="dim")
+            told.append("; --thorough starts it", style="dim")
         table.add_row(Text(word, style=colour), Text(printable(each.name)), told)
     return table

@@ -72,7 +72,7 @@ Examples:
 )
 @click.option("--keep-weights", is_flag=True, help="Keep every merge that was built.")
 @click.option("--no-drift", is_flag=True, help="Do not measure how far the weights moved.")
-@asking_options
+@asking_options(suite_required=True)
 @json_option
 @overwrite_option
 def sweep(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:

@@ -66,7 +66,7 @@ def examine(part: Part, *, thorough: bool = False) -> Finding:
         if part.thorough is None:
             return Finding(*told, "works", detail, needed=part.needed)
         if not thorough:
-            return Finding(*told, "installed", f"{detail}, not tried", needed=part.needed)
+            return Finding(*told, "installed", detail, needed=part.needed)
         return Finding(*told, "works", part.thorough(), needed=part.needed)
     except ModuleNotFoundError as error:
         missing = f"the package {error.name} is not installed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from forgetmap.runner.ray_cluster import Share, check_alive, connect, share_of
 
 PULSE = 5.0
 """Seconds without an answer after which we look whether the cluster is still there."""
+ROOM_SECONDS = 300.0
+"""How long a cluster may be full before we give up; one that grows needs minutes."""
 BATCH = 64
 SHARES = 4
 """Batches of each worker, at least: the last ones to finish wait for one another."""
@@ -95,20 +98,30 @@ class Worker:
         return list(getattr(self._backend, method)(asked, *how))
 
 
+@dataclass(frozen=True, slots=True)
+class Hiring:
+    """How a worker is had, and how it is told to load the model."""
+
+    recruit: Callable[[], Any]
+    load: Callable[[Any], Any]
+
+
 class Crew:
     """The workers: who is idle, who loads the model, and who takes the place of the dead."""
 
-    def __init__(self, ray: Any, hire: Callable[[], tuple[Any, Any]], size: int) -> None:
+    def __init__(self, ray: Any, hiring: Hiring, size: int) -> None:
         self._ray = ray
-        self._hire = hire
+        self._hiring = hiring
         self._size = size
         self._idle: list[Any] = []
         self._at_work: dict[Any, tuple[Any, Batch | None]] = {}
         self._deaths = 0
         self._requests = 0
         self._card: Card | None = None
-        for _ in range(size):
-            self._engage()
+        workers = [hiring.recruit() for _ in range(size)]
+        self._wait_for_room(workers)
+        for worker in workers:
+            self._engage(worker)
 
     @property
     def card(self) -> Card:
@@ -195,9 +208,21 @@ class Crew:
             self._deaths = 0
         return result
 
-    def _engage(self) -> None:
-        worker, loading = self._hire()
-        self._at_work[loading] = (worker, None)
+    def _wait_for_room(self, workers: Sequence[Any]) -> None:
+        """One worker is enough to begin; the others come when the cluster has room for them."""
+        placed = [worker.__ray_ready__.remote() for worker in workers]
+        end = time.monotonic() + ROOM_SECONDS
+        while not self._ray.wait(placed, timeout=min(PULSE, ROOM_SECONDS))[0]:
+            check_alive(self._ray)
+            if time.monotonic() > end:
+                raise ModelError(
+                    f"The Ray cluster had no room for a worker in {ROOM_SECONDS:,.0f} s.",
+                    hint="wait until others are done (ray status), or ask for smaller workers: "
+                    "more --workers share the processors.",
+                )
+
+    def _engage(self, worker: Any) -> None:
+        self._at_work[self._hiring.load(worker)] = (worker, None)
 
     def _bury(self, worker: Any, error: Exception) -> None:
         """Somebody else takes the place of a worker that is gone, if the cluster is still there."""
@@ -216,7 +241,7 @@ class Crew:
                 "answer so far is kept.",
             ) from error
         self._ray.kill(worker)
-        self._engage()
+        self._engage(self._hiring.recruit())
 
     def _losses(self) -> tuple[type[Exception], ...]:
         """What a lost worker, or a lost machine, looks like."""
@@ -295,21 +320,14 @@ def open_ray(
     """
     ray = connect(address)
     size, share = share_of(ray, workers, on_gpu=loading.get("device") != "cpu")
-    hire = _hiring(ray, _found_anywhere(source), share, loading | {"rows": rows})
-    return RayBackend(Crew(ray, hire, size), rows)
+    hiring = hire_for(ray, _found_anywhere(source), share, loading | {"rows": rows})
+    return RayBackend(Crew(ray, hiring, size), rows)
 
 
-def _hiring(
-    ray: Any, source: Source, share: Share, loading: dict[str, Any]
-) -> Callable[[], tuple[Any, Any]]:
-    """Makes a worker; returns it with the promise that it will have loaded the model."""
+def hire_for(ray: Any, source: Source, share: Share, loading: dict[str, Any]) -> Hiring:
+    """How workers for this model are had."""
     role = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=0)(Worker)
-
-    def hire() -> tuple[Any, Any]:
-        worker = role.remote()
-        return worker, worker.load.remote(source, loading)
-
-    return hire
+    return Hiring(role.remote, lambda worker: worker.load.remote(source, loading))
 
 
 def _found_anywhere(source: Source) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, TypeVar
 
 from forgetmap.errors import ModelError, UsageError
@@ -151,7 +152,7 @@ def open_vllm(
     vllm = _load_vllm()
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": source.revision}
     size = {} if rows is None else {"max_num_seqs": rows}
-    on_cpu = bool(vllm.platforms.current_platform.is_cpu())
+    on_cpu = bool(import_module("vllm.platforms").current_platform.is_cpu())
     check = "check that vLLM knows this kind of model and that the memory holds it."
     with _explained(f"vLLM cannot load {source.base}", check):
         tokenizer = need("transformers").AutoTokenizer.from_pretrained(source.base, **options)
@@ -170,13 +171,12 @@ def _load_vllm() -> Any:
     for name, value in {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}.items():
         os.environ.setdefault(name, value)
     try:
-        import vllm  # noqa: PLC0415  # heavy and optional
+        return import_module("vllm")
     except ModuleNotFoundError as error:
         raise ModelError(
             f"vllm: needs the package {error.name}, which is not installed.",
             hint='install it: pip install "forgetmap[vllm]".',
         ) from error
-    return vllm
 
 
 def _sampling(**options: Any) -> Any:

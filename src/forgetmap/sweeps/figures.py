@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from forgetmap.merge.drift import WeightDrift
 from forgetmap.report.figures import look
+from forgetmap.report.figures.drift_look import NAME_AXIS
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.sweeps.analyse import ALL
 from forgetmap.sweeps.render import signed, told
@@ -490,7 +491,7 @@ def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
     alt = f"{title}: most {most['name']}, by {percent(most['moved'], 2)} of its length."
     y: Spec = {
         "field": "name", "type": "nominal", "title": None, "sort": None,
-        "axis": {"labelLimit": look.LABEL_LIMIT, "grid": False, "ticks": False, "domain": False},
+        "axis": NAME_AXIS | {"grid": False},
     }  # fmt: skip
     x: Spec = {
         "field": "moved", "type": "quantitative", "title": "moved, of its length",

@@ -176,8 +176,9 @@ def test_finished_rows_do_not_keep_the_batch_busy() -> None:
     with watched(tiny_model("llama")) as sizes:
         found = responses(TransformersBackend(tiny_model("llama"), tokenizer()), asked, how)
     steps = sum(size for size in sizes if size <= 64)
-    assert steps < 1.3 * sum(one.tokens_out for one in found)
-    assert steps < 0.5 * 64 * max(one.tokens_out for one in found)
+    written = [one.tokens_out or 0 for one in found]
+    assert steps < 1.3 * sum(written)
+    assert steps < 0.5 * 64 * max(written)
 
 
 @pytest.mark.parametrize("how", [Decoding(), Decoding(1.0), Decoding(1.0, 0.9)])

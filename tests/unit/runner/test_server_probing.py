@@ -30,7 +30,8 @@ LACKS = {
     "scaled": {"echo": "other log-probabilities"},
     "failing": {"echo": "status 500"},
     "seedless": {"seed": "differently with the same seed"},
-    "stubborn": {"seed": "alike with other seeds"},
+    "stubborn": {"seed": "alike with other seeds", "samples": "alike with other seeds"},
+    "unseeded": {"seed": "does not sample with a seed"},
     "single": {"n": "gives 1 answer"},
     "uncounted": {"counts": "does not say how many tokens"},
     "miscounted": {"counts": "11 tokens where 8"},
@@ -164,6 +165,23 @@ def test_a_sampled_answer_has_its_own_seed_and_whole_probabilities(tmp_path: Pat
     texts = [fm.open_run(tmp_path / out).texts for out in "ab"]
     said = [sorted(each.collect()["response"].to_list()) for each in texts if each is not None]
     assert said[0] == said[1]
+
+
+def test_a_server_that_always_says_the_same_is_not_sampled(tmp_path: Path) -> None:
+    """Its repeats would all be one answer."""
+    suite = Suite("text", small_suite(2).tasks[2:])
+    with serving(dialect("stubborn")) as address:
+        with pytest.raises(ModelError, match="ask it greedily"):
+            fm.evaluate(address, suite, tmp_path / "run", settings=Settings(temperature=1.0))
+        fm.evaluate(address, suite, tmp_path / "run", settings=SHORT)
+
+
+def test_a_server_that_takes_no_seeds_is_sent_none(tmp_path: Path) -> None:
+    suite = Suite("text", small_suite(2).tasks[2:])
+    settings = Settings(temperature=1.0, max_new_tokens=6)
+    with serving(dialect("unseeded")) as address:
+        fm.evaluate(address, suite, tmp_path / "run", settings=settings)
+    assert {row["outcome"] for row in rows(tmp_path / "run")}.isdisjoint({"error"})
 
 
 @pytest.mark.parametrize("wanted", [100, 10_000])

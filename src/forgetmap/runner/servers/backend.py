@@ -23,7 +23,7 @@ from forgetmap.runner.backend import (
 )
 from forgetmap.runner.models import need
 from forgetmap.runner.servers.client import Client, Line, whole
-from forgetmap.runner.servers.probing import Found, check_answers, echoed, probe
+from forgetmap.runner.servers.probing import FAULTS, Found, check_answers, echoed, probe
 from forgetmap.runner.servers.replies import (
     Weights,
     Written,
@@ -121,6 +121,7 @@ class ServerBackend:
         chats = any(prompt.messages for prompt in prompts)
         self._need("chat" if chats else "completions")
         if decoding.temperature:
+            self._need("samples")
             self._relied_on = self._relied_on - {"greedy"} | {"whole", "seed"}
         yield from self._answers([partial(self._write, prompt, decoding) for prompt in prompts])
 
@@ -140,7 +141,7 @@ class ServerBackend:
         }
         if decoding.stop:
             body["stop"] = list(decoding.stop)
-        if decoding.temperature:
+        if decoding.temperature and self._found.seeds:
             body["seed"] = prompt.seed % SEEDS
         *longer, shortest = self._limits(prompt.text, decoding)
         for limit in longer:
@@ -201,46 +202,47 @@ class ServerBackend:
         return Likelihoods(tuple(sums), tuple(tokens), before, line.spent)
 
     def _answers(self, works: Sequence[Work[T]]) -> Iterator[tuple[int, T | Failure]]:
-        """All that can be had; what failed for a while is tried once more when all else is done.
+        """All that can be had; what failed comes last.
 
-        What fails then as well is only put down to the item if the server still works otherwise.
+        Raises:
+            NetworkError: so many failed one after the other that it is not for what was asked.
         """
-        passing: dict[int, Failure] = {}
-        for place, one in self._held_back(self._client.each(works)):
-            if isinstance(one, Failure) and one.passing:
-                passing[place] = one
-            else:
-                yield place, one
-        places = list(passing)
-        failed: list[tuple[int, T | Failure]] = []
-        for number, one in self._held_back(self._client.each([works[each] for each in places])):
-            both = (one.spent or Spent()) + (passing[places[number]].spent or Spent())
-            if isinstance(one, Failure):
-                one.spent = both
-                failed.append((places[number], one))
-            else:
-                yield places[number], replace(one, spent=both)
-        if failed:
-            check_answers(self._client, self._found)
-        yield from failed
-
-    def _held_back(
-        self, found: Iterator[tuple[int, T | Failure]]
-    ) -> Iterator[tuple[int, T | Failure]]:
-        """Failures are passed on with the next answer: of too many in a row none is an item's."""
-        held: list[tuple[int, T | Failure]] = []
-        for place, one in found:
-            held.append((place, one))
+        failed: dict[int, Failure] = {}
+        in_a_row = 0
+        for place, one in self._client.each(works):
             if not isinstance(one, Failure):
-                yield from held
-                held.clear()
-            elif len(held) >= self._client.traffic.in_a_row:
+                in_a_row = 0
+                yield place, one
+                continue
+            failed[place] = one
+            in_a_row += 1
+            if in_a_row >= self._client.traffic.in_a_row:
                 raise NetworkError(
-                    f"{len(held)} requests in a row failed, the last one with: {one}",
+                    f"{in_a_row} requests in a row failed, the last one with: {one}",
                     hint="see to the server, or leave out the tasks it refuses, and run the same "
                     "command again; answers had so far are kept.",
                 )
-        yield from held
+        yield from self._again(works, failed)
+
+    def _again(
+        self, works: Sequence[Work[T]], failed: dict[int, Failure]
+    ) -> Iterator[tuple[int, T | Failure]]:
+        """What failed is asked once more, when all else is done.
+
+        What fails then as well is only put down to the item if the server still works otherwise.
+        """
+        places = list(failed)
+        still: list[tuple[int, Failure]] = []
+        for number, one in self._client.each([works[place] for place in places]):
+            both = (one.spent or Spent()) + (failed[places[number]].spent or Spent())
+            if isinstance(one, Failure):
+                one.spent = both
+                still.append((places[number], one))
+            else:
+                yield places[number], replace(one, spent=both)
+        if still:
+            check_answers(self._client, self._found)
+        yield from still
 
     def _need(self, ability: str) -> None:
         """Refuse what the server cannot be relied on for."""
@@ -250,6 +252,7 @@ class ServerBackend:
             "echo": "have multiple choice answered in words: --scoring generate; or use a server "
             "that weighs prompts (echo with logprobs), such as vLLM.",
             "completions": "ask it in chats: --chat.",
+            "samples": "ask it greedily, without --temperature and --repeats, or use another one.",
             "chat": "leave out --chat, or give the server a chat template.",
         }[ability]
         raise ModelError(
@@ -293,19 +296,11 @@ def _about(text: str) -> int:
 
 
 def _choose_model(client: Client) -> int | None:
-    """Make sure that the server has the model; how long its texts may be, if the server says."""
+    """Make sure that the server has the model; how long its texts may be, if the server says.
 
-    async def ask(line: Line) -> list[dict[str, Any]]:
-        return await line.ask("models", None, _models)
-
-    outcome = next(outcome for _, outcome in client.each([ask]))
-    if isinstance(outcome, Failure):
-        raise ModelError(
-            f"{outcome}",
-            hint="check the address: this is no server that speaks as OpenAI's does, or the "
-            "address does not end in /v1.",
-        )
-    known = {str(each["id"]): each for each in outcome if "id" in each}
+    Some servers cannot list their models; then trying the model is what tells.
+    """
+    known = _listed(client)
     if not client.model and len(known) == 1:
         client.model = next(iter(known))
     if not client.model or (known and client.model not in known):
@@ -315,6 +310,25 @@ def _choose_model(client: Client) -> int | None:
             hint=f"name one: {client.base}#MODEL.",
         )
     return _context(known.get(client.model, {}))
+
+
+def _listed(client: Client) -> dict[str, dict[str, Any]]:
+    async def ask(line: Line) -> list[dict[str, Any]]:
+        try:
+            return await line.ask("models", None, _models, faults=FAULTS)
+        except (Failure, ModelError) as error:
+            if getattr(error, "passing", False) or not client.model:
+                raise
+            return []
+
+    outcome = next(outcome for _, outcome in client.each([ask]))
+    if isinstance(outcome, Failure):
+        raise ModelError(
+            f"{outcome}",
+            hint="check the address: this is no server that speaks as OpenAI's does, or the "
+            "address does not end in /v1.",
+        )
+    return {str(each["id"]): each for each in outcome if "id" in each}
 
 
 def _models(said: dict[str, Any]) -> list[dict[str, Any]]:

@@ -42,8 +42,8 @@ PATIENCE = 1800.0
 """Seconds that one request is put off because the server asks for it."""
 LEAST_PUT_OFF = 10.0
 """Seconds that being put off once counts as, at least."""
-FIRST = 3
-"""Attempts to reach a server that was never reached: as a rule the address is wrong."""
+FIRST = 4
+"""Attempts to get anything out of a server at first: as a rule the address is wrong."""
 GOLDEN = 0.618033988749895
 """Multiples of it are spread evenly between whole numbers."""
 
@@ -102,6 +102,8 @@ class Client:
         Raises:
             ForgetmapError: nothing of the rest would work either.
         """
+        if not works:
+            return
         ended: SimpleQueue[tuple[int, T | Failure] | BaseException | None] = SimpleQueue()
         loop = asyncio.new_event_loop()
         main = loop.create_task(self._serve(works, ended.put))
@@ -220,7 +222,6 @@ class Line:
         if error.wait is not None:
             return
         self.client.spare -= 1
-        self.client.met |= not error.unreachable
         if attempt >= (traffic.attempts if self.client.met else min(FIRST, traffic.attempts)):
             if error.unreachable:
                 raise self._gone(str(error)) from error

@@ -38,7 +38,7 @@ WHOLE = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "repeat_penalty":
 """No cuts and no penalties; said in full, as servers apply what they or a model's files set."""
 
 ABILITIES = (
-    "chat", "completions", "counts", "greedy", "whole", "seed", "n", "logprobs", "echo",
+    "chat", "completions", "counts", "greedy", "samples", "whole", "seed", "n", "logprobs", "echo",
 )  # fmt: skip
 FOLLOWS = {
     "counts": "Tokens are not recorded, and cost is not known",
@@ -56,10 +56,12 @@ class Found:
     Attributes:
         faults: why something cannot be relied on, by ability; what is not named can.
         limit: what chats call the most tokens of an answer.
+        seeds: whether requests may carry a seed.
     """
 
     faults: dict[str, str] = field(default_factory=lambda: {"whole": "was not tried"})
     limit: str = "max_tokens"
+    seeds: bool = True
 
     def can(self, ability: str) -> bool:
         """Whether it can be relied on."""
@@ -205,11 +207,13 @@ async def _try_sampling(line: Line, found: Found, asks: Any) -> None:
         ]
     except (Failure, ModelError) as error:
         found.faults["seed"] = _refusal("does not sample with a seed", error)
+        await _try_without_seed(line, found, asks)
     else:
         if texts[0] != texts[1]:
             found.faults["seed"] = "answers differently with the same seed"
         elif len(set(texts)) == 1:
             found.faults["seed"] = f"answers alike with other seeds at temperature {HOT}"
+            found.faults["samples"] = found.faults["seed"]
     try:
         several = await asks(line, found, OPENINGS[0], temperature=1.0, n=2)
     except (Failure, ModelError) as error:
@@ -219,12 +223,24 @@ async def _try_sampling(line: Line, found: Found, asks: Any) -> None:
             found.faults["n"] = f"gives {several.choices} answer where two were asked for"
 
 
+async def _try_without_seed(line: Line, found: Found, asks: Any) -> None:
+    found.seeds = False
+    try:
+        texts = [(await asks(line, found, OPENINGS[0], temperature=HOT)).text for _ in range(3)]
+    except (Failure, ModelError) as error:
+        found.faults["samples"] = _refusal("does not sample", error)
+    else:
+        if len(set(texts)) == 1:
+            found.faults["samples"] = f"answers alike each time at temperature {HOT}"
+
+
 async def _try_weights(line: Line, found: Found) -> None:
     """Whether what it says of its own text is the same when it writes and when it reads it."""
     compared = 0
     for seed, opening in enumerate(OPENINGS, start=1):
         try:
-            wrote = await _completion(line, found, opening, temperature=1.0, seed=seed, logprobs=1)
+            more = {"seed": seed} if found.seeds else {}
+            wrote = await _completion(line, found, opening, temperature=1.0, logprobs=1, **more)
         except (Failure, ModelError) as error:
             found.faults["logprobs"] = _refusal("does not say log-probabilities", error)
             found.faults["echo"] = found.faults["logprobs"]

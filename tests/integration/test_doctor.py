@@ -1,0 +1,127 @@
+"""`forgetmap doctor`: what is found is what is there, and each fault says what to do."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Done, call, process
+from forgetmap.doctor import trials
+from forgetmap.doctor.parts import Part, all_parts, examine
+from forgetmap.errors import ForgetmapError
+from scripted_server import scripted_server, usual
+
+ROOT = Path(__file__).parents[2]
+SECRET = "sk-never-to-be-seen"
+
+
+def part(trial: Any, **more: Any) -> Part:
+    return Part("group", "name", "something", trial, "get it.", **more)
+
+
+def raising(error: Exception) -> Any:
+    def trial() -> str:
+        raise error
+
+    return trial
+
+
+@pytest.fixture(scope="module")
+def whole() -> Done:
+    """The command as a process of its own, with a key that must not show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FORGETMAP_API_KEY", SECRET)
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        return process("doctor", "--json")
+
+
+def test_what_the_tests_need_works_here(whole: Done) -> None:
+    assert whole.code == 0, whole.err
+    found = {each["name"]: each for each in json.loads(whole.out)["parts"]}
+    for name in ("Python", "DuckDB", "transformers", "LoRA adapters", "GGUF files", "pandas"):
+        assert found[name]["state"] == "works", found[name]
+        assert found[name]["todo"] == ""
+    assert found["Ray"]["state"] == "installed"
+    assert found["Spark"]["state"] == "installed"
+    assert found["model hub"]["state"] == "broken"
+    assert "HF_HUB_OFFLINE" in found["model hub"]["detail"]
+
+
+def test_whatever_does_not_work_says_what_to_do(whole: Done) -> None:
+    for each in json.loads(whole.out)["parts"]:
+        assert bool(each["todo"]) == (each["state"] in {"missing", "broken"}), each
+
+
+def test_the_key_is_never_shown(whole: Done) -> None:
+    assert "FORGETMAP_API_KEY is set" in whole.out
+    assert SECRET not in whole.out + whole.err
+
+
+def test_every_extra_is_named_by_some_part() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    told = " ".join(each.todo for each in all_parts())
+    for extra in stated["optional-dependencies"]:
+        assert f"forgetmap[{extra}]" in told
+
+
+def test_each_kind_of_fault_is_a_finding() -> None:
+    missing = examine(part(raising(ModuleNotFoundError(name="polars"))))
+    assert (missing.state, missing.todo) == ("missing", "get it.")
+    assert "polars" in missing.detail
+    broken = examine(part(raising(OSError("libfoo.so: cannot open"))))
+    assert broken.state == "broken"
+    assert "libfoo.so" in broken.detail
+    assert broken.todo.endswith("get it.")
+    explained = examine(part(raising(ForgetmapError("it is full", hint="empty it."))))
+    assert (explained.state, explained.detail, explained.todo) == (
+        "broken", "it is full", "empty it.",
+    )  # fmt: skip
+
+
+def test_what_takes_long_is_tried_only_when_asked() -> None:
+    slow = part(lambda: "1.0", thorough=lambda: "1.0, started")
+    assert examine(slow).state == "installed"
+    assert examine(slow, thorough=True).detail == "1.0, started"
+
+
+def test_an_old_java_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    found = examine(part(trials.spark))
+    assert found.state == "broken"
+    assert "version 8" in found.detail
+    assert "default-jre-headless" in found.todo
+
+
+def test_no_browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert examine(part(trials.browser)).state == "broken"
+
+
+def test_a_library_that_takes_the_process_down_is_a_finding() -> None:
+    with pytest.raises(ForgetmapError, match="does not start"):
+        trials._in_process("import os; os.kill(os.getpid(), 11)")
+    assert trials._in_process("print('noise'); print(42)") == "42"
+
+
+def test_a_server_is_tried() -> None:
+    with scripted_server(usual) as address:
+        found = examine(part(trials.server(f"{address}#yes"), needed=True))
+    assert found.state == "works", found
+    assert "completions" in found.detail
+
+
+def test_a_server_that_is_not_there_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = [each for each in all_parts(["http://127.0.0.1:9/v1#m"]) if each.serves == "a server"]
+    monkeypatch.setattr("forgetmap.cli.doctor.all_parts", lambda _: one)
+    done = call("doctor", "http://127.0.0.1:9/v1#m")
+    assert done.code == 1
+    assert "fails" in done.out
+    assert "127.0.0.1:9" in done.out
