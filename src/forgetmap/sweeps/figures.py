@@ -127,7 +127,7 @@ def _dash(result: SweepResult) -> Spec:
         "legend": {
             "orient": "top",
             "symbolType": "stroke",
-            "symbolSize": 500,
+            "symbolSize": 260,
             "symbolStrokeWidth": 2,
         }
         if len(names) > 1

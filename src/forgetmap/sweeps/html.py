@@ -99,7 +99,9 @@ def _first_sentence(pair: PairResult) -> str:
         return "No merge is best"
     point = pair.points[pair.best.point]
     sure = "" if pair.best.sure == "sure" else ", not surely"
-    return f"Best merge: {spot(point)}{sure}"
+    high = point.benefit_all.high
+    vain = ", though mixing answers would do better" if high is not None and high < 0 else ""
+    return f"Best merge: {spot(point)}{sure}{vain}"
 
 
 def _overall(pair: PairResult) -> list[Barrier]:

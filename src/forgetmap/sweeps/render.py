@@ -117,7 +117,7 @@ def barrier_words(barrier: Barrier) -> str:
     shown = nats if by_loss else signed
     what, side, other = ("loss", "above", "below") if by_loss else ("accuracy", "below", "above")
     if height.value > 0:
-        kind = "a barrier" if height.low > 0 else "perhaps a barrier"
+        kind = "a barrier" if height.low > 0 else "no sure barrier"
         size = f"{shown(height.value)} ({shown(height.low)} to {shown(height.high)})"
         return (
             f"{barrier.method}: {kind}: at {barrier.weight:g} {what} lies {size} {side} the line "

@@ -43,9 +43,9 @@ def choice(point: PointResult, budget: float, tuned: str, *, sure: bool) -> str:
     """What the best merge does."""
     kind = "surely" if sure else "by its estimate, not surely,"
     return (
-        f"{spot(point)} {kind} forgets at most {percent(budget, 0)} of what {tuned} forgot and "
-        f"keeps most of what it gained: {limits(point.retained_all)}; it forgets "
-        f"{limits(point.forgetting_all)} of all items. {benefit(point)}"
+        f"{spot(point)} {kind} forgets at most {percent(budget, 0)} of what {tuned} forgot: "
+        f"{limits(point.forgetting_all)} of all items. Of the merges that do, it keeps the largest "
+        f"part of what {tuned} gained: {limits(point.retained_all)}. {benefit(point)}"
     )
 
 
@@ -76,10 +76,16 @@ def notices(states: States, gained: Flags) -> list[str]:
     """What a reader must know before believing the numbers."""
     said = []
     count = int(gained.sum())
+    if not states.target.any():
+        said.append(
+            "gains are counted on the suite itself, where answers also flip by chance, and such "
+            "flips make merging look better than it is: name what the tuned model was trained for "
+            "with --target or --target-suite."
+        )
     if 0 < count < FEW_GAINED:
         said.append(
             f"only {counted(count, 'item')} were gained by the tuned model: what is kept of them "
-            "can hardly be told; name what it was trained for with --target-suite."
+            "can hardly be told."
         )
     chance = float(np.mean(states.chance[gained])) if count else 0.0
     if chance >= NEAR_CHANCE:
