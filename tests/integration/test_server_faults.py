@@ -165,7 +165,7 @@ def test_a_server_that_asks_to_wait_is_waited_for(llama: str, tmp_path: Path) ->
     assert proxy.did["429"] > 1
     for limited in proxy.limited:
         # Those under way at the time may still arrive.
-        later = [moment for moment in proxy.times if limited + 0.05 < moment < limited + 0.25]
+        later = [moment for moment in proxy.times if limited + 0.15 < moment < limited + 0.25]
         assert later == []
 
 
@@ -179,4 +179,4 @@ def test_no_more_requests_a_minute_than_allowed(llama: str, tmp_path: Path) -> N
         passed = time.monotonic() - started
     assert passed >= (len(proxy.times) - 1) * 0.05
     gaps = [b - a for a, b in zip(proxy.times, proxy.times[10:], strict=False)]
-    assert min(gaps) > 0.35
+    assert min(gaps) > 0.2
