@@ -63,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     port, log = free_port(), tmp_path_factory.mktemp("ray") / "log"
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     environment = {**os.environ, **token, "RAY_USAGE_STATS_ENABLED": "0"}
-    command = [RAY, "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
+    command = [str(RAY), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
     command += ["--include-dashboard=false", "--object-store-memory=100000000"]
     with log.open("wb") as file:
         head = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
