@@ -86,8 +86,8 @@ def try_once(scenario: Scenario, source: np.random.Generator) -> list[float]:
     after = answers(p_after, 1, source)[:, 0]
     task = source.choice(len(TASKS), n, p=TASKS)
     stable = right == scenario.repeats
-    floor = self_loss(right, np.full(n, scenario.repeats))
-    wanted = items_to_detect(scenario.detect, floor=floor)
+    least, floor = self_loss(right, np.full(n, scenario.repeats))
+    wanted = items_to_detect(scenario.detect, floor=floor, least=least)
     known = [int((stable & (task == t)).sum()) for t in range(len(TASKS))]
     counts = shared_out(known, wanted)
     wrong = []

@@ -79,6 +79,22 @@ def test_faults_leave_no_trace_in_the_records(
     assert proxy.most_at_once <= QUICK.concurrency
 
 
+def test_replies_that_take_too_long_are_asked_for_again(
+    llama: str, undisturbed: Path, tmp_path: Path
+) -> None:
+    short = Traffic(pause=0.02, concurrency=8, seconds=2.0)
+    with fault_proxy(llama, share=0.1, faults=("delay",), delay=0.2) as proxy:
+        fm.evaluate(
+            f"{proxy.url}#{NAME}", words_suite(ITEMS), tmp_path / "run",
+            settings=SETTINGS, traffic=short, salt="",
+        )  # fmt: skip
+    assert proxy.did["delay"]
+    assert records(tmp_path / "run") == records(undisturbed)
+    service = fm.open_run(tmp_path / "run").info.service
+    assert service is not None
+    assert service.retries
+
+
 def test_a_runner_that_is_killed_loses_and_doubles_nothing(
     llama: str, undisturbed: Path, tmp_path: Path
 ) -> None:
@@ -165,7 +181,7 @@ def test_a_server_that_asks_to_wait_is_waited_for(llama: str, tmp_path: Path) ->
     assert proxy.did["429"] > 1
     for limited in proxy.limited:
         # Those under way at the time may still arrive.
-        later = [moment for moment in proxy.times if limited + 0.05 < moment < limited + 0.25]
+        later = [moment for moment in proxy.times if limited + 0.15 < moment < limited + 0.25]
         assert later == []
 
 
@@ -179,4 +195,4 @@ def test_no_more_requests_a_minute_than_allowed(llama: str, tmp_path: Path) -> N
         passed = time.monotonic() - started
     assert passed >= (len(proxy.times) - 1) * 0.05
     gaps = [b - a for a, b in zip(proxy.times, proxy.times[10:], strict=False)]
-    assert min(gaps) > 0.35
+    assert min(gaps) > 0.2

@@ -1,4 +1,4 @@
-"""Fifty times kill -9 at a random moment, behind a proxy that fails as well; `make test` has four."""
+"""Fifty times kill -9 at a random moment, behind a proxy that fails, too; `make test` has four."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "records": "Check, show and convert tables of per-item results.",
     "simulate": "Write two simulated runs whose truth is known.",
     "theory": "Why post-training forgets, verified by number.",
-    "doctor": "Say what works on this machine, and what to do about what does not.",
+    "doctor": "What works on this machine, and what to do about what does not.",
     "completion": "Print the shell completion script.",
 }
 EXAMPLES = """\b

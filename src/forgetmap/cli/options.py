@@ -30,6 +30,27 @@ class MapType(click.ParamType[dict[str, str]]):
         return pairs
 
 
+class GroupWithDefault(click.Group):
+    """A group whose command may be left out: then it is the one named."""
+
+    def __init__(self, *args: Any, default: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.default = default
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command named first, or else the default with all words."""
+        named = args[0] in self.commands
+        return super().resolve_command(ctx, args if named else [self.default, *args])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The same where the first word is an option."""
+        known = {"-h", "--help", *self.commands}
+        named = not args or args[0] in known
+        return super().parse_args(ctx, args if named else [self.default, *args])
+
+
 def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     """A command with these options, shown in this order."""
     for option in reversed(options):

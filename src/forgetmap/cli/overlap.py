@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from forgetmap.cli.options import Command, json_option, overwrite_option, with_options
+from forgetmap.cli.options import (
+    Command,
+    GroupWithDefault,
+    json_option,
+    overwrite_option,
+    with_options,
+)
 from forgetmap.errors import OutputError
 from forgetmap.runner.models import Dtype
 from forgetmap.runner.servers.address import is_address
@@ -49,21 +55,7 @@ MODELS = "models"
 JOURNAL, RESULT = "samples.jsonl", "overlap.json"
 
 
-class _ModelsUnlessNamed(click.Group):
-    """A group whose command may be left out: then two models are measured."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        return super().resolve_command(ctx, args if args[0] in self.commands else [MODELS, *args])
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        first = args[0] if args else ""
-        known = {"-h", "--help", *self.commands}
-        return super().parse_args(ctx, args if not args or first in known else [MODELS, *args])
-
-
-@click.group(cls=_ModelsUnlessNamed, epilog=EXAMPLES)
+@click.group(cls=GroupWithDefault, default=MODELS, epilog=EXAMPLES)
 def overlap() -> None:
     """How far did a model move, and what does it certainly still do?
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.options import MapType, json_option, overwrite_option
+from forgetmap.cli.options import GroupWithDefault, MapType, json_option, overwrite_option
 
 if TYPE_CHECKING:
     from forgetmap.probe.check import Finding
@@ -37,15 +37,7 @@ STABLE = {
 }
 
 
-class _ChooseUnlessNamed(click.Group):
-    """A group whose command may be left out: then items are chosen."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        known = {"-h", "--help", *self.commands}
-        return super().parse_args(ctx, args if not args or args[0] in known else [CHOOSE, *args])
-
-
-@click.group(cls=_ChooseUnlessNamed, epilog=EXAMPLES)
+@click.group(cls=GroupWithDefault, default=CHOOSE, epilog=EXAMPLES)
 def probe() -> None:
     """Which few items show forgetting as a full run would?
 

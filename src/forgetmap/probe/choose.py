@@ -32,7 +32,7 @@ class Group:
         right: share of right answers to them.
         stable: items known stably.
         chosen: of these.
-        floor: share that an unchanged model would have wrong of the chosen.
+        floor: share that an unchanged model would have wrong of the chosen, at most.
         detectable: smallest loss among the stable items that the chosen show four times in five;
             None if none.
     """
@@ -127,8 +127,8 @@ def _from_group(
     name: str, items: Sequence[Asked], sure: Sequence[Asked], known: Known, detect: float, seed: int
 ) -> tuple[list[tuple[Asked, int]], Group]:
     """Items of one group, each with the number of those in its task that it stands for."""
-    floor = known.floor(items)
-    wanted = items_to_detect(detect, floor=floor)
+    least, floor = known.floor(items)
+    wanted = items_to_detect(detect, floor=floor, least=least)
     tasks: dict[str, list[Asked]] = {}
     for each in sure:
         tasks.setdefault(each.task, []).append(each)
@@ -139,8 +139,8 @@ def _from_group(
         for each in sorted(of_task, key=lambda item: _draw(seed, item.key))[:count]
     ]
     right = sum(each.share for each in items) / len(items)
-    least = detectable_loss(len(picked), floor=floor) if picked else None
-    return picked, Group(name, len(items), right, len(sure), len(picked), floor, least)
+    seen = detectable_loss(len(picked), floor=floor, least=least)
+    return picked, Group(name, len(items), right, len(sure), len(picked), floor, seen)
 
 
 def _draw(seed: int, key: Key) -> bytes:

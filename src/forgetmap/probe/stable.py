@@ -71,10 +71,10 @@ class Known:
     stable: tuple[Asked, ...]
     evidence: Evidence
 
-    def floor(self, items: Sequence[Asked]) -> float:
-        """Share of the stable ones among these that an unchanged model would have wrong."""
+    def floor(self, items: Sequence[Asked]) -> tuple[float, float]:
+        """Share of the stable ones that an unchanged model has wrong: at least, and at most."""
         if self.evidence != "repeats":
-            return 0.0
+            return 0.0, 0.0
         some = [each for each in items if each.answers > 1]
         return self_loss([each.right for each in some], [each.answers for each in some])
 

@@ -126,55 +126,77 @@ def alarm_p(wrong: float, n: int, floor: float) -> float:
 
 
 def items_to_detect(
-    loss: float, *, floor: float = 0.0, size: float = SIZE, power: float = POWER
+    loss: float, *, floor: float = 0.0, least: float | None = None, size: float = SIZE
 ) -> int:
     """Fewest items that show a loss: more wrong answers than an unchanged model would give.
 
     Args:
         loss: share of the items that is lost.
-        floor: share that an unchanged model would have wrong.
+        floor: share that an unchanged model would have wrong at most.
+        least: share that it would have wrong at least; the same without it.
         size: of the test.
-        power: wanted.
+
+    Returns:
+        So many that the loss is found four times in five; `MOST` if no number of them does.
     """
+    changed = _changed(loss, floor if least is None else least)
+    if changed <= floor:
+        return MOST
     low, high = 1, 1
-    while _power(high, loss, floor, size) < power and high < MOST:
+    while _power(high, changed, floor, size) < POWER and high < MOST:
         low, high = high, 2 * high
     # The power goes up in steps and down between them: the first that has it is taken.
-    return next((n for n in range(low, high) if _power(n, loss, floor, size) >= power), high)
+    return next((n for n in range(low, high) if _power(n, changed, floor, size) >= POWER), high)
 
 
 def detectable_loss(
-    n: int, *, floor: float = 0.0, size: float = SIZE, power: float = POWER
+    n: int, *, floor: float = 0.0, least: float | None = None, size: float = SIZE
 ) -> float | None:
     """Smallest loss that so many items show; None if they would not even show that of all."""
-    if not n or _power(n, 1.0, floor, size) < power:
+    if not n or _power(n, 1.0, floor, size) < POWER:
         return None
+    base = floor if least is None else least
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if _power(n, middle, floor, size) >= power else (middle, high)
+        found = _power(n, _changed(middle, base), floor, size) >= POWER
+        low, high = (low, middle) if found else (middle, high)
     return high
 
 
-def _power(n: int, loss: float, floor: float, size: float) -> float:
+def _changed(loss: float, unchanged: float) -> float:
+    """Share of wrong answers of a model that lost something."""
+    return unchanged + loss * (1 - unchanged)
+
+
+def _power(n: int, changed: float, floor: float, size: float) -> float:
     first = _first(1, n + 1, lambda wrong: alarm_p(wrong, n, floor) <= size)
-    return alarm_p(first, n, floor + loss * (1 - floor))
+    return alarm_p(first, n, changed)
 
 
-def self_loss(right: ArrayLike, answers: ArrayLike) -> float:
-    """Share that an unchanged model has wrong of the items that it had right r times of r.
+def self_loss(right: ArrayLike, answers: ArrayLike) -> tuple[float, float]:
+    """Bounds of what an unchanged model has wrong of the items that it had right r times of r.
 
-    Of those right r - 1 times, in whatever order, which are a little less certain, the share whose
-    remaining answer is wrong: an item that is right r - 1 times of r counts as one in r of these.
+    With m_k = E[p^k] and d_k = E[p^k (1 - p)] it is d_r / m_r. From above: d_{r-1} / m_{r-1}, as
+    items right r - 1 times are a little less certain. From below: d_{r-1}^2 / (d_{r-2} m_r), as
+    moments are log-convex. All of these have unbiased estimates from r answers.
 
     Args:
         right: right answers to each item.
-        answers: all answers to it, two or more.
+        answers: all answers to it, two or more; only items with the most of them count.
     """
     right, answers = np.asarray(right, float), np.asarray(answers, float)
-    almost = float(((right == answers - 1) / answers).sum())
-    always = float((right == answers).sum())
-    return almost / (almost + always) if almost + always else 0.0
+    if not right.size:
+        return 0.0, 0.0
+    r = float(answers.max())
+    failed = r - right[answers == r]
+    always, once, twice = (float((failed == count).sum()) for count in (0, 1, 2))
+    if not once:
+        return 0.0, 0.0
+    less = (once * (r - 1) + 2 * twice) / (r * (r - 1))
+    high = once / r / (once / r + always)
+    low = (once / r) ** 2 / (less * always) if always else high
+    return min(low, high), high
 
 
 def shared_out(sizes: Sequence[int], n: int) -> list[int]:

@@ -79,14 +79,20 @@ def test_one_wrong_answer_is_enough_where_an_unchanged_model_gives_none() -> Non
 
 
 def test_an_unchanged_model_is_not_as_sure_as_it_looks() -> None:
-    """The estimate is above the truth, and near it: items that are right with probability u."""
+    """For p spread evenly E[p^k (1 - p)] = 1 / ((k + 1)(k + 2)), and E[p^k] = 1 / (k + 1)."""
     source = np.random.default_rng(8)
-    p = source.random(200_000)
-    right = source.binomial(4, p)
-    truth = 1 - (5 / 6)  # E[p^4 (1 - p)] / E[p^4] for uniform p
-    found = self_loss(right, np.full(p.size, 4))
-    assert found == pytest.approx(1 / 5, abs=0.005)  # the same with one answer fewer
-    assert found > truth
+    right = source.binomial(4, source.random(400_000))
+    low, high = self_loss(right, np.full(right.size, 4))
+    assert high == pytest.approx(1 / 5, abs=0.005)
+    assert low == pytest.approx((1 / 20) ** 2 / (1 / 12 * 1 / 5), abs=0.005)
+    assert low < 1 / 6 < high  # the truth is (1 / 30) / (1 / 5)
+    assert self_loss([2, 2], [2, 2]) == (0.0, 0.0)
+    assert self_loss([], []) == (0.0, 0.0)
+
+
+def test_a_loss_below_what_an_unchanged_model_may_show_takes_all_items() -> None:
+    assert items_to_detect(0.02, floor=0.1, least=0.01) >= 100_000
+    assert items_to_detect(0.05, floor=0.02, least=0.01) > items_to_detect(0.05, floor=0.02)
 
 
 @pytest.mark.parametrize("sizes", [[50, 30, 5], [1, 1, 1, 1], [100, 1, 1], [7]])
