@@ -12,6 +12,8 @@ from forgetmap.stats.intervals import LEVEL
 from forgetmap.stats.power import POWER, SIZE
 
 MOST = 1_000_000
+MANY = 1_000
+"""Items from which on the steps of the power are too small to matter."""
 _ROUNDING = 1e-9
 
 
@@ -145,6 +147,8 @@ def items_to_detect(
     low, high = 1, 1
     while _power(high, changed, floor, size) < POWER and high < MOST:
         low, high = high, 2 * high
+    if high > MANY:
+        return _first(low, high, lambda n: _power(n, changed, floor, size) >= POWER)
     # The power goes up in steps and down between them: the first that has it is taken.
     return next((n for n in range(low, high) if _power(n, changed, floor, size) >= POWER), high)
 
