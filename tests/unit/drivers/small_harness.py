@@ -67,7 +67,7 @@ def fail(folder: Path) -> None:
         log(folder)
         return
     mark.touch()
-    say("working\nthe disk \x1b[31mis on fire")
+    say("working\nthe disk \x1b[31m is on fire")
     sys.exit(3)
 
 

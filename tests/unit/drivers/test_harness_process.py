@@ -35,7 +35,7 @@ def test_all_that_is_printed_is_shown_and_kept(tmp_path: Path) -> None:
 def test_a_second_attempt_adds_to_what_was_printed(tmp_path: Path) -> None:
     assert run("fail", tmp_path) == 3
     assert run("fail", tmp_path) == 0
-    assert last_lines(tmp_path) == ("working", "the disk \x1b[31mis on fire", "asking")
+    assert last_lines(tmp_path) == ("working", "the disk \x1b[31m is on fire", "asking")
 
 
 def interrupt(_: str) -> None:
