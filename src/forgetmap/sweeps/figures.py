@@ -140,6 +140,28 @@ def _front(result: SweepResult) -> Figure | None:
     if not records:
         return None
     alt = " ".join(_front_words(pair) for pair in result.pairs)
+    return Figure(
+        name="front",
+        title="What is kept against what is forgotten",
+        caption="Each point is a merge; a line follows the share of the tuned model from base "
+        "(lower left) to tuned. Best is the upper left. Full points are on the Pareto front: no "
+        "other forgets less and keeps more. Thin lines are 95% limits for all merges at once; the "
+        "ring is the best by the rule.",
+        alt=alt,
+        table=as_table(records),
+        spec=_spec(alt)
+        | {
+            "data": {"values": records},
+            "height": HEIGHT + 60,
+            "transform": [_ONE],
+            "encoding": {"color": _method_colour(result)},
+            "layer": _front_layers(result),
+        },
+    )
+
+
+def _front_layers(result: SweepResult) -> list[Spec]:
+    """Limits, paths, the ring around the best, points, names."""
     x: Spec = {
         "field": "forgetting", "type": "quantitative", "title": "forgotten, of all items",
         "axis": _SHARES,
@@ -152,7 +174,7 @@ def _front(result: SweepResult) -> Figure | None:
     up = y | {"field": "gain_low"}
     bars = {"type": "rule", "opacity": 0.3}
     path = {"x": x, "y": y, "order": {"field": "weight"}, "detail": {"field": "method"}}
-    layers: list[Spec] = [
+    return [
         {"mark": bars, "encoding": {"x": across, "x2": {"field": "forgetting_high"}, "y": y}},
         {"mark": bars, "encoding": {"y": up, "y2": {"field": "gain_high"}, "x": x}},
         {"mark": {"type": "line", "opacity": 0.5, "strokeWidth": 1.5}, "encoding": path},
@@ -180,24 +202,6 @@ def _front(result: SweepResult) -> Figure | None:
             },
         },
     ]  # fmt: skip
-    return Figure(
-        name="front",
-        title="What is kept against what is forgotten",
-        caption="Each point is a merge; a line follows the share of the tuned model from base "
-        "(lower left) to tuned. Best is the upper left. Full points are on the Pareto front: no "
-        "other forgets less and keeps more. Thin lines are 95% limits for all merges at once; the "
-        "ring is the best by the rule.",
-        alt=alt,
-        table=as_table(records),
-        spec=_spec(alt)
-        | {
-            "data": {"values": records},
-            "height": HEIGHT + 60,
-            "transform": [_ONE],
-            "encoding": {"color": _method_colour(result)},
-            "layer": layers,
-        },
-    )
 
 
 def _front_words(pair: PairResult) -> str:
