@@ -394,20 +394,7 @@ def _items(result: SweepResult, name: str) -> int:
 
 def _connectivity(result: SweepResult) -> Figure:
     """Accuracy along the path, and the line between its ends."""
-    records = []
-    for place, pair in enumerate(result.pairs):
-        ends = {point.reused: point.accuracy for point in pair.points if point.reused}
-        for point in pair.points:
-            line = (1 - point.weight) * ends["base"] + point.weight * ends["tuned"]
-            below = point.below_line
-            records.append(
-                {
-                    "comparison": place, "method": point.method, "weight": point.weight,
-                    "accuracy": point.accuracy, "line": line,
-                    "low": None if below.high is None or point.reused else line - below.high,
-                    "high": None if below.low is None or point.reused else line - below.low,
-                }
-            )  # fmt: skip
+    records = _line_records(result)
     heights = [each for each in result.pairs[0].barriers if each.group == ALL]
     alt = "Greatest distance below the line: " + "; ".join(
         f"{each.method} {signed(each.height.value)}"
@@ -457,6 +444,25 @@ def _connectivity(result: SweepResult) -> Figure:
             ],
         },
     )  # fmt: skip
+
+
+def _line_records(result: SweepResult) -> list[Record]:
+    """Accuracy and the line, with limits of their distance."""
+    records = []
+    for place, pair in enumerate(result.pairs):
+        ends = {point.reused: point.accuracy for point in pair.points if point.reused}
+        for point in pair.points:
+            line = (1 - point.weight) * ends["base"] + point.weight * ends["tuned"]
+            below = point.below_line
+            records.append(
+                {
+                    "comparison": place, "method": point.method, "weight": point.weight,
+                    "accuracy": point.accuracy, "line": line,
+                    "low": None if below.high is None or point.reused else line - below.high,
+                    "high": None if below.low is None or point.reused else line - below.low,
+                }
+            )  # fmt: skip
+    return records
 
 
 def _weights(result: SweepResult, of: str) -> Figure | None:
