@@ -141,6 +141,28 @@ def _front(result: SweepResult) -> Figure | None:
     if not records:
         return None
     alt = " ".join(_front_words(pair) for pair in result.pairs)
+    return Figure(
+        name="front",
+        title="What is kept against what is forgotten",
+        caption="Each point is a merge; a line follows the share of the tuned model from base "
+        "(lower left) to tuned. Best is the upper left. Full points are on the Pareto front: no "
+        "other forgets less and keeps more. Thin lines are 95% limits for all merges at once; the "
+        "ring is the best by the rule.",
+        alt=alt,
+        table=as_table(records),
+        spec=_spec(alt)
+        | {
+            "data": {"values": records},
+            "height": HEIGHT + 60,
+            "transform": [_ONE],
+            "encoding": {"color": _method_colour(result)},
+            "layer": _front_layers(result),
+        },
+    )
+
+
+def _front_layers(result: SweepResult) -> list[Spec]:
+    """Limits, paths, the ring around the best, points, names."""
     x: Spec = {
         "field": "forgetting", "type": "quantitative", "title": "forgotten, of all items",
         "axis": _SHARES,
@@ -153,7 +175,7 @@ def _front(result: SweepResult) -> Figure | None:
     up = y | {"field": "gain_low"}
     bars = {"type": "rule", "opacity": 0.3}
     path = {"x": x, "y": y, "order": {"field": "weight"}, "detail": {"field": "method"}}
-    layers: list[Spec] = [
+    return [
         {"mark": bars, "encoding": {"x": across, "x2": {"field": "forgetting_high"}, "y": y}},
         {"mark": bars, "encoding": {"y": up, "y2": {"field": "gain_high"}, "x": x}},
         {"mark": {"type": "line", "opacity": 0.5, "strokeWidth": 1.5}, "encoding": path},
@@ -181,24 +203,6 @@ def _front(result: SweepResult) -> Figure | None:
             },
         },
     ]  # fmt: skip
-    return Figure(
-        name="front",
-        title="What is kept against what is forgotten",
-        caption="Each point is a merge; a line follows the share of the tuned model from base "
-        "(lower left) to tuned. Best is the upper left. Full points are on the Pareto front: no "
-        "other forgets less and keeps more. Thin lines are 95% limits for all merges at once; the "
-        "ring is the best by the rule.",
-        alt=alt,
-        table=as_table(records),
-        spec=_spec(alt)
-        | {
-            "data": {"values": records},
-            "height": HEIGHT + 60,
-            "transform": [_ONE],
-            "encoding": {"color": _method_colour(result)},
-            "layer": layers,
-        },
-    )
 
 
 def _front_words(pair: PairResult) -> str:
@@ -391,20 +395,7 @@ def _items(result: SweepResult, name: str) -> int:
 
 def _connectivity(result: SweepResult) -> Figure:
     """Accuracy along the path, and the line between its ends."""
-    records = []
-    for place, pair in enumerate(result.pairs):
-        ends = {point.reused: point.accuracy for point in pair.points if point.reused}
-        for point in pair.points:
-            line = (1 - point.weight) * ends["base"] + point.weight * ends["tuned"]
-            below = point.below_line
-            records.append(
-                {
-                    "comparison": place, "method": point.method, "weight": point.weight,
-                    "accuracy": point.accuracy, "line": line,
-                    "low": None if below.high is None or point.reused else line - below.high,
-                    "high": None if below.low is None or point.reused else line - below.low,
-                }
-            )  # fmt: skip
+    records = _line_records(result)
     heights = [each for each in result.pairs[0].barriers if each.group == ALL]
     alt = "Greatest distance below the line: " + "; ".join(
         f"{each.method} {signed(each.height.value)}"
@@ -454,6 +445,25 @@ def _connectivity(result: SweepResult) -> Figure:
             ],
         },
     )  # fmt: skip
+
+
+def _line_records(result: SweepResult) -> list[Record]:
+    """Accuracy and the line, with limits of their distance."""
+    records = []
+    for place, pair in enumerate(result.pairs):
+        ends = {point.reused: point.accuracy for point in pair.points if point.reused}
+        for point in pair.points:
+            line = (1 - point.weight) * ends["base"] + point.weight * ends["tuned"]
+            below = point.below_line
+            records.append(
+                {
+                    "comparison": place, "method": point.method, "weight": point.weight,
+                    "accuracy": point.accuracy, "line": line,
+                    "low": None if below.high is None or point.reused else line - below.high,
+                    "high": None if below.low is None or point.reused else line - below.low,
+                }
+            )  # fmt: skip
+    return records
 
 
 def _weights(result: SweepResult, of: str) -> Figure | None:
