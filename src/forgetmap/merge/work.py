@@ -31,7 +31,7 @@ PIECE = 1 << 19
 """Values read and written at once where a method works value by value."""
 AT_LEAST = 128 << 20
 """Bytes that may be in memory even if the largest tensor needs less."""
-ADDING = 8
+ADDING = 12
 """Bytes per value on top while an adapter is added, or a tensor is changed otherwise on reading."""
 LOOK = 0.1
 """Seconds between two looks at how far the workers are."""
