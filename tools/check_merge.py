@@ -36,7 +36,7 @@ from typing import Any
 
 import torch
 import yaml  # type: ignore[import-untyped]
-from peer_mergekit import shared_uniform
+from peer_mergekit import shared_generator
 from safetensors.torch import load_file
 from transformers import (
     GPT2Config,
@@ -397,16 +397,16 @@ def _own_draws() -> Iterator[None]:
 @contextmanager
 def _shared_draws() -> Iterator[None]:
     """Let DARE draw what the peer draws."""
-    own = Draws.uniform
+    own = Draws.generator
 
-    def uniform(self: Draws, place: int, shape: Sequence[int]) -> torch.Tensor:
-        return shared_uniform(DENSITIES[self.models[place].split()[0]], tuple(shape))
+    def generator(self: Draws, place: int) -> torch.Generator:
+        return shared_generator(DENSITIES[self.models[place].split()[0]])
 
-    Draws.uniform = uniform  # type: ignore[method-assign]
+    Draws.generator = generator  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Draws.uniform = own  # type: ignore[method-assign]
+        Draws.generator = own  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

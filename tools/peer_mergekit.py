@@ -3,7 +3,7 @@
     python tools/peer_mergekit.py JOBS.json
 
 Runs in an environment of its own with mergekit, never in ours. A job names a configuration file and
-a folder; with `shared_masks` the random numbers of DARE are replaced by those of `shared_uniform`.
+a folder; with `shared_masks` the random numbers of DARE are those of `shared_generator`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from typing import Any
 import torch
 
 
-def shared_uniform(density: float, shape: tuple[int, ...]) -> torch.Tensor:
-    """Uniform numbers that both sides can make: from the density, which tells models apart."""
-    seed = round(density * 1_000_000)
-    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+def shared_generator(density: float) -> torch.Generator:
+    """Random numbers that both sides can make: from the density, which tells models apart."""
+    return torch.Generator().manual_seed(round(density * 1_000_000))
 
 
 @contextmanager
 def shared_masks() -> Iterator[list[float]]:
-    """Let torch.bernoulli follow `shared_uniform`; yields the densities it was asked for."""
+    """Let torch.bernoulli follow `shared_generator`; yields the densities it was asked for."""
     asked: list[float] = []
     real = torch.bernoulli
 
     def bernoulli(chances: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         density = chances.flatten()[0].item()
         asked.append(density)
-        drawn = shared_uniform(density, tuple(chances.shape)) < density
+        drawn = torch.rand(chances.shape, generator=shared_generator(density)) < density
         return drawn.to(chances.dtype)
 
     torch.bernoulli = bernoulli  # type: ignore[assignment]

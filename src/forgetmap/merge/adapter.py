@@ -81,13 +81,10 @@ class Adapter:
         if pieces is None:
             return weight
         low, high = self._factors(pieces)
-        embedding = "lora_embedding_A" in pieces
-        delta = (high @ low) * self._scaling(name, low.shape[0])
-        wide = weight.float()
-        if embedding:
-            return (wide + delta.T).to(weight.dtype)
+        delta = (high @ low).mul_(self._scaling(name, low.shape[0]))
         turned = bool(self.config.get("fan_in_fan_out"))
-        summed = wide + (delta.T if turned else delta)
+        across = turned or "lora_embedding_A" in pieces
+        summed = weight + delta.T if across else delta.add_(weight)
         if "lora_magnitude_vector" in pieces:
             magnitude = self.file.read(pieces["lora_magnitude_vector"]).float()
             summed = _rescaled(summed, magnitude, axis=0 if turned else 1)
@@ -175,8 +172,8 @@ def _by_pattern(patterns: dict[str, Any] | None, module: str, default: Any) -> A
 
 
 def _rescaled(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch.Tensor:
-    """DoRA: every output has the length that was learned for it."""
+    """DoRA: every output gets the length that was learned for it, in place."""
     import torch  # noqa: PLC0415  # heavy
 
     lengths: torch.Tensor = torch.linalg.vector_norm(weight, dim=axis, keepdim=True)
-    return weight * (magnitude.reshape(lengths.shape) / lengths)
+    return weight.mul_(magnitude.reshape(lengths.shape) / lengths)

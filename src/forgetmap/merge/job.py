@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from forgetmap.errors import ModelError
 from forgetmap.merge.method import Draws, Method
+from forgetmap.merge.stretches import Values, fill
 
 Source = tuple[str, str]
 """A model and the name of a tensor of it."""
-Compute = Callable[[Sequence[torch.Tensor], torch.Tensor | None], torch.Tensor]
+
+
+class Compute(Protocol):
+    """Makes a tensor of what was read: of the models, and of the base."""
+
+    def __call__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        base: torch.Tensor | None,
+        result: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Merge, into `result` if it is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +38,8 @@ class TensorJob:
         dtype: of the result, as torch calls it.
         inputs: what to read, in the order `compute` takes it.
         base: what to read of the base, if it is used.
-        compute: makes the tensor from what was read, as it was stored.
+        compute: makes the tensor from what was read, as it was stored; in memory that is given, or
+            else in its own.
         elementwise: `compute` may also be given equal pieces of all tensors, in one row.
     """
 
@@ -54,15 +67,22 @@ class Computation:
     dtype: str
     computed_in: str
 
-    def __call__(self, tensors: Sequence[torch.Tensor], base: torch.Tensor | None) -> torch.Tensor:
+    def __call__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        base: torch.Tensor | None,
+        result: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Merge."""
         read = [*tensors, base] if base is not None else list(tensors)
         if not read[0].is_floating_point():
             return self._unmerged(read)
-        ready = [each.to(getattr(torch, self.computed_in)) for each in read]
-        own_base = ready.pop() if base is not None else None
-        merged = self.method(ready, own_base, self.values, self.draws)
-        return merged.to(getattr(torch, self.dtype))
+        dtype = getattr(torch, self.computed_in)
+        taken = [Values(each.contiguous(), dtype) for each in read]
+        own_base = taken.pop() if base is not None else None
+        if result is None:
+            result = torch.empty(read[0].shape, dtype=getattr(torch, self.dtype))
+        return fill(result, self.method.step(taken, own_base, self.values, self.draws))
 
     def _unmerged(self, read: Sequence[torch.Tensor]) -> torch.Tensor:
         """Whole numbers and masks are no weights: they have to be the same everywhere."""

@@ -7,6 +7,9 @@
 The first parameter receives the models' tensors, one called `base` that of the base; all others
 are by keyword and appear under their names in recipes (`lambda_` as `lambda`). Tensors arrive in
 the dtype of the computation and must not be changed in place.
+
+A method that has to see whole tensors, but then works value by value, saves memory as a function of
+`Values` that returns a `Step`: it looks at them a stretch at a time and says how to merge one.
 """
 
 from __future__ import annotations
@@ -19,12 +22,19 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
+from forgetmap.merge.stretches import Step, Values, fill
+
 Tensors = Sequence[torch.Tensor]
 """The tensors of any number of models."""
 One = tuple[torch.Tensor]
 """The tensor of exactly one model."""
+ManyValues = Sequence[Values]
+"""As `Tensors`, for methods that return a step."""
+OneValues = tuple[Values]
+"""As `One`, for methods that return a step."""
 BASE = "base"
-Merging = Callable[..., torch.Tensor]
+Merging = Callable[..., Any]
+"""Returns a tensor, or a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +64,13 @@ class Draws:
 
     def uniform(self, place: int, shape: Sequence[int]) -> torch.Tensor:
         """Uniform on [0, 1), for the model at this place."""
+        return torch.rand(tuple(shape), generator=self.generator(place))
+
+    def generator(self, place: int) -> torch.Generator:
+        """Gives the same numbers with `torch.rand`, in as many parts as one likes."""
         key = "\0".join((str(self.seed), self.tensor, self.models[place]))
         number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1
-        return torch.rand(tuple(shape), generator=torch.Generator().manual_seed(number))
+        return torch.Generator().manual_seed(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +105,7 @@ class Method:
         most: how many at most, None for any number.
         ordered: the order of the models matters.
         elementwise: a value of the result depends only on the values at the same place.
+        stepwise: the function takes `Values` and returns a step.
         draws: the keyword under which it takes random numbers, if it does.
     """
 
@@ -104,6 +119,7 @@ class Method:
     most: int | None = None
     ordered: bool = False
     elementwise: bool = False
+    stepwise: bool = False
     draws: str | None = None
 
     @property
@@ -119,13 +135,38 @@ class Method:
         draws: Draws | None = None,
     ) -> torch.Tensor:
         """Merge; `values` by the names of recipes."""
+        own_base = None if base is None else Values(base.contiguous(), base.dtype)
+        taken = [Values(tensor.contiguous(), tensor.dtype) for tensor in tensors]
+        step = self.step(taken, own_base, values or {}, draws)
+        return fill(torch.empty(tensors[0].shape, dtype=tensors[0].dtype), step)
+
+    def step(
+        self,
+        tensors: ManyValues,
+        base: Values | None,
+        values: Mapping[str, Any],
+        draws: Draws | None,
+    ) -> Step:
+        """How to merge any stretch of these tensors."""
         keywords = {each.name: each.keyword for each in self.parameters}
-        given = {keywords[name]: value for name, value in (values or {}).items()}
-        if self.base != "ignored":
-            given[BASE] = base
+        given = {keywords[name]: value for name, value in values.items()}
         if self.draws is not None:
             given[self.draws] = draws
-        return self.function(tensors, **given)
+        takes_base = self.base != "ignored"
+        if self.stepwise:
+            step: Step = self.function(tensors, **given, **({BASE: base} if takes_base else {}))
+            return step
+
+        def merged(take: Callable[[Values], torch.Tensor]) -> torch.Tensor:
+            if takes_base:
+                given[BASE] = None if base is None else take(base)
+            result: torch.Tensor = self.function([take(each) for each in tensors], **given)
+            return result
+
+        if self.elementwise:
+            return lambda stretch: merged(lambda each: each[stretch])
+        whole = merged(Values.whole).reshape(-1)
+        return lambda stretch: whole[stretch]
 
 
 def merge_method(
@@ -161,9 +202,10 @@ def merge_method(
             parameters=tuple(_parameter(each, hints[each.name]) for each in keywords),
             base=_base(hints.get(BASE)),
             fewest=fewest,
-            most=1 if hints[first.name] == One else None,
+            most=1 if hints[first.name] in {One, OneValues} else None,
             ordered=ordered,
             elementwise=elementwise,
+            stepwise=hints["return"] == Step,
             draws=next((each.name for each in others if hints[each.name] is Draws), None),
         )
 
@@ -171,7 +213,7 @@ def merge_method(
 
 
 def _base(hint: Any) -> Literal["needed", "possible", "ignored"]:
-    if hint is torch.Tensor:
+    if hint in {torch.Tensor, Values}:
         return "needed"
     return "ignored" if hint is None else "possible"
 

@@ -29,13 +29,10 @@ if TYPE_CHECKING:
 
 PIECE = 1 << 19
 """Values read and written at once where a method works value by value."""
-BLOCK = 1 << 16
-"""Values of a piece that are merged at once: few enough for the caches."""
 AT_LEAST = 128 << 20
 """Bytes that may be in memory even if the largest tensor needs less."""
-WHILE_MERGED = 20
-"""Bytes that a value of an input takes while it is merged: as stored, in float32, its change, and
-what the methods put beside it; measured with the greediest, TIES."""
+ADDING = 12
+"""Bytes per value on top while an adapter is added, or a tensor is changed otherwise on reading."""
 LOOK = 0.1
 """Seconds between two looks at how far the workers are."""
 
@@ -62,12 +59,17 @@ Report = Callable[[MergeStep], None]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a worker does at a time: some values of a tensor, or all of them (`whole`)."""
+    """What a worker does at a time: some values of a tensor, or all of them (`whole`).
+
+    Attributes:
+        width: bytes in memory for every value of the result.
+    """
 
     job: TensorJob
     start: int
     count: int
     whole: bool
+    width: int
 
     @property
     def piece(self) -> Piece:
@@ -78,7 +80,7 @@ class Unit:
     @property
     def memory(self) -> int:
         """Bytes it needs, about."""
-        return self.count * WHILE_MERGED * len(sources_of(self.job))
+        return self.count * self.width
 
 
 class _Room:
@@ -158,10 +160,9 @@ class Crew:
         read, job = self._read(unit, desk), unit.job
         if unit.whole:
             self._check(job, read)
-            inputs = len(job.inputs)
-            merged = job.compute(read[:inputs], read[inputs] if job.base else None)
-        else:
-            merged = _in_blocks(job, read, desk.values(-1, job.dtype, unit.count))
+        inputs = len(job.inputs)
+        result = None if unit.whole else desk.values(-1, job.dtype, unit.count)
+        merged = job.compute(read[:inputs], read[inputs] if job.base else None, result)
         if not finite(merged):
             self._check(job, read)
             raise FieldError(
@@ -216,15 +217,6 @@ def sources_of(job: TensorJob) -> list[tuple[str, str]]:
     return [*job.inputs, *([job.base] if job.base else [])]
 
 
-def _in_blocks(job: TensorJob, read: Sequence[torch.Tensor], result: torch.Tensor) -> torch.Tensor:
-    inputs = len(job.inputs)
-    for start in range(0, len(result), BLOCK):
-        block = slice(start, start + BLOCK)
-        parts = [values[block] for values in read]
-        result[block] = job.compute(parts[:inputs], parts[inputs] if job.base else None)
-    return result
-
-
 def _bytes_of(values: torch.Tensor) -> memoryview:
     import torch  # noqa: PLC0415  # heavy
 
@@ -234,24 +226,27 @@ def _bytes_of(values: torch.Tensor) -> memoryview:
 def units_of(job: TensorJob, models: Mapping[str, Checkpoint]) -> Iterator[Unit]:
     """A job as a whole, or in pieces where that gives the same."""
     count = prod(job.shape)
-    alike = all(
-        models[model].in_parts(name) and models[model].tensors[name].shape == job.shape
-        for model, name in sources_of(job)
-    )
+    read = [(models[model], name) for model, name in sources_of(job)]
+    stored = [model.tensors[name] for model, name in read]
+    in_parts = all(model.in_parts(name) for model, name in read)
+    width = WIDTHS[job.dtype] + sum(WIDTHS[info.dtype] for info in stored)
+    alike = in_parts and all(info.shape == job.shape for info in stored)
     if not (job.elementwise and alike) or count <= PIECE:
-        yield Unit(job, 0, count, whole=True)
+        yield Unit(job, 0, count, whole=True, width=width + (0 if in_parts else ADDING))
         return
     for start in range(0, count, PIECE):
-        yield Unit(job, start, min(PIECE, count - start), whole=False)
+        yield Unit(job, start, min(PIECE, count - start), whole=False, width=width)
 
 
 def finite(values: torch.Tensor) -> bool:
-    """Whether no value is NaN or infinite, in one pass that needs no memory."""
+    """Whether no value is NaN or infinite, in passes that need no memory."""
     if not values.is_floating_point() or not values.numel():
         return True
     import torch  # noqa: PLC0415  # heavy
 
-    narrow = values.element_size() == 1  # for float8 there is no minimum
+    narrow = values.element_size() == 1  # for float8 there are neither sums nor a minimum
+    if not narrow and torch.isfinite(values.sum()):
+        return True  # the quicker pass; a sum may also overflow
     low, high = (values.float() if narrow else values).aminmax()
     return bool(torch.isfinite(low) & torch.isfinite(high))
 

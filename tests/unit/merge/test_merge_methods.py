@@ -12,9 +12,10 @@ import torch
 import merge_oracle as oracle
 from forgetmap.errors import UsageError
 from forgetmap.merge.method import Draws
-from forgetmap.merge.methods import changes as shared
-from forgetmap.merge.methods.changes import largest
+from forgetmap.merge.methods.changes import Change
+from forgetmap.merge.methods.selection import largest
 from forgetmap.merge.registry import BUILT_IN, method
+from forgetmap.merge.stretches import STRETCH, Values, stretches
 
 SHAPE = (13, 7)
 DRAWS = Draws(5, "layer", ("a", "b", "c"))
@@ -253,15 +254,38 @@ def test_weights_that_add_up_to_nothing_cannot_be_normalised(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("piece", [1, 2, 4, 100])
-def test_of_equal_magnitudes_the_first_are_taken(
-    piece: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared, "PIECE", piece)
-    change = torch.tensor([1.0, -2.0, 2.0, 2.0, 0.0, 3.0])
-    assert largest(change, 3).tolist() == [False, True, True, False, False, True]
-    assert largest(change, 0).sum() == 0
-    assert largest(change, 9).all()
+def selected(change: torch.Tensor, count: int, at_once: int) -> list[int]:
+    """Places of the largest values."""
+    values = Change(Values(change, change.dtype), Values(torch.zeros_like(change), change.dtype))
+    chosen = largest(values, count)
+    parts = [chosen.mask(change[cut], cut.start) for cut in stretches(len(change), at_once)]
+    return torch.cat(parts).nonzero().flatten().tolist()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_of_equal_magnitudes_the_first_are_taken(at_once: int, dtype: torch.dtype) -> None:
+    change = torch.tensor([1.0, -2.0, 2.0, 2.0, 0.0, 3.0], dtype=dtype)
+    assert selected(change, 3, at_once) == [1, 2, 5]
+    assert selected(change, 0, at_once) == []
+    assert selected(change, 9, at_once) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", ["all different", "often equal", "mostly zero", "tiny"])
+def test_the_largest_are_those_of_a_sort(kind: str, dtype: torch.dtype) -> None:
+    """Over several stretches, whose ends fall between equal values."""
+    source = torch.Generator().manual_seed(1)
+    change = torch.randn(2 * STRETCH + 77, generator=source, dtype=dtype)
+    if kind == "often equal":
+        change = (change * 3).round()
+    if kind == "mostly zero":
+        change *= torch.rand(len(change), generator=source) < 0.1
+    if kind == "tiny":
+        change *= torch.finfo(dtype).tiny
+    order = change.abs().sort(descending=True, stable=True).indices
+    for count in (1, 999, len(change) // 2, len(change) - 1):
+        assert selected(change, count, STRETCH) == sorted(order[:count].tolist())
 
 
 def test_a_weight_of_zero_keeps_infinities_out() -> None:

@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 
+from forgetmap.merge.stretches import STRETCH, stretches
+
 PIECE = 1 << 20
+"""Values whose products are added up at once."""
 
 
-def cosine(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Of the angle between two tensors; 0 where one of them is zero, which has no direction."""
-    length = math.sqrt(_product(one, one) * _product(other, other))
-    return max(-1.0, min(1.0, _product(one, other) / length)) if length else 0.0
+class Vector(Protocol):
+    """Numbers that can be had a stretch at a time."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, stretch: slice) -> torch.Tensor: ...
 
 
-def _product(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Inner product in double precision, a piece at a time.
+def cosine(one: Vector, other: Vector) -> float:
+    """Of the angle between two tensors; 0 where one of them is zero, which has no direction.
 
-    Changes of different models are nearly perpendicular: their products cancel, and in single
-    precision few digits would be left.
+    In double precision: changes of different models are nearly perpendicular, their products
+    cancel, and in single precision few digits would be left.
     """
-    first, second = one.flatten(), other.flatten()
-    starts = range(0, first.numel(), PIECE)
-    pieces = [(first[at : at + PIECE], second[at : at + PIECE]) for at in starts]
-    return math.fsum(torch.dot(a.double(), b.double()).item() for a, b in pieces)
+    squares, others, products = [], [], []
+    for piece in stretches(len(one), PIECE):
+        a, b = one[piece].double(), other[piece].double()
+        squares.append(torch.dot(a, a).item())
+        others.append(torch.dot(b, b).item())
+        products.append(torch.dot(a, b).item())
+    length = math.sqrt(math.fsum(squares) * math.fsum(others))
+    return max(-1.0, min(1.0, math.fsum(products) / length)) if length else 0.0
+
+
+def row_cosines(one: Vector, other: Vector, rows: int) -> torch.Tensor:
+    """The same for every row of two tensors."""
+    lengths = (_row_products(one, one, rows) * _row_products(other, other, rows)).sqrt_()
+    cosines = _row_products(one, other, rows).div_(lengths).clamp_(-1.0, 1.0)
+    return cosines.masked_fill_(lengths == 0, 0.0)
+
+
+def _row_products(one: Vector, other: Vector, rows: int) -> torch.Tensor:
+    size = len(one) // rows
+    products = torch.zeros(rows, dtype=torch.float64)
+    for some in stretches(rows, max(STRETCH // size, 1)):
+        for part in stretches(size):  # the whole row, unless it is very long
+            piece = slice(some.start * size + part.start, (some.stop - 1) * size + part.stop)
+            terms = one[piece].double() * other[piece].double()
+            products[some] += terms.view(some.stop - some.start, -1).sum(dim=1)
+    return products

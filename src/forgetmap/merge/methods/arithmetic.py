@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-
-from forgetmap.merge.method import PerModel, Tensors, merge_method
+from forgetmap.merge.method import ManyValues, PerModel, merge_method
 from forgetmap.merge.methods.changes import merged_changes
+from forgetmap.merge.stretches import Step, Values
 
 
 @merge_method(
@@ -15,12 +14,12 @@ from forgetmap.merge.methods.changes import merged_changes
     elementwise=True,
 )
 def task_arithmetic(
-    tensors: Tensors,
-    base: torch.Tensor,
+    tensors: ManyValues,
+    base: Values,
     *,
     weight: PerModel,
     normalize: bool = False,
     lambda_: float = 1.0,
-) -> torch.Tensor:
+) -> Step:
     """The base + lambda * sum of weight * (tensor - base); negative weights unlearn."""
     return merged_changes(tensors, base, weight=weight, normalize=normalize, scale=lambda_)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from forgetmap.merge.method import PerModel, SharePerModel, Tensors, merge_method
-from forgetmap.merge.methods.changes import Thinning, largest, merged_changes
+from forgetmap.merge.method import ManyValues, PerModel, SharePerModel, merge_method
+from forgetmap.merge.methods.changes import Change, Thin, Thinning, merged_changes
+from forgetmap.merge.methods.selection import largest
+from forgetmap.merge.stretches import Step, Values
 
 PAPER = "Davari and Belilovsky 2023, Model Breadcrumbs, arXiv:2312.06795"
 
@@ -14,15 +16,15 @@ PAPER = "Davari and Belilovsky 2023, Model Breadcrumbs, arXiv:2312.06795"
     "breadcrumbs", says="changes without their smallest and largest values, added up", paper=PAPER
 )
 def breadcrumbs(
-    tensors: Tensors,
-    base: torch.Tensor,
+    tensors: ManyValues,
+    base: Values,
     *,
     weight: PerModel,
     density: SharePerModel = (1.0,),
     gamma: SharePerModel = (0.01,),
     normalize: bool = False,
     lambda_: float = 1.0,
-) -> torch.Tensor:
+) -> Step:
     """Leaves out the share `gamma` of largest values, and of small ones until `density` stay.
 
     The share that stays comes first: with `density` 1 nothing is left out.
@@ -39,15 +41,15 @@ def breadcrumbs(
     paper=PAPER,
 )
 def breadcrumbs_ties(
-    tensors: Tensors,
-    base: torch.Tensor,
+    tensors: ManyValues,
+    base: Values,
     *,
     weight: PerModel,
     density: SharePerModel = (1.0,),
     gamma: SharePerModel = (0.01,),
     normalize: bool = False,
     lambda_: float = 1.0,
-) -> torch.Tensor:
+) -> Step:
     """As `breadcrumbs`, but with the election of `ties`."""
     thin = _middle(density, gamma)
     return merged_changes(
@@ -56,11 +58,17 @@ def breadcrumbs_ties(
 
 
 def _middle(density: tuple[float, ...], gamma: tuple[float, ...]) -> Thinning:
-    def thin(place: int, change: torch.Tensor) -> torch.Tensor:
-        count = change.numel()
+    def thin(place: int, change: Change) -> Thin:
+        count = len(change)
         stay = int(density[place] * count)
         top = min(int(gamma[place] * count), count - stay)
         # Of the largest `stay + top` values the largest `top` go too.
-        return change.mul_(largest(change, stay + top) & ~largest(change, top))
+        large, too_large = largest(change, stay + top), largest(change, top)
+
+        def thinned(part: torch.Tensor, stretch: slice) -> torch.Tensor:
+            start = stretch.start
+            return part.mul_(large.mask(part, start) & ~too_large.mask(part, start))
+
+        return thinned
 
     return thin

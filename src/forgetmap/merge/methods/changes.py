@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
-from forgetmap.merge.method import Tensors
+from forgetmap.merge.method import ManyValues, Tensors
 from forgetmap.merge.methods.averaging import shares
+from forgetmap.merge.stretches import Step, Values
 
-PIECE = 1 << 20
-"""Values whose places are listed at once."""
-Thinning = Callable[[int, torch.Tensor], torch.Tensor]
-"""Sets a part of a change to zero: given the place of the model and its change."""
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a model changed, a stretch at a time."""
+
+    tensor: Values
+    base: Values
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self.base)
+
+    def __getitem__(self, stretch: slice) -> torch.Tensor:
+        """A part of it."""
+        return self.tensor[stretch] - self.base[stretch]
+
+
+Thin = Callable[[torch.Tensor, slice], torch.Tensor]
+"""Sets a part of a stretch of a change to zero, in place."""
+Thinning = Callable[[int, Change], Thin]
+"""Looks at the whole change of the model at a place and decides what to set to zero."""
 
 
 def merged_changes(
-    tensors: Tensors,
-    base: torch.Tensor,
+    tensors: ManyValues,
+    base: Values,
     *,
     weight: Sequence[float],
     normalize: bool,
     scale: float,
     thin: Thinning | None = None,
     elect: bool = False,
-) -> torch.Tensor:
+) -> Step:
     """The base plus `scale` times the changes: thinned out, weighted, and added up.
 
     Args:
@@ -38,23 +57,31 @@ def merged_changes(
     """
     used = [place for place, each in enumerate(weight) if each]
     if not used or scale == 0:
-        return base
+        return base.__getitem__
     weights = [weight[place] for place in used]
-    changes = [tensors[place] - base for place in used]
-    if thin is not None:
-        changes = [thin(place, change) for place, change in zip(used, changes, strict=True)]
-    total = (_elected if elect else _summed)(changes, weights, normalize=normalize)
-    del changes  # as large as the models
-    return _added(base, total.mul_(scale), [tensors[place] for place in used])
+    if normalize and not elect:
+        weights = shares(weights)
+    thins = [thin(place, Change(tensors[place], base)) for place in used] if thin else []
+
+    def step(stretch: slice) -> torch.Tensor:
+        start = base[stretch]
+        own = [tensors[place][stretch] for place in used]
+        changes = [tensor - start for tensor in own]
+        for each, change in zip(thins, changes, strict=False):
+            each(change, stretch)
+        if elect:
+            total = _elected(changes, weights, normalize=normalize)
+        else:
+            total = _summed(changes, weights)
+        return _added(start, total.mul_(scale), own)
+
+    return step
 
 
-def _summed(
-    changes: Sequence[torch.Tensor], weights: Sequence[float], *, normalize: bool
-) -> torch.Tensor:
-    parts = shares(weights) if normalize else weights
+def _summed(changes: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:
     total = torch.zeros_like(changes[0])
-    for change, part in zip(changes, parts, strict=True):
-        total.add_(change, alpha=part)
+    for change, weight in zip(changes, weights, strict=True):
+        total.add_(change, alpha=weight)
     return total
 
 
@@ -93,30 +120,3 @@ def _added(base: torch.Tensor, change: torch.Tensor, tensors: Tensors) -> torch.
     for tensor in tensors:
         result = torch.where(change == tensor - base, tensor, result)
     return result
-
-
-def kept(count: int, share: float) -> int:
-    """How many of `count` values a share is; rounded down, but never none of a share above 0."""
-    return max(int(share * count), 1 if share > 0 else 0)
-
-
-def largest(change: torch.Tensor, count: int) -> torch.Tensor:
-    """True at the `count` positions of greatest magnitude; of equal ones the first are taken."""
-    sizes = change.abs().flatten()
-    if count >= sizes.numel():
-        return torch.ones_like(change, dtype=torch.bool)
-    if count <= 0:
-        return torch.zeros_like(change, dtype=torch.bool)
-    # Partitioning a copy needs neither the indices nor the time of a sort.
-    values = sizes.cpu().numpy().copy()
-    values.partition(values.size - count)
-    limit = float(values[values.size - count])
-    chosen = sizes > limit
-    missing = count - int(chosen.sum())
-    for start in range(0, sizes.numel(), PIECE):  # where most changes are 0, most are equal
-        equal = (sizes[start : start + PIECE] == limit).nonzero().flatten()[:missing]
-        chosen[start + equal] = True
-        missing -= equal.numel()
-        if not missing:
-            break
-    return chosen.reshape(change.shape)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import torch
 
-from forgetmap.merge.method import Draws, PerModel, SharePerModel, Tensors, merge_method
-from forgetmap.merge.methods.changes import Thinning, merged_changes
+from forgetmap.merge.method import Draws, ManyValues, PerModel, SharePerModel, merge_method
+from forgetmap.merge.methods.changes import Change, Thin, Thinning, merged_changes
+from forgetmap.merge.stretches import Step, Values, stretches
 
 PAPER = "Yu et al. 2023, Language models are super Mario, arXiv:2311.03099"
 
@@ -14,8 +18,8 @@ PAPER = "Yu et al. 2023, Language models are super Mario, arXiv:2311.03099"
     "dare_linear", says="changes dropped at random, the rest enlarged and added up", paper=PAPER
 )
 def dare_linear(  # noqa: PLR0913
-    tensors: Tensors,
-    base: torch.Tensor,
+    tensors: ManyValues,
+    base: Values,
     *,
     weight: PerModel,
     draws: Draws,
@@ -24,7 +28,7 @@ def dare_linear(  # noqa: PLR0913
     lambda_: float = 1.0,
     rescale: bool = True,
     keep_norm: bool = False,
-) -> torch.Tensor:
+) -> Step:
     """Each value of a change stays with probability `density`, and is then divided by it.
 
     With `keep_norm` what stays is enlarged so that the sum of magnitudes is what it was, rather
@@ -42,8 +46,8 @@ def dare_linear(  # noqa: PLR0913
     paper=PAPER,
 )
 def dare_ties(  # noqa: PLR0913
-    tensors: Tensors,
-    base: torch.Tensor,
+    tensors: ManyValues,
+    base: Values,
     *,
     weight: PerModel,
     draws: Draws,
@@ -52,7 +56,7 @@ def dare_ties(  # noqa: PLR0913
     lambda_: float = 1.0,
     rescale: bool = True,
     keep_norm: bool = False,
-) -> torch.Tensor:
+) -> Step:
     """As `dare_linear`, but with the election of `ties`."""
     thin = _dropped(density, draws, rescale=rescale, keep_norm=keep_norm)
     return merged_changes(
@@ -63,19 +67,32 @@ def dare_ties(  # noqa: PLR0913
 def _dropped(
     density: tuple[float, ...], draws: Draws, *, rescale: bool, keep_norm: bool
 ) -> Thinning:
-    def thin(place: int, change: torch.Tensor) -> torch.Tensor:
+    def thin(place: int, change: Change) -> Thin:
         share = density[place]
         if share == 1:
-            return change
-        before = _size(change) if keep_norm else 0.0
-        change.mul_(draws.uniform(place, change.shape) < share)
-        if not rescale:
-            return change
-        left = _size(change) if keep_norm else share
-        return change.mul_((before if keep_norm else 1.0) / left) if left else change
+            return lambda part, _: part
+        factor = 1 / share if share and rescale else 1.0
+        if rescale and keep_norm:
+            mask = _mask(draws, place, share)
+            left = _size(change[cut].mul_(mask(cut)) for cut in stretches(len(change)))
+            all_of_it = _size(change[cut] for cut in stretches(len(change)))
+            factor = all_of_it / left if left else 1.0
+        mask = _mask(draws, place, share)
+
+        def thinned(part: torch.Tensor, stretch: slice) -> torch.Tensor:
+            part.mul_(mask(stretch))
+            return part.mul_(factor) if rescale else part
+
+        return thinned
 
     return thin
 
 
-def _size(change: torch.Tensor) -> float:
-    return change.abs().sum(dtype=torch.float64).item()
+def _mask(draws: Draws, place: int, share: float) -> Step:
+    """True with probability `share`; stretches have to be asked for in turn."""
+    source = draws.generator(place)
+    return lambda stretch: torch.rand(stretch.stop - stretch.start, generator=source) < share
+
+
+def _size(parts: Iterable[torch.Tensor]) -> float:
+    return math.fsum(part.abs().sum(dtype=torch.float64).item() for part in parts)

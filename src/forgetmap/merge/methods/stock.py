@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import torch
 
-from forgetmap.merge.method import Tensors, merge_method
-from forgetmap.merge.methods.angles import cosine
+from forgetmap.merge.method import ManyValues, merge_method
+from forgetmap.merge.methods.angles import cosine, row_cosines
+from forgetmap.merge.methods.changes import Change
+from forgetmap.merge.stretches import Step, Values
 
 OPPOSED = 1e-6
 """At the most obtuse angle that k changes can have among each other, 1 + (k - 1) c and their mean
@@ -21,25 +23,40 @@ are both 0 but for rounding: the base stays."""
     paper="Jang et al. 2024, Model Stock, arXiv:2403.19522",
     fewest=2,
 )
-def model_stock(tensors: Tensors, base: torch.Tensor, *, filter_wise: bool = False) -> torch.Tensor:
+def model_stock(tensors: ManyValues, base: Values, *, filter_wise: bool = False) -> Step:
     """The sum t * mean + (1 - t) * base, t = k c / (1 + (k - 1) c), c the mean cosine of changes.
 
     `filter_wise` takes the angle row by row instead of for the whole tensor.
     """
-    changes = [tensor - base for tensor in tensors]
-    parts: float | torch.Tensor = _part(changes)
-    if filter_wise and base.ndim > 1:
-        rows = [_part([change[row] for change in changes]) for row in range(base.shape[0])]
-        parts = torch.tensor(rows, dtype=base.dtype).reshape(-1, *[1] * (base.ndim - 1))
-    total = changes[0]
-    for change in changes[1:]:
-        total += change
-    return base + total * (parts / len(changes))
+    changes = [Change(tensor, base) for tensor in tensors]
+    by_row = filter_wise and len(base.shape) > 1 and len(base) > 0
+    part = _by_row(changes, base) if by_row else _for_all(changes)
+
+    def step(stretch: slice) -> torch.Tensor:
+        total = changes[0][stretch]
+        for change in changes[1:]:
+            total += change[stretch]
+        return base[stretch] + total * (part(stretch) / len(changes))
+
+    return step
 
 
-def _part(changes: Sequence[torch.Tensor]) -> float:
+def _for_all(changes: Sequence[Change]) -> Callable[[slice], float]:
+    part = _part([cosine(*pair) for pair in combinations(changes, 2)], len(changes))
+    return lambda _: part
+
+
+def _by_row(changes: Sequence[Change], base: Values) -> Step:
+    rows = base.shape[0]
+    size = len(base) // rows
+    pairs = [row_cosines(*pair, rows).tolist() for pair in combinations(changes, 2)]
+    parts = [_part(cosines, len(changes)) for cosines in zip(*pairs, strict=True)]
+    values = torch.tensor(parts, dtype=base.dtype)
+    return lambda stretch: values[torch.arange(stretch.start, stretch.stop) // size]
+
+
+def _part(cosines: Sequence[float], count: int) -> float:
     """How far towards the mean."""
-    cosines = [cosine(one, other) for one, other in combinations(changes, 2)]
-    mean, count = sum(cosines) / len(cosines), len(changes)
+    mean = sum(cosines) / len(cosines)
     below = 1 + (count - 1) * mean
     return count * mean / below if below > OPPOSED else 0.0
