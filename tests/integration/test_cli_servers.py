@@ -19,8 +19,9 @@ from forgetmap.runner.servers import backend as servers
 from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.runner.settings import Settings
 from llama_server import NAME, llama_server
-from scripted_server import scripted_server, usual, write_certificate
+from scripted_server import scripted_server, usual
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf
+from tls_servers import write_certificate
 
 KEY = "sk-0123456789-very-secret"
 QUICK = Traffic(pause=0.01, attempts=3)
@@ -141,7 +142,7 @@ def test_a_key_opens_the_door_and_is_seen_nowhere(
 def test_a_key_that_a_server_repeats_is_not_passed_on(
     questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In errors of items, in errors that end a run, and in what cannot be read."""
+    """In answers, in errors of items, in errors that end a run, and in what cannot be read."""
     monkeypatch.setenv("FORGETMAP_API_KEY", KEY)
 
     def parrot(path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, Any]:
@@ -149,7 +150,8 @@ def test_a_key_that_a_server_repeats_is_not_passed_on(
             return 400, {"error": {"message": f"no dogs for {headers['Authorization']}"}}
         if "bird" in str(body.get("prompt", "")).rpartition("Say")[2]:
             return 200, f"<html>{headers['Authorization']}</html>"
-        return usual(path, body, headers)
+        status, said = usual(path, body, headers)
+        return status, json.loads(json.dumps(said).replace(" yes", headers["Authorization"]))
 
     with scripted_server(parrot) as address:
         fm.evaluate(f"{address}#yes", questions, tmp_path / "run", settings=SHORT, traffic=QUICK)
@@ -157,7 +159,9 @@ def test_a_key_that_a_server_repeats_is_not_passed_on(
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
     texts = fm.open_run(tmp_path / "run").texts
     assert texts is not None
-    errors = [row for row in texts.collect().to_arrow().to_pylist() if row["error"]]
+    rows = texts.collect().to_arrow().to_pylist()
+    assert [row["response"] for row in rows if row["item"] == "0"] == ["Bearer ***"]
+    errors = [row for row in rows if row["error"]]
     assert {row["item"] for row in errors} == {"1", "2"}
     assert all("***" in row["error"] for row in errors)
 

@@ -130,6 +130,13 @@ def test_the_server_says_how_long_to_wait() -> None:
         assert time.monotonic() - start >= 1
 
 
+def test_a_time_to_wait_that_is_none_is_not_waited_for() -> None:
+    for after in ("nan", "soon"):
+        how = Answer(status=429, headers={"Retry-After": after})
+        with judge_server(failing_first(1, how)) as server:
+            assert asked(judge(server.url, "m", patience=QUICK), 1) == ["reply to Question 0?"]
+
+
 def test_patience_ends_and_the_value_is_missing() -> None:
     """One question never gets a reply: it alone is None, and nothing is made up for it."""
 

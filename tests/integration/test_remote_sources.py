@@ -30,7 +30,8 @@ from forgetmap.errors import (
 from forgetmap.sources import remote
 from forgetmap.sources.open import open_run
 from forgetmap.sources.remote import Limits, fetch, is_remote, without_secrets
-from remote_servers import PASSWORD, SIGNATURE, USER, served, write_certificate
+from remote_servers import PASSWORD, SIGNATURE, USER, served
+from tls_servers import write_certificate
 
 CELLS = {"n11": 1, "n10": 1, "n01": 1, "n00": 1}
 """Of the four items, counted by hand."""
@@ -236,7 +237,7 @@ def test_faults_inside_are_told_of_the_original(web: tuple[str, list[str]], site
 
 def test_https(site: Path, tmp_path: Path) -> None:
     """In a process of its own, because the certificate must be known from the start."""
-    certificate = write_certificate(tmp_path / "localhost.pem")
+    certificate = write_certificate(tmp_path / "own.pem")
     command: list[str | Path] = [SCRIPT, "compare", "--json"]
     with served(site, certificate=certificate) as (address, _):
         pair = [f"{address}/base.jsonl", f"{address}/tuned.jsonl"]

@@ -192,7 +192,8 @@ def _print_findings(findings: list[Finding]) -> None:
         else:
             cells += ["-"] * 4
         if each.full is not None:
-            cells += [percent(each.full.share), "yes" if each.agrees else "no"]
+            within = {True: "yes", False: "no", None: "-"}[each.agrees]
+            cells += [percent(each.full.share), within]
         table.add_row(*cells)
     Console(highlight=False).print(table)
     alarms = [each.name for each in findings if each.alarm]

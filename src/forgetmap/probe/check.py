@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,8 +62,8 @@ class Finding:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the limits hold what full runs say."""
-        if self.full is None:
+        """Whether the limits hold what full runs say; None if either says nothing."""
+        if self.full is None or not self.lost.asked:
             return None
         near = 1e-9
         return self.lost.low - near <= self.full.share <= self.lost.high + near
@@ -85,25 +86,30 @@ def read_design(path: Path) -> list[Design]:
     designs = []
     for line, row in table_rows(path):
         mark = row.get(MARK)
-        if not isinstance(mark, Mapping) or mark.get("by") not in get_args(By):
+        try:
+            designs.append(_design((str(row.get("task")), str(row.get("id"))), mark))
+        except (KeyError, TypeError, ValueError) as error:
             raise FieldError(
                 "this is no line of a probe",
                 file=str(path),
                 line=line,
                 field=MARK,
                 hint="give the file that `forgetmap probe RUN --out FILE` wrote.",
-            )
-        designs.append(
-            Design(
-                key=(str(row.get("task")), str(row.get("id"))),
-                group=str(mark["group"]),
-                known=int(mark["known"]),
-                floor=float(mark["floor"]),
-                by=cast("By", mark["by"]),
-                margin=float(mark.get("margin", MARGIN)),
-            )
-        )
+            ) from error
     return designs
+
+
+def _design(key: Key, mark: Any) -> Design:
+    if mark["by"] not in get_args(By):
+        raise ValueError
+    return Design(
+        key=key,
+        group=str(mark["group"]),
+        known=int(mark["known"]),
+        floor=float(mark["floor"]),
+        by=cast("By", mark["by"]),
+        margin=float(mark.get("margin", MARGIN)),
+    )
 
 
 def check_probe(
@@ -199,5 +205,13 @@ def _summed(pairs: Sequence[tuple[float, float, bool]]) -> Full:
 
 def findings_json(findings: Sequence[Finding]) -> str:
     """All of it."""
-    told = [asdict(each) | {"agrees": each.agrees} for each in findings]
+    told = [
+        asdict(each) | {"agrees": each.agrees, "lost": _without_nan(asdict(each.lost))}
+        for each in findings
+    ]
     return json.dumps({"groups": told}, indent=2)
+
+
+def _without_nan(values: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no word for it."""
+    return {name: None if math.isnan(value) else value for name, value in values.items()}

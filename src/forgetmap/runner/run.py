@@ -179,7 +179,9 @@ def estimate(backend: Backend, suite: Suite, settings: Settings | None = None) -
     lengths = check_lengths(jobs, manner, backend)
     weighed = [job.is_weighed(manner) for job in jobs]
     most_out = sum(
-        0 if by_weight else min(job.decoding(manner).max_new_tokens, backend.context - length)
+        0
+        if by_weight
+        else min(job.decoding(manner).max_new_tokens, max(backend.context - length, 0))
         for job, by_weight, length in zip(jobs, weighed, lengths, strict=True)
     )
     seconds = 0.0

@@ -13,7 +13,7 @@ from forgetmap.runner.prefixes import Path, Tokens
 
 
 class Texts:
-    """What a tokenizer of the transformers library makes of texts, for any engine behind it.
+    """What a tokenizer of the transformers library makes of texts: half of a backend.
 
     Args:
         tokenizer: of the model.
@@ -25,6 +25,11 @@ class Texts:
         self._context = context
         opening = tokenizer("").input_ids
         self._opening: list[int] = opening[:1] if opening[:1] == [tokenizer.bos_token_id] else []
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and response together."""
+        return self._context
 
     @property
     def has_chat_template(self) -> bool:
@@ -55,7 +60,7 @@ class Texts:
                 )
             )
 
-    def count(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
         return [len(tokens) for tokens in self.encode(texts)]
 
@@ -76,7 +81,7 @@ class Texts:
     def paths(self, questions: Sequence[Question]) -> Iterator[list[Path] | Failure]:
         """Tokens of each continuation behind its text, cut where the text's own tokens end."""
         texts = [question.text.rstrip() for question in questions]
-        starts = self.count(texts)
+        starts = self.count_tokens(texts)
         wholes = iter(
             self.encode(
                 [question.text + end for question in questions for end in question.continuations]

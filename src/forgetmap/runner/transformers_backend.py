@@ -12,7 +12,6 @@ from forgetmap.runner.backend import (
     Decoding,
     Failure,
     Likelihoods,
-    Message,
     Prompt,
     Question,
     Response,
@@ -34,7 +33,7 @@ BEYOND_ANY_CONTEXT = 10**9
 """Tokenizers without a limit state an absurd one."""
 
 
-class TransformersBackend:
+class TransformersBackend(Texts):
     """Answers prompts with a causal language model in this process, on a CPU or GPU.
 
     Args:
@@ -56,40 +55,15 @@ class TransformersBackend:
         pass_tokens: int = PASS_TOKENS,
         cells: int | None = None,
     ) -> None:
+        super().__init__(tokenizer, context or _stated_context(model, tokenizer))
         self._network = Network(model)
-        self._tokenizer = tokenizer
-        self._context = context or _stated_context(model, tokenizer)
         self._size = Size(rows, pass_tokens, cells or cells_that_fit(model))
         self._endings: dict[tuple[str, ...], _Ending] = {}
-        self._texts = Texts(tokenizer, self._context)
 
     @classmethod
     def of(cls, loaded: LoadedModel, **options: Any) -> TransformersBackend:
         """Make the backend of a loaded model."""
         return cls(loaded.model, loaded.tokenizer, **options)
-
-    @property
-    def context(self) -> int:
-        """Most tokens of prompt and response together."""
-        return self._context
-
-    @property
-    def has_chat_template(self) -> bool:
-        """Whether `chat` works."""
-        return self._texts.has_chat_template
-
-    @property
-    def template_hash(self) -> str | None:
-        """Tells chat templates apart."""
-        return self._texts.template_hash
-
-    def chat(self, messages: Sequence[Message]) -> str:
-        """Messages as the text the model expects, ready for its answer."""
-        return self._texts.chat(messages)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
-        return self._texts.count(texts)
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
@@ -101,7 +75,7 @@ class TransformersBackend:
             if 0 < len(one) < self._context:
                 fitting.append(place)
             else:
-                yield place, self._texts.unfit(len(one))
+                yield place, self.unfit(len(one))
         rows = self._rows(fitting, prompts, tokens, decoding)
         ending = self._ending(decoding.stop)
         decoder = Decoder(self._network, decoding, ending.reached, self._size, self._context)
@@ -113,7 +87,7 @@ class TransformersBackend:
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question."""
         readable: list[list[Path]] = []
-        for place, paths in enumerate(self._texts.paths(questions)):
+        for place, paths in enumerate(self.paths(questions)):
             if isinstance(paths, Failure):
                 yield place, paths
             else:
@@ -165,10 +139,6 @@ class TransformersBackend:
             tokens_out=len(row.out),
             finish_reason=row.finished or "length",
         )
-
-    def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text, with the opening token unless the text has it already."""
-        return self._texts.encode(texts)
 
 
 class _Ending:

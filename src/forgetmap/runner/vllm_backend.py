@@ -13,7 +13,6 @@ from forgetmap.runner.backend import (
     Decoding,
     Failure,
     Likelihoods,
-    Message,
     Prompt,
     Question,
     Response,
@@ -27,7 +26,7 @@ WINDOW = 256
 Kept = TypeVar("Kept")
 
 
-class VllmBackend:
+class VllmBackend(Texts):
     """Answers prompts with vLLM.
 
     Args:
@@ -36,42 +35,17 @@ class VllmBackend:
     """
 
     def __init__(self, engine: Any, tokenizer: Any) -> None:
+        super().__init__(tokenizer, int(engine.llm_engine.model_config.max_model_len))
         self._engine = engine
-        self._tokenizer = tokenizer
-        self._context = int(engine.llm_engine.model_config.max_model_len)
-        self._texts = Texts(tokenizer, self._context)
-
-    @property
-    def context(self) -> int:
-        """Most tokens of prompt and response together."""
-        return self._context
-
-    @property
-    def has_chat_template(self) -> bool:
-        """Whether `chat` works."""
-        return self._texts.has_chat_template
-
-    @property
-    def template_hash(self) -> str | None:
-        """Tells chat templates apart."""
-        return self._texts.template_hash
-
-    def chat(self, messages: Sequence[Message]) -> str:
-        """Messages as the text the model expects, ready for its answer."""
-        return self._texts.chat(messages)
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
-        return self._texts.count(texts)
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
         """Continue each prompt."""
-        tokens = self._texts.encode([prompt.text for prompt in prompts])
+        tokens = self.encode([prompt.text for prompt in prompts])
         fitting = [place for place, one in enumerate(tokens) if 0 < len(one) < self._context]
         for place in sorted(set(range(len(prompts))) - set(fitting)):
-            yield place, self._texts.unfit(len(tokens[place]))
+            yield place, self.unfit(len(tokens[place]))
         for lot in _lots(fitting):
             how = [self._how(decoding, len(tokens[one]), prompts[one].seed) for one in lot]
             outputs = self._run([tokens[place] for place in lot], how)
@@ -82,13 +56,13 @@ class VllmBackend:
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question."""
         readable: list[list[Path]] = []
-        for place, paths in enumerate(self._texts.paths(questions)):
+        for place, paths in enumerate(self.paths(questions)):
             longest = 0 if isinstance(paths, Failure) else max(len(path.tokens) for path in paths)
             if isinstance(paths, Failure):
                 yield place, paths
             elif longest >= self._context:
                 # vLLM always writes a token, which must fit too.
-                yield place, self._texts.unfit(longest)
+                yield place, self.unfit(longest)
             else:
                 readable.append(paths)
         for lot in _lots(readable):

@@ -64,8 +64,9 @@ class Rule:
 
     Attributes:
         most: repeats at most.
-        level: chance that any group at all is called lost though nothing was lost in it; as large
-            is the chance that any is called free of loss though it is not.
+        level: chance aimed at that any group at all is called lost though nothing was lost in it;
+            the same is aimed at for any that is called free of loss though it is not. Both rest on
+            normal approximations.
         negligible: loss, as a share of what was right before, that counts as none.
         hopeless: a group is given up if the rest of the repeats would decide it with a probability
             below this.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -15,6 +16,7 @@ from forgetmap.errors import ForbiddenError, ModelError, NetworkError, UsageErro
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SHOWN = 300
+HIDDEN = "***"
 _SHORTEST_SECRET = 8
 
 
@@ -66,9 +68,14 @@ def shown(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+def is_secret(key: str) -> bool:
+    """Local servers want any word for a key: that is none."""
+    return len(key) >= _SHORTEST_SECRET
+
+
 def without_key(text: str, key: str) -> str:
-    """Servers like to repeat it. Local ones want any word for a key: that is no secret."""
-    return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text
+    """Servers like to repeat it."""
+    return text.replace(key, HIDDEN) if is_secret(key) else text
 
 
 def fault_of(
@@ -107,9 +114,11 @@ def message_in(text: str) -> str:
 def retry_after(given: str) -> float | None:
     """Seconds to wait, from the header of that name: a number, or a date."""
     try:
-        return max(float(given), 0.0)
+        seconds = float(given)
     except ValueError:
         pass
+    else:
+        return None if math.isnan(seconds) else max(seconds, 0.0)
     try:
         return max(parsedate_to_datetime(given).timestamp() - time(), 0.0)
     except (ValueError, TypeError):

@@ -200,6 +200,27 @@ def test_a_suite_that_changed_is_noticed(asked: Path, tmp_path: Path) -> None:
     done = call("probe", "check", items, asked / "run-base")
     assert done.code == 2
     assert "no line of a probe" in done.err
+    half = write(tmp_path / "half.jsonl", [row | {"probe": {"group": "g", "by": "total"}}])
+    done = call("probe", "check", half, asked / "run-base")
+    assert done.code == 2
+    assert "no line of a probe" in done.err
+
+
+def test_a_group_without_an_answer_says_nothing(tmp_path: Path) -> None:
+    base = table(tmp_path / "base.jsonl", lambda i, _: i % 4 > 0, repeats=2)
+    whole = table(tmp_path / "whole.jsonl", lambda i, _: i % 4 > 0, repeats=1)
+    some = [row for row in probe_rows(whole) if row["category"] == "c0"]
+    part = write(tmp_path / "part.jsonl", some)
+    out = tmp_path / "probe.jsonl"
+    assert call("probe", base, "--out", out).code == 0
+    given = ("probe", "check", out, part, "--before", base, "--full", whole)
+    done = call(*given, "--json")
+    told = json.loads(done.out, parse_constant=pytest.fail)
+    found = {group["name"]: group for group in told["groups"]}
+    assert found["c0"]["agrees"]
+    assert found["c1"]["lost"]["value"] is None
+    assert found["c1"]["agrees"] is None
+    assert "no scored answer" in call(*given).out
 
 
 def probe_lines(asked: Path) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ import psutil
 import pytest
 import ray
 from small_suites import small_suite
+from written_runs import records
 
-import forgetmap as fm
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.runner.backend import Decoding, Failure, Message, Prompt, Question
 from forgetmap.runner.evaluate import open_model
@@ -56,24 +56,6 @@ def cluster() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def crew(cluster: None, model: Path) -> RayBackend:
     return open_ray(find_model(str(model)), workers=2, device="cpu")
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    """Scores and texts; log-probabilities as far as they do not depend on the batch."""
-    run = fm.open_run(path)
-    assert run.texts is not None
-    key = ["task", "item", "repeat", "scorer"]
-    scores = run.scores.collect().sort(*key).rows(named=True)
-    texts = {
-        (row["task"], row["item"], row["repeat"]): row
-        for row in run.texts.collect().rows(named=True)
-    }
-    found = []
-    for row in scores:
-        for name in ("logprob_answer", "logprob_gold"):
-            row[name] = None if row[name] is None else round(row[name], 3)
-        found.append(texts[row["task"], row["item"], row["repeat"]] | row)
-    return found
 
 
 def local_records(model: Path, out: Path, settings: Settings) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from small_suites import choice_items, small_suite
+from written_runs import records
 
 import forgetmap as fm
 from forgetmap.errors import OutputError, UsageError
@@ -33,24 +34,6 @@ SHORT = Settings(max_new_tokens=6)
 
 def backend(**options: Any) -> TransformersBackend:
     return TransformersBackend(tiny_model("llama"), tokenizer(), **options)
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    """Scores and texts; log-probabilities as far as they do not depend on the batch."""
-    run = fm.open_run(path)
-    assert run.texts is not None
-    key = ["task", "item", "repeat", "scorer"]
-    scores = run.scores.collect().sort(*key).rows(named=True)
-    texts = {
-        (row["task"], row["item"], row["repeat"]): row
-        for row in run.texts.collect().rows(named=True)
-    }
-    found = []
-    for row in scores:
-        for name in ("logprob_answer", "logprob_gold"):
-            row[name] = None if row[name] is None else round(row[name], 3)
-        found.append(texts[row["task"], row["item"], row["repeat"]] | row)
-    return found
 
 
 def run(out: Path, settings: Settings = SHORT, suite: Suite | None = None, **options: Any) -> Path:

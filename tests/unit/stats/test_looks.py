@@ -138,6 +138,20 @@ def test_unchanged_models_are_called_worse_as_rarely_as_promised(truth: Truth, g
     assert wrong / tries <= 0.05 + 3 * (0.05 * 0.95 / tries) ** 0.5
 
 
+def test_a_loss_that_just_counts_is_seldom_called_none() -> None:
+    """All items are known; so many go from .98 to chance that 1 % of what was right is lost."""
+    excess_of_one = ((0.98 - 0.25) ** 2 + 0.98 - 0.25) / 2
+    truth = Truth(items=400, known=1.0, wavering=0.0, lost=0.01 * 0.98 / excess_of_one)
+    source, rule, tries = np.random.default_rng(14), Rule(most=8), 250
+    called = dict.fromkeys((0.0, truth.lost), 0)
+    for lost in called:
+        for _ in range(tries):
+            found = spend({"a": ask(replace(truth, lost=lost), 8, source)}, rule).decisions["a"]
+            called[lost] += found.verdict == "none_lost"
+    assert called[0.0] / tries > 0.5
+    assert called[truth.lost] / tries <= 0.05 + 3 * (0.05 * 0.95 / tries) ** 0.5
+
+
 def test_clear_losses_take_less_than_half_of_the_answers() -> None:
     source, rule = np.random.default_rng(12), Rule(most=8)
     shares, agreed = [], 0

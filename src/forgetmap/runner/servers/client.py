@@ -23,13 +23,14 @@ from forgetmap.runner.backend import Failure, Spent
 from forgetmap.runner.servers.address import KEY, split_address
 from forgetmap.runner.servers.traffic import Traffic
 from forgetmap.web.replies import (
+    HIDDEN,
     PassingError,
     RefusedError,
     fault_of,
+    is_secret,
     key_from,
     message_in,
     pause_before,
-    without_key,
 )
 
 T = TypeVar("T")
@@ -63,12 +64,18 @@ class Pace:
     held: float = 0.0
 
     async def turn(self) -> None:
-        """Wait for it."""
-        now = time.monotonic()
-        start = max(now, self.held, self.next)
+        """Wait for it, anew where nobody may send meanwhile."""
+        start = self._booked()
+        while (left := start - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+            if self.held > start:
+                start = self._booked()
+
+    def _booked(self) -> float:
+        """A moment that nobody else has."""
+        start = max(time.monotonic(), self.held, self.next)
         self.next = start + self.interval
-        if start > now:
-            await asyncio.sleep(start - now)
+        return start
 
     def hold(self, seconds: float) -> None:
         """Nobody sends anything for a while."""
@@ -137,6 +144,7 @@ class Client:
                 try:
                     found: T | Failure = await do(line)
                 except Failure as failure:
+                    failure.spent = line.spent
                     found = failure
                 put((place, found))
 
@@ -241,9 +249,8 @@ class Line:
         self.requests += 1
         status, raw, headers = await self._send(path, body)
         if status != HTTPStatus.OK:
-            text = without_key(raw.decode("utf-8", "replace"), self.key)
             raise fault_of(
-                status, text, headers,
+                status, raw.decode("utf-8", "replace"), headers,
                 url=f"{self.client.base}/{path}", model=self.client.model, key_variable=KEY,
             )  # fmt: skip
         try:
@@ -258,6 +265,7 @@ class Line:
     async def _send(
         self, path: str, body: dict[str, Any] | None
     ) -> tuple[int, bytes, dict[str, str]]:
+        """Status, content and headers of the reply; servers like to repeat the key in it."""
         try:
             async with self.session.request(
                 "GET" if body is None else "POST",
@@ -266,7 +274,10 @@ class Line:
                 allow_redirects=False,
             ) as response:
                 wait = response.headers.get("Retry-After", "")
-                return response.status, await response.read(), {"Retry-After": wait}
+                raw = await response.read()
+                if is_secret(self.key):
+                    raw = raw.replace(self.key.encode(), HIDDEN.encode())
+                return response.status, raw, {"Retry-After": wait}
         except TimeoutError as error:
             seconds = self.client.traffic.seconds
             raise PassingError(f"no reply within {seconds:g} seconds") from error
@@ -287,12 +298,12 @@ class Line:
             self.tokens_out += whole(usage.get("completion_tokens")) or 0
 
     def _unread(self, raw: bytes) -> PassingError:
-        text = without_key(raw.decode("utf-8", "replace"), self.key)
-        return PassingError(f"the reply is no JSON object: {message_in(text)[:80]}")
+        said = message_in(raw.decode("utf-8", "replace"))
+        return PassingError(f"the reply is no JSON object: {said[:80]}")
 
     def _failure(self, why: str, *, passing: bool = False) -> Failure:
         failure = Failure(f"{self.client.base}: {why}")
-        failure.spent, failure.passing = self.spent, passing
+        failure.passing = passing
         return failure
 
     def _gone(self, why: str) -> NetworkError:
