@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -158,7 +159,7 @@ def run_harness(
         environment = {**ENVIRONMENT, **plan.driver.environment(plan.order)}
         code = follow(plan.command, environment, plan.work, lock, show)
         if code:
-            raise _failed(plan, f"ended with code {code}")
+            raise _failed(plan, _ending(code))
         run = _imported(plan, out.name)
         write_run(run, out, overwrite=overwrite)
         with writable(out):
@@ -325,6 +326,12 @@ def _refuse_wrong_weights(plan: Plan) -> None:
             hint="choose tasks that have text generated, a server that weighs prompts (echo with "
             f"logprobs), such as vLLM, or the model's folder; the logs are in {plan.work / LOGS}.",
         )
+
+
+def _ending(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "was killed, by somebody or for want of memory"
+    return f"ended with code {code}"
 
 
 def _failed(plan: Plan, what: str) -> HarnessError:
