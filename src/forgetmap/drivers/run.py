@@ -42,6 +42,10 @@ DEVICE = (
     "import torch; a = torch.accelerator.current_accelerator(check_available=True); "
     "print(a.type if a else 'cpu')"
 )
+NO_WEIGHING = (
+    "What the server says of the likelihood of a text cannot be relied on. Only tasks that have "
+    "text generated can be used."
+)
 ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
     # What lies in the current folder must not stand in for a package.
@@ -88,6 +92,17 @@ class Plan:
         if self.driver.litters and Path(source.base).expanduser().is_dir():
             return self.work.absolute() / "linked"
         return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the server cannot be relied on for, and what follows."""
+        if self.service is None:
+            return ()
+        return self.service.notes if self._can_weigh else (*self.service.notes, NO_WEIGHING)
+
+    @property
+    def _can_weigh(self) -> bool:
+        return self.order.weighs or self.driver is not LM_EVAL
 
     @property
     def fingerprint(self) -> str:
@@ -311,7 +326,7 @@ def _imported(plan: Plan, name: str) -> Run:
         known["service"] = ServiceInfo(
             address=plan.service.address,
             abilities=plan.service.abilities,
-            notes=list(plan.service.notes),
+            notes=list(plan.notes),
         )
     return replace(run, name=name, info=run.info.model_copy(update=known))
 
@@ -335,14 +350,9 @@ def _ending(code: int) -> str:
 
 
 def _failed(plan: Plan, what: str) -> HarnessError:
-    weighing = (
-        ""
-        if plan.order.weighs
-        else "this server cannot weigh texts, so choose tasks that have them generated; "
-    )
     return HarnessError(
         f"{plan.driver.name} {plan.version} {what}",
         said=last_lines(plan.work),
-        hint=f"{weighing}all it printed is in {plan.work / OUTPUT}; the same command tries again "
-        "and does not ask again for answers that are there.",
+        hint=f"all it printed is in {plan.work / OUTPUT}; the same command tries again and does "
+        "not ask again for answers that are there.",
     )

@@ -71,7 +71,8 @@ def test_a_program_ends_when_we_are_killed(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from forgetmap.drivers.process import *\n"
         f"work = Path({str(tmp_path)!r})\n"
         "with claimed(work, 'f', overwrite=False) as lock:\n"
-        f"    follow([sys.executable, {PROGRAM!r}, 'stubborn', str(work)], {{}}, work, lock, print)\n"
+        f"    command = [sys.executable, {PROGRAM!r}, 'stubborn', str(work)]\n"
+        "    follow(command, {}, work, lock, print)\n"
     )
     with subprocess.Popen([sys.executable, "-u", "-c", script], stdout=subprocess.PIPE) as we:
         assert we.stdout is not None
