@@ -32,8 +32,8 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def _taken(service: ServiceInfo) -> str:
     cost = "" if service.cost is None else f", cost {service.cost:,.4f}"
+    again = f" ({service.retries:,} of them again after a failure)" if service.retries else ""
     return (
-        f"{service.requests or 0:,} requests ({service.retries or 0:,} of them again after a "
-        f"failure), {service.tokens_in or 0:,} tokens read, {service.tokens_out or 0:,} written"
-        f"{cost}"
+        f"{service.requests or 0:,} requests{again}, {service.tokens_in or 0:,} tokens read, "
+        f"{service.tokens_out or 0:,} written{cost}"
     )

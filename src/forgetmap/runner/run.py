@@ -191,26 +191,28 @@ def estimate(backend: Backend, suite: Suite, settings: Settings | None = None) -
         0 if by_weight else min(job.decoding(manner).max_new_tokens, backend.context - length)
         for job, by_weight, length in zip(jobs, weighed, lengths, strict=True)
     )
-    seconds = 0.0
+    seconds, tokens_in = 0.0, 0.0
     for kind in (True, False):
-        chosen = [job for job, by_weight in zip(jobs, weighed, strict=True) if by_weight == kind]
-        probes = chosen[:: max(len(chosen) // PROBES, 1)][:PROBES]
+        places = [place for place, by_weight in enumerate(weighed) if by_weight == kind]
+        tried = places[:: max(len(places) // PROBES, 1)][:PROBES]
         started = time.perf_counter()
-        for _ in _answers(backend, probes, manner):
-            pass
-        if probes:
-            seconds += (time.perf_counter() - started) / len(probes) * len(chosen)
-    if not isinstance(backend, Served):
-        return Estimate(len(jobs), sum(lengths), most_out, seconds)
-    tokens_in = sum(
-        length * (len(job.item.options) if by_weight else 1)
-        for job, by_weight, length in zip(jobs, weighed, lengths, strict=True)
-    )
-    cost = _cost(backend.service, tokens_in, most_out)
-    return Estimate(len(jobs), tokens_in, most_out, seconds, cost)
+        answers = list(_answers(backend, [jobs[place] for place in tried], manner))
+        if tried:
+            seconds += (time.perf_counter() - started) / len(tried) * len(places)
+            read = _read(backend, answers) / sum(lengths[place] for place in tried)
+            tokens_in += (read or 1) * sum(lengths[place] for place in places)
+    cost = _cost(backend.service, tokens_in, most_out) if isinstance(backend, Served) else None
+    return Estimate(len(jobs), round(tokens_in), most_out, seconds, cost)
 
 
-def _cost(service: Service, tokens_in: int, tokens_out: int) -> float | None:
+def _read(backend: Backend, answers: Sequence[Answer]) -> int:
+    """Tokens that a server counted, which knows better than we; 0 if none did."""
+    if not isinstance(backend, Served) or not backend.service.abilities["counts"]:
+        return 0
+    return sum(Spent(*answer.spent).tokens_in for answer in answers if answer.spent)
+
+
+def _cost(service: Service, tokens_in: float, tokens_out: int) -> float | None:
     """What a server asks for that; None without prices."""
     if service.price_in is None and service.price_out is None:
         return None
