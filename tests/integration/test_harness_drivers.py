@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,12 @@ import forgetmap as fm
 from command_line import Done, call
 from forgetmap.runner.backend import Backend, Decoding, Likelihoods, Message, Prompt, Question
 from forgetmap.runner.evaluate import open_model
-from harness_tasks import ITEMS, MOST_NEW_TOKENS, WORDS, write_tasks
+from harness_tasks import ITEMS, MOST_NEW_TOKENS, WORDS, lm_eval_without_tasks, write_tasks
 from llama_server import NAME, llama_server
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf
 
 KEY = "a-key-that-nobody-may-see"
-LOCAL = ("--device", "cpu", "--batch", "8")
+LOCAL = ("--device", "cpu", "--batch", ITEMS)
 
 Row = dict[str, Any]
 
@@ -56,6 +57,8 @@ def offline(folder: Path) -> Iterator[None]:
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.setenv("HF_DATASETS_CACHE", str(folder / "cache"))
         patch.setenv("OMP_NUM_THREADS", "1")
+        own = lm_eval_without_tasks(folder / "own")
+        patch.setenv("PYTHONPATH", str(own), prepend=os.pathsep)
         yield
 
 
@@ -171,6 +174,7 @@ def test_a_server_answers_lm_eval_alike(address: str, by_lm_eval: Path) -> None:
     out = by_lm_eval.parent / "completed"
     done = lm_eval(address, out, "tiny_write")
     assert done.code == 0, done.err
+    assert "Note: What the server says of the likelihood of a text cannot" in done.err
     here = {row["item"]: row["response"] for row in rows(by_lm_eval, "tiny_write")}
     there = {row["item"]: row["response"] for row in rows(out, "tiny_write")}
     assert there == here

@@ -151,8 +151,9 @@ def print_estimate(found: Sequence[tuple[str, Estimate]]) -> None:
     """What a run would take."""
     for name, each in found:
         minutes = each.seconds / 60
+        cost = "" if each.most_cost is None else f"; cost at most about {each.most_cost:,.4f}"
         click.echo(
             f"{name}: {each.answers:,} answers, {each.tokens_in:,} tokens to read, at most "
             f"{each.most_tokens_out:,} to write; about {minutes:,.1f} minutes at the speed of a "
-            "few items."
+            f"few items{cost}."
         )

@@ -12,6 +12,7 @@ import click
 
 from forgetmap.cli.asking import settings_of, stoppable
 from forgetmap.cli.options import with_options
+from forgetmap.cli.service import print_notes
 from forgetmap.errors import UsageError
 from forgetmap.runner.models import find_model
 
@@ -52,6 +53,7 @@ def drive(context: click.Context, out: Path) -> None:
     _refuse_others(context)
     order = _order(options)
     plan = plan_harness(options["harness"], order, out, python=options["harness_python"])
+    print_notes(plan.notes)
     if options["dry_run"]:
         click.echo(shlex.join(plan.command))
         return

@@ -41,7 +41,8 @@ STABLE = {
 def probe() -> None:
     """Which few items show forgetting as a full run would?
 
-    `forgetmap probe RUN --suite SUITE --out FILE` chooses them from a full run of the model before.
+    `forgetmap probe RUN --suite SUITE --out FILE` chooses them from a full run of the model before;
+    `forgetmap probe choose --help` lists its options.
     """
 
 
@@ -82,7 +83,7 @@ def probe() -> None:
 @json_option
 @overwrite_option
 def choose(runs: tuple[str, ...], out: Path, **options: Any) -> None:
-    """Choose few items that RUNS of the model before know stably, enough to see forgetting."""
+    """Choose few items that RUNS of the model before know stably."""
     from forgetmap.probe.choose import choose_probe, write_probe  # noqa: PLC0415  # heavy
     from forgetmap.runner.suites.catalogue import load_suite  # noqa: PLC0415
 
@@ -160,7 +161,10 @@ def _print_probe(found: Probe, out: Path) -> None:
 @click.option("--metric", help="METRIC or METRIC/SCORER, where a run has several.")
 @json_option
 def check(file: Path, run: str, **options: Any) -> None:
-    """What does a RUN on the items of FILE say, and does a full run say the same?"""
+    """What does a RUN on the items of FILE say of forgetting?
+
+    With --before and --full also whether full runs say the same.
+    """
     from forgetmap.probe.check import check_probe, findings_json  # noqa: PLC0415  # heavy
 
     chosen = {key: options[key] for key in ("before", "full", "metric")}
@@ -188,7 +192,7 @@ def _print_findings(findings: list[Finding]) -> None:
         cells = [printable(each.name), f"{lost.asked:,}", f"{lost.of:,}"]
         if lost.asked:
             cells += [percent(lost.value), f"{percent(lost.low)} to {percent(lost.high)}"]
-            cells += [f"{percent(lost.wide_low)} to {percent(lost.wide_high)}", f"{each.p:.3f}"]
+            cells += [f"{percent(lost.wide_low)} to {percent(lost.wide_high)}", _p(each.p)]
         else:
             cells += ["-"] * 4
         if each.full is not None:
@@ -198,7 +202,8 @@ def _print_findings(findings: list[Finding]) -> None:
     Console(highlight=False).print(table)
     alarms = [each.name for each in findings if each.alarm]
     words = f"Forgot: {', '.join(alarms)}." if alarms else "No group shows forgetting."
-    click.echo(printable(f"\n{words} Lost means: of what was known stably before."))
+    click.echo()
+    click.echo(printable(f"{words} Lost means: of what was known stably before."))
     missing = sum(each.missing for each in findings)
     if missing:
         click.echo(f"{missing:,} chosen items have no scored answer.")
@@ -211,3 +216,7 @@ def _print_findings(findings: list[Finding]) -> None:
                     f"{percent(each.full.gained)}."
                 )
             )
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004  # as it is printed

@@ -17,7 +17,7 @@ from forgetmap.cli.asking import (
 )
 from forgetmap.cli.driving import drive, driving_options, refuse_without_harness
 from forgetmap.cli.options import overwrite_option
-from forgetmap.cli.service import print_services
+from forgetmap.cli.service import print_notes, print_services
 from forgetmap.runner.models import find_model
 
 EXAMPLES = """\b
@@ -50,7 +50,8 @@ def run(model: str, out: Path, **options: Any) -> None:
         return
     refuse_without_harness(options)
     from forgetmap.cli.progress import Shown  # noqa: PLC0415  # heavy
-    from forgetmap.runner.evaluate import open_model  # noqa: PLC0415  # heavy
+    from forgetmap.runner.backend import Served  # noqa: PLC0415  # heavy
+    from forgetmap.runner.evaluate import open_model  # noqa: PLC0415
     from forgetmap.runner.run import estimate, run_model  # noqa: PLC0415
 
     source = find_model(model)
@@ -59,6 +60,8 @@ def run(model: str, out: Path, **options: Any) -> None:
     backend, who = open_model(source, name=out.name, **loading(options))
     if options["dry_run"]:
         print_estimate([(who.name, estimate(backend, suite, settings))])
+        if isinstance(backend, Served):
+            print_notes(backend.service.notes)
         return
     with stoppable(), Shown() as shown:
         run_model(

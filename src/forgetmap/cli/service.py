@@ -17,22 +17,23 @@ def print_services(folders: Iterable[Path]) -> None:
     from forgetmap.records.folder import MANIFEST  # noqa: PLC0415  # heavy
     from forgetmap.records.manifest import read_manifest  # noqa: PLC0415
 
-    said: set[str] = set()
-    for folder in folders:
-        service = read_manifest(folder / MANIFEST).service
-        if service is None:
-            continue
-        for note in service.notes:
-            if note not in said:
-                click.echo(f"Note: {note}", err=True)
-            said.add(note)
-        click.echo(f"{folder.name}: {_taken(service)}", err=True)
+    found = {folder.name: read_manifest(folder / MANIFEST).service for folder in folders}
+    served = {name: service for name, service in found.items() if service is not None}
+    print_notes(note for service in served.values() for note in service.notes)
+    for name, service in served.items():
+        click.echo(f"{name}: {_taken(service)}", err=True)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Each once."""
+    for note in dict.fromkeys(notes):
+        click.echo(f"Note: {note}", err=True)
 
 
 def _taken(service: ServiceInfo) -> str:
     cost = "" if service.cost is None else f", cost {service.cost:,.4f}"
+    again = f" ({service.retries:,} of them again after a failure)" if service.retries else ""
     return (
-        f"{service.requests or 0:,} requests ({service.retries or 0:,} of them again after a "
-        f"failure), {service.tokens_in or 0:,} tokens read, {service.tokens_out or 0:,} written"
-        f"{cost}"
+        f"{service.requests or 0:,} requests{again}, {service.tokens_in or 0:,} tokens read, "
+        f"{service.tokens_out or 0:,} written{cost}"
     )

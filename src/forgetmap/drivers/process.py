@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import fcntl
 import os
+import select
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +25,14 @@ GRACE = 20.0
 """Seconds for a program to end by itself."""
 LAST_LINES, LONGEST_LINE = 15, 300
 LAST_BYTES = 1 << 16
+LOOK = 0.5
+"""Seconds between looks at whether a program that says nothing is still there."""
+GUARD = """
+import os, sys
+said = sys.stdin.read().split()
+if len(said) == 1:
+    os.killpg(int(said[0]), 9)
+"""
 
 
 @contextmanager
@@ -97,9 +107,8 @@ def follow(
     Returns:
         Its exit code.
     """
-    with (
-        (work / OUTPUT).open("ab") as kept,
-        subprocess.Popen(  # noqa: S603  # the user names program and arguments
+    with (work / OUTPUT).open("ab") as kept, _guarded() as guard:
+        program = subprocess.Popen(  # noqa: S603  # the user names program and arguments
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -107,36 +116,72 @@ def follow(
             env={**os.environ, **environment},
             pass_fds=(lock,),
             start_new_session=True,
-        ) as program,
-    ):
+        )
+        guard(program.pid)
+        with program:
+            try:
+                _copy(program, kept, show)
+                program.wait()
+            except BaseException:
+                _ask_to_end(program)
+                raise
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(program.pid, signal.SIGKILL)
+    return program.returncode
+
+
+@contextmanager
+def _guarded() -> Iterator[Callable[[int], None]]:
+    """Another program that outlives us if we are killed, and ends the group it was told of."""
+    guard = subprocess.Popen(  # noqa: S603  # our own program
+        [sys.executable, "-I", "-S", "-c", GUARD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+    def say(word: object) -> None:
+        assert guard.stdin is not None  # noqa: S101  # it is a pipe
+        with suppress(BrokenPipeError):
+            guard.stdin.write(f"{word}\n".encode())
+
+    with guard:
         try:
-            _copy(program, kept, show)
-            return program.wait()
-        except BaseException:
-            _end(program)
-            raise
+            yield say
+        finally:
+            say("done")
 
 
 def _copy(program: subprocess.Popen[bytes], kept: IO[bytes], show: Show) -> None:
-    """Keep and show what is printed; a letter may come in two pieces."""
+    """Keep and show what is printed, until the program ends.
+
+    Something it started may live on and hold the other end of the pipe.
+    """
     assert program.stdout is not None  # noqa: S101  # it is a pipe
+    # A letter may come in two pieces.
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    while chunk := os.read(program.stdout.fileno(), 1 << 16):
-        kept.write(chunk)
-        kept.flush()
-        show(decoder.decode(chunk))
+    pipe = program.stdout.fileno()
+    while True:
+        is_over = program.poll() is not None
+        if select.select([pipe], [], [], 0 if is_over else LOOK)[0]:
+            chunk = os.read(pipe, 1 << 16)
+            if not chunk:
+                return
+            kept.write(chunk)
+            kept.flush()
+            show(decoder.decode(chunk))
+        elif is_over:
+            return
 
 
-def _end(program: subprocess.Popen[bytes]) -> None:
-    """Ask a program and all it started to end, as Ctrl-C would; insist after a while."""
-    try:
+def _ask_to_end(program: subprocess.Popen[bytes]) -> None:
+    """A program and all it started, as Ctrl-C would; not for longer than a while."""
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(program.pid, signal.SIGINT)
         program.wait(GRACE)
-    except (ProcessLookupError, subprocess.TimeoutExpired):
-        pass
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
 
 
 def last_lines(work: Path) -> tuple[str, ...]:

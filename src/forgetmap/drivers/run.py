@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -40,6 +41,10 @@ VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 DEVICE = (
     "import torch; a = torch.accelerator.current_accelerator(check_available=True); "
     "print(a.type if a else 'cpu')"
+)
+NO_WEIGHING = (
+    "What the server says of the likelihood of a text cannot be relied on. Only tasks that have "
+    "text generated can be used."
 )
 ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
@@ -87,6 +92,17 @@ class Plan:
         if self.driver.litters and Path(source.base).expanduser().is_dir():
             return self.work.absolute() / "linked"
         return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the server cannot be relied on for, and what follows."""
+        if self.service is None:
+            return ()
+        return self.service.notes if self._can_weigh else (*self.service.notes, NO_WEIGHING)
+
+    @property
+    def _can_weigh(self) -> bool:
+        return self.order.weighs or self.driver is not LM_EVAL
 
     @property
     def fingerprint(self) -> str:
@@ -158,7 +174,7 @@ def run_harness(
         environment = {**ENVIRONMENT, **plan.driver.environment(plan.order)}
         code = follow(plan.command, environment, plan.work, lock, show)
         if code:
-            raise _failed(plan, f"ended with code {code}")
+            raise _failed(plan, _ending(code))
         run = _imported(plan, out.name)
         write_run(run, out, overwrite=overwrite)
         with writable(out):
@@ -310,7 +326,7 @@ def _imported(plan: Plan, name: str) -> Run:
         known["service"] = ServiceInfo(
             address=plan.service.address,
             abilities=plan.service.abilities,
-            notes=list(plan.service.notes),
+            notes=list(plan.notes),
         )
     return replace(run, name=name, info=run.info.model_copy(update=known))
 
@@ -327,15 +343,16 @@ def _refuse_wrong_weights(plan: Plan) -> None:
         )
 
 
+def _ending(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "was killed, by somebody or for want of memory"
+    return f"ended with code {code}"
+
+
 def _failed(plan: Plan, what: str) -> HarnessError:
-    weighing = (
-        ""
-        if plan.order.weighs
-        else "this server cannot weigh texts, so choose tasks that have them generated; "
-    )
     return HarnessError(
         f"{plan.driver.name} {plan.version} {what}",
         said=last_lines(plan.work),
-        hint=f"{weighing}all it printed is in {plan.work / OUTPUT}; the same command tries again "
-        "and does not ask again for answers that are there.",
+        hint=f"all it printed is in {plan.work / OUTPUT}; the same command tries again and does "
+        "not ask again for answers that are there.",
     )

@@ -75,12 +75,21 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run would take."""
+    """What a run would take.
+
+    Attributes:
+        answers: to be had.
+        tokens_in: to be read; a server reads a question again for each option it weighs.
+        most_tokens_out: to be written, if every answer is as long as it may be.
+        seconds: at the speed of a few items.
+        most_cost: of a server with prices.
+    """
 
     answers: int
     tokens_in: int
     most_tokens_out: int
     seconds: float
+    most_cost: float | None = None
 
 
 Report = Callable[[Step], None]
@@ -184,16 +193,32 @@ def estimate(backend: Backend, suite: Suite, settings: Settings | None = None) -
         else min(job.decoding(manner).max_new_tokens, max(backend.context - length, 0))
         for job, by_weight, length in zip(jobs, weighed, lengths, strict=True)
     )
-    seconds = 0.0
+    seconds, tokens_in = 0.0, 0.0
     for kind in (True, False):
-        chosen = [job for job, by_weight in zip(jobs, weighed, strict=True) if by_weight == kind]
-        probes = chosen[:: max(len(chosen) // PROBES, 1)][:PROBES]
+        places = [place for place, by_weight in enumerate(weighed) if by_weight == kind]
+        tried = places[:: max(len(places) // PROBES, 1)][:PROBES]
         started = time.perf_counter()
-        for _ in _answers(backend, probes, manner):
-            pass
-        if probes:
-            seconds += (time.perf_counter() - started) / len(probes) * len(chosen)
-    return Estimate(len(jobs), sum(lengths), most_out, seconds)
+        answers = list(_answers(backend, [jobs[place] for place in tried], manner))
+        if tried:
+            seconds += (time.perf_counter() - started) / len(tried) * len(places)
+            read = _read(backend, answers) / sum(lengths[place] for place in tried)
+            tokens_in += (read or 1) * sum(lengths[place] for place in places)
+    cost = _cost(backend.service, tokens_in, most_out) if isinstance(backend, Served) else None
+    return Estimate(len(jobs), round(tokens_in), most_out, seconds, cost)
+
+
+def _read(backend: Backend, answers: Sequence[Answer]) -> int:
+    """Tokens that a server counted, which knows better than we; 0 if none did."""
+    if not isinstance(backend, Served) or not backend.service.abilities["counts"]:
+        return 0
+    return sum(Spent(*answer.spent).tokens_in for answer in answers if answer.spent)
+
+
+def _cost(service: Service, tokens_in: float, tokens_out: int) -> float | None:
+    """What a server asks for that; None without prices."""
+    if service.price_in is None and service.price_out is None:
+        return None
+    return (tokens_in * (service.price_in or 0) + tokens_out * (service.price_out or 0)) / MILLION
 
 
 def _answer_turns(
@@ -344,10 +369,8 @@ def _counted(spent: Spent | None) -> list[int] | None:
 def _service(service: Service, spent: Sequence[Sequence[int]]) -> ServiceInfo:
     """What the server took for all answers, those of earlier attempts included."""
     total = Spent(*map(sum, zip(*spent, strict=True))) if spent else Spent()
-    prices = (service.price_in, service.price_out)
-    cost = None
-    if prices != (None, None) and service.abilities.get("counts", True):
-        cost = (total.tokens_in * (prices[0] or 0) + total.tokens_out * (prices[1] or 0)) / MILLION
+    counts = service.abilities.get("counts", True)
+    cost = _cost(service, total.tokens_in, total.tokens_out) if counts else None
     return ServiceInfo(
         address=service.address,
         abilities=service.abilities,

@@ -25,7 +25,8 @@ ROW = {
 def main() -> None:
     what, folder = sys.argv[1], Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    {"log": log, "letters": letters, "wait": wait, "stubborn": stubborn, "fail": fail}[what](folder)
+    doings = (log, letters, wait, stubborn, fail, killed)
+    {doing.__name__: doing for doing in doings}[what](folder)
 
 
 def say(text: str) -> None:
@@ -48,7 +49,7 @@ def letters(_: Path) -> None:
 def wait(folder: Path) -> None:
     """Ends when asked to, and says so."""
     try:
-        say(f"ready {os.getpid()}")
+        say("ready")
         time.sleep(60)
     except KeyboardInterrupt:
         (folder / "ended").touch()
@@ -58,6 +59,15 @@ def stubborn(_: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     say("ready")
     time.sleep(60)
+
+
+def killed(folder: Path) -> None:
+    """Killed, while something it started lives on with its standard output."""
+    if os.fork() == 0:
+        wait(folder)
+        return
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fail(folder: Path) -> None:

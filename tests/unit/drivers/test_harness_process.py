@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -54,30 +53,47 @@ def test_a_program_ends_with_us(what: str, tmp_path: Path, monkeypatch: pytest.M
     assert run("letters", tmp_path) == 0, "nobody works there any more"
 
 
-def test_a_program_that_outlived_us_is_noticed(tmp_path: Path) -> None:
+def run_when_free(work: Path) -> None:
+    """A program keeps the lock it was handed to its end, and so does all that it starts."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert run("letters", work) == 0
+        except OutputError:
+            assert time.monotonic() < deadline, "somebody still works there"
+            time.sleep(0.05)
+        else:
+            return
+
+
+def test_a_program_ends_when_we_are_killed(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from forgetmap.drivers.process import *\n"
         f"work = Path({str(tmp_path)!r})\n"
         "with claimed(work, 'f', overwrite=False) as lock:\n"
-        f"    follow([sys.executable, {PROGRAM!r}, 'wait', str(work)], {{}}, work, lock, print)\n"
+        f"    command = [sys.executable, {PROGRAM!r}, 'stubborn', str(work)]\n"
+        "    follow(command, {}, work, lock, print)\n"
     )
     with subprocess.Popen([sys.executable, "-u", "-c", script], stdout=subprocess.PIPE) as we:
         assert we.stdout is not None
-        ready, orphan = we.stdout.readline().split()
-        assert ready == b"ready"
+        assert we.stdout.readline() == b"ready\n"
         we.kill()
-    with pytest.raises(OutputError, match="still works in"):
+    run_when_free(tmp_path)
+
+
+def test_what_a_killed_program_started_ends_too(tmp_path: Path) -> None:
+    shown: list[str] = []
+    assert run("killed", tmp_path, shown) == -signal.SIGKILL
+    assert shown == ["ready\n"]
+    run_when_free(tmp_path)
+
+
+def test_two_do_not_work_in_one_folder(tmp_path: Path) -> None:
+    with (
+        claimed(tmp_path, "f", overwrite=False),
+        pytest.raises(OutputError, match="still works in"),
+    ):
         run("letters", tmp_path)
-    os.kill(int(orphan), signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            assert run("letters", tmp_path) == 0
-        except OutputError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        else:
-            return
 
 
 def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
