@@ -205,9 +205,10 @@ def _without_loss(
 ) -> dict[Group, Decision]:
     """A group that is free of loss, or that is given up; nothing if it goes on."""
     last = looks[-1]
-    held = _decision("none_lost", "tested", looks, share, rule)
-    if held.high < rule.negligible * last.right:
-        return {name: held}
+    if last.value < _bar_of_none(
+        last, last.error, last.variance, _needed(looks, share, rule), rule
+    ):
+        return {name: _decision("none_lost", "tested", looks, share, rule)}
     if last.repeats >= rule.most:
         return {name: _decision("cannot_tell", "used_up", looks, level, rule)}
     if _hope(looks, level, share, rule) < rule.hopeless:
@@ -274,9 +275,25 @@ def _hope(looks: Sequence[Look], level: float, share: float, rule: Rule) -> floa
     ]
     lost_bar = -ndtri(levels[0]) * np.sqrt(end)
     error = np.sqrt(max(last.error**2 - scatter**2, 1.0 / last.items**2))
-    none_bar = rule.negligible * last.right + ndtri(levels[1]) * error
+    none_bar = _bar_of_none(last, error, end, levels[1], rule)
     lost = ndtr((last.value - lost_bar) / scatter)
     return float(lost + ndtr((none_bar - last.value) / scatter))
+
+
+def _bar_of_none(look: Look, error: float, variance: float, needed: float, rule: Rule) -> float:
+    """The value below which a group is free of loss.
+
+    Were as much lost as still counts as none, the few lost items would make the value scatter by
+    more than a sample that happens to hold none of them shows.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    if needed <= 0:
+        return -float("inf")
+    margin = rule.negligible * look.right
+    return margin + float(ndtri(needed)) * max(
+        error, float(np.sqrt(variance + margin / look.items))
+    )
 
 
 def projected(look: Look, repeats: int) -> float:
