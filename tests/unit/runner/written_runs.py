@@ -20,7 +20,7 @@ def records(path: Path) -> list[dict[str, Any]]:
     }
     found = []
     for row in scores:
-        for name in ("logprob_answer", "logprob_gold"):
+        for name in ("logprob_answer", "logprob_gold", "logprob_next"):
             row[name] = None if row[name] is None else round(row[name], 3)
         found.append(texts[row["task"], row["item"], row["repeat"]] | row)
     return found
