@@ -62,9 +62,12 @@ def sum_clusters(pairs: Pairs, within: Sequence[str]) -> dict[Label, ClusterSums
     labels = {name: value for name, value in label_columns(pairs).items() if name in within}
     scores, cluster = _scores(pairs), _cluster(pairs)
     by = ("task", *labels)
+    # Step by step: an expression written out within others would be worked on many times.
     per_cluster = (
         pairs.frame.filter(scored_pair())
-        .select("task", **labels, **cluster, **scores)
+        .select("task", **labels, **cluster, **_facts(pairs))
+        .with_columns(_c=_SPREAD, _luck=_LUCK)
+        .select(*by, *cluster, **scores)
         .group_by(*by, *cluster)
         .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores))
     )
@@ -99,33 +102,43 @@ def _cluster(pairs: Pairs) -> dict[str, nw.Expr]:
     return {"cluster": nw.when(recorded.is_null()).then(own).otherwise(named)}
 
 
+_K, _C = nw.col("_k"), nw.col("_c")
+_SPREAD = nw.when(_K.is_null()).then(nw.lit(1.0)).otherwise(_K / (_K - 1))
+_LUCK = nw.when(_K.is_null()).then(nw.lit(0.0)).otherwise(_K / (_K - 1) ** 2)
+"""k / (k - 1), and its square over k: by how much guesses are reckoned up."""
+
+
+def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
+    """What scores are made of."""
+    facts = {
+        "_k": options_of(pairs.columns).cast(nw.Float64),
+        "_lost": went(RIGHT, WRONG),
+        "_gained": went(WRONG, RIGHT),
+        "_both_wrong": went(WRONG, WRONG),
+    }
+    return facts | ({"_how": relation(pairs.columns)} if pairs.columns >= CHOICES else {})
+
+
 def _scores(pairs: Pairs) -> dict[str, nw.Expr]:
     """Every score of a pair, for forgetting and for backward transfer."""
-    k = options_of(pairs.columns).cast(nw.Float64)
     zero, one = nw.lit(0.0), nw.lit(1.0)
-    c = nw.when(k.is_null()).then(one).otherwise(k / (k - 1))
-    luck = nw.when(k.is_null()).then(zero).otherwise(c**2 / k)
-    both_wrong = went(WRONG, WRONG)
-    moves = {
-        "lost": (went(RIGHT, WRONG), Relation.TO_NONE),
-        "gained": (went(WRONG, RIGHT), Relation.FROM_NONE),
-    }
+    how, both_wrong = nw.col("_how"), nw.col("_both_wrong")
     scores = {}
-    for name, (moved, none) in moves.items():
-        latent = nw.when(moved).then(c).when(both_wrong).then(-luck).otherwise(zero)
+    for name, none in {"lost": Relation.TO_NONE, "gained": Relation.FROM_NONE}.items():
+        moved = nw.col(f"_{name}")
+        latent = nw.when(moved).then(_C).when(both_wrong).then(-nw.col("_luck")).otherwise(zero)
         scores[f"raw_{name}"] = nw.when(moved).then(one).otherwise(zero)
-        scores[f"upper_{name}"] = nw.when(moved).then(c).otherwise(zero)
+        scores[f"upper_{name}"] = nw.when(moved).then(_C).otherwise(zero)
         scores[f"latent_{name}"] = latent
         if pairs.columns >= CHOICES:
-            how = relation(pairs.columns)
             many = (
                 nw.when(moved & (how == int(none))).then(one)
-                .when(moved).then(c)
-                .when(how == int(Relation.DIFFERENT)).then(-c / (k - 2))
-                .when(both_wrong & (how == int(none))).then(-1 / (k - 1))
+                .when(moved).then(_C)
+                .when(how == int(Relation.DIFFERENT)).then(-_C / (_K - 2))
+                .when(both_wrong & (how == int(none))).then(-1 / (_K - 1))
                 .otherwise(zero)
             )  # fmt: skip
-            few = k.is_null() | (k == PAIR)
+            few = _K.is_null() | (_K == PAIR)
             scores[f"matched_{name}"] = nw.when(few).then(latent).otherwise(many)
             scores[f"matched_upper_{name}"] = (
                 nw.when(few).then(scores[f"upper_{name}"]).otherwise(many)
