@@ -76,8 +76,8 @@ def _pair_summary(result: SweepResult, pair: PairResult, *, several: bool) -> st
     outside = " outside the target" if result.targets else ""
     inside = " in the target" if result.targets else ""
     facts = (
-        f"The tuned model forgot {pair.lost:,} of {pair.items:,} items{outside} and gained "
-        f"{pair.gained:,}{inside}; suite {result.suite}."
+        f"The tuned model forgot {pair.lost:,} items{outside} and gained {pair.gained:,}{inside}; "
+        f"{pair.items:,} items in all, suite {result.suite}."
     )
     parts = [
         f'<p class="names">{_text(names)}</p>',
