@@ -133,15 +133,15 @@ def loading(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Ctrl-C, or being asked to end, keeps every answer and says how to go on."""
+def stoppable(
+    said: str = "Stopped; every answer so far is kept. Run the same command to go on.",
+) -> Iterator[None]:
+    """Ctrl-C, or being asked to end, keeps what was done and says how to go on."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(
-            "\nStopped; every answer so far is kept. Run the same command to go on.", err=True
-        )
+        click.echo(f"\n{said}", err=True)
         raise SystemExit(STOPPED) from None
     finally:
         signal.signal(signal.SIGTERM, before)

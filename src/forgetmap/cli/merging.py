@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from forgetmap.cli.asking import stoppable
 from forgetmap.cli.options import Command, overwrite_option, with_options
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 EVERY = 15.0
 """Seconds between lines where there is no terminal."""
-STOPPED = 130
+GO_ON = "Stopped. Run the same command to go on where it was."
 UNITS = {
     "": 1,
     "KB": 10**3,
@@ -88,25 +86,12 @@ def do_merge(
     """Merge, show how far it is, and say where the result lies."""
     from forgetmap.merge.apply import apply_recipe  # noqa: PLC0415  # heavy
 
-    with stoppable(), MergeShown(out.name) as shown:
+    with stoppable(GO_ON), MergeShown(out.name) as shown:
         apply_recipe(
             recipe, out,
             shard_bytes=shard_size, threads=threads, overwrite=overwrite, report=shown.step,
         )  # fmt: skip
     click.echo(f"Written to {out}")
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Ctrl-C, or being asked to end, keeps what was written and says how to go on."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo("\nStopped. Run the same command to go on where it was.", err=True)
-        raise SystemExit(STOPPED) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 class MergeShown:

@@ -82,10 +82,10 @@ def figures_json(payload: Payload) -> str:
     return json.dumps(figures, ensure_ascii=False, allow_nan=False)
 
 
-def fill_page(parts: Mapping[str, str]) -> str:
-    """The page with each part in its place."""
+def fill_page(parts: Mapping[str, str], package: str = "forgetmap.report") -> str:
+    """The page of a package with each part in its place."""
     # In one pass: what is put in is never searched for places again.
-    return _PLACE.sub(lambda place: parts[place[1]], page_file("index.html"))
+    return _PLACE.sub(lambda place: parts[place[1]], page_file("index.html", package))
 
 
 def policy(scripts: Sequence[str], style: str) -> str:

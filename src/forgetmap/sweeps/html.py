@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import forgetmap
-from forgetmap.report.html import drawable, policy, script_of, vega_bundle, write_whole
+from forgetmap.report.html import (
+    drawable,
+    fill_page,
+    page_file,
+    policy,
+    script_of,
+    vega_bundle,
+    write_whole,
+)
 from forgetmap.report.packing import packed
 from forgetmap.sweeps.analyse import ALL
 from forgetmap.sweeps.figures import sweep_figures
@@ -32,7 +37,7 @@ from forgetmap.sweeps.words import limits, spot
 from forgetmap.transitions.render import Sheet, printable
 from forgetmap.transitions.words import percent
 
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
+OWN = "forgetmap.sweeps"
 
 
 def write_page(result: SweepResult, path: Path) -> Path:
@@ -42,9 +47,8 @@ def write_page(result: SweepResult, path: Path) -> Path:
 
 def page_html(result: SweepResult) -> str:
     """The report as the text of one HTML file."""
-    report, own = files("forgetmap.report") / "page", files("forgetmap.sweeps") / "page"
-    style = _read(report / "style.css") + _read(own / "sweep.css")
-    script, vega = script_of(started_by=_read(own / "sweep.js")), vega_bundle()
+    style = page_file("style.css") + page_file("sweep.css", OWN)
+    script, vega = script_of(started_by=page_file("sweep.js", OWN)), vega_bundle()
     figures = [drawable(figure) for figure in sweep_figures(result)]
     parts = {
         "csp": policy([script, vega], style),
@@ -58,7 +62,7 @@ def page_html(result: SweepResult) -> str:
         "script": script,
         "vega": vega,
     }
-    return _PLACE.sub(lambda place: parts[place[1]], _read(own / "index.html"))
+    return fill_page(parts, OWN)
 
 
 def _summary(result: SweepResult) -> str:
@@ -251,8 +255,3 @@ def _folded(title: str, content: str) -> str:
 
 def _text(text: str) -> str:
     return escape(printable(text.replace("\n", " ")))
-
-
-def _read(file: Traversable) -> str:
-    # Browsers do so before they hash.
-    return file.read_text(encoding="utf-8").replace("\r\n", "\n").replace("\r", "\n")

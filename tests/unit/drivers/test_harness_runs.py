@@ -46,7 +46,7 @@ def plan_of(what: str, out: Path, **order: Any) -> Plan:
 
 def arguments(harness: str, source: Source | None = None, **order: Any) -> list[str]:
     asked = Order(source or Source("some/model"), ("a", "b"), dtype="float32", **order)
-    return DRIVERS[harness].arguments(asked, Path("/work"))
+    return DRIVERS[harness].arguments(asked, Path("/logs"))
 
 
 def told(found: list[str], name: str) -> str:
@@ -146,7 +146,7 @@ def test_what_inspect_is_told(tmp_path: Path) -> None:
 def test_what_lighteval_is_told() -> None:
     found = arguments("lighteval", shots=2, limit=4, max_new_tokens=9)
     assert found[0] == "accelerate"
-    assert found[1].startswith("model_name=some/model,dtype=float32,cache_dir=/work/answers,")
+    assert found[1].startswith("model_name=some/model,dtype=float32,cache_dir=/logs/answers,")
     assert "generation_parameters={temperature:0.0,max_new_tokens:9,seed:0}" in found[1]
     assert found[2] == "a|2,b|2"
     assert "--save-details" in found
