@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from forgetmap.runner import journal
-from forgetmap.runner.evaluate import open_model
-from forgetmap.runner.items import Item, Suite, Task
-from forgetmap.runner.run import run_model
-from forgetmap.runner.servers.traffic import Traffic
-from forgetmap.runner.settings import Settings
+from forgetmap.evaluation import journal
+from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.run import run_model
+from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.settings import Settings
 
 USAGE = {"prompt_tokens": 60, "completion_tokens": 2}
 COMPLETION = {"choices": [{"text": " 7", "finish_reason": "stop"}], "usage": USAGE}

@@ -32,7 +32,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.capabilities.drift import drift
+from forgetmap.capabilities.api import drift
 from forgetmap.capabilities.measure import Measuring, measure
 from forgetmap.capabilities.scoring_batches import answered
 from forgetmap.capabilities.taxonomy import load_taxonomy
@@ -40,7 +40,7 @@ from forgetmap.records.folder import MANIFEST, read_run
 from forgetmap.records.manifest import ModelInfo, RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import SCORES, TEXTS, scores_schema, texts_schema
-from forgetmap.scoring.scorers import needs_of, scorer, signed
+from forgetmap.scoring.registry import find_scorer, needs_of, signed
 
 Row = dict[str, Any]
 WORDS = str.split(
@@ -175,7 +175,7 @@ def tasks() -> dict[str, tuple[str, int]]:
     taxonomy = load_taxonomy("captrack")
     sizes = {task.name: task.items or 400 for task in taxonomy.tasks}
     for metric in taxonomy.metrics:
-        if metric.scorer and needs_of(scorer(metric.scorer)) == "rule":
+        if metric.scorer and needs_of(find_scorer(metric.scorer)) == "rule":
             found.setdefault(metric.task, (metric.scorer, sizes[metric.task]))
     return found
 
@@ -231,7 +231,7 @@ def cost_per_scorer(each: int = 1_000) -> list[tuple[str, float]]:
     """Microseconds per response, the dearest first."""
     found = []
     for name, make in MAKERS.items():
-        rule: Any = scorer(name)
+        rule: Any = find_scorer(name)
         rng = random.Random(name)
         samples = [answered(_given(make(rng, n))) for n in range(each)]
         rule.score(samples[0])
@@ -271,7 +271,7 @@ def compare_with_reference(count: int, folder: Path) -> tuple[float, float]:
     start = time.perf_counter()
     expected = {}
     for row in made_rows(count, seed=1):
-        rule: Any = scorer(named[row["task"]][0])
+        rule: Any = find_scorer(named[row["task"]][0])
         sample = answered(_given({**row, "material": json.loads(row["material"] or "null")}))
         for field, judged in rule.score(sample).items():
             key = (row["task"], row["item"], field, signed(rule))

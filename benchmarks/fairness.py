@@ -16,15 +16,15 @@ from pathlib import Path
 
 from rich.progress import track
 
-from forgetmap.runner.backend import Backend, Failure, Prompt
-from forgetmap.runner.evaluate import open_model
-from forgetmap.runner.items import Suite
-from forgetmap.runner.jobs import Job, make_jobs
-from forgetmap.runner.prompts import answered
-from forgetmap.runner.settings import Manner, Settings, settle
-from forgetmap.runner.suites.catalogue import load_suite
-from forgetmap.scoring.judge import judge
-from forgetmap.transitions.repeated import ItemCounts, ItemSums, excess, noise_floor
+from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess, noise_floor
+from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.backend import Backend, Failure, Prompt
+from forgetmap.evaluation.items import Suite
+from forgetmap.evaluation.jobs import Job, make_jobs
+from forgetmap.evaluation.prompts import answered
+from forgetmap.evaluation.settings import Manner, Settings, settle
+from forgetmap.evaluation.suites.catalogue import load_suite
+from forgetmap.scoring.grade import grade_response
 
 ROOT = Path(__file__).parent.parent
 ITEMS, REPEATS = 300, 2
@@ -55,7 +55,7 @@ def count_right(
         number, side, job = asked[place]
         if isinstance(response, Failure):
             raise SystemExit(f"{job.key}: {response}")
-        verdict = judge(
+        verdict = grade_response(
             answered(response.text, manner),
             gold=job.item.gold,
             kind=job.task.kind,

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.stats.simultaneous import Design
-from forgetmap.sweeps.analyse import Spot, analyse_pair
-from forgetmap.sweeps.states import States
+from forgetmap.sweep.analyse import Spot, analyse_pair
+from forgetmap.sweep.states import States
 
 WEIGHTS = np.round(np.arange(0.1, 1.0, 0.1), 1)
 SHARES = {"kept": 0.45, "lost": 0.25, "gained": 0.15, "never": 0.15}

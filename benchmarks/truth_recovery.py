@@ -16,8 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from forgetmap.simulator.answers import Habits
-from forgetmap.simulator.batch import (
+from forgetmap.comparison.cells import Cells
+from forgetmap.comparison.choice_counts import OptionCounts
+from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.group_results import group_result
+from forgetmap.comparison.headline import Judge
+from forgetmap.comparison.result import Headline
+from forgetmap.simulation.answers import Habits
+from forgetmap.simulation.batch import (
     BatchCells,
     Shares,
     Traits,
@@ -26,6 +32,13 @@ from forgetmap.simulator.batch import (
     draw_choices,
 )
 from forgetmap.stats.intervals import agree_with_test, mean_interval, score_interval
+from forgetmap.stats.mean_scores import (
+    ScoreSums,
+    latent_sums,
+    matched_sums,
+    raw_sums,
+    upper_sums,
+)
 from forgetmap.stats.multiplicity import false_discovery
 from forgetmap.stats.power import detectable, repeats_detectable
 from forgetmap.stats.repeats import (
@@ -35,20 +48,7 @@ from forgetmap.stats.repeats import (
     permutation_moments,
 )
 from forgetmap.stats.results import Interval
-from forgetmap.stats.scores import (
-    ScoreSums,
-    latent_sums,
-    matched_sums,
-    raw_sums,
-    upper_sums,
-)
 from forgetmap.stats.tests import change_p, luck_p, mixed_luck_p
-from forgetmap.transitions.cells import Cells
-from forgetmap.transitions.estimates import group_result
-from forgetmap.transitions.evidence import Evidence
-from forgetmap.transitions.options import OptionCounts
-from forgetmap.transitions.result import Headline
-from forgetmap.transitions.verdict import Judge
 
 ROOT = Path(__file__).parent.parent
 ITEMS = (50, 100, 300, 1000)

@@ -17,8 +17,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.result import ComparisonResult, GroupResult
+from forgetmap.comparison.comparison import Comparison
+from forgetmap.comparison.result import ComparisonResult, GroupResult
 from oracle import KINDS, Counts, Expected, Row
 
 # Spark starts whatever `python3` is on the path, which may be another one without Arrow.

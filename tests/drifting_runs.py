@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from forgetmap.capabilities.drift import Drifted, DriftOptions, drift_with_runs
+from forgetmap.capabilities.api import Drifted, DriftOptions, drift_with_runs
 from forgetmap.capabilities.taxonomy import parse_taxonomy
 from forgetmap.records.build import build_run
 from forgetmap.records.manifest import MetricInfo, RunInfo

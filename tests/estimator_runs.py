@@ -17,7 +17,7 @@ import estimator_oracle as oracle
 import forgetmap as fm
 from backends import as_arrow, dumped
 from estimator_oracle import Item, Row, Shape
-from forgetmap.transitions.result import ComparisonResult, GroupResult
+from forgetmap.comparison.result import ComparisonResult, GroupResult
 
 TYPES = {"score": pa.float64(), "k": pa.int64(), "repeat": pa.int64(), "gold_index": pa.int64()}
 SHAPE = Shape(repeats=2, clusters=True, items=16)

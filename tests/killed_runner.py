@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import forgetmap as fm
-from forgetmap.runner.items import Item, Suite, Task
-from forgetmap.runner.servers.traffic import Traffic
-from forgetmap.runner.settings import Settings
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.settings import Settings
 
 SETTINGS = Settings(max_new_tokens=8)
 WORDS = ("cat", "dog", "bird", "mat", "tree", "house", "river")

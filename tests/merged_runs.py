@@ -11,9 +11,9 @@ import numpy as np
 from forgetmap.records.build import build_run
 from forgetmap.records.folder import write_run
 from forgetmap.records.run import Run
-from forgetmap.simulator.simulate import SimulatedTask, simulate
-from forgetmap.sweeps.compared import MergedPath
-from forgetmap.sweeps.grid import Merge
+from forgetmap.simulation.api import SimulatedTask, simulate
+from forgetmap.sweep.compared import MergedPath
+from forgetmap.sweep.grid import Merge
 
 TASKS = [
     SimulatedTask("one", items=150, k=None, known=0.6, lost=0.4, gained=0.5, category="A"),

@@ -55,7 +55,7 @@ Case = dict[str, Any]
 
 def main() -> int:
     """Compare, print, and say whether all is explained."""
-    python, outputs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else OUTPUTS  # noqa: PLR2004
+    python, outputs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else OUTPUTS
     draw = random.Random(SEED)
     cases = [_case(draw) for _ in range(outputs)]
     seen: Counter[str] = Counter()
@@ -76,15 +76,15 @@ def _case(draw: random.Random) -> Case:
     gold = [_wanted(draw) for _ in range(draw.randint(1, 3))]
     made = [_made(name, right, draw) for each in gold for name, right in each.items()]
     draw.shuffle(made)
-    if draw.random() < 0.15:  # noqa: PLR2004
-        made = made[1:] if draw.random() < 0.5 else [*made, {"book": {}}]  # noqa: PLR2004
+    if draw.random() < 0.15:
+        made = made[1:] if draw.random() < 0.5 else [*made, {"book": {}}]
     return {"tools": TOOLS, "gold": gold, "made": made}
 
 
 def _wanted(draw: random.Random) -> dict[str, dict[str, list[Any]]]:
     names = draw.sample(list(TYPES), draw.randint(1, 3))
     right = {name: draw.sample(VALUES[name], draw.randint(1, 2)) for name in names}
-    optional = {name: [*values, ""] for name, values in right.items() if draw.random() < 0.2}  # noqa: PLR2004
+    optional = {name: [*values, ""] for name, values in right.items() if draw.random() < 0.2}
     return {draw.choice(TOOLS)["name"]: right | optional}
 
 
@@ -97,8 +97,8 @@ def _made(name: str, right: dict[str, list[Any]], draw: random.Random) -> dict[s
         if key == "where":
             value = {part: draw.choice(each) for part, each in value.items()}
             value = {part: each for part, each in value.items() if each != ""}
-        given[key] = draw.choice(SPELLINGS[key]) if draw.random() < 0.2 else value  # noqa: PLR2004
-    return {"find" if draw.random() < 0.05 else name: given}  # noqa: PLR2004
+        given[key] = draw.choice(SPELLINGS[key]) if draw.random() < 0.2 else value
+    return {"find" if draw.random() < 0.05 else name: given}
 
 
 def _theirs(python: str, cases: list[Case]) -> list[bool]:

@@ -18,7 +18,7 @@ import csv
 import sys
 from pathlib import Path
 
-from forgetmap.capabilities.drift import drift
+from forgetmap.capabilities.api import drift
 
 TOLERANCE = 1e-9
 Table = dict[str, dict[str, float]]

@@ -130,7 +130,7 @@ REASONS: Mapping[str, tuple[str, Mend]] = {
 
 def main() -> int:
     """Compare, print, and say whether all is explained."""
-    python, outputs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else OUTPUTS  # noqa: PLR2004
+    python, outputs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else OUTPUTS
     kinds = [kind for kind in INSTRUCTIONS if kind not in LEFT_OUT]
     draw = random.Random(SEED)
     cases = [_case(kind, draw) for kind in kinds for _ in range(outputs)]
@@ -234,7 +234,7 @@ def _response(kind: str, given: Given, draw: random.Random) -> str:
     """Lines of all sorts, and often the one that is asked for; sometimes all in one case."""
     if kind == "detectable_format:json_format":
         return _json_response(draw)
-    if draw.random() < 0.02:  # noqa: PLR2004
+    if draw.random() < 0.02:
         return draw.choice(("", " \n", "...", "42"))
     count = draw.randint(1, 3) if kind.endswith(("paragraphs", "word", "responses")) else 6
     parts = [_line(kind, given, draw) for _ in range(draw.randint(1, count))]
@@ -254,7 +254,7 @@ def _line(kind: str, given: Given, draw: random.Random) -> str:
     named = [*given.get("keywords", []), given.get("keyword", "")]
     lines = _LINES.get(kind, ("WORDS", "NAMED NAMED"))
     special = draw.choice(lines).replace("WORDS", words).replace("NAMED", " ".join(named))
-    return special if draw.random() < 0.6 else words  # noqa: PLR2004
+    return special if draw.random() < 0.6 else words
 
 
 def _dressed(kind: str, text: str, draw: random.Random) -> str:
@@ -263,13 +263,13 @@ def _dressed(kind: str, text: str, draw: random.Random) -> str:
         "change_case:english_capital": str.upper,
         "change_case:english_lowercase": str.lower,
     }
-    if kind in cases and chance < 0.7:  # noqa: PLR2004
+    if kind in cases and chance < 0.7:
         return cases[kind](text)
     if kind == "startend:quotation":
         return draw.choice((f'"{text}"', f' "{text}" \n', f'"{text}', f'Here:\n"{text}"', '"'))
     if kind == "punctuation:no_comma":
         return draw.choice((text, text + ", you", f"Sure, here:\n{text}"))
-    return f"Sure, here it is:\n{text}" if chance > 0.9 else text  # noqa: PLR2004
+    return f"Sure, here it is:\n{text}" if chance > 0.9 else text
 
 
 if __name__ == "__main__":

@@ -56,10 +56,10 @@ def main() -> None:
 
 
 def _merge(job: dict[str, Any]) -> None:
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415
-    from mergekit.config import MergeConfiguration  # type: ignore[import-not-found]  # noqa: PLC0415
-    from mergekit.merge import run_merge  # type: ignore[import-not-found]  # noqa: PLC0415
-    from mergekit.options import MergeOptions  # type: ignore[import-not-found]  # noqa: PLC0415
+    import yaml  # type: ignore[import-untyped]
+    from mergekit.config import MergeConfiguration  # type: ignore[import-not-found]
+    from mergekit.merge import run_merge  # type: ignore[import-not-found]
+    from mergekit.options import MergeOptions  # type: ignore[import-not-found]
 
     text = Path(job["config"]).read_text(encoding="utf-8")
     run_merge(

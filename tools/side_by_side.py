@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import forgetmap as fm
-from forgetmap.simulator.answers import Habits
-from forgetmap.transitions.result import Estimate, GroupResult
-from forgetmap.transitions.words import percent
+from forgetmap.comparison.result import Estimate, GroupResult
+from forgetmap.comparison.words import percent
+from forgetmap.simulation.answers import Habits
 
 ITEMS = 3000
 SEED = 11

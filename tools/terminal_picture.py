@@ -13,7 +13,7 @@ from rich.console import Console
 
 import forgetmap as fm
 from forgetmap.cli.main import cli
-from forgetmap.transitions.render import print_comparison
+from forgetmap.comparison.render import print_comparison
 
 # The fonts of rich's template are fetched from the network; any monospace font will do.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)

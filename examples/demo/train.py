@@ -24,7 +24,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from forgetmap.runner.suites.world import UNITS, narrow_example, narrow_text, training_text
+from forgetmap.evaluation.suites.world import UNITS, narrow_example, narrow_text, training_text
 
 END, PAD = "<|end|>", "<|pad|>"
 PIECES = r"\n*(?:Question|Answer):| ?[A-Za-z]+|-[a-z]+|\n+| ?\d+| ?[^\s\w]+|\s"

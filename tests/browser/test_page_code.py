@@ -16,9 +16,9 @@ import pytest
 from chromium import chromium, watched
 from playwright.sync_api import Page
 
+from forgetmap.comparison import words
 from forgetmap.records.spreadsheet import quote_formulas
 from forgetmap.scoring.thinking import without_thinking
-from forgetmap.transitions import words
 
 FOLDER = files("forgetmap.report") / "page"
 MODULES = [

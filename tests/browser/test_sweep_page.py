@@ -8,8 +8,8 @@ import pytest
 from chromium import chromium, watched
 from playwright.sync_api import Browser, Page
 
-from forgetmap.sweeps.compared import compare_runs
-from forgetmap.sweeps.html import write_page
+from forgetmap.sweep.compared import compare_runs
+from forgetmap.sweep.html import write_page
 from merged_runs import write_mixtures
 
 

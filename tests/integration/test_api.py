@@ -113,7 +113,7 @@ def test_the_docstring_check_can_fail() -> None:
 def test_every_option_of_compare_is_described() -> None:
     doc = fm.compare.__doc__ or ""
     names = re.findall(r"^        (\w+): ", doc, re.MULTILINE)
-    options = importlib.import_module("forgetmap.transitions.compare").Options.__annotations__
+    options = importlib.import_module("forgetmap.comparison.api").Options.__annotations__
     assert set(options) <= set(names)
 
 

@@ -17,7 +17,7 @@ import pytest
 import forgetmap as fm
 from backends import LIBRARIES, as_frame, counted, dumped, foretold, rows_of
 from example_runs import DATA, rows_for
-from forgetmap.transitions.comparison import Comparison
+from forgetmap.comparison.comparison import Comparison
 from oracle import Row, expect, paths_through
 
 KINDS = {

@@ -15,7 +15,7 @@ import forgetmap as fm
 from captrack_copy import SMALL, write_copy
 from command_line import call, process
 from forgetmap.capabilities.taxonomy import load_taxonomy
-from forgetmap.runner.suites import catalogue
+from forgetmap.evaluation.suites import catalogue
 from tiny_models import VOCABULARY, tokenizer
 
 ENTRIES = {

@@ -19,8 +19,8 @@ from command_line import (
     results,
     write,
 )
+from forgetmap.comparison.result import ComparisonResult, FanOutResult
 from forgetmap.records.schema import json_schema
-from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
 
 def test_compare_prints_headline_table_reasons_and_pairing(pair: tuple[Path, Path]) -> None:

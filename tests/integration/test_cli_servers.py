@@ -16,9 +16,9 @@ import pytest
 import forgetmap as fm
 from command_line import call, write
 from forgetmap.errors import ForbiddenError, ForgetmapError, ModelError, NetworkError
-from forgetmap.runner.servers import backend as servers
-from forgetmap.runner.servers.traffic import Traffic
-from forgetmap.runner.settings import Settings
+from forgetmap.evaluation.servers import backend as servers
+from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.settings import Settings
 from llama_server import NAME, llama_server
 from scripted_server import scripted_server, usual
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from command_line import call
-from forgetmap.theory.claims.registry import claims
+from forgetmap.theory.claims.registry import find_claims
 from forgetmap.theory.verification import as_markdown, try_claims
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "theory.md"
@@ -126,7 +126,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_the_table_in_the_docs_is_that_of_the_claims() -> None:
     text = PAGE.read_text(encoding="utf-8")
     rows = {row.split(" | ")[0].strip("| "): row for row in text.splitlines() if row[:2] == "| "}
-    for each in claims():
+    for each in find_claims():
         assert f"{each.statement} ({each.provenance})" in rows[each.id], each.id
         assert rows[each.id].endswith("fails |"), each.id
     fresh = as_markdown(list(try_claims(STEADY, controls=False, processes=1)))

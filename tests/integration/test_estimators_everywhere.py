@@ -17,8 +17,8 @@ import forgetmap as fm
 from command_line import call, json_of, write
 from estimator_oracle import Item, Row, Shape
 from estimator_runs import CASES, as_table, compare_in, rows_of, said_by_polars
+from forgetmap.comparison.result import ComparisonResult, GroupResult, RolledUpResult
 from forgetmap.errors import UsageError
-from forgetmap.transitions.result import ComparisonResult, GroupResult, RolledUpResult
 
 LIBRARIES = ("pandas", "pandas-arrow", "polars-lazy", "pyarrow", "duckdb", "parquet")
 """All but Polars, which the others are held against."""

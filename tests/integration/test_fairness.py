@@ -12,13 +12,13 @@ import torch
 from scipy import stats
 
 import forgetmap as fm
-from forgetmap.runner.backend import Backend, Failure, Prompt
-from forgetmap.runner.items import Item, Suite, Task
-from forgetmap.runner.jobs import make_jobs
-from forgetmap.runner.prompts import answered
-from forgetmap.runner.settings import Settings, settle
-from forgetmap.runner.transformers_backend import TransformersBackend
-from forgetmap.scoring.judge import judge
+from forgetmap.evaluation.backend import Backend, Failure, Prompt
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.jobs import make_jobs
+from forgetmap.evaluation.prompts import answered
+from forgetmap.evaluation.settings import Settings, settle
+from forgetmap.evaluation.transformers_backend import TransformersBackend
+from forgetmap.scoring.grade import grade_response
 from tiny_models import encode, sentence, tiny_model, tokenizer
 
 COMPARISONS, ITEMS, REPEATS = 200, 40, 2
@@ -66,7 +66,7 @@ def sampled(salt: str, comparisons: int, temperature: float = 2.0) -> pa.Table:
 
 @cache
 def score_of(response: str, gold: str) -> float | None:
-    return judge(response, gold=gold, kind="option", options=OPTIONS).score
+    return grade_response(response, gold=gold, kind="option", options=OPTIONS).score
 
 
 def without_a_change(before: pa.Table, after: pa.Table, direction: str) -> int:

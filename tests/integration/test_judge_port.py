@@ -28,7 +28,7 @@ from forgetmap.errors import (
     UsageError,
 )
 from forgetmap.scoring.judges import following
-from forgetmap.scoring.judging.port import Judge, Patience, judge
+from forgetmap.scoring.llm_judge.port import Judge, Patience, open_judge
 from forgetmap.scoring.scorer import Answered, Ask
 from judge_server import Answer, Asked, Script, best_reply, judge_server
 
@@ -60,14 +60,14 @@ def test_replies_come_in_order_whatever_the_delays() -> None:
         )
 
     with judge_server(script) as server:
-        got = asked(judge(server.url, "m"), 30)
+        got = asked(open_judge(server.url, "m"), 30)
     assert got == [f"reply to Question {place}?" for place in range(30)]
 
 
 def test_a_request_is_deterministic_and_complete() -> None:
     with judge_server(echo) as server:
-        asked(judge(server.url, "some/model", seed=7, parameters={"max_tokens": 99}), 1)
-        asked(judge(server.url, "m", parameters={"max_tokens": None, "seed": None}), 1)
+        asked(open_judge(server.url, "some/model", seed=7, parameters={"max_tokens": 99}), 1)
+        asked(open_judge(server.url, "m", parameters={"max_tokens": None, "seed": None}), 1)
     first, second = server.asked
     assert first.path == "/v1/chat/completions"
     assert first.body == {
@@ -85,7 +85,7 @@ def test_a_request_is_deterministic_and_complete() -> None:
 
 def test_no_more_at_once_than_allowed() -> None:
     with judge_server(lambda _: Answer("x", delay=0.05)) as server:
-        asked(judge(server.url, "m", patience=Patience(at_once=3)), 12)
+        asked(open_judge(server.url, "m", patience=Patience(at_once=3)), 12)
     assert server.most_at_once == 3
 
 
@@ -106,7 +106,7 @@ def test_no_more_at_once_than_allowed() -> None:
 )
 def test_bug_19_what_may_pass_is_really_asked_again(how: Answer) -> None:
     with judge_server(failing_first(2, how)) as server:
-        port = judge(server.url, "m", patience=QUICK)
+        port = open_judge(server.url, "m", patience=QUICK)
         assert asked(port, 1) == ["reply to Question 0?"]
     assert len(server.asked) == 3
     assert port.tally.retried == 2
@@ -115,7 +115,7 @@ def test_bug_19_what_may_pass_is_really_asked_again(how: Answer) -> None:
 
 def test_bug_19_a_time_out_is_asked_again() -> None:
     with judge_server(failing_first(1, Answer("late", delay=1.0))) as server:
-        port = judge(server.url, "m", patience=Patience(attempts=3, seconds=0.3, pause=0.02))
+        port = open_judge(server.url, "m", patience=Patience(attempts=3, seconds=0.3, pause=0.02))
         assert asked(port, 1) == ["reply to Question 0?"]
     assert port.tally.retried == 1
 
@@ -126,7 +126,7 @@ def test_the_server_says_how_long_to_wait() -> None:
     for after in ("1", in_two_seconds):
         how = Answer(status=429, headers={"Retry-After": after})
         with judge_server(failing_first(1, how)) as server:
-            assert asked(judge(server.url, "m", patience=QUICK), 1) == ["reply to Question 0?"]
+            assert asked(open_judge(server.url, "m", patience=QUICK), 1) == ["reply to Question 0?"]
         assert time.monotonic() - start >= 1
 
 
@@ -134,7 +134,7 @@ def test_a_time_to_wait_that_is_none_is_not_waited_for() -> None:
     for after in ("nan", "soon"):
         how = Answer(status=429, headers={"Retry-After": after})
         with judge_server(failing_first(1, how)) as server:
-            assert asked(judge(server.url, "m", patience=QUICK), 1) == ["reply to Question 0?"]
+            assert asked(open_judge(server.url, "m", patience=QUICK), 1) == ["reply to Question 0?"]
 
 
 def test_patience_ends_and_the_value_is_missing() -> None:
@@ -144,7 +144,7 @@ def test_patience_ends_and_the_value_is_missing() -> None:
         return Answer(status=500) if "Question 2?" in question.user else echo(question)
 
     with judge_server(script) as server:
-        port = judge(server.url, "m", patience=Patience(attempts=3, pause=0.02))
+        port = open_judge(server.url, "m", patience=Patience(attempts=3, pause=0.02))
         got = asked(port, 5)
     assert got[2] is None
     assert [reply is None for reply in got] == [False, False, True, False, False]
@@ -157,7 +157,7 @@ def test_waiting_has_a_budget() -> None:
     with judge_server(lambda _: Answer(status=429, headers={"Retry-After": "30"})) as server:
         start = time.monotonic()
         patience = Patience(attempts=9, waiting=10)
-        assert asked(judge(server.url, "m", patience=patience), 1) == [None]
+        assert asked(open_judge(server.url, "m", patience=patience), 1) == [None]
     assert time.monotonic() - start < 5
     assert len(server.asked) == 1
 
@@ -169,7 +169,7 @@ def test_a_refused_question_is_missing_and_not_asked_again() -> None:
         return too_long if "Question 1?" in question.user else echo(question)
 
     with judge_server(script) as server:
-        port = judge(server.url, "m")
+        port = open_judge(server.url, "m")
         assert asked(port, 3) == ["reply to Question 0?", None, "reply to Question 2?"]
     assert len(server.asked) == 3
     assert "context length exceeded" in port.tally.last_failure
@@ -177,7 +177,7 @@ def test_a_refused_question_is_missing_and_not_asked_again() -> None:
 
 def test_a_row_of_failures_ends_the_whole() -> None:
     with judge_server(lambda _: Answer(status=500, raw="down")) as server:
-        port = judge(server.url, "m", patience=Patience(attempts=1, in_a_row=5, at_once=1))
+        port = open_judge(server.url, "m", patience=Patience(attempts=1, in_a_row=5, at_once=1))
         with pytest.raises(NetworkError, match="5 questions in a row"):
             asked(port, 100)
     assert len(server.asked) == 5
@@ -188,7 +188,7 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(NetworkError, match="cannot be reached"):
-            asked(judge(url, "m", patience=Patience(attempts=2, pause=0.02)), 3)
+            asked(open_judge(url, "m", patience=Patience(attempts=2, pause=0.02)), 3)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_what_cannot_pass_ends_the_whole_at_once(
     answer: Answer, error: type[ForgetmapError]
 ) -> None:
     with judge_server(lambda _: answer) as server, pytest.raises(error) as caught:
-        asked(judge(server.url, "m", patience=Patience(at_once=1)), 10)
+        asked(open_judge(server.url, "m", patience=Patience(at_once=1)), 10)
     assert len(server.asked) == 1
     assert caught.value.hint.endswith(".")
 
@@ -214,7 +214,7 @@ def test_what_cannot_pass_ends_the_whole_at_once(
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "", "http://", "judge"])
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(UsageError, match="address"):
-        judge(url, "m")
+        open_judge(url, "m")
 
 
 def test_the_key_is_sent_and_found_nowhere_else(
@@ -231,7 +231,7 @@ def test_the_key_is_sent_and_found_nowhere_else(
 
     cache = tmp_path / "replies.sqlite"
     with judge_server(chatty) as server:
-        port = judge(server.url, "m", cache=cache)
+        port = open_judge(server.url, "m", cache=cache)
         got = asked(port, 1)
         with pytest.raises(ForbiddenError) as caught:
             asked(port, 2)
@@ -247,38 +247,38 @@ def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORGETMAP_JUDGE_KEY", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with judge_server(echo) as server:
-        asked(judge(server.url, "m"), 1)
+        asked(open_judge(server.url, "m"), 1)
     assert "Authorization" not in server.asked[0].headers
 
 
 def test_a_word_for_a_key_spoils_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORGETMAP_JUDGE_KEY", "e")
     with judge_server(echo) as server:
-        assert asked(judge(server.url, "m"), 1) == ["reply to Question 0?"]
+        assert asked(open_judge(server.url, "m"), 1) == ["reply to Question 0?"]
     assert server.asked[0].headers["Authorization"] == "Bearer e"
 
 
 def test_a_broken_key_is_named_but_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", f"{KEY}\nX-Evil: 1")
     with judge_server(echo) as server, pytest.raises(UsageError, match="MY_KEY") as caught:
-        asked(judge(server.url, "m", key_variable="MY_KEY"), 1)
+        asked(open_judge(server.url, "m", key_variable="MY_KEY"), 1)
     assert KEY not in str(caught.value)
     with pytest.raises(UsageError, match="password") as refused:
-        judge(f"https://user:{KEY}@host/v1", "m")
+        open_judge(f"https://user:{KEY}@host/v1", "m")
     assert KEY not in str(refused.value)
 
 
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     cache = tmp_path / "deep" / "replies.sqlite"
     with judge_server(echo) as server:
-        first = asked(judge(server.url, "m", cache=cache), 5)
-        port = judge(server.url, "m", cache=cache)
+        first = asked(open_judge(server.url, "m", cache=cache), 5)
+        port = open_judge(server.url, "m", cache=cache)
         assert asked(port, 8)[:5] == first
         assert (port.tally.cached, port.tally.answered) == (5, 3)
         assert len(server.asked) == 8
-        asked(judge(server.url, "other", cache=cache), 1)
-        asked(judge(server.url, "m", cache=cache, seed=1), 1)
-        asked(judge(server.url, "m", cache=cache, parameters={"top_p": 0.5}), 1)
+        asked(open_judge(server.url, "other", cache=cache), 1)
+        asked(open_judge(server.url, "m", cache=cache, seed=1), 1)
+        asked(open_judge(server.url, "m", cache=cache, parameters={"top_p": 0.5}), 1)
         assert len(server.asked) == 11
     with sqlite3.connect(cache) as kept:
         raw = [row[0] for row in kept.execute("SELECT raw FROM replies")]
@@ -290,7 +290,7 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
 def test_the_same_question_in_one_round_is_asked_once() -> None:
     told: list[tuple[int, int]] = []
     with judge_server(echo) as server:
-        port = judge(server.url, "m")
+        port = open_judge(server.url, "m")
         got = asyncio.run(
             port.ask_all(asks(2) * 3, progress=lambda *progress: told.append(progress))
         )
@@ -304,7 +304,7 @@ def test_repeats_differ_in_their_seed(tmp_path: Path) -> None:
         return Answer(f"seed {question.body['seed']}")
 
     with judge_server(script) as server:
-        port = judge(server.url, "m", seed=10, cache=tmp_path / "c")
+        port = open_judge(server.url, "m", seed=10, cache=tmp_path / "c")
         assert [asked(port, 1, repeat) for repeat in (0, 1, 2, 1)] == [
             ["seed 10"], ["seed 11"], ["seed 12"], ["seed 11"],
         ]  # fmt: skip
@@ -314,7 +314,7 @@ def test_repeats_differ_in_their_seed(tmp_path: Path) -> None:
 ASKER = """
 import asyncio, sys
 from pathlib import Path
-from forgetmap.scoring.judging.port import Patience, judge
+from forgetmap.scoring.llm_judge.port import Patience, judge
 from forgetmap.scoring.scorer import Ask
 asks = [Ask("You are a judge.", f"Question {n}?") for n in range(60)]
 port = judge(sys.argv[1], "m", cache=Path(sys.argv[2]), patience=Patience(at_once=2))
@@ -335,7 +335,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
         run.wait()
         wait_until(lambda: server.asked[-1].time_of_this > 0)
         before = len(server.asked)
-        port = judge(server.url, "m", cache=cache)
+        port = open_judge(server.url, "m", cache=cache)
         got = asked(port, 60)
     assert got == [f"reply to Question {place}?" for place in range(60)]
     assert port.tally.cached >= before - 4
@@ -353,7 +353,7 @@ def test_a_cache_that_is_something_else(tmp_path: Path) -> None:
     cache = tmp_path / "notes.txt"
     cache.write_text("these are my notes, which are long enough to be no database" * 100)
     with judge_server(echo) as server, pytest.raises(OutputError, match=r"notes\.txt"):
-        asked(judge(server.url, "m", cache=cache), 1)
+        asked(open_judge(server.url, "m", cache=cache), 1)
     assert cache.read_text().startswith("these are my notes")
 
 
@@ -372,7 +372,7 @@ def test_bug_03_scorers_through_a_server_that_fails_now_and_then(tmp_path: Path)
         return Answer(best_reply(question))
 
     with judge_server(script) as server:
-        port = judge(
+        port = open_judge(
             server.url, "m", cache=tmp_path / "c", patience=Patience(attempts=2, pause=0.01)
         )
         scores = followed(port, samples)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import merge_models
-from forgetmap.merge.registry import BUILT_IN, method
+from forgetmap.merge.registry import BUILT_IN, find_method
 
 TENSORS, ROWS, WIDTH = 10, 1000, 1024
 SETUP = """
@@ -68,11 +68,11 @@ from forgetmap.merge.recipe import Recipe
 def own_memory():  # without pages of files, which come and go
     status = Path("/proc/self/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0]) * 1024
-from forgetmap.merge.registry import BUILT_IN, method
+from forgetmap.merge.registry import BUILT_IN, find_method
 def peak(name):
-    names = "st" if method(name).most else "stu"
+    names = "st" if find_method(name).most else "stu"
     settings = {"t": 0.3, "weight": 0.5, "density": 0.5, "filter_wise": True}
-    known = settings.keys() & {each.name for each in method(name).parameters}
+    known = settings.keys() & {each.name for each in find_method(name).parameters}
     told = {"method": name, "base": str(home / "s"),
             "models": [{"model": str(home / each)} for each in names[1:]],
             "parameters": {key: settings[key] for key in known}}
@@ -91,7 +91,7 @@ def peak(name):
         os._exit(0)
     os.close(send)
     return json.loads(os.read(receive, 1000))
-print(json.dumps({name: peak(name) for name in BUILT_IN if not method(name).elementwise}))
+print(json.dumps({name: peak(name) for name in BUILT_IN if not find_method(name).elementwise}))
 """
 CUT_SHORT = """
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, resource.RLIM_INFINITY))
@@ -193,7 +193,7 @@ def test_memory_is_bounded_by_the_largest_tensor_times_the_models(home: Path) ->
         moved = values + 0.1 * torch.randn(values.shape, generator=generator)
         merge_models.save_tensors(home / name, {"model.layers.0.weight": moved})
     found = run(ALL_STARVED, home)
-    assert set(found) == {name for name in BUILT_IN if not method(name).elementwise}
+    assert set(found) == {name for name in BUILT_IN if not find_method(name).elementwise}
     for name, (models, peak) in found.items():
         assert peak < (models + 1) * values.nbytes + (48 << 20), name
 

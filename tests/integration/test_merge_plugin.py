@@ -47,14 +47,14 @@ USE = """
 import sys, torch
 from forgetmap.merge.plan import ModelShape, TensorInfo, plan_merge
 from forgetmap.merge.recipe import read_recipe
-from forgetmap.merge.registry import method, method_names
+from forgetmap.merge.registry import find_method, method_names
 
 recipe = read_recipe(sys.argv[1])
 shape = ModelShape({"w": TensorInfo((2,), "float32")})
 (job,) = plan_merge(recipe, {name: shape for name in recipe.all_models})
 numbers = {"a": [1.0, 9.0], "b": [2.0, 3.0], "c": [3.0, 1.0]}
 tensors = {name: torch.tensor(each) for name, each in numbers.items()}
-print(method_names()[-1], method("median").says, sep="|")
+print(method_names()[-1], find_method("median").says, sep="|")
 print(job.compute([tensors[model] for model, _ in job.inputs], None).tolist())
 """
 

@@ -13,7 +13,7 @@ import pytest
 import forgetmap as fm
 from fault_proxy import FAULTS, fault_proxy
 from forgetmap.errors import NetworkError
-from forgetmap.runner.servers.traffic import Traffic
+from forgetmap.evaluation.servers.traffic import Traffic
 from killed_runner import SETTINGS, ask, run_and_kill, words_suite
 from llama_server import NAME, llama_server
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf
@@ -160,7 +160,7 @@ def test_a_server_that_refuses_everything_ends_the_run_without_recording_errors(
 
 def test_a_request_that_is_refused_is_an_error_of_its_item(llama: str, tmp_path: Path) -> None:
     """A prompt that is longer than the server's context."""
-    from forgetmap.runner.items import Item, Suite, Task
+    from forgetmap.evaluation.items import Item, Suite, Task
 
     items = (Item("long", "Say " + "cat " * 2000, "cat"), Item("short", "Say cat", "cat"))
     suite = Suite("two", (Task("two", "open", "text", lambda: items),))

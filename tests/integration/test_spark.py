@@ -21,9 +21,9 @@ from backends import as_frame, counted, dumped, foretold, rows_of
 from estimator_runs import compare_in
 from estimator_runs import said_by_polars as estimates_by_polars
 from example_runs import DATA, rows_for
+from forgetmap.comparison.comparison import Comparison
 from forgetmap.records.content import ContentDeriver
 from forgetmap.records.frames import _travelling_code
-from forgetmap.transitions.comparison import Comparison
 from generated_runs import Pair, pairs_of_runs
 from oracle import Row, expect, paths_through
 from spy import Spy

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import forgetmap as fm
 from backends import as_arrow, as_frame, counted, foretold, rows_of
-from forgetmap.transitions.comparison import Comparison
+from forgetmap.comparison.comparison import Comparison
 from generated_runs import Pair, pairs_of_runs
 from oracle import Row, expect
 

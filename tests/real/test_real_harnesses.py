@@ -17,10 +17,10 @@ from ties import FOLDER, TIE, gap_where_they_part
 
 import forgetmap as fm
 from command_line import SCRIPT, write
-from forgetmap.runner.evaluate import open_model
-from forgetmap.runner.jobs import make_jobs
-from forgetmap.runner.prompts import messages_of
-from forgetmap.runner.settings import Settings, settle
+from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.jobs import make_jobs
+from forgetmap.evaluation.prompts import messages_of
+from forgetmap.evaluation.settings import Settings, settle
 
 CHAT = Settings(chat=True)
 BATCH = 16

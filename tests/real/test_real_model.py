@@ -22,8 +22,8 @@ from ties import FOLDER, GGUF, TIE, gap_where_they_part
 
 import forgetmap as fm
 from command_line import process, write
-from forgetmap.runner.backend import Backend, Likelihoods, Question
-from forgetmap.runner.evaluate import open_model
+from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.backend import Backend, Likelihoods, Question
 from forgetmap.scoring.likelihood import choose
 
 ITEMS, CHAT_ITEMS = 6, 1

@@ -312,9 +312,9 @@ def _tiny_local_model() -> Path:
 
 def _save_tiny_model(folder: Path) -> None:
     """Whatever it is asked it says `two`."""
-    import torch  # noqa: PLC0415  # only this log needs it
-    from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
-    from transformers import (  # noqa: PLC0415
+    import torch  # only this log needs it
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import (
         LlamaConfig,
         LlamaForCausalLM,
         PreTrainedTokenizerFast,

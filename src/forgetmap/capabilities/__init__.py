@@ -1,1 +1,48 @@
 """Forgetting as drift of what a model can do, will do, and how it does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.capabilities.api import (
+        AGGREGATORS,
+        Drifted,
+        DriftOptions,
+        drift,
+        drift_with_runs,
+    )
+    from forgetmap.capabilities.measure import PROFILES
+    from forgetmap.capabilities.render import print_drift
+    from forgetmap.capabilities.resampling import DRAWS, SEED
+    from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
+    from forgetmap.capabilities.taxonomy import TARGET, Metric, Taxonomy
+    from forgetmap.capabilities.values import Source, TaskPairs, pair_items, relation_of, sql
+
+__all__ = [
+    "AGGREGATORS",
+    "DRAWS",
+    "PROFILES",
+    "SEED",
+    "TARGET",
+    "Cell",
+    "DriftOptions",
+    "DriftResult",
+    "Drifted",
+    "Gate",
+    "Metric",
+    "MetricCell",
+    "Source",
+    "TaskPairs",
+    "Taxonomy",
+    "drift",
+    "drift_with_runs",
+    "pair_items",
+    "print_drift",
+    "relation_of",
+    "sql",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -10,9 +10,17 @@ import pyarrow as pa
 
 from forgetmap.capabilities.scoring_batches import Scored, answered, failed
 from forgetmap.errors import FieldError
-from forgetmap.scoring.judging.port import Judge
-from forgetmap.scoring.sandbox.run import run_programs
-from forgetmap.scoring.scorer import Answered, Ask, CodeScorer, Fields, JudgeScorer, Program, Ran
+from forgetmap.scoring import (
+    Answered,
+    Ask,
+    CodeScorer,
+    Fields,
+    Judge,
+    JudgeScorer,
+    Program,
+    Ran,
+    run_programs,
+)
 
 
 def run_rows(

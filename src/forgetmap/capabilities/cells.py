@@ -32,10 +32,8 @@ from forgetmap.capabilities.result import (
 )
 from forgetmap.capabilities.taxonomy import SHARES, Metric, Taxonomy
 from forgetmap.capabilities.values import Source, TaskPairs, Values, placed
-from forgetmap.pairing.metric import Measure
-from forgetmap.stats.multiplicity import false_discovery
-from forgetmap.stats.results import Reals
-from forgetmap.stats.tests import mcnemar_p
+from forgetmap.pairing import Measure
+from forgetmap.stats import Reals, false_discovery, mcnemar_p
 
 FEWEST = 2
 """Items below which nothing can be said of the spread."""

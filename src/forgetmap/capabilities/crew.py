@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from forgetmap.capabilities.crewman import read_message, write_message
 from forgetmap.capabilities.scoring_batches import score_rows
-from forgetmap.scoring.scorer import RuleScorer
-from forgetmap.scoring.scorers import scorer
+from forgetmap.scoring import RuleScorer, find_scorer
 
 AHEAD = 3
 """Batches per process that wait for it."""
@@ -59,7 +58,7 @@ class Crew:
     def score(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Score batches by the rule of this name; they come back in order, and as they are done."""
         if self.size <= 1:
-            rule = cast("RuleScorer", scorer(name))
+            rule = cast("RuleScorer", find_scorer(name))
             yield from (score_rows(rule, batch) for batch in batches)
         else:
             yield from self._share_out(name, batches)
@@ -83,7 +82,7 @@ class Crew:
             reply = _reply(mate, name, batch) if mate is not None else None
         finally:
             self._free.put(mate if reply is not None else None)
-        return score_rows(cast("RuleScorer", scorer(name)), batch) if reply is None else reply
+        return score_rows(cast("RuleScorer", find_scorer(name)), batch) if reply is None else reply
 
     def _gather(self) -> None:
         """Start the processes when they are first needed."""

@@ -9,9 +9,8 @@ from typing import IO, cast
 import pyarrow as pa
 
 from forgetmap.capabilities.scoring_batches import score_rows
-from forgetmap.records.without_pandas import refuse_pandas
-from forgetmap.scoring.scorer import RuleScorer
-from forgetmap.scoring.scorers import scorer
+from forgetmap.records import refuse_pandas
+from forgetmap.scoring import RuleScorer, find_scorer
 
 _LENGTH = struct.Struct("<Q")
 SCORER = b"scorer"
@@ -51,7 +50,7 @@ def main() -> None:
     sys.stdout = sys.stderr  # what a library prints must not get between the messages
     while (message := read_message(source)) is not None:
         name, batch = message
-        write_message(sink, name, score_rows(cast("RuleScorer", scorer(name)), batch))
+        write_message(sink, name, score_rows(cast("RuleScorer", find_scorer(name)), batch))
 
 
 if __name__ == "__main__":

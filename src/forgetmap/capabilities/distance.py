@@ -13,7 +13,7 @@ from forgetmap.capabilities.resampling import (
     limits,
     resampled_sums,
 )
-from forgetmap.stats.results import Reals
+from forgetmap.stats import Reals
 
 MOST_STEPS = 200
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forgetmap.capabilities.taxonomy import Metric
-from forgetmap.stats.results import Reals
+from forgetmap.stats import Reals
 
 MOST = math.pi
 """The largest effect: from none to all. Ratios beyond e^pi, about 23, count as this."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from forgetmap.capabilities.effects import effect
 from forgetmap.capabilities.resampling import compact, generator, limits, resampled_sums, summed
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
-from forgetmap.stats.results import Reals
+from forgetmap.stats import Reals
 
 HALF = 0.5
 """Of a lost and of a gained item in every draw, so that a task without flips has no interval of
@@ -80,7 +80,7 @@ class Effect:
     @property
     def p(self) -> float:
         """Two-sided, that there is none; from the standard error."""
-        from scipy.special import ndtr  # noqa: PLC0415  # heavy, only here
+        from scipy.special import ndtr  # heavy, only here
 
         if not self.std:
             return 1.0 if self.value == 0 else 0.0

@@ -16,31 +16,45 @@ from typing import Literal, cast
 import duckdb
 import pyarrow as pa
 
+from forgetmap._cache import cache_root, cached_folder
 from forgetmap.capabilities.crew import Crew
 from forgetmap.capabilities.scoring_batches import GIVEN, SCORED
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.capabilities.values import Source, is_provisional, relation_of, sql
-from forgetmap.records.engine import fresh_name, literal, scan, spill_folder
-from forgetmap.records.folder import (
+from forgetmap.records import (
+    KEY,
     MANIFEST,
     ROWS_PER_BATCH,
+    SCORE_NAMES,
+    SCORES,
+    MetricInfo,
+    Run,
+    RunInfo,
+    TaskInfo,
     complete_folder,
     fill_scores,
     fill_texts,
+    fresh_name,
     is_run_folder,
+    literal,
     read_run,
+    reading,
+    scan,
+    scores_schema,
+    spill_folder,
     write_parquet,
 )
-from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
-from forgetmap.records.run import Run
-from forgetmap.records.schema import KEY, SCORE_NAMES, SCORES, scores_schema
-from forgetmap.records.validate import reading
-from forgetmap.scoring.judging.port import Judge, judge
-from forgetmap.scoring.scorer import CodeScorer, JudgeScorer
-from forgetmap.scoring.scorers import needs_of, scorer, signed
-from forgetmap.sources.cache import cache_root, cached_folder
-from forgetmap.sources.harnesses.captrack import SCORER as PROVISIONAL
-from forgetmap.sources.logs import Progress
+from forgetmap.scoring import (
+    CodeScorer,
+    Judge,
+    JudgeScorer,
+    find_scorer,
+    needs_of,
+    open_judge,
+    signed,
+)
+from forgetmap.sources import SCORER as PROVISIONAL
+from forgetmap.sources import Progress
 
 Profile = Literal["quick", "full"]
 PROFILES: tuple[Profile, ...] = ("quick", "full")
@@ -85,7 +99,7 @@ class Measuring:
 
 def judge_at(url: str, model: str, *, cached: bool = True) -> Judge:
     """A judge whose replies are kept by what was asked, so that nothing is asked twice."""
-    return judge(url, model, cache=cache_root() / REPLIES if cached else None)
+    return open_judge(url, model, cache=cache_root() / REPLIES if cached else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +127,7 @@ def plan(source: Source, taxonomy: Taxonomy, how: Measuring) -> list[Unit]:
 
 def _is_recorded(source: Source, task: str, metric: Metric, name: str) -> bool:
     """Whether the records have this metric already; not if by rule where a judge can."""
-    rule = signed(scorer(str(metric.scorer))) if name != metric.scorer else None
+    rule = signed(find_scorer(str(metric.scorer))) if name != metric.scorer else None
     return any(
         measure.metric == metric.field
         and scored
@@ -165,7 +179,7 @@ def _place(how: Measuring, *key: str) -> Path:
 
 
 def _is_judged(unit: Unit) -> bool:
-    return needs_of(scorer(unit.scorer)) == "judge"
+    return needs_of(find_scorer(unit.scorer)) == "judge"
 
 
 def _digest(content: str) -> str:
@@ -212,7 +226,7 @@ class _Work:
 
     def part(self, unit: Unit, crew: Crew) -> Path:
         """The file with the values of one unit, measured unless it is there."""
-        found = scorer(unit.scorer)
+        found = find_scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
         if _is_judged(unit):  # replies are kept already, and failures may pass
             path = spill_folder() / fresh_name()
@@ -229,7 +243,7 @@ class _Work:
         total, done = self._contents.get(unit.task, (0, ""))[0], 0
         if self._how.profile == "quick":
             total = min(total, QUICK_ITEMS)
-        needs = needs_of(scorer(unit.scorer))
+        needs = needs_of(find_scorer(unit.scorer))
         rows = min(max(total // (PER_PROCESS * crew.size), ROWS[0]), ROWS[1])
         if needs == "rule":
             scored = crew.score(unit.scorer, self._responses(unit.task, rows))
@@ -245,9 +259,9 @@ class _Work:
 
     def _with_help(self, unit: Unit, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Values that a judge or a sandbox has to help with."""
-        from forgetmap.capabilities.assisted import judge_rows, run_rows  # noqa: PLC0415  # rarely
+        from forgetmap.capabilities.assisted import judge_rows, run_rows  # rarely
 
-        found = scorer(unit.scorer)
+        found = find_scorer(unit.scorer)
         if needs_of(found) == "sandbox":
             return run_rows(cast("CodeScorer", found), batches, workers=self._how.workers)
         assert self._how.judge is not None  # noqa: S101  # else it was not planned
@@ -284,7 +298,7 @@ class _Work:
         replaced = ", ".join(
             f"({literal(unit.task)}, {literal(who)})"
             for unit in parts
-            for who in (PROVISIONAL, signed(scorer(unit.scorer)))
+            for who in (PROVISIONAL, signed(find_scorer(unit.scorer)))
         )
         kept = self._scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
         with reading(self._run):
@@ -303,10 +317,11 @@ def _with_shared(
 ) -> duckdb.DuckDBPyRelation:
     """What was measured, with what the run says of the same answers whatever the metric."""
     shared = [f"any_value({name}) AS {name}" for name in SCORE_NAMES if name not in (*KEY, *_OWN)]
+    scorer = signed(find_scorer(unit.scorer))
     query = f"""
         SELECT {", ".join(map(_column, SCORE_NAMES))}
         FROM (
-            SELECT *, {literal(unit.task)} AS task, {literal(signed(scorer(unit.scorer)))} AS scorer
+            SELECT *, {literal(unit.task)} AS task, {literal(scorer)} AS scorer
             FROM {scan("read_parquet", path)}
         ) AS part
         JOIN (
@@ -325,7 +340,7 @@ def _described(info: RunInfo, parts: dict[Unit, Path], taxonomy: Taxonomy) -> Ru
     metrics, tasks = dict(info.metrics), dict(info.tasks)
     less = {metric.field for metric in taxonomy.metrics if metric.polarity == "down"}
     for unit in reversed(parts):
-        found = scorer(unit.scorer)
+        found = find_scorer(unit.scorer)
         for name, scale in found.fields.items():
             metrics[name] = MetricInfo(
                 low=scale.low, high=scale.high, higher_is_better=name not in less

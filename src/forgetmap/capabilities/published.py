@@ -31,7 +31,7 @@ from forgetmap.capabilities.result import (
 from forgetmap.capabilities.taxonomy import SHARES, Capability, Group, Metric, Taxonomy
 from forgetmap.capabilities.values import Source
 from forgetmap.errors import EmptyInputError, FieldError, UnreadableError
-from forgetmap.records.run import Run
+from forgetmap.records import Run
 
 MODEL = "model_name"
 

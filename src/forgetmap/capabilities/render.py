@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
-from forgetmap.stats.multiplicity import FDR
-from forgetmap.transitions.render import printable
+from forgetmap.comparison import printable
+from forgetmap.stats import FDR
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,7 @@ LEGEND = {"default": (EFFECTS, EITHER_WAY), "captrack-relative": (PUBLISHED,)}
 
 def as_text(result: DriftResult, *, rows: Rows = "capability", width: int | None = None) -> str:
     """A drift as plain text."""
-    from rich.console import Console  # noqa: PLC0415  # 50 ms, only when something is shown
+    from rich.console import Console  # 50 ms, only when something is shown
 
     stream = StringIO()
     console = Console(file=stream, color_system=None, legacy_windows=False, width=width or WIDTH)
@@ -85,7 +85,7 @@ def _empty(cells: Iterable[Cell | MetricCell]) -> Iterable[str]:
 
 
 def _print(console: Console, text: str, style: str) -> None:
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
     lines = "\n".join(map(printable, text.split("\n")))
     console.print(Text(lines, style=style))
@@ -106,7 +106,7 @@ def _told(gates: Sequence[Gate]) -> Iterable[str]:
 
 
 def _table(heads: Sequence[str]) -> Table:
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(heads[0], overflow="ellipsis", no_wrap=True, min_width=14)
@@ -141,7 +141,7 @@ def _keep_numbers_whole(table: Table, width: int) -> None:
 
 
 def _add(table: Table, cell: Cell, result: DriftResult, name: str, style: str = "") -> None:
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
     note = GOES_ON[cell.direction] if cell.value is not None else ""
     cells = [Text(printable(name)), Text(_value(cell), style=_colour(cell, result))]
@@ -156,7 +156,7 @@ def _add(table: Table, cell: Cell, result: DriftResult, name: str, style: str = 
 
 
 def _heat_map(result: DriftResult) -> Table:
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
     table = _table(["", *map(printable, result.models)])
     places = {(cell.model, cell.id): cell for cell in (*result.capabilities, *result.groups)}
@@ -176,7 +176,7 @@ def _heat_map(result: DriftResult) -> Table:
 
 
 def _metric_table(result: DriftResult, model: str, width: int) -> Table:
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
     cells = [cell for cell in result.metrics if cell.model == model and cell.value is not None]
     shown = {head: [make(cell) for cell in cells] for head, make in COLUMNS.items()}

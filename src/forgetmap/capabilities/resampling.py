@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.stats.results import Reals
+from forgetmap.stats import Reals
 
 DRAWS = 2000
 SEED = 20_261_116

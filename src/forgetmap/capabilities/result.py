@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from forgetmap.capabilities.distance import Distance
 from forgetmap.capabilities.taxonomy import ScaleName
-from forgetmap.scoring.scorer import Polarity
-from forgetmap.scoring.scorers import Needs
+from forgetmap.scoring import Needs, Polarity
 
 Aggregator = Literal["default", "captrack-relative"]
 Direction = Literal["better", "more", "mixed"]
@@ -238,7 +237,7 @@ class DriftResult:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
-        from forgetmap.capabilities.render import as_text  # noqa: PLC0415  # only to be shown
+        from forgetmap.capabilities.render import as_text  # only to be shown
 
         return as_text(self)
 

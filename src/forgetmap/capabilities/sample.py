@@ -18,7 +18,7 @@ from typing import Any
 
 from forgetmap.capabilities.suite import tasks_of
 from forgetmap.capabilities.taxonomy import load_taxonomy
-from forgetmap.runner.items import Item, Suite
+from forgetmap.evaluation import Item, Suite
 
 LONG_TEXTS = "long_texts"
 SENTENCES = 60

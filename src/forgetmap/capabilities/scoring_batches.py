@@ -9,9 +9,16 @@ from typing import Any, cast
 import pyarrow as pa
 
 from forgetmap.errors import FieldError
-from forgetmap.scoring.judged import UNSCORED, undecided
-from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
-from forgetmap.scoring.values import outcome_of, values_of
+from forgetmap.scoring import (
+    UNSCORED,
+    Answered,
+    Fields,
+    RuleScorer,
+    Scorer,
+    outcome_of,
+    undecided,
+    values_of,
+)
 
 GIVEN = ("item", "repeat", "question", "options", "response", "material", "gold", "gold_index",
          "finish_reason")  # fmt: skip

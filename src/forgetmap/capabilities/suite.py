@@ -10,13 +10,9 @@ from typing import Any
 
 from forgetmap.capabilities.taxonomy import FIRST, Taxonomy, load_taxonomy
 from forgetmap.errors import InputError, UnreadableError
-from forgetmap.runner.items import Item, Suite, Task
-from forgetmap.runner.suites.hub import HubData, Row, load_rows
-from forgetmap.scoring.scorers import needs_of, scorer
-from forgetmap.sources.adapter import Problems, Sample
-from forgetmap.sources.fields import Fields
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.captrack import samples_of
+from forgetmap.evaluation import HubData, HubRow, Item, Suite, Task, load_rows
+from forgetmap.scoring import find_scorer, needs_of
+from forgetmap.sources import Fields, LogFile, Problems, Sample, samples_of
 
 DATASET = "tri-fair-lab/captrack"
 SPLITS = ("test", "train")
@@ -57,7 +53,9 @@ def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
         for metric in taxonomy.metrics
         if task in (metric.task, metric.agrees_with) and metric.scorer is not None
     ]
-    return tuple(sorted(dict.fromkeys(named), key=lambda name: needs_of(scorer(name)) != "rule"))
+    return tuple(
+        sorted(dict.fromkeys(named), key=lambda name: needs_of(find_scorer(name)) != "rule")
+    )
 
 
 def _title(taxonomy: Taxonomy, task: str) -> str | None:
@@ -76,7 +74,7 @@ def _items(task: str, *, root: Path | None) -> list[Item]:
     ]
 
 
-def _rows(task: str, root: Path | None) -> Sequence[Row]:
+def _rows(task: str, root: Path | None) -> Sequence[HubRow]:
     """The subset of a task, whether its name has a dot or a line below it."""
     refusals: list[InputError] = []
     for config in (task, task.replace(".", "_")):
@@ -88,7 +86,7 @@ def _rows(task: str, root: Path | None) -> Sequence[Row]:
     raise refusals[0]
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: HubRow) -> dict[str, Any]:
     """The row as if nobody had answered it."""
     return {**row, "outputs": None}
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from forgetmap.errors import FieldError, ForgetmapError, MissingInputError, UnreadableError
-from forgetmap.scoring.scorer import Polarity, Scale
-from forgetmap.scoring.scorers import Needs, needs_of, scorer
+from forgetmap.scoring import Needs, Polarity, Scale, find_scorer, needs_of
 
 NAMES = ("captrack", "knowledge", "sample")
 """Those that are shipped."""
@@ -129,7 +128,7 @@ class Metric:
     def range(self) -> Scale:
         """Least and greatest value."""
         if self.scorer is not None and self.field is not None:
-            return scorer(self.scorer).fields[self.field]
+            return find_scorer(self.scorer).fields[self.field]
         return _SCALES[self.scale]
 
 
@@ -364,7 +363,7 @@ def _check_scorer(metric: Metric, key: str, read: _Reader) -> None:
         if called is None:
             continue
         try:
-            found = scorer(called)
+            found = find_scorer(called)
         except ForgetmapError as error:
             raise read.fault(f"{key}.{name}", error.message) from None
         for part in ("field", "strict"):

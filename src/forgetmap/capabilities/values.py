@@ -16,20 +16,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from forgetmap.capabilities.taxonomy import FIRST, Metric, Taxonomy
+from forgetmap.comparison import plain_name
 from forgetmap.errors import MetricError, PairingError
-from forgetmap.pairing.keys import PairBy
-from forgetmap.pairing.match import Side, match, match_twins, prepare
-from forgetmap.pairing.metric import Measure
-from forgetmap.pairing.pair import both_sides
-from forgetmap.records.engine import connection, fresh_name, literal
-from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.records.run import Frame, Run
-from forgetmap.records.schema import CONTENT_HASHES
-from forgetmap.records.validate import reading
-from forgetmap.scoring.scorers import scorer, signed
-from forgetmap.sources.harnesses.captrack import SCORER as PROVISIONAL
-from forgetmap.stats.results import Reals
-from forgetmap.transitions.task_tables import plain_name
+from forgetmap.pairing import Measure, PairBy, Side, both_sides, match, match_twins, prepare
+from forgetmap.records import (
+    CONTENT_HASHES,
+    FAILED,
+    Frame,
+    Outcome,
+    Run,
+    connection,
+    fresh_name,
+    literal,
+    reading,
+)
+from forgetmap.scoring import find_scorer, signed
+from forgetmap.sources import SCORER as PROVISIONAL
+from forgetmap.stats import Reals
 
 _FAILED = ", ".join(literal(outcome) for outcome in FAILED)
 _CARRIED = (*CONTENT_HASHES, "k", "cluster")
@@ -114,7 +117,7 @@ class Source:
         if field is None:
             return self._main(task, offered) if task is not None and offered else None
         for name in (metric.judge, metric.scorer):
-            own = Measure(field, signed(scorer(name))) if name else None
+            own = Measure(field, signed(find_scorer(name))) if name else None
             if own in offered:
                 return own
         others = [m for m in offered if m.metric == field and not is_provisional(m, metric)]

@@ -12,13 +12,10 @@ import click
 
 from forgetmap.cli.options import MapType, with_options
 from forgetmap.errors import UsageError
-from forgetmap.runner.models import Dtype
-from forgetmap.runner.servers.traffic import Traffic
-from forgetmap.runner.settings import ProtocolName, Scoring, Settings
+from forgetmap.evaluation import Dtype, ProtocolName, Scoring, Settings, Traffic
 
 if TYPE_CHECKING:
-    from forgetmap.runner.items import Suite
-    from forgetmap.runner.run import Estimate
+    from forgetmap.evaluation import Estimate, Suite
 
 STOPPED = 130
 AUTO = "auto"
@@ -107,7 +104,7 @@ def settings_of(options: dict[str, Any]) -> Settings:
 
 def chosen_suite(options: dict[str, Any]) -> Suite:
     """What is asked; every item is read now, before a model is loaded."""
-    from forgetmap.runner.suites.catalogue import load_suite  # noqa: PLC0415  # heavy
+    from forgetmap.evaluation import load_suite  # heavy
 
     only = [name.strip() for name in (options["tasks"] or "").split(",") if name.strip()]
     suite = load_suite(
@@ -125,7 +122,7 @@ def chosen_suite(options: dict[str, Any]) -> Suite:
 def loading(options: dict[str, Any]) -> dict[str, Any]:
     """How models are loaded."""
     if options["threads"] is not None:
-        from forgetmap.runner.models import need  # noqa: PLC0415
+        from forgetmap.evaluation import need
 
         need("torch").set_num_threads(options["threads"])
     traffic = {name: options[name] for name in _TRAFFIC}

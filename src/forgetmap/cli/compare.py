@@ -13,17 +13,20 @@ from rich.text import Text
 from forgetmap.cli.comparing import comparison_options, spare_inputs
 from forgetmap.cli.options import by_option, json_option, overwrite_option
 from forgetmap.cli.reading import reading_progress
+from forgetmap.comparison import (
+    CELL_NAMES,
+    KINDS,
+    Chain,
+    Comparison,
+    FanOut,
+    Kind,
+    print_comparison,
+    printable,
+    write_result,
+)
+from forgetmap.comparison import compare as compare_runs
 from forgetmap.errors import UsageError
-from forgetmap.records.folder import refuse_to_replace
-from forgetmap.records.validate import reading
-from forgetmap.transitions.cells import CELL_NAMES
-from forgetmap.transitions.chains import Chain
-from forgetmap.transitions.compare import FanOut
-from forgetmap.transitions.compare import compare as compare_runs
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.export import write_result
-from forgetmap.transitions.flips import KINDS, Kind
-from forgetmap.transitions.render import print_comparison, printable
+from forgetmap.records import reading, refuse_to_replace
 
 EXAMPLES = """\b
 Examples:

@@ -10,10 +10,10 @@ import click
 
 from forgetmap.cli.options import Command, table_options, with_options
 from forgetmap.cli.reading import log_options
+from forgetmap.comparison import NAMES as TASK_TABLES
+from forgetmap.comparison import Estimator, Rollup, Rule
 from forgetmap.errors import UsageError
-from forgetmap.pairing.keys import PairBy
-from forgetmap.transitions.result import Estimator, Rollup, Rule
-from forgetmap.transitions.task_tables import NAMES as TASK_TABLES
+from forgetmap.pairing import PairBy
 
 pair_by_option = click.option(
     "--pair-by",

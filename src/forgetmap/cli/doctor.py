@@ -14,8 +14,8 @@ from rich.text import Text
 
 from forgetmap import __version__
 from forgetmap.cli.options import json_option
-from forgetmap.doctor.parts import Finding, all_parts, examine
-from forgetmap.transitions.render import printable
+from forgetmap.comparison import printable
+from forgetmap.doctor import Finding, all_parts, examine
 
 EXAMPLES = """\b
 Examples:

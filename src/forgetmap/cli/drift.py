@@ -8,10 +8,15 @@ from typing import Any, cast
 import click
 from rich.console import Console
 
-from forgetmap.capabilities.drift import AGGREGATORS, DriftOptions, drift_with_runs
-from forgetmap.capabilities.measure import PROFILES
-from forgetmap.capabilities.render import print_drift
-from forgetmap.capabilities.resampling import DRAWS, SEED
+from forgetmap.capabilities import (
+    AGGREGATORS,
+    DRAWS,
+    PROFILES,
+    SEED,
+    DriftOptions,
+    drift_with_runs,
+    print_drift,
+)
 from forgetmap.cli.comparing import pair_by_option
 from forgetmap.cli.options import (
     Command,
@@ -23,9 +28,8 @@ from forgetmap.cli.options import (
 from forgetmap.cli.reading import log_options, reading_progress
 from forgetmap.cli.showing import WRITERS, refuse_to_replace, showing_options, shown
 from forgetmap.errors import UsageError
-from forgetmap.records.folder import writable
-from forgetmap.report.drifted import make_drift_payload
-from forgetmap.report.texts import patterns_of
+from forgetmap.records import writable
+from forgetmap.report import make_drift_payload, patterns_of
 
 ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 EXAMPLES = """\b

@@ -14,7 +14,7 @@ from forgetmap.cli.asking import settings_of, stoppable
 from forgetmap.cli.options import with_options
 from forgetmap.cli.service import print_notes
 from forgetmap.errors import UsageError
-from forgetmap.runner.models import find_model
+from forgetmap.evaluation import find_model
 
 HARNESSES = ("lm-eval", "inspect", "lighteval")
 TAKEN = frozenset({
@@ -45,9 +45,11 @@ def driving_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def drive(context: click.Context, out: Path) -> None:
     """Run the harness, or with `--dry-run` show what would be run."""
-    from forgetmap.drivers.run import plan_harness, run_harness  # noqa: PLC0415  # heavy
-    from forgetmap.transitions.render import printable  # noqa: PLC0415  # heavy
-    from forgetmap.transitions.words import counted  # noqa: PLC0415
+    from forgetmap.comparison import (
+        counted,
+        printable,  # heavy
+    )
+    from forgetmap.harness_runs import plan_harness, run_harness  # heavy
 
     options = context.params
     _refuse_others(context)
@@ -95,7 +97,7 @@ def _refuse_others(context: click.Context) -> None:
 
 
 def _order(options: dict[str, Any]) -> Any:
-    from forgetmap.drivers.order import Order  # noqa: PLC0415  # heavy
+    from forgetmap.harness_runs import Order  # heavy
 
     settings = settings_of(options)
     same = ("limit", "concurrency", "device", "dtype", "trust_remote_code", "more")

@@ -20,10 +20,10 @@ from forgetmap.cli.asking import (
 from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.service import print_services
 from forgetmap.errors import UsageError
-from forgetmap.runner.models import find_model
+from forgetmap.evaluation import find_model
 
 if TYPE_CHECKING:
-    from forgetmap.map.adaptive import Auto
+    from forgetmap.map import Auto
 
 SAID = {"lost": "lost", "none_lost": "nothing lost", "cannot_tell": "undecided"}
 ENDED = {
@@ -72,14 +72,16 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     is not done again. --repeats auto asks again only where a category is undecided, and stops
     when none is.
     """
-    from rich.console import Console  # noqa: PLC0415  # heavy
+    from rich.console import Console  # heavy
 
-    from forgetmap.cli.progress import Shown  # noqa: PLC0415
-    from forgetmap.map.job import REPEATS, REPORT, map_models  # noqa: PLC0415
-    from forgetmap.runner.evaluate import open_model  # noqa: PLC0415
-    from forgetmap.runner.names import run_names  # noqa: PLC0415
-    from forgetmap.runner.run import estimate  # noqa: PLC0415
-    from forgetmap.transitions.render import print_comparison, printable  # noqa: PLC0415
+    from forgetmap.cli.progress import Shown
+    from forgetmap.comparison import print_comparison, printable
+    from forgetmap.evaluation import (
+        estimate,
+        open_model,
+        run_names,
+    )
+    from forgetmap.map import REPEATS, REPORT, map_models
 
     models = [before, *after]
     sources = [find_model(model) for model in models]
@@ -114,7 +116,7 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
 
 def _auto(options: dict[str, Any]) -> Auto | None:
     """How repeats are spent, if that is left open; the most of them go into the settings."""
-    from forgetmap.map.adaptive import Auto  # noqa: PLC0415  # heavy
+    from forgetmap.map import Auto  # heavy
 
     if options["repeats"] != AUTO:
         if options["budget"] is not None:
@@ -129,8 +131,10 @@ def _auto(options: dict[str, Any]) -> Auto | None:
 
 def print_repeats(path: Path) -> None:
     """What every category took, and why it ended."""
-    from forgetmap.transitions.render import printable  # noqa: PLC0415
-    from forgetmap.transitions.words import percent  # noqa: PLC0415
+    from forgetmap.comparison import (
+        percent,
+        printable,
+    )
 
     spent = json.loads(path.read_text(encoding="utf-8"))
     share = percent(spent["answers"] / spent["full"], 0)

@@ -10,8 +10,8 @@ import click
 
 from forgetmap.cli.merging import do_merge, writing_options
 from forgetmap.cli.options import json_option
-from forgetmap.merge.registry import method, method_names
-from forgetmap.runner.models import need
+from forgetmap.evaluation import need
+from forgetmap.merge import find_method, method_names
 
 EXAMPLES = """\b
 Examples:
@@ -47,10 +47,10 @@ class _MergeGroup(click.Group):
             found = getattr(import_module(f"forgetmap.cli.merge_{cmd_name}"), cmd_name)
             return found if isinstance(found, click.Command) else None
         if cmd_name in method_names():
-            from forgetmap.cli.merge_method import method_command  # noqa: PLC0415  # heavy
+            from forgetmap.cli.merge_method import method_command  # heavy
 
             need("torch")
-            return method_command(method(cmd_name))
+            return method_command(find_method(cmd_name))
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -78,7 +78,7 @@ def apply(recipe: Path, **writing: Any) -> None:
     The folder gets the weights, configuration, tokenizer, a model card and the recipe itself.
     """
     need("torch"), need("yaml")
-    from forgetmap.merge.recipe import read_recipe  # noqa: PLC0415  # heavy
+    from forgetmap.merge import read_recipe  # heavy
 
     do_merge(read_recipe(recipe), **writing)
 
@@ -88,6 +88,6 @@ def apply(recipe: Path, **writing: Any) -> None:
 def methods(*, as_json: bool) -> None:
     """List the methods, their parameters and papers."""
     need("torch")
-    from forgetmap.cli.merge_method import print_methods  # noqa: PLC0415  # heavy
+    from forgetmap.cli.merge_method import print_methods  # heavy
 
-    print_methods([method(name) for name in method_names()], as_json=as_json)
+    print_methods([find_method(name) for name in method_names()], as_json=as_json)

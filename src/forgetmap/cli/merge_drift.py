@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from forgetmap.cli.options import json_option
-from forgetmap.runner.models import need
+from forgetmap.evaluation import need
 
 EXAMPLES = """\b
 Examples:
@@ -35,12 +35,14 @@ def drift(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json
     at a time.
     """
     need("torch")
-    from rich.console import Console  # noqa: PLC0415  # heavy
+    from rich.console import Console  # heavy
 
-    from forgetmap.merge.drift import weight_drift  # noqa: PLC0415
-    from forgetmap.sweeps.drawing import draw_drift  # noqa: PLC0415
-    from forgetmap.sweeps.render import tell_weights  # noqa: PLC0415
-    from forgetmap.transitions.render import print_blocks  # noqa: PLC0415
+    from forgetmap.comparison import print_blocks
+    from forgetmap.merge import weight_drift
+    from forgetmap.sweep import (
+        draw_drift,
+        tell_weights,
+    )
 
     found = weight_drift(base, tuned, ranks=not no_ranks)
     if figure is not None:

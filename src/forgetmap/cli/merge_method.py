@@ -13,8 +13,7 @@ from rich.text import Text
 
 from forgetmap.cli.merging import MODEL_HELP, do_merge, model_options, writing_options
 from forgetmap.errors import UsageError
-from forgetmap.merge.method import Method, Parameter
-from forgetmap.merge.recipe import Recipe
+from forgetmap.merge import Method, Parameter, Recipe
 
 DIRECTION = {
     "linear": "With two models --weight is the share of the second: 0 returns the first bit for "

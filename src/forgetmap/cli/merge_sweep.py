@@ -16,7 +16,7 @@ from forgetmap.cli.asking import (
     stoppable,
 )
 from forgetmap.cli.options import json_option, overwrite_option
-from forgetmap.runner.models import find_model
+from forgetmap.evaluation import find_model
 
 EXAMPLES = """\b
 Examples:
@@ -82,8 +82,8 @@ def sweep(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
     goes on where it was; what is complete is not done again. With several TUNED models: does
     merging help where the weights moved less?
     """  # fmt: skip
-    from forgetmap.cli.progress import Shown  # noqa: PLC0415  # heavy
-    from forgetmap.sweeps.job import joined_suite, merge_sweep  # noqa: PLC0415
+    from forgetmap.cli.progress import Shown  # heavy
+    from forgetmap.sweep import joined_suite, merge_sweep
 
     for model in (base, *tuned):
         find_model(model)
@@ -115,11 +115,13 @@ def sweep(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
 
 
 def _show(found: Any, out: Path, *, as_json: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415  # heavy
+    from rich.console import Console  # heavy
 
-    from forgetmap.sweeps.compared import REPORT  # noqa: PLC0415
-    from forgetmap.sweeps.render import tell_sweep  # noqa: PLC0415
-    from forgetmap.transitions.render import print_blocks, printable  # noqa: PLC0415
+    from forgetmap.comparison import print_blocks, printable
+    from forgetmap.sweep import (
+        REPORT,
+        tell_sweep,
+    )
 
     if as_json:
         click.echo(found.to_json())
@@ -138,9 +140,11 @@ def _print_estimate(
     options: dict[str, Any],
 ) -> None:
     """What one model takes, and how many there are."""
-    from forgetmap.runner.evaluate import open_model  # noqa: PLC0415  # heavy
-    from forgetmap.runner.run import estimate  # noqa: PLC0415
-    from forgetmap.sweeps.grid import merges_of  # noqa: PLC0415
+    from forgetmap.evaluation import (
+        estimate,
+        open_model,  # heavy
+    )
+    from forgetmap.sweep import merges_of
 
     planned = merges_of(methods, options["weights"])
     merges = sum(each.parent is None for each in planned) * len(tuned)

@@ -14,8 +14,7 @@ from forgetmap.cli.asking import stoppable
 from forgetmap.cli.options import Command, overwrite_option, with_options
 
 if TYPE_CHECKING:
-    from forgetmap.merge.recipe import Recipe
-    from forgetmap.merge.work import MergeStep
+    from forgetmap.merge import MergeStep, Recipe
 
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 EVERY = 15.0
@@ -84,7 +83,7 @@ def do_merge(
     recipe: Recipe, *, out: Path, shard_size: int, threads: int | None, overwrite: bool
 ) -> None:
     """Merge, show how far it is, and say where the result lies."""
-    from forgetmap.merge.apply import apply_recipe  # noqa: PLC0415  # heavy
+    from forgetmap.merge import apply_recipe  # heavy
 
     with stoppable(GO_ON), MergeShown(out.name) as shown:
         apply_recipe(
@@ -98,8 +97,8 @@ class MergeShown:
     """How far a merge is: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, name: str) -> None:
-        from rich.console import Console  # noqa: PLC0415  # heavy
-        from rich.progress import (  # noqa: PLC0415
+        from rich.console import Console  # heavy
+        from rich.progress import (
             BarColumn,
             DownloadColumn,
             Progress,

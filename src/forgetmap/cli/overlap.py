@@ -17,14 +17,11 @@ from forgetmap.cli.options import (
     with_options,
 )
 from forgetmap.errors import OutputError
-from forgetmap.runner.models import Dtype
-from forgetmap.runner.servers.address import is_address
+from forgetmap.evaluation import Dtype, is_address
 
 if TYPE_CHECKING:
-    from forgetmap.overlap.estimate import Asked
-    from forgetmap.overlap.models import Model
-    from forgetmap.overlap.result import OverlapResult
-    from forgetmap.transitions.render import Blocks
+    from forgetmap.comparison import Blocks
+    from forgetmap.overlap import Asked, Model, OverlapResult
 
 MODELS_EXAMPLES = """\b
 Examples:
@@ -118,10 +115,13 @@ def models(before: str, after: str, **options: Any) -> None:
 
     A server is `http://HOST:PORT/v1`, with `#MODEL` behind it where it has several.
     """
-    from forgetmap.cli.asking import stoppable  # noqa: PLC0415  # heavy
-    from forgetmap.cli.progress import Shown  # noqa: PLC0415
-    from forgetmap.overlap.measure import Manner, measure_overlap  # noqa: PLC0415
-    from forgetmap.overlap.prompts import read_prompts  # noqa: PLC0415
+    from forgetmap.cli.asking import stoppable  # heavy
+    from forgetmap.cli.progress import Shown
+    from forgetmap.overlap import (
+        Manner,
+        measure_overlap,
+        read_prompts,
+    )
 
     prompts = read_prompts(options["prompts"])
     asked = _asked(options)
@@ -133,7 +133,7 @@ def models(before: str, after: str, **options: Any) -> None:
         result = measure_overlap(
             opened[0], opened[1], prompts, manner,
             asked=asked,
-            expert=opened[2] if len(opened) > 2 else None,  # noqa: PLR2004
+            expert=opened[2] if len(opened) > 2 else None,
             journal=journal,
             report=lambda step: shown.step("completions", step),
         )  # fmt: skip
@@ -151,8 +151,7 @@ def samples(file: Path, first: int | None, **options: Any) -> None:
     """Estimate from completions that were weighed elsewhere: JSON lines with prompt, side, before,
     after; log-probabilities per token or in sum.
     """  # noqa: D205  # click shows it as a paragraph
-    from forgetmap.overlap.estimate import estimate_overlap, estimate_table  # noqa: PLC0415  # heavy
-    from forgetmap.overlap.samples import read_samples, table_of  # noqa: PLC0415
+    from forgetmap.overlap import estimate_overlap, estimate_table, read_samples, table_of  # heavy
 
     found = read_samples(file)
     asked = _asked(options)
@@ -171,8 +170,10 @@ def samples(file: Path, first: int | None, **options: Any) -> None:
 @json_option
 def records(before: str, after: str, level: float, seed: int, *, as_json: bool) -> None:
     """Bounds from two runs that recorded log-probabilities of right answers."""
-    from forgetmap.overlap.records import overlap_of_records  # noqa: PLC0415  # heavy
-    from forgetmap.overlap.render import tell_events  # noqa: PLC0415
+    from forgetmap.overlap import (
+        overlap_of_records,  # heavy
+        tell_events,
+    )
 
     result = overlap_of_records(before, after, level=level, seed=seed)
     if as_json:
@@ -192,10 +193,14 @@ def bridge(table: Path, out: Path | None, *, as_json: bool, overwrite: bool) -> 
     TABLE is CSV or JSON with method, model, forgetting and divergences (kl, kl_old, kl_new, ...),
     or with the files overlap and comparison in place of numbers.
     """
-    from forgetmap.overlap.bridge import fit_bridge, read_models  # noqa: PLC0415  # heavy
-    from forgetmap.overlap.figures import bridge_section, draw  # noqa: PLC0415
-    from forgetmap.overlap.render import tell_bridge  # noqa: PLC0415
-    from forgetmap.records.folder import complete_folder  # noqa: PLC0415
+    from forgetmap.overlap import (  # heavy
+        bridge_section,
+        draw,
+        fit_bridge,
+        read_models,
+        tell_bridge,
+    )
+    from forgetmap.records import complete_folder
 
     result = fit_bridge(read_models(table))
     if out is not None:
@@ -211,7 +216,7 @@ def bridge(table: Path, out: Path | None, *, as_json: bool, overwrite: bool) -> 
 
 
 def _asked(options: dict[str, Any]) -> Asked:
-    from forgetmap.overlap.estimate import Asked  # noqa: PLC0415  # heavy
+    from forgetmap.overlap import Asked  # heavy
 
     return Asked(options["level"], options["new_share"], options["behaviours"], options["seed"])
 
@@ -219,15 +224,15 @@ def _asked(options: dict[str, Any]) -> Asked:
 @contextmanager
 def _opened(name: str, options: dict[str, Any]) -> Iterator[Model]:
     if is_address(name):
-        from forgetmap.overlap.server import ServerModel  # noqa: PLC0415
+        from forgetmap.overlap import ServerModel
 
         with ServerModel(name) as model:
             yield model
         return
-    from forgetmap.runner.models import need  # noqa: PLC0415
+    from forgetmap.evaluation import need
 
     need("torch")
-    from forgetmap.overlap.local import LocalModel  # noqa: PLC0415  # torch
+    from forgetmap.overlap import LocalModel  # torch
 
     loading = {each: options[each] for each in ("device", "dtype", "trust_remote_code")}
     yield LocalModel.open(name, **loading)
@@ -245,7 +250,7 @@ def _journal(out: Path | None, *, overwrite: bool) -> Path | None:
 
 
 def _write(path: Path, text: str) -> None:
-    from forgetmap.records.folder import writable  # noqa: PLC0415  # heavy
+    from forgetmap.records import writable  # heavy
 
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -253,7 +258,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show(result: OverlapResult, *, as_json: bool) -> None:
-    from forgetmap.overlap.render import tell_overlap  # noqa: PLC0415  # heavy
+    from forgetmap.overlap import tell_overlap  # heavy
 
     if as_json:
         click.echo(result.to_json())
@@ -262,8 +267,8 @@ def _show(result: OverlapResult, *, as_json: bool) -> None:
 
 
 def _print(blocks: Blocks) -> None:
-    from rich.console import Console  # noqa: PLC0415  # 50 ms
+    from rich.console import Console  # 50 ms
 
-    from forgetmap.transitions.render import print_blocks  # noqa: PLC0415
+    from forgetmap.comparison import print_blocks
 
     print_blocks(Console(), blocks)

@@ -13,21 +13,24 @@ from rich.console import Console
 from rich.text import Text
 
 from forgetmap.cli.options import by_option, json_option, table_options
-from forgetmap.errors import UsageError
-from forgetmap.transitions.compare import compare
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.plan import (
+from forgetmap.comparison import (
     KS,
     REPEATS,
     AdviceResult,
+    Comparison,
+    ComparisonResult,
     PlanResult,
+    Sheet,
     Wish,
     advise,
+    compare,
+    counted,
     make_plan,
+    percent,
+    print_sheet,
+    printable,
 )
-from forgetmap.transitions.render import Sheet, print_sheet, printable
-from forgetmap.transitions.result import ComparisonResult
-from forgetmap.transitions.words import counted, percent
+from forgetmap.errors import UsageError
 
 EXAMPLES = """\b
 Examples:
@@ -119,7 +122,7 @@ def plan(runs: tuple[str, ...], **options: Any) -> None:
 def _read(runs: Sequence[str], **options: Any) -> ComparisonResult:
     if len(runs) == 1:
         return _read_json(Path(runs[0]))
-    if len(runs) > 2:  # noqa: PLR2004
+    if len(runs) > 2:
         raise UsageError(
             f"{len(runs)} runs were given", hint="give BEFORE and AFTER, or one comparison.json."
         )

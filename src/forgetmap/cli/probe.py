@@ -10,8 +10,7 @@ import click
 from forgetmap.cli.options import GroupWithDefault, MapType, json_option, overwrite_option
 
 if TYPE_CHECKING:
-    from forgetmap.probe.check import Finding
-    from forgetmap.probe.choose import Probe
+    from forgetmap.probe import Finding, Probe
 
 CHOOSE = "choose"
 EXAMPLES = """\b
@@ -84,8 +83,8 @@ def probe() -> None:
 @overwrite_option
 def choose(runs: tuple[str, ...], out: Path, **options: Any) -> None:
     """Choose few items that RUNS of the model before know stably."""
-    from forgetmap.probe.choose import choose_probe, write_probe  # noqa: PLC0415  # heavy
-    from forgetmap.runner.suites.catalogue import load_suite  # noqa: PLC0415
+    from forgetmap.evaluation import load_suite
+    from forgetmap.probe import choose_probe, write_probe  # heavy
 
     name = options["suite"]
     suite = None
@@ -114,11 +113,14 @@ def _named_from(name: str, out: Path) -> str:
 
 
 def _print_probe(found: Probe, out: Path) -> None:
-    from rich.console import Console  # noqa: PLC0415  # heavy
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console  # heavy
+    from rich.table import Table
 
-    from forgetmap.transitions.render import printable  # noqa: PLC0415
-    from forgetmap.transitions.words import counted, percent  # noqa: PLC0415
+    from forgetmap.comparison import (
+        counted,
+        percent,
+        printable,
+    )
 
     table = Table(box=None, pad_edge=False)
     for name in ("", "items", "known stably", "chosen", "unchanged, wrong", "detects"):
@@ -165,7 +167,7 @@ def check(file: Path, run: str, **options: Any) -> None:
 
     With --before and --full also whether full runs say the same.
     """
-    from forgetmap.probe.check import check_probe, findings_json  # noqa: PLC0415  # heavy
+    from forgetmap.probe import check_probe, findings_json  # heavy
 
     chosen = {key: options[key] for key in ("before", "full", "metric")}
     findings = check_probe(file, run, **chosen)
@@ -176,11 +178,13 @@ def check(file: Path, run: str, **options: Any) -> None:
 
 
 def _print_findings(findings: list[Finding]) -> None:
-    from rich.console import Console  # noqa: PLC0415  # heavy
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console  # heavy
+    from rich.table import Table
 
-    from forgetmap.transitions.render import printable  # noqa: PLC0415
-    from forgetmap.transitions.words import percent  # noqa: PLC0415
+    from forgetmap.comparison import (
+        percent,
+        printable,
+    )
 
     full = any(each.full for each in findings)
     table = Table(box=None, pad_edge=False)
@@ -219,4 +223,4 @@ def _print_findings(findings: list[Finding]) -> None:
 
 
 def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004  # as it is printed
+    return "<0.001" if value < 0.001 else f"{value:.3f}"  # as it is printed

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from forgetmap.runner.run import Step
+from forgetmap.evaluation import Step
 
 EVERY = 15.0
 """Seconds between lines where there is no terminal."""

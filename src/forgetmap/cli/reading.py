@@ -6,7 +6,7 @@ import click
 from rich.status import Status
 
 from forgetmap.cli.options import Command, with_options
-from forgetmap.sources.logs import Progress
+from forgetmap.sources import Progress
 
 
 def log_options(command: Command) -> Command:

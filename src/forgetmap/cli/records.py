@@ -21,21 +21,32 @@ from forgetmap.cli.options import (
     with_options,
 )
 from forgetmap.cli.reading import log_options, reading_progress
-from forgetmap.records.every_eval_ever import write_instances
-from forgetmap.records.folder import refuse_to_replace, write_run
-from forgetmap.records.manifest import ModelInfo
-from forgetmap.records.run import Run
-from forgetmap.records.schema import json_schema
-from forgetmap.records.survey import Survey, TaskSurvey, survey
-from forgetmap.records.tables import write_table
-from forgetmap.records.validate import check_run, refuse_duplicates, result_key
-from forgetmap.sources.logs import Reading
-from forgetmap.sources.maps import save_map
-from forgetmap.sources.open import open_run
-from forgetmap.sources.selection import chosen
-from forgetmap.transitions.render import Sheet, print_sheet, printable, shorten
-from forgetmap.transitions.result import ComparisonResult, FanOutResult
-from forgetmap.transitions.words import SIMULATED, counted
+from forgetmap.comparison import (
+    SIMULATED,
+    ComparisonResult,
+    FanOutResult,
+    Sheet,
+    counted,
+    print_sheet,
+    printable,
+    shorten,
+)
+from forgetmap.records import (
+    ModelInfo,
+    Run,
+    Survey,
+    TaskSurvey,
+    check_run,
+    json_schema,
+    refuse_duplicates,
+    refuse_to_replace,
+    result_key,
+    survey,
+    write_instances,
+    write_run,
+    write_table,
+)
+from forgetmap.sources import Reading, chosen, open_run, save_map
 
 TABLE_ENDINGS = (".csv", ".jsonl", ".parquet")
 

@@ -12,15 +12,18 @@ from forgetmap.cli.comparing import comparison_options
 from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.reading import reading_progress
 from forgetmap.cli.showing import PICTURES, WRITERS, refuse_to_replace, showing_options, shown
+from forgetmap.comparison import compare, printable
 from forgetmap.errors import UsageError
-from forgetmap.overlap.bridge import fit_bridge, read_models
-from forgetmap.report.build import make_payload
-from forgetmap.report.markdown import as_markdown
-from forgetmap.report.payload import Payload
-from forgetmap.report.texts import patterns_of
-from forgetmap.report.written import LACKS, is_comparison_folder, payload_from_folder
-from forgetmap.transitions.compare import compare
-from forgetmap.transitions.render import printable
+from forgetmap.overlap import fit_bridge, read_models
+from forgetmap.report import (
+    LACKS,
+    Payload,
+    as_markdown,
+    is_comparison_folder,
+    make_payload,
+    patterns_of,
+    payload_from_folder,
+)
 
 PLACES = {"html": "report.html", **dict.fromkeys(PICTURES, "figures")}
 EXAMPLES = r"""\b

@@ -18,7 +18,7 @@ from forgetmap.cli.asking import (
 from forgetmap.cli.driving import drive, driving_options, refuse_without_harness
 from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.service import print_notes, print_services
-from forgetmap.runner.models import find_model
+from forgetmap.evaluation import find_model
 
 EXAMPLES = """\b
 Examples:
@@ -49,10 +49,13 @@ def run(model: str, out: Path, **options: Any) -> None:
         drive(click.get_current_context(), out)
         return
     refuse_without_harness(options)
-    from forgetmap.cli.progress import Shown  # noqa: PLC0415  # heavy
-    from forgetmap.runner.backend import Served  # noqa: PLC0415  # heavy
-    from forgetmap.runner.evaluate import open_model  # noqa: PLC0415
-    from forgetmap.runner.run import estimate, run_model  # noqa: PLC0415
+    from forgetmap.cli.progress import Shown  # heavy
+    from forgetmap.evaluation import (
+        Served,  # heavy
+        estimate,
+        open_model,
+        run_model,
+    )
 
     source = find_model(model)
     suite = chosen_suite(options)

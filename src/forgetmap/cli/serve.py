@@ -13,10 +13,9 @@ from rich.console import Console
 
 from forgetmap.cli.comparing import rule_options
 from forgetmap.cli.reading import log_options, reading_progress
+from forgetmap.comparison import counted, make_rule
 from forgetmap.errors import UsageError
-from forgetmap.sources.logs import Progress, Reading
-from forgetmap.transitions.compare import make_rule
-from forgetmap.transitions.words import counted
+from forgetmap.sources import Progress, Reading
 
 MEMORY = "512MB"
 """What the engine may hold in memory; Python and what it imports come on top."""
@@ -51,10 +50,15 @@ def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
     first of RUNS, and is used wherever that one is before.
     """
     _require_server()
-    from forgetmap.explorer.app import Explorer, How, make_app  # noqa: PLC0415
-    from forgetmap.explorer.runs import find_runs  # noqa: PLC0415
-    from forgetmap.explorer.security import allowed_hosts, is_loopback  # noqa: PLC0415
-    from forgetmap.explorer.store import Store  # noqa: PLC0415
+    from forgetmap.serve import (
+        Explorer,
+        How,
+        Store,
+        allowed_hosts,
+        find_runs,
+        is_loopback,
+        make_app,
+    )
 
     rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
     store = Store(MEMORY, kept=options["cached"])
@@ -92,8 +96,8 @@ def _how_to_read(options: dict[str, Any], progress: Progress) -> Reading:
 
 def _require_server() -> None:
     try:
-        import starlette  # noqa: F401, PLC0415  # optional
-        import uvicorn  # noqa: F401, PLC0415  # optional
+        import starlette  # noqa: F401  # optional
+        import uvicorn  # noqa: F401  # optional
     except ImportError as error:
         raise UsageError(
             f"serving needs {error.name}, which is not installed",
@@ -121,7 +125,7 @@ def _address(host: str, port: int, token: str | None) -> str:
 
 def _run(app: object, listener: socket.socket) -> None:
     """Serve until Ctrl-C. Nothing is logged per request: addresses may hold a token."""
-    import uvicorn  # noqa: PLC0415  # optional
+    import uvicorn  # optional
 
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]  # an ASGI application, whatever it is made with

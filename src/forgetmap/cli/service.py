@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from forgetmap.records.manifest import ServiceInfo
+    from forgetmap.records import ServiceInfo
 
 
 def print_services(folders: Iterable[Path]) -> None:
     """Of every run among these that a server answered; each note once."""
-    from forgetmap.records.folder import MANIFEST  # noqa: PLC0415  # heavy
-    from forgetmap.records.manifest import read_manifest  # noqa: PLC0415
+    from forgetmap.records import (
+        MANIFEST,  # heavy
+        read_manifest,
+    )
 
     found = {folder.name: read_manifest(folder / MANIFEST).service for folder in folders}
     served = {name: service for name, service in found.items() if service is not None}

@@ -12,12 +12,8 @@ import click
 from forgetmap.cli.comparing import spare_inputs
 from forgetmap.cli.options import Command, with_options
 from forgetmap.errors import OutputError
-from forgetmap.records.folder import writable
-from forgetmap.report.build import MOST_ITEMS
-from forgetmap.report.html import write_report
-from forgetmap.report.markdown import as_markdown
-from forgetmap.report.payload import Payload
-from forgetmap.report.static import Format, write_figures
+from forgetmap.records import writable
+from forgetmap.report import MOST_ITEMS, Format, Payload, as_markdown, write_figures, write_report
 
 PICTURES = get_args(Format)
 

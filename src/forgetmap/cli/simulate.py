@@ -10,10 +10,9 @@ import click
 import pyarrow.parquet as pq
 
 from forgetmap.cli.options import Command, overwrite_option
-from forgetmap.records.folder import complete_folder, write_run
-from forgetmap.simulator.answers import Habits
-from forgetmap.simulator.simulate import SimulatedTask
-from forgetmap.simulator.simulate import simulate as simulate_runs
+from forgetmap.records import complete_folder, write_run
+from forgetmap.simulation import Habits, SimulatedTask
+from forgetmap.simulation import simulate as simulate_runs
 
 CATEGORIES = ("knowledge", "reasoning", "language")
 EXAMPLES = """\b

@@ -14,10 +14,10 @@ from forgetmap.cli.options import json_option
 from forgetmap.cli.theory_advice import advise
 from forgetmap.cli.theory_lab import page, simulate
 from forgetmap.cli.theory_limits import print_limits
-from forgetmap.transitions.render import Sheet, print_sheet
+from forgetmap.comparison import Sheet, print_sheet
 
 if TYPE_CHECKING:
-    from forgetmap.theory.claims.registry import Outcome
+    from forgetmap.theory import Outcome
 
 EXAMPLES = """\b
 Examples:
@@ -64,7 +64,7 @@ def verify(
     Without ID all of them, in a few minutes. With --controls a claim must also fail once its
     formula is changed by about 5 %: one that cannot fail is worth nothing.
     """
-    from forgetmap.theory import verification  # noqa: PLC0415  # heavy
+    from forgetmap.theory import verification  # heavy
 
     outcomes = _try(ids, controls=controls, processes=processes)
     if as_json:
@@ -78,11 +78,13 @@ def verify(
 
 
 def _try(ids: tuple[str, ...], *, controls: bool, processes: int) -> list[Outcome]:
-    from forgetmap.theory.claims.registry import claims  # noqa: PLC0415
-    from forgetmap.theory.verification import try_claims  # noqa: PLC0415
+    from forgetmap.theory import (
+        find_claims,
+        try_claims,
+    )
 
     console = Console(stderr=True)
-    wanted = [each.id for each in claims(ids)]
+    wanted = [each.id for each in find_claims(ids)]
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -101,7 +103,7 @@ def _try(ids: tuple[str, ...], *, controls: bool, processes: int) -> list[Outcom
 
 
 def _print_outcomes(outcomes: list[Outcome]) -> None:
-    from forgetmap.theory.verification import TOLD, good, told  # noqa: PLC0415
+    from forgetmap.theory import TOLD, good, told
 
     rows = [(each.id, "PASS" if good(each) else "FAIL", *told(each)) for each in outcomes]
     console = Console()

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from forgetmap.cli.options import json_option
 from forgetmap.cli.theory_limits import print_limits
-from forgetmap.theory.limits import LIMITS
+from forgetmap.theory import LIMITS
 
 if TYPE_CHECKING:
-    from forgetmap.theory.advise import Advice
+    from forgetmap.theory import Advice
 
 
 EXAMPLES = """\b
@@ -46,7 +46,7 @@ def advise() -> None:
 @json_option
 def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> None:
     """How large must a batch be to contain old behaviour?"""
-    from forgetmap.theory import advise as advisers  # noqa: PLC0415  # heavy
+    from forgetmap.theory import advice as advisers  # heavy
 
     _say(advisers.batch_size(old_weight, chance, replay), as_json=as_json)
 
@@ -57,7 +57,7 @@ def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> 
 @json_option
 def replay(keep: float, base: float | None, *, as_json: bool) -> None:
     """How much old data does fine-tuning need?"""
-    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+    from forgetmap.theory import advice as advisers
 
     _say(advisers.replay_fraction(keep, base), as_json=as_json)
 
@@ -70,7 +70,7 @@ def replay(keep: float, base: float | None, *, as_json: bool) -> None:
 @json_option
 def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bool) -> None:
     """How strong must the KL penalty be?"""
-    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+    from forgetmap.theory import advice as advisers
 
     _say(advisers.kl_strength(start, floor, gap, eta), as_json=as_json)
 
@@ -83,7 +83,7 @@ def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bo
 @json_option
 def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_json: bool) -> None:
     """How often may OAPL's lagged policy be refreshed?"""
-    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+    from forgetmap.theory import advice as advisers
 
     _say(advisers.oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
 
@@ -95,7 +95,7 @@ def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_
 @json_option
 def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
     """Does the demonstration-conditioned teacher of SDFT keep the old behaviour?"""
-    from forgetmap.theory import advise as advisers  # noqa: PLC0415
+    from forgetmap.theory import advice as advisers
 
     _say(advisers.sdft_anchor(shown, tried, keep), as_json=as_json)
 

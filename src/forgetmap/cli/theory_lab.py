@@ -13,12 +13,11 @@ from rich.text import Text
 
 from forgetmap.cli.options import Command, json_option
 from forgetmap.cli.theory_limits import print_limits
+from forgetmap.comparison import Sheet, print_sheet
 from forgetmap.errors import OutputError, UsageError
-from forgetmap.transitions.render import Sheet, print_sheet
 
 if TYPE_CHECKING:
-    from forgetmap.theory.methods import Setting
-    from forgetmap.theory.simulation import Knobs, Run
+    from forgetmap.theory import Knobs, Run, Setting
 
 METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
 PHASES = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
@@ -93,7 +92,7 @@ def simulate(method: str, **options: Any) -> None:
 
     Prints how old weight, old mass and drift develop; with --out draws them.
     """
-    from forgetmap.theory.simulation import simulate as run_method  # noqa: PLC0415  # heavy
+    from forgetmap.theory import simulate as run_method  # heavy
 
     run = run_method(method, _setting(options), _knobs(options), options["until"])  # type: ignore[arg-type]
     written = _draw_all(run, options) if options["out"] else []
@@ -106,7 +105,7 @@ def simulate(method: str, **options: Any) -> None:
 
 
 def _setting(options: dict[str, Any]) -> Setting:
-    from forgetmap.theory.methods import Setting  # noqa: PLC0415
+    from forgetmap.theory import Setting
 
     return Setting(
         options["separation"],
@@ -120,7 +119,7 @@ def _setting(options: dict[str, Any]) -> Setting:
 
 
 def _knobs(options: dict[str, Any]) -> Knobs:
-    from forgetmap.theory.simulation import Knobs  # noqa: PLC0415
+    from forgetmap.theory import Knobs
 
     names = set(Knobs.__dataclass_fields__) - {"eta"}
     return Knobs(eta=_eta(options["eta"]), **{name: options[name] for name in names})
@@ -160,11 +159,14 @@ def _print_run(run: Run) -> None:
 
 
 def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from forgetmap.theory import figures  # noqa: PLC0415
-    from forgetmap.theory.phase import KNOB_VALUES, phase_diagram  # noqa: PLC0415
-    from forgetmap.theory.simulation import two_by_two  # noqa: PLC0415
+    from forgetmap.theory import (
+        KNOB_VALUES,
+        figures,
+        phase_diagram,
+        two_by_two,
+    )
 
     specs = figures.run_figures(run)
     if options["two_by_two"]:
@@ -188,7 +190,7 @@ def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
 def write_plot(spec: dict[str, Any], path: Path) -> Path:
     """Draw a Vega-Lite specification into a file, SVG or PNG by its name."""
     try:
-        import vl_convert  # noqa: PLC0415  # optional, 30 MB
+        import vl_convert  # optional, 30 MB
     except ModuleNotFoundError:
         raise UsageError(
             "drawing figures needs vl-convert, which is not installed",
@@ -225,6 +227,6 @@ def page(out: Path) -> None:
 
     One file, without a server or a network: the flow is computed in the browser.
     """
-    from forgetmap.cli.theory_page import page_html  # noqa: PLC0415  # heavy
+    from forgetmap.cli.theory_page import page_html  # heavy
 
     click.echo(f"Wrote {_write(out, page_html().encode('utf-8'))}; open it in a browser.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from forgetmap.theory.limits import LIMITS
+from forgetmap.theory import LIMITS
 
 
 def print_limits(console: Console) -> None:

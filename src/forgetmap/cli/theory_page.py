@@ -10,10 +10,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from forgetmap.report.html import policy
-from forgetmap.theory.figures import phase_figure
-from forgetmap.theory.limits import LIMITS
-from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
+from forgetmap.report import policy
+from forgetmap.theory import KNOB_VALUES, KNOBS, LIMITS, phase_diagram, phase_figure
 
 SIDE, UNTIL, PPI = 30, 100.0, 110
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -37,7 +35,7 @@ def page_html() -> str:
 def _phases() -> str:
     """Phase diagrams as pictures; none where they cannot be drawn."""
     try:
-        import vl_convert  # noqa: PLC0415  # optional, 30 MB
+        import vl_convert  # optional, 30 MB
     except ModuleNotFoundError:
         return ""
     figures = []

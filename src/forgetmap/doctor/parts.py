@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from forgetmap.doctor import trials
-from forgetmap.drivers.run import DRIVERS
 from forgetmap.errors import ForgetmapError
+from forgetmap.harness_runs import DRIVERS
 
 State = Literal["works", "installed", "missing", "broken"]
 """`installed` is there, but trying it would take long."""

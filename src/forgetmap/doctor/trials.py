@@ -38,7 +38,7 @@ def duckdb() -> str:
     library = import_module("duckdb")
     with library.connect() as engine:
         (found,) = engine.execute("select count(*) from range(1000)").fetchone()
-    if found != 1000:  # noqa: PLR2004
+    if found != 1000:
         raise ForgetmapError(f"DuckDB counts {found} of 1000", hint="install it again.")
     return version("duckdb")
 
@@ -106,7 +106,7 @@ def vllm_starts() -> str:
 def ray_starts() -> str:
     """A cluster on this machine, and one task on it."""
     code = (
-        "from forgetmap.runner.ray_cluster import connect\n"
+        "from forgetmap.evaluation.ray_cluster import connect\n"
         "ray = connect(None)\n"
         "print(ray.get(ray.remote(lambda: 6 * 7).remote()))"
     )
@@ -119,7 +119,7 @@ def ray_starts() -> str:
 def client() -> str:
     """What servers are asked with; whether there is a key, and never which."""
     import_module("aiohttp")
-    from forgetmap.runner.servers.address import KEY  # noqa: PLC0415  # not before it is asked for
+    from forgetmap.evaluation import KEY  # not before it is asked for
 
     key = "is set" if os.environ.get(KEY) else "is not set"
     return f"aiohttp {version('aiohttp')}, {KEY} {key}"
@@ -129,9 +129,11 @@ def server(address: str) -> Callable[[], str]:
     """A trial of the server there: its model is found, and everything it claims is tried."""
 
     def trial() -> str:
-        from forgetmap.runner.models import find_model  # noqa: PLC0415  # heavy
-        from forgetmap.runner.servers.backend import open_server  # noqa: PLC0415  # heavy
-        from forgetmap.runner.servers.traffic import Traffic  # noqa: PLC0415
+        from forgetmap.evaluation import (
+            Traffic,
+            find_model,  # heavy
+            open_server,  # heavy
+        )
 
         source = find_model(address)
         if source.via != "server":
@@ -149,7 +151,7 @@ def server(address: str) -> Callable[[], str]:
 
 def sandbox() -> str:
     """Lock a process in."""
-    from forgetmap.scoring.sandbox.run import require_sandbox  # noqa: PLC0415  # heavy
+    from forgetmap.scoring import require_sandbox  # heavy
 
     require_sandbox()
     return "programs can be locked in"

@@ -13,20 +13,14 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from forgetmap.comparison import ItemSums, pair_and_count, sum_items
+from forgetmap.comparison import Rule as How
 from forgetmap.errors import OutputError, UsageError
+from forgetmap.evaluation import Settings, Suite, Task, is_complete
 from forgetmap.map.models import Models
-from forgetmap.pairing.align import align
-from forgetmap.pairing.match import prepare
-from forgetmap.records.folder import is_run_folder, read_run, write_run
-from forgetmap.records.repeats import as_repeats
-from forgetmap.records.run import Run
-from forgetmap.runner.items import Suite, Task
-from forgetmap.runner.run import is_complete
-from forgetmap.runner.settings import Settings
-from forgetmap.stats.sequential import Decision, Look, Rule, decide, give_up, hope_of, look_at
-from forgetmap.transitions.comparison import pair_and_count
-from forgetmap.transitions.repeated import ItemSums, sum_items
-from forgetmap.transitions.result import Rule as How
+from forgetmap.pairing import align, prepare
+from forgetmap.records import Run, as_repeats, is_run_folder, read_run, write_run
+from forgetmap.stats import Decision, Look, Rule, decide, give_up, hope_of, look_at
 
 LOOKS = "looks"
 Group = tuple[str, str]
@@ -46,7 +40,7 @@ class Auto:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        if self.most < 2:  # noqa: PLR2004
+        if self.most < 2:
             raise UsageError(
                 f"with {self.most} answer per item nothing can be told from self-churn",
                 hint="set --max-repeats to 2 or more.",

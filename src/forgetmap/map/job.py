@@ -5,20 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from forgetmap.comparison import Chain, Comparison, FanOut, compare, write_result
 from forgetmap.errors import UsageError
+from forgetmap.evaluation import Settings, Suite, load_suite, run_names
 from forgetmap.map.adaptive import Auto, ask_in_looks
 from forgetmap.map.models import Models, Report
 from forgetmap.map.verdicts import with_decisions
-from forgetmap.report.build import make_payload
-from forgetmap.report.html import write_report
-from forgetmap.runner.items import Suite
-from forgetmap.runner.names import run_names
-from forgetmap.runner.settings import Settings
-from forgetmap.runner.suites.catalogue import load_suite
-from forgetmap.transitions.chains import Chain
-from forgetmap.transitions.compare import FanOut, compare
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.export import write_result
+from forgetmap.report import make_payload, write_report
 
 Mapped = Comparison | FanOut | Chain
 REPORT, REPEATS = "report.html", "repeats.json"

@@ -8,11 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forgetmap.runner.backend import Backend
-from forgetmap.runner.evaluate import open_model
-from forgetmap.runner.items import Suite
-from forgetmap.runner.run import Examinee, Step, run_model
-from forgetmap.runner.settings import Settings
+from forgetmap.evaluation import Backend, Examinee, Settings, Step, Suite, open_model, run_model
 
 Report = Callable[[str, Step], None]
 """Called with the name of the run and how far it is."""

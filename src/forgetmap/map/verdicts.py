@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from forgetmap.comparison import Chain, Comparison, ComparisonResult, FanOut, GroupResult, percent
 from forgetmap.map.adaptive import Spent
-from forgetmap.pairing.checks import Notice
-from forgetmap.stats.sequential import Decision
-from forgetmap.transitions.chains import Chain
-from forgetmap.transitions.compare import FanOut
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.result import ComparisonResult, GroupResult
-from forgetmap.transitions.words import percent
+from forgetmap.pairing import Notice
+from forgetmap.stats import Decision
 
 NOTICE = (
     "repeats were spent until categories were decided: the verdicts of categories and of the total "

@@ -173,7 +173,7 @@ def _by_pattern(patterns: dict[str, Any] | None, module: str, default: Any) -> A
 
 def _rescaled(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch.Tensor:
     """DoRA: every output gets the length that was learned for it, in place."""
-    import torch  # noqa: PLC0415  # heavy
+    import torch  # heavy
 
     lengths: torch.Tensor = torch.linalg.vector_norm(weight, dim=axis, keepdim=True)
     return weight.mul_(magnitude.reshape(lengths.shape) / lengths)

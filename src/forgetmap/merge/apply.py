@@ -73,7 +73,7 @@ def prepare(
     recipe: Recipe, models: Mapping[str, Checkpoint], shard_bytes: int = SHARD_BYTES
 ) -> Merge:
     """Check that models can be merged, and decide where everything goes; no weight is read."""
-    from forgetmap.merge.plan import ModelShape, plan_merge  # noqa: PLC0415  # heavy
+    from forgetmap.merge.plan import ModelShape, plan_merge  # heavy
 
     words = one_vocabulary(recipe, dict(models))
     shapes = {

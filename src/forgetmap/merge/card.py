@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forgetmap.merge.registry import method
+from forgetmap.merge.registry import find_method
 
 if TYPE_CHECKING:
     from forgetmap.merge.recipe import Part, Recipe
@@ -23,7 +23,7 @@ DIRECTION = {
 
 def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
     """README.md, with the header that the hub reads."""
-    found = method(recipe.method)
+    found = find_method(recipe.method)
     dtype = config.get("dtype") or config.get("torch_dtype")
     lines = [
         *_header(recipe),

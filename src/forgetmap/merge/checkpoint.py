@@ -151,8 +151,8 @@ def _folder_of(model: str) -> Path:
 
 def _from_hub(model: str) -> Path:
     """The hub's copy, from the cache where it is there."""
-    import huggingface_hub as hub  # noqa: PLC0415  # heavy
-    from huggingface_hub import errors  # noqa: PLC0415
+    import huggingface_hub as hub  # heavy
+    from huggingface_hub import errors
 
     repo, _, revision = model.partition("@")
     wanted: dict[str, Any] = {"revision": revision or None, "allow_patterns": HUB_FILES}

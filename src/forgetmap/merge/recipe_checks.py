@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.merge.method import Method, Parameter
 from forgetmap.merge.recipe_model import Recipe, Rule, settings_of
-from forgetmap.merge.registry import meant, method
+from forgetmap.merge.registry import find_method, meant
 from forgetmap.merge.yaml_lines import Place
 
 Complaint = Callable[[str, Place, str], FieldError]
@@ -26,7 +26,7 @@ def check_recipe(recipe: Recipe, complaint: Complaint = without_file) -> Method:
         FieldError: it does not fit.
     """
     try:
-        found = method(recipe.method)
+        found = find_method(recipe.method)
     except UsageError as error:
         raise complaint(error.message, ("method",), error.hint) from error
     _check_base(recipe, found, complaint)

@@ -149,7 +149,7 @@ class Recipe(_Set):
 
     def as_yaml(self) -> str:
         """The same recipe as text that `read_recipe` understands."""
-        import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # part of an extra
+        import yaml  # type: ignore[import-untyped]  # part of an extra
 
         return str(yaml.safe_dump(_plain(self), sort_keys=False, allow_unicode=True))
 

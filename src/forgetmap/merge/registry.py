@@ -47,7 +47,7 @@ def method_names() -> Sequence[str]:
 
 
 @cache
-def method(name: str) -> Method:
+def find_method(name: str) -> Method:
     """The method of this name.
 
     Raises:
@@ -77,7 +77,7 @@ def _added() -> dict[str, EntryPoint]:
 
 
 def _loaded(point: EntryPoint) -> Method:
-    from forgetmap.merge.method import Method  # noqa: PLC0415  # brings torch
+    from forgetmap.merge.method import Method  # brings torch
 
     try:
         made = point.load()

@@ -45,7 +45,7 @@ def effective_rank(matrix: torch.Tensor, *, exact: int = EXACT) -> EffectiveRank
         matrix: of any float type.
         exact: the smaller side up to which singular values are computed.
     """
-    if matrix.dim() < 2:  # noqa: PLR2004
+    if matrix.dim() < 2:
         return None
     flat = matrix.reshape(matrix.shape[0], -1)
     flat = flat if flat.shape[0] >= flat.shape[1] else flat.T

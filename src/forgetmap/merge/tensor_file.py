@@ -85,7 +85,7 @@ class TensorFile:
 
     def read(self, name: str) -> torch.Tensor:
         """The values of one tensor, in memory of their own; threads may read at once."""
-        import torch  # noqa: PLC0415  # heavy
+        import torch  # heavy
 
         info = self.tensors[name]
         values = torch.empty(info.shape, dtype=getattr(torch, info.dtype))
@@ -94,7 +94,7 @@ class TensorFile:
 
     def read_into(self, values: torch.Tensor, name: str, start: int) -> None:
         """Fill a row of values with those of a tensor, beginning with the one at `start`."""
-        import torch  # noqa: PLC0415  # heavy
+        import torch  # heavy
 
         if values.numel():
             place = self._starts[name] + start * WIDTHS[self.tensors[name].dtype]

@@ -232,7 +232,7 @@ def _filled(
     """Puts the rows of a model in order, and fills in what it lacks."""
 
     def change(weight: torch.Tensor) -> torch.Tensor:
-        import torch  # noqa: PLC0415  # heavy
+        import torch  # heavy
 
         result = _taken(weight, places[name])
         lacking = torch.tensor([at < 0 for at in places[name]])
@@ -256,7 +256,7 @@ def _filled(
 
 
 def _taken(weight: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-    import torch  # noqa: PLC0415  # heavy
+    import torch  # heavy
 
     return weight[torch.tensor(places).clamp(min=0, max=len(weight) - 1)]
 

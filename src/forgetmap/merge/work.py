@@ -205,7 +205,7 @@ class _Desk:
 
     def values(self, place: int, dtype: str, count: int) -> torch.Tensor:
         """Room for a piece."""
-        import torch  # noqa: PLC0415  # heavy
+        import torch  # heavy
 
         if (place, dtype) not in self._kept:
             self._kept[place, dtype] = torch.empty(PIECE, dtype=getattr(torch, dtype))
@@ -218,7 +218,7 @@ def sources_of(job: TensorJob) -> list[tuple[str, str]]:
 
 
 def _bytes_of(values: torch.Tensor) -> memoryview:
-    import torch  # noqa: PLC0415  # heavy
+    import torch  # heavy
 
     return values.contiguous().view(-1).view(torch.uint8).numpy().data
 
@@ -242,7 +242,7 @@ def finite(values: torch.Tensor) -> bool:
     """Whether no value is NaN or infinite, in passes that need no memory."""
     if not values.is_floating_point() or not values.numel():
         return True
-    import torch  # noqa: PLC0415  # heavy
+    import torch  # heavy
 
     narrow = values.element_size() == 1  # for float8 there are neither sums nor a minimum
     if not narrow and torch.isfinite(values.sum()):
@@ -259,7 +259,7 @@ def workers() -> int:
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Every worker computes on its own: sums then come out the same on any number of cores."""
-    import torch  # noqa: PLC0415  # heavy
+    import torch  # heavy
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -43,7 +43,7 @@ def read_yaml(path: Path) -> Yaml:
         UnreadableError: it is not YAML, or not UTF-8.
         FieldError: a key occurs twice, or the file contains itself.
     """
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # part of an extra
+    import yaml  # type: ignore[import-untyped]  # part of an extra
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def read_yaml(path: Path) -> Yaml:
 
 
 def _value(loader: Any, node: Any, place: Place, lines: dict[Place, int], file: str) -> Any:
-    import yaml  # noqa: PLC0415
+    import yaml
 
     if node is None:
         return None

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, ValidationError
 
+from forgetmap.comparison import ComparisonResult, Value
 from forgetmap.errors import (
     ColumnError,
     FieldError,
@@ -27,7 +28,6 @@ from forgetmap.errors import (
 )
 from forgetmap.overlap.result import GroupResult, Notice, OverlapResult
 from forgetmap.overlap.samples import Floats
-from forgetmap.transitions.result import ComparisonResult, Value
 
 FEWEST_METHODS = 3
 FOR_A_CURVE = 4
@@ -214,7 +214,7 @@ def _notices(fits: Sequence[Fit]) -> list[Notice]:
             Notice(
                 kind="extrapolated",
                 text=f"{len(beyond)} of {best.n} predictions lie beyond the divergences of the "
-                f"other methods ({', '.join(beyond[:5])}{', ...' if len(beyond) > 5 else ''}).",  # noqa: PLR2004
+                f"other methods ({', '.join(beyond[:5])}{', ...' if len(beyond) > 5 else ''}).",
             )
         )
     if not any(name.divergence.endswith("_old") for name in fits):

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forgetmap.comparison import Estimate
 from forgetmap.errors import EmptyInputError, UsageError
 from forgetmap.overlap.intervals import Limits, Part, bootstrap, by_cluster
 from forgetmap.overlap.result import GroupResult, LengthResult, OverlapResult, PromptResult, Scope
 from forgetmap.overlap.samples import SIDES, Floats, Places, Sample, Side, Table, table_of
 from forgetmap.overlap.trust import notices_on
-from forgetmap.theory.estimators import (
+from forgetmap.theory import (
     RATIO_LIMIT,
     effective_separation,
     effective_size_of_logs,
@@ -26,7 +27,6 @@ from forgetmap.theory.estimators import (
     retention_floor,
     total_variation_terms,
 )
-from forgetmap.transitions.result import Estimate
 
 FEW_PROMPTS = 5
 """Fewer prompts than this say nothing about others like them."""

@@ -9,19 +9,25 @@ import numpy as np
 import torch
 
 from forgetmap.errors import ModelError
-from forgetmap.overlap.models import Completion, Tokens, Weighed
-from forgetmap.runner.backend import Decoding, Message
-from forgetmap.runner.decode import Decoder, Row, Size
-from forgetmap.runner.evaluate import weights_stamp
-from forgetmap.runner.models import LoadedModel, Source, find_model, load_model
-from forgetmap.runner.network import Network
-from forgetmap.runner.transformers_backend import (
+from forgetmap.evaluation import (
     PASS_TOKENS,
     ROWS,
+    Decoder,
+    DecodeRow,
+    Decoding,
+    LoadedModel,
+    Message,
+    Network,
+    Size,
+    Source,
     TransformersBackend,
     cells_that_fit,
     end_tokens,
+    find_model,
+    load_model,
+    weights_stamp,
 )
+from forgetmap.overlap.models import Completion, Tokens, Weighed
 
 WHOLE = 2**24
 """Most logits of one pass: 64 MiB of them."""
@@ -66,7 +72,7 @@ class LocalModel:
     ) -> Iterator[tuple[int, Completion]]:
         """Continue each (prompt, seed) up to a limit."""
         rows = [
-            Row(place=place, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
+            DecodeRow(place=place, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
             for place, (tokens, seed) in enumerate(prompts)
         ]
         longest = max((len(tokens) for tokens, _ in prompts), default=0) + limit

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from forgetmap.errors import UsageError
+from forgetmap.evaluation import Journal, Step
 from forgetmap.overlap.estimate import Asked, estimate_overlap
 from forgetmap.overlap.models import Completion, Model, Tokens, Weighed, encode_alike
 from forgetmap.overlap.prompts import Prompt
 from forgetmap.overlap.result import OverlapResult
 from forgetmap.overlap.samples import SIDES, Sample, Side
-from forgetmap.runner.journal import Journal
-from forgetmap.runner.run import Step
-from forgetmap.theory.estimators import token_kl
+from forgetmap.theory import token_kl
 
 CHUNK = 512
 """Completions written before they are weighed and kept."""

@@ -14,16 +14,13 @@ import narwhals as nw
 import numpy as np
 from pydantic import Field
 
+from forgetmap.comparison import Comparison, Estimate, Options, Value, compare
 from forgetmap.errors import ColumnError, FieldError
 from forgetmap.overlap.intervals import Part, bootstrap, by_cluster
 from forgetmap.overlap.samples import Floats
-from forgetmap.pairing.pair import SIDES, both_sides
-from forgetmap.records.run import Run
-from forgetmap.records.validate import reading
-from forgetmap.theory.estimators import ROUNDING, bernoulli_kl
-from forgetmap.transitions.compare import Options, compare
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.result import Estimate, Value
+from forgetmap.pairing import SIDES, both_sides
+from forgetmap.records import Run, reading
+from forgetmap.theory import ROUNDING, bernoulli_kl
 
 SURE = 1 - 1e-9
 """Probabilities are kept from 1, where rounding would make a divergence infinite."""

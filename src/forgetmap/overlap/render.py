@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from forgetmap.comparison import Blocks, Estimate, Line, Sheet, shorten
 from forgetmap.overlap.bridge import BridgeResult
 from forgetmap.overlap.figures import NAMES, in_words
 from forgetmap.overlap.records import EventGroup, EventResult
 from forgetmap.overlap.result import Figures, GroupResult, Notice, OverlapResult
-from forgetmap.transitions.render import Blocks, Line, Sheet, shorten
-from forgetmap.transitions.result import Estimate
 
 MOST_PROMPTS = 10
 NAME_WIDTH = 28

@@ -21,7 +21,7 @@ from forgetmap.errors import (
     PairingError,
     UnreadableError,
 )
-from forgetmap.theory.estimators import ROUNDING, check_log_probs, log_ratio
+from forgetmap.theory import ROUNDING, check_log_probs, log_ratio
 
 Side = Literal["before", "after"]
 SIDES: tuple[Side, ...] = ("before", "after")

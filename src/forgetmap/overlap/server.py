@@ -15,11 +15,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
 
-from forgetmap.errors import ForgetmapError, ModelError, UsageError
-from forgetmap.overlap.models import Completion, Tokens, Weighed
-from forgetmap.runner.models import need
-from forgetmap.runner.servers.address import KEY, checked_address, split_address
-from forgetmap.web.replies import (
+from forgetmap._http import (
     PassingError,
     RefusedError,
     fault_of,
@@ -28,6 +24,9 @@ from forgetmap.web.replies import (
     pause_before,
     without_key,
 )
+from forgetmap.errors import ForgetmapError, ModelError, UsageError
+from forgetmap.evaluation import KEY, checked_address, need, split_address
+from forgetmap.overlap.models import Completion, Tokens, Weighed
 
 AT_ONCE = 8
 TIMEOUT = 120.0

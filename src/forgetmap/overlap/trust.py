@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetmap.overlap.result import GroupResult, Notice
 from forgetmap.overlap.samples import SIDES, Floats, Side, Table
-from forgetmap.theory.estimators import misassignment_terms
+from forgetmap.theory import misassignment_terms
 
 OUT_OF_BALANCE = 4.0
 """Standard errors between two means that are equal if samples follow their log-probabilities."""

@@ -1,1 +1,52 @@
 """Before x after on the same item, by key, never by position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.pairing.alignment import align
+    from forgetmap.pairing.checks import Notice, check_directions, compare_conditions, listed
+    from forgetmap.pairing.keys import PairBy
+    from forgetmap.pairing.matching import Side, match, match_twins, prepare
+    from forgetmap.pairing.metric import Measure
+    from forgetmap.pairing.pair import (
+        RIGHT,
+        SIDES,
+        UNSCORED,
+        WRONG,
+        Pairs,
+        both_sides,
+        either,
+        is_in,
+        scored_pair,
+        went,
+    )
+
+__all__ = [
+    "RIGHT",
+    "SIDES",
+    "UNSCORED",
+    "WRONG",
+    "Measure",
+    "Notice",
+    "PairBy",
+    "Pairs",
+    "Side",
+    "align",
+    "both_sides",
+    "check_directions",
+    "compare_conditions",
+    "either",
+    "is_in",
+    "listed",
+    "match",
+    "match_twins",
+    "prepare",
+    "scored_pair",
+    "went",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 
 from forgetmap.errors import MetricError, PairingError, TaskVersionError
 from forgetmap.pairing.metric import Measure
-from forgetmap.records.manifest import RunInfo
-from forgetmap.records.run import Run
+from forgetmap.records import Run, RunInfo
 
 MOST_NAMES = 3
 

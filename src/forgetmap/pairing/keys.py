@@ -13,8 +13,7 @@ from typing import Literal
 import narwhals as nw
 
 from forgetmap.errors import PairingError
-from forgetmap.records.run import Frame
-from forgetmap.records.schema import CONTENT_HASHES
+from forgetmap.records import CONTENT_HASHES, Frame
 
 PairBy = Literal["auto", "content", "id"]
 Recorded = Mapping[str, Mapping[str, int]]

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 import narwhals as nw
 
 from forgetmap.errors import MetricError
-from forgetmap.records.run import Frame, Run
-from forgetmap.records.schema import CONTENT_HASHES
+from forgetmap.records import CONTENT_HASHES, Frame, Run
 
 
 @dataclass(frozen=True, slots=True, order=True)

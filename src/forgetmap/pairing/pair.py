@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import narwhals as nw
 
 from forgetmap.pairing.keys import Keys
-from forgetmap.records.run import Frame
+from forgetmap.records import Frame
 
 SIDES = ("before", "after")
 WRONG, RIGHT, UNSCORED = 0, 1, 2

@@ -9,8 +9,7 @@ from __future__ import annotations
 import narwhals as nw
 
 from forgetmap.pairing.keys import Keys
-from forgetmap.records.engine import quote
-from forgetmap.records.run import Frame
+from forgetmap.records import Frame, quote
 
 Sides = tuple[Frame, Frame]
 BUCKETS = 65_536

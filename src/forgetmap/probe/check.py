@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from forgetmap.errors import FieldError, UsageError
+from forgetmap.evaluation import MARK, table_rows
 from forgetmap.probe.choose import By, group_of
 from forgetmap.probe.stable import MARGIN, Key, asked_items, known_stably, open_repeats
-from forgetmap.runner.suites.probes import MARK
-from forgetmap.runner.suites.tables import table_rows
-from forgetmap.sources.open import open_run
-from forgetmap.stats.multiplicity import family_wise
-from forgetmap.stats.sampling import SampledShare, alarm_p, sampled_share
+from forgetmap.sources import open_run
+from forgetmap.stats import SampledShare, alarm_p, family_wise, sampled_share
 
 ALARM = 0.05
 

@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forgetmap.errors import OutputError, UsageError
+from forgetmap.evaluation import MARK, Item, Suite
 from forgetmap.probe.stable import MARGIN, Asked, Evidence, Key, Known, known_stably, open_repeats
-from forgetmap.records.folder import writable
-from forgetmap.records.run import Frame, Run
-from forgetmap.records.validate import reading
-from forgetmap.runner.items import Item, Suite
-from forgetmap.runner.suites.probes import MARK
-from forgetmap.stats.sampling import detectable_loss, items_to_detect, shared_out
+from forgetmap.records import Frame, Run, reading, writable
+from forgetmap.stats import detectable_loss, items_to_detect, shared_out
 
 By = Literal["category", "task", "total"]
 TOTAL = "total"

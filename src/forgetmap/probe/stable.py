@@ -9,12 +9,10 @@ from typing import Any, Literal
 import narwhals as nw
 
 from forgetmap.errors import UsageError
-from forgetmap.pairing.match import prepare
-from forgetmap.records.repeats import as_repeats
-from forgetmap.records.run import Run
-from forgetmap.records.validate import reading
-from forgetmap.sources.open import open_run
-from forgetmap.stats.sampling import self_loss
+from forgetmap.pairing import prepare
+from forgetmap.records import Run, as_repeats, reading
+from forgetmap.sources import open_run
+from forgetmap.stats import self_loss
 
 MARGIN = 1.0
 """How much more likely, in units of the natural logarithm, the right option must be than any other

@@ -97,7 +97,7 @@ def _with_nulls(frame: Frame) -> Frame:
     Plain pandas writes a missing value as NaN or None, makes whole numbers beside one floats, and
     so ruins ids and 64-bit hashes.
     """
-    import pandas as pd  # noqa: PLC0415  # only there when the caller hands in pandas
+    import pandas as pd  # only there when the caller hands in pandas
 
     native = nw.to_native(frame).convert_dtypes(dtype_backend="pyarrow")
     for name, column in native.items():
@@ -289,7 +289,7 @@ def derive_content(frame: Frame, *, origin: str) -> Frame:
 def _to_library(table: pa.Table, implementation: nw.Implementation) -> Any:
     if not implementation.is_pandas():
         return nw.from_arrow(table, backend=cast("Any", implementation)).to_native()
-    import pandas as pd  # noqa: PLC0415  # only there when the caller hands in pandas
+    import pandas as pd  # only there when the caller hands in pandas
 
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
@@ -312,7 +312,7 @@ def _derive_duckdb(native: Any, deriver: ContentDeriver) -> Any:
 
 def _derive_polars(native: Any, columns: tuple[str, ...], origin: str) -> Any:
     """Stream batches through the deriver into a file, or every query would hash all texts anew."""
-    import polars as pl  # noqa: PLC0415  # only there when the caller hands in Polars
+    import polars as pl  # only there when the caller hands in Polars
 
     path = _spill_file()
     deriver = ContentDeriver(columns, origin=origin)
@@ -325,7 +325,7 @@ def _derive_polars(native: Any, columns: tuple[str, ...], origin: str) -> Any:
 
 
 def _sink(native: Any, deriver: ContentDeriver, path: Path, *, in_order: bool) -> None:
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     def derive(frame: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(deriver.table(frame.to_arrow()))
@@ -352,7 +352,7 @@ def _spill_file() -> Path:
 
 
 def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     if deriver.needs_item:
         raise ColumnError(
@@ -373,7 +373,7 @@ def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
 @contextmanager
 def _travelling_code() -> Iterator[None]:
     """Functions handed to Spark bring our code along: its workers need not have forgetmap."""
-    from pyspark import cloudpickle  # noqa: PLC0415
+    from pyspark import cloudpickle
 
     package = sys.modules[__package__.partition(".")[0]]
     cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ from forgetmap.errors import ManifestError
 from forgetmap.records.folder import fill_scores, fill_texts
 from forgetmap.records.manifest import RunInfo, ServiceInfo
 from forgetmap.records.run import Frame, Run
-from forgetmap.records.survey import count_repeats
+from forgetmap.records.summary import count_repeats
 from forgetmap.records.validate import FileRow, file_of
 
 SAME = (

@@ -190,7 +190,9 @@ def _key_fault(row: Mapping[str, Any]) -> Fault | None:
 
 def _k_fault(row: Mapping[str, Any]) -> Fault | None:
     k, fault = _number(row.get("k"))
-    if fault or (k is not None and not (k.is_integer() and 2 <= k <= _LARGEST_INT)):  # noqa: PLR2004  # two options make a choice
+    if fault or (
+        k is not None and not (k.is_integer() and 2 <= k <= _LARGEST_INT)
+    ):  # two options make a choice
         hint = "k is the number of options, 2 or more; leave it empty for open-ended items."
         return "k", f"k is {_shown(row['k'])}", hint
     return None
@@ -244,7 +246,7 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
     """Number of rows, then the number of faults in each field."""
     faults = {"score": _bad_score(info, has_metric="metric" in columns)}
     if "k" in columns:
-        faults["k"] = nw.col("k") < 2  # noqa: PLR2004
+        faults["k"] = nw.col("k") < 2
     if "outcome" in columns:
         outcome = nw.col("outcome")
         known = outcome.is_in(list(Outcome)) | outcome.is_null()
@@ -321,4 +323,4 @@ def _number(value: object) -> tuple[float | None, bool]:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -7,8 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 import forgetmap
-from forgetmap.pairing.checks import Notice
-from forgetmap.records.run import Frame, Run
+from forgetmap.comparison import (
+    Chain,
+    Comparison,
+    ComparisonResult,
+    FanOut,
+    PairingResult,
+    RunResult,
+)
+from forgetmap.pairing import Notice
+from forgetmap.records import Frame, Run
 from forgetmap.report.items import items_of
 from forgetmap.report.packing import packed_size
 from forgetmap.report.payload import Histories, Items, Kind, Payload
@@ -24,10 +32,6 @@ from forgetmap.report.texts import (
     sizes,
     without_texts,
 )
-from forgetmap.transitions.chains import Chain
-from forgetmap.transitions.compare import FanOut
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.result import ComparisonResult, PairingResult, RunResult
 
 MOST_ITEMS = 10_000
 """Flips in a report, over all its comparisons."""

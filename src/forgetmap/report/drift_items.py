@@ -12,15 +12,18 @@ from collections.abc import Mapping, Sequence
 import duckdb
 import pyarrow as pa
 
-from forgetmap.capabilities.drift import Drifted
-from forgetmap.capabilities.result import MetricCell
-from forgetmap.capabilities.taxonomy import Metric
-from forgetmap.capabilities.values import Source, TaskPairs, pair_items, relation_of, sql
-from forgetmap.pairing.metric import Measure
-from forgetmap.records.engine import connection, literal
-from forgetmap.records.folder import fill_scores, fill_texts
-from forgetmap.records.run import Run
-from forgetmap.records.validate import reading
+from forgetmap.capabilities import (
+    Drifted,
+    Metric,
+    MetricCell,
+    Source,
+    TaskPairs,
+    pair_items,
+    relation_of,
+    sql,
+)
+from forgetmap.pairing import Measure
+from forgetmap.records import Run, connection, fill_scores, fill_texts, literal, reading
 from forgetmap.report.items import columns_of
 from forgetmap.report.payload import Items
 from forgetmap.report.texts import fair_cap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
+from forgetmap.capabilities import Cell, DriftResult, MetricCell
 from forgetmap.report.drift_words import NO_DATA, NOT_HERE, signed, state_of
 from forgetmap.report.figures.look import label_of
 from forgetmap.report.payload import DriftLevel, DriftRows, DriftScale, ScaleWords

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
-from forgetmap.capabilities.taxonomy import TARGET
+from forgetmap.capabilities import TARGET, Cell, DriftResult, MetricCell
+from forgetmap.comparison import Blocks, Line, Sheet, counted
 from forgetmap.report.payload import Capabilities, DriftScale, DriftState, Withheld
-from forgetmap.stats.multiplicity import FDR
-from forgetmap.transitions.render import Blocks, Line, Sheet
-from forgetmap.transitions.words import counted
+from forgetmap.stats import FDR
 
 NO_DATA = "no data"
 NOT_HERE = "n/a"

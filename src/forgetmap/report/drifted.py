@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import forgetmap
-from forgetmap.capabilities.drift import Drifted
-from forgetmap.capabilities.result import DriftResult, Gate
-from forgetmap.capabilities.taxonomy import Taxonomy
+from forgetmap.capabilities import Drifted, DriftResult, Gate, Taxonomy
 from forgetmap.report import drift_words as words
 from forgetmap.report.build import MOST_ITEMS, discreet_words, fitted, shown
 from forgetmap.report.drift_items import items_of_drift

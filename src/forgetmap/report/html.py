@@ -19,7 +19,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from forgetmap.records.folder import writable
+from forgetmap.records import writable
 from forgetmap.report.figures import Figure, all_figures
 from forgetmap.report.packing import as_json, packed
 from forgetmap.report.payload import Payload
@@ -101,7 +101,7 @@ def policy(scripts: Sequence[str], style: str) -> str:
 def vega_bundle() -> str:
     """Vega, Vega-Lite and vega-embed out of an installed package; empty where it is not there."""
     try:
-        import vl_convert  # noqa: PLC0415  # optional, 30 MB
+        import vl_convert  # optional, 30 MB
     except ImportError:
         return ""
     # Its stub forgets that there need be no snippet.
@@ -112,7 +112,7 @@ def drawable(figure: Figure) -> dict[str, object]:
     """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
     content = asdict(figure)
     if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
-        import vl_convert  # noqa: PLC0415
+        import vl_convert
 
         content["spec"] = vl_convert.vegalite_to_vega(figure.spec)
     return content

@@ -9,15 +9,19 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from forgetmap.records.identity import parse_options
-from forgetmap.records.run import Frame, Run
-from forgetmap.records.validate import reading
+from forgetmap.comparison import (
+    CELL_NAMES,
+    KINDS,
+    Comparison,
+    GroupResult,
+    Kind,
+    reason_of,
+    select_flips,
+    with_texts,
+)
+from forgetmap.records import Frame, Run, parse_options, reading
 from forgetmap.report.payload import Cell, Items
 from forgetmap.report.texts import Columns, fair_cap
-from forgetmap.transitions.cells import CELL_NAMES, reason_of
-from forgetmap.transitions.comparison import Comparison
-from forgetmap.transitions.flips import KINDS, Kind, select_flips, with_texts
-from forgetmap.transitions.result import GroupResult
 
 FLIPS: tuple[Kind, Kind] = ("forgotten", "gained")
 ALWAYS = ("task", "item", "repeat", "transition")

@@ -10,11 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from forgetmap.comparison import (
+    Blocks,
+    ComparisonResult,
+    FanOutResult,
+    Line,
+    Sheet,
+    printable,
+    tell,
+)
 from forgetmap.report.drift_words import tell_drift
 from forgetmap.report.payload import Cell, Items, Payload
 from forgetmap.report.reportable import Reportable, payload_for
-from forgetmap.transitions.render import Blocks, Line, Sheet, printable, tell
-from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
 MOST_FLIPS = 10
 """Of each comparison and transition."""

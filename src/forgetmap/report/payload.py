@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from forgetmap.capabilities.result import DriftResult
-from forgetmap.overlap.bridge import BridgeResult
-from forgetmap.transitions.result import ComparisonResult, Value
+from forgetmap.capabilities import DriftResult
+from forgetmap.comparison import ComparisonResult, Value
+from forgetmap.overlap import BridgeResult
 
 PAYLOAD_VERSION: Literal[1] = 1
 """Rises when something is renamed, removed or means something else."""

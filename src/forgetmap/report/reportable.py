@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from forgetmap.capabilities.result import DriftResult
+from forgetmap.capabilities import DriftResult
+from forgetmap.comparison import Chain, Comparison, FanOut
 from forgetmap.report.build import make_payload
 from forgetmap.report.payload import Payload
-from forgetmap.transitions.chains import Chain
-from forgetmap.transitions.compare import FanOut
-from forgetmap.transitions.comparison import Comparison
 
 Reportable = Payload | Comparison | FanOut | Chain | DriftResult
 
@@ -20,7 +18,7 @@ def payload_for(result: Reportable) -> Payload:
     if isinstance(result, Payload):
         return result
     if isinstance(result, DriftResult):
-        from forgetmap.report.drifted import payload_of_numbers  # noqa: PLC0415  # 90 ms
+        from forgetmap.report.drifted import payload_of_numbers  # 90 ms
 
         return payload_of_numbers(result)
     return make_payload(result)

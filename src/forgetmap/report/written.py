@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from forgetmap.comparison import ComparisonResult, FanOutResult
 from forgetmap.errors import UnknownFormatError, UnreadableError
-from forgetmap.records.engine import connection, readable, scan
+from forgetmap.records import connection, readable, scan
 from forgetmap.report.build import MOST_ITEMS, assemble, histories_of
 from forgetmap.report.items import columns_of, count_flips, shares
 from forgetmap.report.payload import Histories, Items, Payload
-from forgetmap.transitions.result import ComparisonResult, FanOutResult
 
 RESULT, FLIPS, HISTORIES = "comparison.json", "flips.parquet", "histories.parquet"
 LACKS = (

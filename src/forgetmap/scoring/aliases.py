@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.claims import hedged, last_line, marked, spoken
 from forgetmap.scoring.evidence import passage_of
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import right_texts
-from forgetmap.scoring.judge import judge, verdict
-from forgetmap.scoring.judged import Judged, failed, graded
+from forgetmap.scoring.grade import grade_response, verdict
+from forgetmap.scoring.grades import Judged, failed, graded
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.texts import readings
 from forgetmap.scoring.thinking import without_thinking
@@ -82,7 +82,7 @@ def _evidence(judged: Judged, passage: str) -> Judged:
 
 def _named(sample: Answered, names: tuple[str, ...], *, anywhere: bool) -> Judged:
     """As the answer itself, or else within what is said."""
-    judged = judge(
+    judged = grade_response(
         sample.response,
         gold=names[0],
         kind="text",

@@ -12,8 +12,8 @@ from forgetmap.scoring.golds import (
     right_places,
     shown_options,
 )
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import AnswerKind
+from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grades import AnswerKind
 from forgetmap.scoring.retrieval import retrieval
 from forgetmap.scoring.scorer import Answered, Fields, Scale
 from forgetmap.scoring.thinking import without_thinking
@@ -40,7 +40,7 @@ class OptionScorer:
         options = options_of(sample)
         places = self._places(sample, options)
         right = tuple(options[place] for place in places)
-        judged = judge(
+        judged = grade_response(
             _lettered(sample, options),
             gold=right[0],
             kind="option",
@@ -89,7 +89,7 @@ class OpenScorer:
     def score(self, sample: Answered) -> Fields:
         """Right or wrong; of a worked solution only its final answer is the right one."""
         gold, *others = final_texts(sample.gold)
-        judged = judge(
+        judged = grade_response(
             sample.response,
             gold=gold,
             kind=self._kind,

@@ -38,7 +38,7 @@ from scipy.optimize import linear_sum_assignment
 from forgetmap.errors import FieldError
 from forgetmap.scoring.call_reading import MOST_CALLS, Call, Source, calls_in, calls_of, same_words
 from forgetmap.scoring.failures import why_nothing
-from forgetmap.scoring.judged import failed, graded
+from forgetmap.scoring.grades import failed, graded
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
 from forgetmap.scoring.thinking import said_aloud
@@ -357,7 +357,7 @@ def _same_text(wanted: str, value: str, *, loose: bool) -> bool:
 
 def _same_number(wanted: Any, value: Any) -> bool:
     numbers = [each for each in (wanted, value) if isinstance(each, int | float)]
-    if isinstance(wanted, bool) or isinstance(value, bool) or len(numbers) < 2:  # noqa: PLR2004
+    if isinstance(wanted, bool) or isinstance(value, bool) or len(numbers) < 2:
         return type(wanted) is type(value) and bool(wanted == value)
     try:
         return math.isclose(wanted, value, rel_tol=1e-9, abs_tol=_TOLERANCE)

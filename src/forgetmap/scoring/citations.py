@@ -24,7 +24,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.scoring.failures import why_nothing
-from forgetmap.scoring.judged import failed, graded
+from forgetmap.scoring.grades import failed, graded
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
 from forgetmap.scoring.thinking import said_aloud

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.failures import loops, why_nothing
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import unwrapped
-from forgetmap.scoring.judged import Judged, failed, graded, undecided
+from forgetmap.scoring.grades import Judged, failed, graded, undecided
 from forgetmap.scoring.python_source import Found, defined, find_python, parsed
 from forgetmap.scoring.scorer import Answered, Fields, Program, Ran, Scale
 from forgetmap.scoring.thinking import said_aloud, without_thinking

@@ -22,9 +22,9 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.scoring.failures import why_nothing
+from forgetmap.scoring.grades import Judged, failed, undecided
 from forgetmap.scoring.instruction_parameters import parameters_in
 from forgetmap.scoring.instructions import INSTRUCTIONS, unusable
-from forgetmap.scoring.judged import Judged, failed, undecided
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
 from forgetmap.scoring.thinking import said_aloud

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import zlib
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 
 _ACTS = (
     r"help|assist|answer|provide(?! (?:a|an|the) (?:definite|definitive|exact|precise|specific))"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judged import Judged
+from forgetmap.records import Outcome
+from forgetmap.scoring.grades import Judged
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Fields, Scale
 
 FORMS: Mapping[str, Scale] = {"acc": RIGHT_OR_WRONG, "acc_strict": RIGHT_OR_WRONG}

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.failures import why_nothing
 from forgetmap.scoring.golds import letter_place
+from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grades import AnswerKind, Judged, failed, graded, undecided
 from forgetmap.scoring.json_texts import NotJson, json_within, leaves, read_json, unfenced
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import AnswerKind, Judged, failed, graded, undecided
 from forgetmap.scoring.schemas import SchemaCheck, schema_check
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.thinking import said_aloud
@@ -143,4 +143,6 @@ def _is_answer(said: str, sample: Answered) -> bool:
     kind: AnswerKind = "number" if _NUMBER.fullmatch(gold) else "text"
     if place is not None and place < len(sample.options):
         gold, kind = sample.options[place], "option"
-    return bool(judge(f"Answer: {said}", gold=gold, kind=kind, options=sample.options).score)
+    return bool(
+        grade_response(f"Answer: {said}", gold=gold, kind=kind, options=sample.options).score
+    )

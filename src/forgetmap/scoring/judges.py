@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from forgetmap.scoring.judging.conduct import unsafe_refusal
-from forgetmap.scoring.judging.fallbacks import maths_judge, option_judge
-from forgetmap.scoring.judging.grounding import coverage, faithfulness
-from forgetmap.scoring.judging.quality import following, rating, reasoning
+from forgetmap.scoring.llm_judge.conduct import unsafe_refusal
+from forgetmap.scoring.llm_judge.fallbacks import maths_judge, option_judge
+from forgetmap.scoring.llm_judge.grounding import coverage, faithfulness
+from forgetmap.scoring.llm_judge.quality import following, rating, reasoning
 
 __all__ = [
     "coverage",

@@ -20,7 +20,7 @@ def language(text: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _told(text: str) -> str | None:
-    from langdetect import LangDetectException  # type: ignore[import-untyped]  # noqa: PLC0415
+    from langdetect import LangDetectException  # type: ignore[import-untyped]
 
     detector = _factory().create()
     detector.append(text)
@@ -34,7 +34,7 @@ def _told(text: str) -> str | None:
 @lru_cache(maxsize=1)
 def _factory() -> Any:
     """The profiles of all languages, which take a second to load."""
-    from langdetect import PROFILES_DIRECTORY, DetectorFactory  # noqa: PLC0415
+    from langdetect import PROFILES_DIRECTORY, DetectorFactory
 
     factory = DetectorFactory()
     factory.seed = _SEED

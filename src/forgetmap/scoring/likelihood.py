@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from forgetmap.errors import UsageError
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judged import Judged, failed, graded, undecided
+from forgetmap.records import Outcome
+from forgetmap.scoring.grades import Judged, failed, graded, undecided
 from forgetmap.scoring.options import right_options
 
 Normalise = Literal["none", "tokens", "chars"]

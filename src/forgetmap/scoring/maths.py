@@ -23,9 +23,9 @@ from pathlib import Path
 from threading import Lock, Thread
 
 from forgetmap.errors import UsageError
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.claims import last_line, sentence, spoken
-from forgetmap.scoring.judged import Judged, failed, graded, undecided
+from forgetmap.scoring.grades import Judged, failed, graded, undecided
 from forgetmap.scoring.numerals import NUMBER, quantity_at, tidied
 from forgetmap.scoring.wording import plain, trimmed, with_powers
 

@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     """Say `ready`, then answer every line until there is none."""
-    from math_verify import LatexExtractionConfig, parse, verify  # type: ignore[import-untyped]  # noqa: PLC0415  # slow, and absent in a light install
+    from math_verify import LatexExtractionConfig, parse, verify  # type: ignore[import-untyped]  # slow, and absent in a light install
 
     # Not as an expression: sympy would read that by eval.
     latex = [LatexExtractionConfig()]

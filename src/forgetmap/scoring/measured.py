@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judged import Judged
+from forgetmap.records import Outcome
+from forgetmap.scoring.grades import Judged
 
 
 def shared(value: float, answer: str | None = None, *, strict: bool | None = None) -> Judged:

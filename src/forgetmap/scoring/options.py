@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from forgetmap.errors import FieldError
 from forgetmap.scoring.claims import hedged, last_line, spoken
-from forgetmap.scoring.judged import Judged, graded
+from forgetmap.scoring.grades import Judged, graded
 from forgetmap.scoring.wording import comparable, trimmed
 
 _PREFIX = re.compile(r"^(?:the +)?(?:option|choice|letter|answer|number)[ *_:(\[]+", re.IGNORECASE)

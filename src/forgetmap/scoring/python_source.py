@@ -127,7 +127,7 @@ def _is_block_only(response: str) -> bool:
     text = response.strip()
     fences = list(_FENCE.finditer(text))
     return (
-        len(fences) == 2  # noqa: PLR2004  # it opens and closes
+        len(fences) == 2  # it opens and closes
         and fences[0].start() == 0
         and fences[1].end() == len(text)
     )

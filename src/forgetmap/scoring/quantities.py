@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from forgetmap.errors import FieldError
 from forgetmap.scoring.claims import LONGEST_ANSWER, last_line, sentence, spoken
-from forgetmap.scoring.judged import Judged, graded
+from forgetmap.scoring.grades import Judged, graded
 from forgetmap.scoring.numerals import (
     NUMBER,
     Quantity,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.arithmetic import equations
 from forgetmap.scoring.claims import marked
-from forgetmap.scoring.judged import failed
+from forgetmap.scoring.grades import failed
 from forgetmap.scoring.measured import counted, shared
 from forgetmap.scoring.scorer import COUNT, SHARE, Answered, Fields, Scale
 from forgetmap.scoring.sentences import sentences

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.claims import marked
 from forgetmap.scoring.failures import loops, refuses, why_nothing
 from forgetmap.scoring.golds import right_texts
-from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.grades import Judged
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
 from forgetmap.scoring.sentences import sentences

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.scoring.claims import hedged, marked
 from forgetmap.scoring.failures import loops, why_nothing
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import right_texts
-from forgetmap.scoring.judged import Judged, failed, graded
+from forgetmap.scoring.grades import Judged, failed, graded
 from forgetmap.scoring.measured import shared
 from forgetmap.scoring.scorer import SHARE, Answered, Fields, Scale
 from forgetmap.scoring.thinking import said_aloud

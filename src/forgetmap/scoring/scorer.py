@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.grades import Judged
 
 Polarity = Literal["up", "down", "both"]
 """Whether more is better, less is better, or any change is drift."""

@@ -33,7 +33,7 @@ import emoji
 from markdown_it import MarkdownIt
 
 from forgetmap.scoring.failures import refuses, why_nothing
-from forgetmap.scoring.judged import Judged, failed
+from forgetmap.scoring.grades import Judged, failed
 from forgetmap.scoring.measured import counted, shared
 from forgetmap.scoring.prose import count_words, sentences
 from forgetmap.scoring.scorer import COUNT, RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale

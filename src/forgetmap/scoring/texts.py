@@ -7,7 +7,7 @@ import re
 from forgetmap.errors import FieldError
 from forgetmap.scoring.claims import last_line, sentence, spoken
 from forgetmap.scoring.failures import refuses
-from forgetmap.scoring.judged import Judged, graded
+from forgetmap.scoring.grades import Judged, graded
 from forgetmap.scoring.wording import comparable, trimmed
 
 _ASIDE = re.compile(r"\s*(?:\(|,?\s\b(?:because|since|which)\b)", re.IGNORECASE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from forgetmap.errors import FieldError
-from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.judged import UNSCORED, Judged, undecided
+from forgetmap.records import FAILED, Outcome
+from forgetmap.scoring.grades import UNSCORED, Judged, undecided
+from forgetmap.scoring.registry import needs_of
 from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
-from forgetmap.scoring.scorers import needs_of
 
 
 def values_of(scorer: Scorer, sample: Answered) -> Fields:

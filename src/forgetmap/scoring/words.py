@@ -150,7 +150,7 @@ def _spellings(word: str) -> tuple[str, ...]:
     head, _, tail = word.partition("'")
     if tail in _CONTRACTIONS:
         return (whole,)
-    return (whole, tail.replace("'", "") if len(head) <= 2 else head)  # noqa: PLR2004  # d', l', qu'
+    return (whole, tail.replace("'", "") if len(head) <= 2 else head)  # d', l', qu'
 
 
 def _same(wanted: str, said: str) -> bool:

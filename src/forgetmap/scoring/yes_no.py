@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from forgetmap.scoring.claims import hedged, last_line, sentence, spoken
 from forgetmap.scoring.forms import FORMS, both_forms
 from forgetmap.scoring.golds import truth
-from forgetmap.scoring.judge import verdict
-from forgetmap.scoring.judged import Judged, graded
+from forgetmap.scoring.grade import verdict
+from forgetmap.scoring.grades import Judged, graded
 from forgetmap.scoring.scorer import Answered, Fields, Scale
 from forgetmap.scoring.wording import trimmed
 

@@ -19,9 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from forgetmap.errors import FieldError
-from forgetmap.records.manifest import RunInfo
-from forgetmap.records.outcome import Outcome
-from forgetmap.records.problem import Problem
+from forgetmap.records import Outcome, Problem, RunInfo
 from forgetmap.sources.files import LogFile
 
 MOST_KEPT = 1_000

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forgetmap.records.problem import Problem
+from forgetmap.records import Problem
 from forgetmap.sources.adapter import Log, Problems
 from forgetmap.sources.crewman import ORDER, TOLD, take
 from forgetmap.sources.gather import RunWriter
@@ -89,7 +89,7 @@ def call_mate(given: Sequence[Share], folder: Path, *, texts: bool) -> Mate | No
         folder: where the run is written; the other process writes into a folder in it.
         texts: whether texts are read.
     """
-    if len(given) == 1 or (os.cpu_count() or 1) < 2:  # noqa: PLR2004  # processes
+    if len(given) == 1 or (os.cpu_count() or 1) < 2:  # processes
         return None
     part = folder / PART
     part.mkdir()

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from forgetmap.records.without_pandas import refuse_pandas
+from forgetmap.records import refuse_pandas
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.gather import RunWriter
 

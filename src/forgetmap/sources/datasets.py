@@ -152,7 +152,7 @@ def _json(value: object) -> str:
 
 def _texts(options: object) -> list[str] | None:
     """Options as texts; labels without content are none."""
-    if not isinstance(options, list) or len(options) < 2:  # noqa: PLR2004  # no choice
+    if not isinstance(options, list) or len(options) < 2:  # no choice
         return None
     texts = list(map(_text, options))
     return None if all(map(_is_label, texts)) else texts

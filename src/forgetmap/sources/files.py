@@ -176,7 +176,7 @@ class Archive:
         with self.path.open("rb") as raw:
             raw.seek(info.header_offset)
             header = raw.read(30)
-            if len(header) < 30 or not header.startswith(ZIP_MAGIC):  # noqa: PLR2004  # fixed part
+            if len(header) < 30 or not header.startswith(ZIP_MAGIC):  # fixed part
                 raise zipfile.BadZipFile("a member is not where the directory says")
             skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
             raw.seek(skip, os.SEEK_CUR)
@@ -259,7 +259,7 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
     """A copy in the folder for temporary files, no larger than anything real."""
     limit = max(DENSE_FROM, MOST_RATIO * path.stat().st_size)
-    from forgetmap.records.engine import fresh_name, spill_folder  # noqa: PLC0415  # few need it
+    from forgetmap.records import fresh_name, spill_folder  # few need it
 
     target = spill_folder() / fresh_name()
     with whole(path), open_stream() as stream, target.open("wb") as out:

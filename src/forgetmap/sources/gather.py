@@ -14,17 +14,23 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.records.identity import option_text, options_hash, text_hash
-from forgetmap.records.manifest import MetricInfo, RunInfo, TaskInfo
-from forgetmap.records.outcome import FAILED, MISSING, Outcome
-from forgetmap.records.schema import (
+from forgetmap.records import (
+    FAILED,
     KEY,
+    MISSING,
     MORE_TEXTS,
     SCORE_NAMES,
     SCORES,
     TEXT_NAMES,
     TEXTS,
+    MetricInfo,
+    Outcome,
+    RunInfo,
+    TaskInfo,
+    option_text,
+    options_hash,
     scores_schema,
+    text_hash,
     texts_schema,
 )
 from forgetmap.sources.adapter import Problems, Sample, Score
@@ -304,7 +310,7 @@ def _settle_reasons(sample: Sample) -> None:
     """Answers with score 0 get a reason where the harness gives none."""
     wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
     if wrong:
-        from forgetmap.sources.reasons import why_wrong  # noqa: PLC0415  # large
+        from forgetmap.sources.reasons import why_wrong  # large
 
         reason = why_wrong(sample)
         for score in wrong:

@@ -9,14 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from forgetmap._cache import cached_folder, key_of
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
-from forgetmap.records.engine import fresh_name, spill_folder
-from forgetmap.records.folder import MANIFEST, complete_folder, read_run
-from forgetmap.records.manifest import RunInfo
-from forgetmap.records.problem import Problem
-from forgetmap.records.run import Run
+from forgetmap.records import (
+    MANIFEST,
+    Problem,
+    Run,
+    RunInfo,
+    complete_folder,
+    fresh_name,
+    read_run,
+    spill_folder,
+)
 from forgetmap.sources.adapter import Adapter, Log, Problems
-from forgetmap.sources.cache import cached_folder, key_of
 from forgetmap.sources.crew import Share, call_mate, shares
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, describe

@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import MissingInputError, UnknownFormatError, UnreadableError
-from forgetmap.records.folder import MANIFEST, is_run_folder, read_run
-from forgetmap.records.frames import ColumnMap, run_from_frame
-from forgetmap.records.repeats import as_repeats
-from forgetmap.records.run import Run
-from forgetmap.records.schema import SCORES, TEXTS
+from forgetmap.records import (
+    MANIFEST,
+    SCORES,
+    TEXTS,
+    ColumnMap,
+    Run,
+    as_repeats,
+    is_run_folder,
+    read_run,
+    run_from_frame,
+)
+from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
-from forgetmap.sources.maps import is_map, saved_map
 from forgetmap.sources.remote import Report, fetch, is_remote
 from forgetmap.sources.selection import chosen, read_chosen
 from forgetmap.sources.sniff import TableFile, sniff, whole

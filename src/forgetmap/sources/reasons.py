@@ -10,9 +10,8 @@ import re
 from functools import lru_cache
 
 from forgetmap.errors import FieldError, UsageError
-from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import AnswerKind
+from forgetmap.records import FAILED, Outcome
+from forgetmap.scoring import AnswerKind, grade_response
 from forgetmap.sources.adapter import Sample
 
 LONGEST_GOLD = 200
@@ -51,7 +50,7 @@ def _why(
     elif _NUMBER.fullmatch(gold):
         kind = "number"
     try:
-        found = judge(
+        found = grade_response(
             response,
             gold=gold,
             kind=kind,

@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
+from forgetmap._plugins import loading
 from forgetmap.errors import UsageError
-from forgetmap.plugins import loading
 from forgetmap.sources.adapter import Adapter
 
 GROUP = "forgetmap.adapters"

@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from fsspec.callbacks import Callback
 from fsspec.core import url_to_fs
 
+from forgetmap._cache import cached_folder
 from forgetmap.errors import (
     ForbiddenError,
     ForgetmapError,
@@ -36,9 +37,7 @@ from forgetmap.errors import (
     UnreadableError,
     UsageError,
 )
-from forgetmap.records.run import Run
-from forgetmap.records.validate import FileRow, file_of
-from forgetmap.sources.cache import cached_folder
+from forgetmap.records import FileRow, Run, file_of
 
 NEEDED = {
     "s3": "s3fs",

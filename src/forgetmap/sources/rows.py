@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forgetmap.errors import ColumnError, UnreadableError
-from forgetmap.records.folder import parquet_rows
-from forgetmap.records.spreadsheet import unquote_formula
-from forgetmap.records.validate import FileRow
+from forgetmap.records import FileRow, parquet_rows, unquote_formula
 from forgetmap.sources.sniff import LONGEST_LINE, PEEK, TableFile, not_utf8, whole
 
 csv.field_size_limit(1 << 30)

@@ -15,11 +15,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.errors import ColumnError, EmptyInputError, FieldError
-from forgetmap.records.engine import connection
-from forgetmap.records.frames import ColumnMap, canonical_run, listed
-from forgetmap.records.manifest import RunInfo
-from forgetmap.records.run import Run
-from forgetmap.records.validate import FileRow
+from forgetmap.records import ColumnMap, FileRow, Run, RunInfo, canonical_run, connection, listed
 from forgetmap.sources.rows import csv_cells, raw_rows
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table import TASK, column_names, has_items, read_table

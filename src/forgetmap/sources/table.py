@@ -17,29 +17,31 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.errors import ColumnError, EmptyInputError, FieldError, InputError
-from forgetmap.records.engine import (
+from forgetmap.records import (
+    BY_NAME,
+    HASHES,
+    KEY,
+    TEXT_NAMES,
+    ColumnMap,
+    FileRow,
+    Run,
+    RunInfo,
+    by_synonyms,
+    canonical_run,
     connection,
+    first_fault,
     fresh_name,
     literal,
+    match_columns,
+    needs_content,
+    parquet_columns,
     quote,
     readable,
     scan,
     spill_folder,
+    unquoted_sql,
     unreadable,
 )
-from forgetmap.records.folder import parquet_columns
-from forgetmap.records.frames import (
-    ColumnMap,
-    by_synonyms,
-    canonical_run,
-    match_columns,
-    needs_content,
-)
-from forgetmap.records.manifest import RunInfo
-from forgetmap.records.run import Run
-from forgetmap.records.schema import BY_NAME, HASHES, KEY, TEXT_NAMES
-from forgetmap.records.spreadsheet import unquoted_sql
-from forgetmap.records.validate import FileRow, first_fault
 from forgetmap.sources.rows import csv_header, raw_rows, require_text
 from forgetmap.sources.sniff import (
     LONGEST_LINE,

@@ -6,3 +6,123 @@ Cells of one group, written n11, n10, n01, n00: right or wrong before, right or 
 the number of options of an item; `inf` stands for an open-ended one. Every argument may be an
 array: then the result is an array, one entry per data set.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.stats.chance_adjustment import Published, published
+    from forgetmap.stats.clusters import FEWEST, ClusterVariance, cluster_variance
+    from forgetmap.stats.intervals import (
+        LEVEL,
+        agree_with_test,
+        between_interval,
+        combined_interval,
+        mean_interval,
+        normal_quantile,
+        score_interval,
+        weighted_interval,
+    )
+    from forgetmap.stats.mean_scores import (
+        ScoreSums,
+        knowledge_scale,
+        latent_sums,
+        matched_sums,
+        raw_sums,
+        upper_sums,
+    )
+    from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise
+    from forgetmap.stats.power import detectable, items_needed, repeated_items_needed, repeats_found
+    from forgetmap.stats.repeats import (
+        AnswerCounts,
+        excess_before_scores,
+        excess_scores,
+        net_scores,
+        permutation_moments,
+        self_churn,
+    )
+    from forgetmap.stats.results import Interval, Reals
+    from forgetmap.stats.sampling import (
+        SampledShare,
+        alarm_p,
+        detectable_loss,
+        items_to_detect,
+        sampled_share,
+        self_loss,
+        shared_out,
+    )
+    from forgetmap.stats.sequential import Decision, Look, Rule, decide, give_up, hope_of, look_at
+    from forgetmap.stats.simultaneous import (
+        FEWEST_PAIRS,
+        Design,
+        joint_quantile,
+        mean_limits,
+        rank_correlation,
+    )
+    from forgetmap.stats.tests import balance_p, change_p, mcnemar_p, mixed_luck_p, score_p
+
+__all__ = [
+    "FDR",
+    "FEWEST",
+    "FEWEST_PAIRS",
+    "LEVEL",
+    "AnswerCounts",
+    "ClusterVariance",
+    "Decision",
+    "Design",
+    "Interval",
+    "Look",
+    "Published",
+    "Reals",
+    "Rule",
+    "SampledShare",
+    "ScoreSums",
+    "agree_with_test",
+    "alarm_p",
+    "balance_p",
+    "between_interval",
+    "change_p",
+    "cluster_variance",
+    "combined_interval",
+    "decide",
+    "detectable",
+    "detectable_loss",
+    "excess_before_scores",
+    "excess_scores",
+    "false_discovery",
+    "family_wise",
+    "give_up",
+    "hope_of",
+    "items_needed",
+    "items_to_detect",
+    "joint_quantile",
+    "knowledge_scale",
+    "latent_sums",
+    "look_at",
+    "matched_sums",
+    "mcnemar_p",
+    "mean_interval",
+    "mean_limits",
+    "mixed_luck_p",
+    "net_scores",
+    "normal_quantile",
+    "permutation_moments",
+    "published",
+    "rank_correlation",
+    "raw_sums",
+    "repeated_items_needed",
+    "repeats_found",
+    "sampled_share",
+    "score_interval",
+    "score_p",
+    "self_churn",
+    "self_loss",
+    "shared_out",
+    "upper_sums",
+    "weighted_interval",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

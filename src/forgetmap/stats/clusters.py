@@ -41,7 +41,7 @@ def cluster_variance(sizes: ArrayLike, totals: ArrayLike, *, squares: float) -> 
     n = sizes.sum()
     mean = totals.sum() / n
     share = sizes / n
-    if share.size < 2:  # noqa: PLR2004  # one cluster has no variance between clusters
+    if share.size < 2:  # one cluster has no variance between clusters
         return ClusterVariance(np.nan, 0.0, np.nan, int((totals > 0).sum()))
     variance = float((((totals - mean * sizes) ** 2) / (1 - share)).sum() / n**2)
     a = share**2 / (1 - share)

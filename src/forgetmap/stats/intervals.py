@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Interval, Reals
-from forgetmap.stats.scores import ScoreSums
 
 LEVEL = 0.95
 
 
 def normal_quantile(level: float = LEVEL) -> float:
     """The two-sided standard normal quantile."""
-    from scipy.special import ndtri  # noqa: PLC0415  # heavy, only here
+    from scipy.special import ndtri  # heavy, only here
 
     return float(ndtri(0.5 + level / 2))
 
@@ -77,12 +77,12 @@ def weighted_interval(
 
 def between_interval(values: ArrayLike, *, level: float = LEVEL) -> Interval:
     """Interval for the mean over groups like these: SD / sqrt(T) with t on T - 1."""
-    from scipy.special import stdtrit  # noqa: PLC0415
+    from scipy.special import stdtrit
 
     values = np.asarray(values, float)
     count = values.shape[-1]
     mean = values.mean(-1)
-    if count < 2:  # noqa: PLR2004  # one group says nothing about others
+    if count < 2:  # one group says nothing about others
         return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
     half = stdtrit(count - 1, 0.5 + level / 2) * values.std(-1, ddof=1) / np.sqrt(count)
     return Interval(mean, mean - half, mean + half)
@@ -100,7 +100,7 @@ def combined_interval(
         items: behind each of them.
         level: of the intervals.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415
+    from scipy.special import stdtrit
 
     freedom = np.asarray(items, float) - 1
     half = np.array([(part.high - part.low) / 2 for part in parts], float)
@@ -125,7 +125,7 @@ def mean_interval(
     SE^2 = (sum (e - mean)^2 + pseudo^2) / (n (n - 1)). Without the pseudo observation coverage
     falls to .89 at 50 items.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415
+    from scipy.special import stdtrit
 
     n, total, squares = (np.asarray(x, float) for x in (n, total, squares))
     with np.errstate(invalid="ignore", divide="ignore"):

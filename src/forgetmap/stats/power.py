@@ -42,7 +42,7 @@ def detectable(
         size: of the test.
         power: wanted.
     """
-    from scipy.special import ndtri  # noqa: PLC0415  # heavy, only here
+    from scipy.special import ndtri  # heavy, only here
 
     n, c, h, share_e = (np.asarray(x, float) for x in (n, c, h, share_e))
     z_a, z_b = float(ndtri(1 - size)), float(ndtri(power))
@@ -74,7 +74,7 @@ def repeats_detectable(
     nothing changes: churn (2 churn_item) spread over the items that flip at all; here all churn is
     taken to sit on items that are right half of the time, the worst case.
     """
-    from scipy.special import ndtri  # noqa: PLC0415
+    from scipy.special import ndtri
 
     n, churn = np.asarray(n, float), np.asarray(churn, float)
     z_a, z_b = float(ndtri(1 - size)), float(ndtri(power))
@@ -98,7 +98,7 @@ def repeated_items_needed(
 
 def repeats_found(interval: Interval, *, size: float = SIZE, power: float = POWER) -> Reals:
     """Smallest `excess` that would be found with this power, from the width of its interval."""
-    from scipy.special import ndtri  # noqa: PLC0415
+    from scipy.special import ndtri
 
     error = (interval.high - interval.low) / (2 * normal_quantile())
     return np.asarray((ndtri(1 - size) + ndtri(power)) * error)

@@ -123,7 +123,7 @@ def _mean_matched(
         matched = c * first.right * second.option + first.right * second.none
         matched = matched - c / (k - 2) * (first.option * second.option - same)
         matched = matched - first.option * second.none / (k - 1)
-        total = np.where(np.isinf(k), raw, np.where(k == 2, latent, matched))  # noqa: PLR2004
+        total = np.where(np.isinf(k), raw, np.where(k == 2, latent, matched))
         return np.asarray(total / (first.answers * (second.answers - within)))
 
 
@@ -165,7 +165,7 @@ def permutation_moments(
 
 def _dealt(before: ArrayLike, answers: int, right: int, repeats_before: int) -> Reals:
     """Hypergeometric: so many of the right answers fall to the side before."""
-    from scipy.special import gammaln  # noqa: PLC0415  # heavy, only here
+    from scipy.special import gammaln  # heavy, only here
 
     def ways(n: ArrayLike, k: ArrayLike) -> Reals:
         n, k = np.asarray(n, float), np.asarray(k, float)
@@ -189,7 +189,7 @@ def consensus(transitions: ArrayLike, size: int) -> tuple[dict[str, float], floa
     Returns:
         Mean count of each transition, and the mean share of items on which the seeds disagree.
     """
-    from itertools import combinations  # noqa: PLC0415
+    from itertools import combinations
 
     table = np.asarray(transitions)
     counts = dict.fromkeys(("00", "01", "10", "11"), 0.0)

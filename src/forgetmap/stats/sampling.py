@@ -87,7 +87,7 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 def _at_most(count: int, n: int, of: int, wrong: int) -> float:
     """P(X <= count), X of the wrong items among n that were drawn; hypergeometric."""
-    from scipy.special import gammaln  # noqa: PLC0415  # heavy, only here
+    from scipy.special import gammaln  # heavy, only here
 
     x = np.arange(max(0, n - (of - wrong)), min(count, wrong, n) + 1)
     if not x.size:
@@ -109,7 +109,7 @@ def _at_least(count: int, n: int, of: int, wrong: int) -> float:
 
 def _binomial_limits(fewest: int, most: int, n: int) -> tuple[float, float]:
     """Clopper and Pearson (1934)."""
-    from scipy.special import betaincinv  # noqa: PLC0415
+    from scipy.special import betaincinv
 
     tail = (1 - LEVEL) / 2
     low = float(betaincinv(fewest, n - fewest + 1, tail)) if fewest else 0.0
@@ -119,7 +119,7 @@ def _binomial_limits(fewest: int, most: int, n: int) -> tuple[float, float]:
 
 def alarm_p(wrong: float, n: int, floor: float) -> float:
     """Chance of at least so many wrong answers if an unchanged model gives a share `floor`."""
-    from scipy.special import betainc  # noqa: PLC0415
+    from scipy.special import betainc
 
     least = int(np.ceil(wrong - _ROUNDING))
     if least <= 0:

@@ -133,7 +133,7 @@ def look_at(
     m_b, r_b, m_a, r_a = (x[enough] for x in counts)
     number = number[enough]
     n = float(number.sum())
-    if n < 2:  # noqa: PLR2004  # one item has no spread
+    if n < 2:  # one item has no spread
         return None
     score = excess_scores(m_b, r_b, m_a, r_a).lost
     variance, third = number @ _null_moments(m_b + m_a, r_b, r_a)
@@ -238,7 +238,7 @@ def _decision(
     verdict: Verdict, why: Why, looks: Sequence[Look], level: float, rule: Rule
 ) -> Decision:
     """With limits that hold at all looks together: repeated confidence intervals."""
-    from scipy.special import ndtri  # noqa: PLC0415  # heavy, only here
+    from scipy.special import ndtri  # heavy, only here
 
     last, needed = looks[-1], _needed(looks, level, rule)
     # A look that may not use up anything decides nothing, whatever it shows.
@@ -260,7 +260,7 @@ def _hope(looks: Sequence[Look], level: float, share: float, rule: Rule) -> floa
     By the covariance of looks the last value scatters around this one with the difference of
     their variances, if nothing else is known about it beforehand.
     """
-    from scipy.special import ndtr, ndtri  # noqa: PLC0415
+    from scipy.special import ndtr, ndtri
 
     last = looks[-1]
     end = projected(last, rule.most)
@@ -286,7 +286,7 @@ def _bar_of_none(look: Look, error: float, variance: float, needed: float, rule:
     Were as much lost as still counts as none, the few lost items would make the value scatter by
     more than a sample that happens to hold none of them shows.
     """
-    from scipy.special import ndtri  # noqa: PLC0415
+    from scipy.special import ndtri
 
     if needed <= 0:
         return -float("inf")
@@ -332,7 +332,7 @@ def crossing_levels(
 def _crossing(
     information: tuple[float, ...], fractions: tuple[float, ...], level: float, exponent: float
 ) -> tuple[float, ...]:
-    from scipy.special import ndtr, ndtri  # noqa: PLC0415
+    from scipy.special import ndtr, ndtri
 
     allowed = level * fractions[0] ** exponent
     levels = [allowed]
@@ -366,7 +366,7 @@ class _State:
 
     def bound(self, news: float, due: float) -> float:
         """The place that is crossed next with probability `due`."""
-        from scipy.special import ndtr  # noqa: PLC0415
+        from scipy.special import ndtr
 
         reach = REACH * np.sqrt(self.spread + news)
         low, high = -reach, reach

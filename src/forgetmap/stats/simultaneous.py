@@ -76,7 +76,7 @@ def joint_quantile(
         level: of all intervals together.
         seed: of the draws.
     """
-    from scipy.special import ndtri  # noqa: PLC0415  # heavy, only here
+    from scipy.special import ndtri  # heavy, only here
 
     design = design or Design()
     if not scores.shape[0]:
@@ -127,7 +127,7 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> Ran
     Limits by Fisher's z with the variance of Bonett and Wright (2000), (1 + r^2 / 2) / (n - 3); the
     p-value from all orders, up to eight pairs.
     """
-    from scipy.special import ndtri  # noqa: PLC0415
+    from scipy.special import ndtri
 
     one, two = np.asarray(x, float), np.asarray(y, float)
     n = one.size

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Reals
-from forgetmap.stats.scores import ScoreSums
 
 STRAIGHT = 1e-4
 """A skewness so small that the gamma law would lose digits; a normal one is as good."""
@@ -22,7 +22,7 @@ def luck_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Reals:
     with 1/(k-1). Size at most .052. On sampled single runs a model's disagreement with itself alone
     rejects: there the verdict comes from `excess` or `net`.
     """
-    from scipy.special import betainc  # noqa: PLC0415  # heavy, only here
+    from scipy.special import betainc  # heavy, only here
 
     x, m, p = (np.asarray(v, float) for v in (successes, trials, chance))
     others = m - x
@@ -56,7 +56,7 @@ def mixed_luck_p(
 
 def binomial_weights(x: ArrayLike, m: ArrayLike, p: ArrayLike) -> Reals:
     """Probability of x successes in m trials; scipy.stats has it, but takes a second to load."""
-    from scipy.special import gammaln, xlog1py, xlogy  # noqa: PLC0415
+    from scipy.special import gammaln, xlog1py, xlogy
 
     x, m, p = (np.asarray(v, float) for v in (x, m, p))
     ways = gammaln(m + 1) - gammaln(x + 1) - gammaln(m - x + 1)
@@ -83,7 +83,7 @@ def score_p(sums: ScoreSums, *, inflate: ArrayLike, freedom: ArrayLike) -> Reals
     t = mean / sqrt(V(0)) with V(0) of `score_interval`, times the design effect; t on the degrees
     of freedom of the clusters.
     """
-    from scipy.special import stdtr  # noqa: PLC0415
+    from scipy.special import stdtr
 
     cbar = sums.c / sums.n
     q = np.maximum(sums.a, sums.s2 - cbar * sums.s) / sums.n**2
@@ -97,7 +97,7 @@ def mcnemar_p(n10: ArrayLike, n01: ArrayLike) -> Reals:
 
     It sees only the net change: equal losses and gains are invisible to it (McNemar 1947).
     """
-    from scipy.special import betainc  # noqa: PLC0415
+    from scipy.special import betainc
 
     n10, n01 = np.asarray(n10, float), np.asarray(n01, float)
     fewer, more = np.minimum(n10, n01), np.maximum(n10, n01)
@@ -123,7 +123,7 @@ def change_p(total: ArrayLike, variance: ArrayLike, third: ArrayLike = 0.0) -> R
 
 def _skewed_tail(z: Reals, skew: Reals) -> Reals:
     """P(Z > z) of the standardised Pearson III law with this skewness, a shifted gamma law."""
-    from scipy.special import gammainc, gammaincc, ndtr  # noqa: PLC0415
+    from scipy.special import gammainc, gammaincc, ndtr
 
     straight = np.abs(skew) < STRAIGHT
     bend = np.where(straight, 1.0, np.abs(skew))
@@ -139,10 +139,10 @@ def balance_p(counts: ArrayLike) -> float:
     `matched` and the bracket trust that gold is exchangeable with the other options. Where one
     letter holds the answer too often (in some data sets always the first), they do not hold.
     """
-    from scipy.special import chdtrc  # noqa: PLC0415
+    from scipy.special import chdtrc
 
     counts = np.asarray(counts, float)
-    if counts.size < 2 or not counts.sum():  # noqa: PLR2004  # one position is always balanced
+    if counts.size < 2 or not counts.sum():  # one position is always balanced
         return 1.0
     even = counts.mean()
     return float(chdtrc(counts.size - 1, ((counts - even) ** 2 / even).sum()))

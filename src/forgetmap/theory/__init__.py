@@ -2,3 +2,73 @@
 
 Uses numpy and scipy only and knows nothing of the rest of the package but its errors.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.theory.advice import Advice
+    from forgetmap.theory.claims.registry import Outcome, find_claims
+    from forgetmap.theory.estimators import (
+        RATIO_LIMIT,
+        ROUNDING,
+        bernoulli_kl,
+        check_log_probs,
+        effective_separation,
+        effective_size_of_logs,
+        kl_terms,
+        log_ratio,
+        misassignment_bound,
+        misassignment_terms,
+        old_mass,
+        overlap_terms,
+        retention_floor,
+        token_kl,
+        total_variation_terms,
+    )
+    from forgetmap.theory.figures import phase_figure
+    from forgetmap.theory.limits import LIMITS
+    from forgetmap.theory.methods import Setting
+    from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
+    from forgetmap.theory.simulation import Knobs, Run, simulate, two_by_two
+    from forgetmap.theory.verification import TOLD, good, told, try_claims
+
+__all__ = [
+    "KNOBS",
+    "KNOB_VALUES",
+    "LIMITS",
+    "RATIO_LIMIT",
+    "ROUNDING",
+    "TOLD",
+    "Advice",
+    "Knobs",
+    "Outcome",
+    "Run",
+    "Setting",
+    "bernoulli_kl",
+    "check_log_probs",
+    "effective_separation",
+    "effective_size_of_logs",
+    "find_claims",
+    "good",
+    "kl_terms",
+    "log_ratio",
+    "misassignment_bound",
+    "misassignment_terms",
+    "old_mass",
+    "overlap_terms",
+    "phase_diagram",
+    "phase_figure",
+    "retention_floor",
+    "simulate",
+    "token_kl",
+    "told",
+    "total_variation_terms",
+    "try_claims",
+    "two_by_two",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -333,7 +333,7 @@ def _kl_of_rows(p: Floats, q: Floats) -> Floats:
 
 
 def _check_sums_to_one(logs: Floats, name: str) -> None:
-    off = np.abs(np.exp(logs).sum(axis=-1) - 1) > 1e-3  # noqa: PLR2004  # half precision
+    off = np.abs(np.exp(logs).sum(axis=-1) - 1) > 1e-3  # half precision
     if off.any():
         raise FieldError(
             "the probabilities of all tokens do not add up to 1",

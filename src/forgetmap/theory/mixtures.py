@@ -67,7 +67,7 @@ class Mixture:
 
     def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
         """Log-density and its derivative."""
-        if len(self.weights) == 2:  # noqa: PLR2004  # one exponential and one logarithm
+        if len(self.weights) == 2:  # one exponential and one logarithm
             old, new = self.means[..., None]
             log, share = _split(x, self.log_odds[..., None], old, new)
             return log, new - x + (1 - share) * (old - new)
@@ -83,7 +83,7 @@ class Mixture:
     def shares(self, x: Floats) -> Floats:
         """Responsibility of every component."""
         parts = self._parts(x)
-        if len(parts) == 2:  # noqa: PLR2004
+        if len(parts) == 2:
             return np.stack([sigmoid(parts[0] - parts[1]), sigmoid(parts[1] - parts[0])])
         return np.exp(parts - reduce(np.logaddexp, parts))
 

@@ -56,7 +56,7 @@ class GaussHermite:
 
     def expect(self, function: Function, mean: Floats, covariance: Floats) -> Floats:
         """The mean of function(x) for Gaussian x."""
-        if len(mean) > 2:  # noqa: PLR2004
+        if len(mean) > 2:
             raise UsageError(
                 f"{self.nodes} nodes to the power of {len(mean)} are too many points",
                 hint="use MonteCarlo beyond two dimensions.",

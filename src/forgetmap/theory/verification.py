@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any
 
-from forgetmap.theory.claims.registry import Claim, Outcome, claims, verify
+from forgetmap.theory.claims.registry import Claim, Outcome, find_claims, verify
 from forgetmap.theory.limits import LIMITS
 
 TOLD = ("check nearest to failing", "measured", "expected", "checks", "control")
@@ -27,7 +27,7 @@ def try_claims(ids: tuple[str, ...], *, controls: bool, processes: int = 2) -> I
         controls: run every experiment once more with its formula changed.
         processes: how many at once; 1 stays in this process.
     """
-    wanted = sorted(claims(ids), key=lambda each: -each.cost)
+    wanted = sorted(find_claims(ids), key=lambda each: -each.cost)
     if processes == 1 or len(wanted) == 1:
         yield from (verify(each.id, control=controls) for each in wanted)
         return
@@ -147,4 +147,4 @@ def _control_words(outcome: Outcome) -> str:
 
 def _in_order(outcomes: list[Outcome]) -> list[tuple[Claim, Outcome]]:
     found = {each.id: each for each in outcomes}
-    return [(each, found[each.id]) for each in claims(tuple(found))]
+    return [(each, found[each.id]) for each in find_claims(tuple(found))]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from forgetmap.runner.backend import Decoding, Failure, Likelihoods, Message, Prompt, Question
-from forgetmap.runner.backend import Response as Said
-from forgetmap.runner.items import Suite
-from forgetmap.runner.run import Examinee, run_model
-from forgetmap.runner.settings import Settings
+from forgetmap.evaluation.backend import Decoding, Failure, Likelihoods, Message, Prompt, Question
+from forgetmap.evaluation.backend import Response as Said
+from forgetmap.evaluation.items import Suite
+from forgetmap.evaluation.run import Examinee, run_model
+from forgetmap.evaluation.settings import Settings
 
 
 class Reciting:

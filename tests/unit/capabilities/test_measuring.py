@@ -19,8 +19,8 @@ from forgetmap.errors import UsageError
 from forgetmap.records.folder import read_run, write_run
 from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
+from forgetmap.scoring.registry import find_scorer, names, signed
 from forgetmap.scoring.scorer import Answered
-from forgetmap.scoring.scorers import names, scorer, signed
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from judge_server import Answer, best_reply, judge_server
@@ -88,7 +88,7 @@ def test_perfect_rows_get_the_best_value(perfect: Found) -> None:
     for metric in CAPTRACK.metrics:
         if metric.scorer is None or metric.field in NO_BEST:
             continue
-        who = signed(scorer(metric.judge or metric.scorer))
+        who = signed(find_scorer(metric.judge or metric.scorer))
         for field in filter(None, (metric.field, metric.strict)):
             score, _ = perfect[f"{metric.task}/jsonl", field, who]
             assert score == metric.range.high, metric.id
@@ -112,7 +112,7 @@ def test_every_row_gets_what_the_scorer_alone_gives(tmp_path: Path) -> None:
     WRITERS["jsonl"](folder, "oasst1.full", chats)
     run = found(measured(opened(folder)))
     for name, task, rows in (("number", "mgsm.subset", sums), ("style", "oasst1.full", chats)):
-        rule: Any = scorer(name)
+        rule: Any = find_scorer(name)
         for row in rows:
             sample = Answered(row["outputs"], gold=row["gold"], question=(row["prompt"],))
             for field, judged in rule.score(sample).items():
@@ -291,9 +291,9 @@ def test_an_item_that_cannot_be_scored_is_an_error_of_its_own(tmp_path: Path) ->
 
 def test_registry() -> None:
     for name in names():
-        assert scorer(name).name == name
+        assert find_scorer(name).name == name
     with pytest.raises(UsageError, match="no scorer 'numbr'"):
-        scorer("numbr")
+        find_scorer("numbr")
 
 
 def test_bug_12_a_response_without_steps_does_not_shift_the_others(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ from forgetmap.capabilities.sample import Reference, capabilities_suite, referen
 from forgetmap.capabilities.suite import captrack_suite, scorers_of
 from forgetmap.capabilities.taxonomy import Metric, load_taxonomy
 from forgetmap.errors import ForgetmapError, UsageError
+from forgetmap.evaluation.suites import catalogue
+from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
-from forgetmap.runner.suites import catalogue
-from forgetmap.runner.suites.catalogue import load_suite
+from forgetmap.scoring.registry import BUILT_IN, find_scorer, needs_of, signed
 from forgetmap.scoring.scorer import Answered
-from forgetmap.scoring.scorers import BUILT_IN, needs_of, scorer, signed
 from forgetmap.scoring.style import style
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
@@ -118,7 +118,7 @@ def values(runs: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -
 
 def value(found: Values, metric: Metric, item: str, field: str | None = None) -> float | None:
     place = f"{metric.task}/{item}"
-    return found.get((place, str(field or metric.field), signed(scorer(str(metric.scorer)))))
+    return found.get((place, str(field or metric.field), signed(find_scorer(str(metric.scorer)))))
 
 
 @pytest.mark.parametrize("metric", BEST, ids=[metric.id for metric in BEST])
@@ -128,7 +128,7 @@ def test_every_reference_gets_the_best_value(values: dict[str, Values], metric: 
             score = value(values["best"], metric, each.item.id, field)
             assert score == metric.range.high, (each.item.id, field)
             if metric.judge is not None:
-                key = (f"{metric.task}/{each.item.id}", field, signed(scorer(metric.judge)))
+                key = (f"{metric.task}/{each.item.id}", field, signed(find_scorer(metric.judge)))
                 assert values["best"][key] == 1, each.item.id
 
 
@@ -345,8 +345,8 @@ def test_a_run_of_captrack_scores_as_its_responses_do(tmp_path: Path) -> None:
     compared = 0
     for (place, metric, who), score in ours.items():
         task = place.partition("/")[0]
-        known = {signed(scorer(name)) for name in scorers_of(CAPTRACK, task)}
-        by_rule = needs_of(scorer(who.partition("@")[0])) == "rule"
+        known = {signed(find_scorer(name)) for name in scorers_of(CAPTRACK, task)}
+        by_rule = needs_of(find_scorer(who.partition("@")[0])) == "rule"
         if task in different or who not in known or not by_rule:
             continue
         assert theirs[place, metric, who] == score, (place, metric)

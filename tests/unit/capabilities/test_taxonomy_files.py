@@ -17,7 +17,7 @@ from forgetmap.capabilities.taxonomy import (
     with_targets,
 )
 from forgetmap.errors import FieldError, MissingInputError, UnreadableError
-from forgetmap.scoring.scorers import needs_of, scorer
+from forgetmap.scoring.registry import find_scorer, needs_of
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_captrack_says_what_its_metrics_need(captrack: Taxonomy) -> None:
     assert needs == {"rule": 41, "judge": 11, "sandbox": 2}
     assert sum(metric.judge is not None for metric in captrack.metrics) == 7
     for metric in captrack.metrics:
-        assert metric.scorer is None or needs_of(scorer(metric.scorer)) == metric.needs
+        assert metric.scorer is None or needs_of(find_scorer(metric.scorer)) == metric.needs
 
 
 def test_bug_01_every_task_of_the_taxonomy_is_measured(captrack: Taxonomy) -> None:

@@ -14,7 +14,7 @@ from forgetmap.errors import UsageError
 from forgetmap.merge.method import Draws
 from forgetmap.merge.methods.changes import Change
 from forgetmap.merge.methods.selection import largest
-from forgetmap.merge.registry import BUILT_IN, method
+from forgetmap.merge.registry import BUILT_IN, find_method
 from forgetmap.merge.stretches import STRETCH, Values, stretches
 
 SHAPE = (13, 7)
@@ -31,7 +31,7 @@ def family(seed: int = 0, spread: float = 0.3) -> tuple[Array, list[Array]]:
 
 def merged(name: str, models: Sequence[Array], base: Array | None = None, **values: Any) -> Array:
     """In double precision, so that nothing but the formula can differ."""
-    result = method(name)(
+    result = find_method(name)(
         [torch.tensor(model) for model in models],
         None if base is None else torch.tensor(base),
         {key.rstrip("_"): value for key, value in values.items()},
@@ -146,7 +146,7 @@ def test_where_votes_cancel_the_base_stays(name: str, dtype: torch.dtype) -> Non
     values = {"weight": (0.6, 0.6), "density": (1.0, 1.0)}
     if name == "breadcrumbs_ties":
         values["gamma"] = (0.0, 0.0)
-    found = method(name)([base + change, base - change], base, values, DRAWS)
+    found = find_method(name)([base + change, base - change], base, values, DRAWS)
     exact = (base + change - base) == -(base - change - base)
     assert exact.float().mean() > 0.4
     assert torch.equal(found[exact], base[exact])
@@ -199,7 +199,7 @@ def test_dare_keeps_the_change_in_the_mean_over_draws() -> None:
         draws = Draws(seed, "layer", ("a",))
         tensors = [torch.tensor(models[0])], torch.tensor(base)
         values = {"weight": (1.0,), "density": (0.25,)}
-        found.append(method("dare_linear")(*tensors, values, draws).numpy() - base)
+        found.append(find_method("dare_linear")(*tensors, values, draws).numpy() - base)
     change = models[0] - base
     # One draw has the deviation |change| sqrt(1 / density - 1), the mean of 400 a twentieth of it.
     assert np.all(np.abs(np.mean(found, axis=0) - change) <= 5 * np.abs(change) * 3**0.5 / 20)
@@ -314,7 +314,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", list(BUILT_IN))
 def test_no_method_changes_its_inputs_and_all_keep_shape_and_dtype(name: str) -> None:
     base, models = family()
-    found = method(name)
+    found = find_method(name)
     tensors = [torch.tensor(model, dtype=torch.float32) for model in models][: found.most or 3]
     start = torch.tensor(base, dtype=torch.float32)
     before = [each.clone() for each in (*tensors, start)]
@@ -324,10 +324,10 @@ def test_no_method_changes_its_inputs_and_all_keep_shape_and_dtype(name: str) ->
     assert all(map(torch.equal, (*tensors, start), before))
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if method(name).elementwise])
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if find_method(name).elementwise])
 def test_methods_that_say_so_work_in_pieces(name: str) -> None:
     base, models = family()
-    found = method(name)
+    found = find_method(name)
     tensors = [torch.tensor(model, dtype=torch.float32) for model in models][: found.most or 3]
     start = torch.tensor(base, dtype=torch.float32)
     whole = found(tensors, start, SAMPLES[name], DRAWS).flatten()
@@ -341,7 +341,7 @@ def test_methods_that_say_so_work_in_pieces(name: str) -> None:
 @pytest.mark.parametrize("name", list(BUILT_IN))
 def test_single_precision_is_near_to_double(name: str) -> None:
     base, models = family()
-    found = method(name)
+    found = find_method(name)
     ends = [
         found(
             [torch.tensor(model, dtype=dtype) for model in models][: found.most or 3],

@@ -16,7 +16,7 @@ from forgetmap.merge.method import (
     Tensors,
     merge_method,
 )
-from forgetmap.merge.registry import BUILT_IN, method, method_names
+from forgetmap.merge.registry import BUILT_IN, find_method, method_names
 
 
 def test_a_signature_says_what_a_method_takes() -> None:
@@ -65,7 +65,7 @@ def test_the_base_is_needed_possible_or_ignored() -> None:
 
 @pytest.mark.parametrize("name", list(BUILT_IN))
 def test_every_method_has_its_name_and_says_what_it_does(name: str) -> None:
-    found = method(name)
+    found = find_method(name)
     assert found.name == name
     assert found.says
     assert found.paper or name == "passthrough"
@@ -74,6 +74,6 @@ def test_every_method_has_its_name_and_says_what_it_does(name: str) -> None:
 
 def test_an_unknown_method_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UsageError) as caught:
-        method("sleerp")
+        find_method("sleerp")
     assert "did you mean 'slerp'?" in caught.value.hint
     assert all(name in caught.value.hint for name in method_names())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from forgetmap.errors import ModelError
-from forgetmap.merge.drift import kind_of, layer_of, weight_drift
+from forgetmap.merge.distance import kind_of, layer_of, weight_drift
 from forgetmap.merge.spectrum import EXACT, TOLERANCE, effective_rank
 from tiny_models import tiny_model
 
@@ -225,7 +225,7 @@ def test_layers_and_kinds_are_read_off_names(name: str, layer: int | None, kind:
 
 MEASURE = """
 import resource, sys
-from forgetmap.merge.drift import weight_drift
+from forgetmap.merge.distance import weight_drift
 import torch, forgetmap.merge.checkpoint, forgetmap.merge.spectrum
 torch.set_num_threads(1)
 weight_drift(sys.argv[1], sys.argv[2])

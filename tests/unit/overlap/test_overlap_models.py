@@ -24,13 +24,13 @@ from enumerable_models import (
     letters,
 )
 from forgetmap.errors import EmptyInputError, ModelError, OutputError, PairingError, UsageError
+from forgetmap.evaluation.models import LoadedModel
+from forgetmap.evaluation.run import Step
 from forgetmap.overlap.local import LocalModel
 from forgetmap.overlap.measure import Manner, draw, measure_overlap
 from forgetmap.overlap.models import encode_alike
 from forgetmap.overlap.prompts import Prompt
 from forgetmap.overlap.samples import read_samples
-from forgetmap.runner.models import LoadedModel
-from forgetmap.runner.run import Step
 
 PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca", "abc")]
 TEMPLATE = "{% for m in messages %}a{{ m['content'] }}c{% endfor %}"

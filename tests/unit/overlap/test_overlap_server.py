@@ -5,13 +5,13 @@ import pytest
 
 from enumerable_models import END, enumerate_exactly, lettered_model, letters
 from forgetmap.errors import ModelError, UsageError
+from forgetmap.evaluation.models import LoadedModel
+from forgetmap.evaluation.servers.address import is_address
 from forgetmap.overlap import server
 from forgetmap.overlap.local import LocalModel
 from forgetmap.overlap.measure import Manner, measure_overlap
 from forgetmap.overlap.prompts import Prompt
 from forgetmap.overlap.server import ServerModel
-from forgetmap.runner.models import LoadedModel
-from forgetmap.runner.servers.address import is_address
 from logprob_server import NAME, Dialect, serving
 
 PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca")]

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 import forgetmap as fm
-from forgetmap.transitions.comparison import Comparison
+from forgetmap.comparison.comparison import Comparison
 
 Item = tuple[str, float | None, dict[str, Any]]
 

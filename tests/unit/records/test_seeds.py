@@ -9,7 +9,7 @@ import pytest
 from run_folders import results, scores_of, write
 
 from forgetmap.errors import DuplicateKeyError, ManifestError
-from forgetmap.records.survey import survey
+from forgetmap.records.summary import survey
 from forgetmap.records.validate import check_run, refuse_duplicates, result_key
 from forgetmap.sources.open import open_run
 

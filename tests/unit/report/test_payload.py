@@ -19,12 +19,12 @@ from reports import column, find, payload_of, two_runs, with_texts
 
 import forgetmap as fm
 from command_line import results, write
+from forgetmap.comparison.export import write_result
 from forgetmap.errors import UnknownFormatError, UnreadableError, UsageError
 from forgetmap.report.build import make_payload
 from forgetmap.report.payload import ESTIMATORS, Payload
 from forgetmap.report.texts import fair_cap, shortened
 from forgetmap.report.written import payload_from_folder
-from forgetmap.transitions.export import write_result
 
 COUNTS = {"a": {"n11": 50, "n10": 10, "n01": 20, "n00": 20}}
 

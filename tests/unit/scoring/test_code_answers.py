@@ -10,7 +10,7 @@ import pytest
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.code import code
-from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.grades import Judged
 from forgetmap.scoring.sandbox.run import Limits, run_programs
 from forgetmap.scoring.scorer import Answered, Ran
 

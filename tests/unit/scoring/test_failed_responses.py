@@ -6,15 +6,17 @@ import pytest
 
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.failures import loops, refuses
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import Judged
+from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grades import Judged
 from forgetmap.scoring.thinking import without_thinking
 
 CITIES = ("Rome", "Paris", "Berlin", "Oslo")
 
 
 def of_option(response: str, finish_reason: str | None = None) -> Judged:
-    return judge(response, gold="Paris", kind="option", options=CITIES, finish_reason=finish_reason)
+    return grade_response(
+        response, gold="Paris", kind="option", options=CITIES, finish_reason=finish_reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,10 @@ def test_a_cut_response_counts_only_with_a_complete_answer(
     ],
 )
 def test_a_cut_number_may_lack_digits(response: str, outcome: Outcome) -> None:
-    assert judge(response, gold="12", kind="number", finish_reason="length").outcome is outcome
+    assert (
+        grade_response(response, gold="12", kind="number", finish_reason="length").outcome
+        is outcome
+    )
 
 
 REFUSALS = [
@@ -116,7 +121,7 @@ NO_REFUSALS = [
 def test_refusals(response: str, kind: str) -> None:
     options = CITIES if kind == "option" else ()
     gold = "7" if kind == "number" else "Paris"
-    judged = judge(response, gold=gold, kind=kind, options=options)  # type: ignore[arg-type]
+    judged = grade_response(response, gold=gold, kind=kind, options=options)  # type: ignore[arg-type]
     assert (judged.score, judged.outcome, judged.answer) == (0.0, Outcome.REFUSED, None)
 
 
@@ -140,7 +145,7 @@ def test_whoever_answers_has_not_refused(response: str, choice: str) -> None:
 
 def test_an_option_may_be_a_refusal() -> None:
     options = ("Sure, here is how.", "I'm sorry, but I can't help with that.")
-    judged = judge(options[1], gold=options[1], kind="option", options=options)
+    judged = grade_response(options[1], gold=options[1], kind="option", options=options)
     assert judged.outcome is Outcome.CORRECT
 
 

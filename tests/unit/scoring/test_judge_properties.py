@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import AnswerKind
+from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grades import AnswerKind
 
 PIECES = [
     "Answer:", "answer is", "The", "A", "B", "E", "(C)", "**D**", "\\boxed{", "}", "\\frac{1}{2}",
@@ -31,7 +31,7 @@ def test_every_response_gets_a_verdict_that_makes_sense(
     response: str, asked: tuple[AnswerKind, str], finish_reason: str | None
 ) -> None:
     kind, gold = asked
-    judged = judge(
+    judged = grade_response(
         response, gold=gold, kind=kind, options=options_for(kind), finish_reason=finish_reason
     )
     answered = judged.outcome in {Outcome.CORRECT, Outcome.INCORRECT}
@@ -50,8 +50,8 @@ def test_white_space_around_a_response_does_not_matter(
 ) -> None:
     kind, gold = asked
     options = options_for(kind)
-    bare = judge(response, gold=gold, kind=kind, options=options)
-    padded = judge(before + response + after, gold=gold, kind=kind, options=options)
+    bare = grade_response(response, gold=gold, kind=kind, options=options)
+    padded = grade_response(before + response + after, gold=gold, kind=kind, options=options)
     assert padded == bare
 
 
@@ -61,7 +61,7 @@ def test_a_letter_names_the_option_that_stands_there(
     options: list[str], place: int, reasoning: str
 ) -> None:
     response = f"{reasoning}\nAnswer: {'ABCD'[place]}"
-    judged = judge(response, gold="Paris", kind="option", options=tuple(options))
+    judged = grade_response(response, gold="Paris", kind="option", options=tuple(options))
     assert (judged.choice, judged.strict) == (options[place], True)
 
 
@@ -69,4 +69,4 @@ def test_a_letter_names_the_option_that_stands_there(
 @given(st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "{}.0", "{} km", "${:,}"]))
 def test_a_number_is_read_however_it_is_written(number: int, form: str) -> None:
     response = f"Answer: {form.format(number)}"
-    assert judge(response, gold=str(number), kind="number").outcome is Outcome.CORRECT
+    assert grade_response(response, gold=str(number), kind="number").outcome is Outcome.CORRECT

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring import judges
-from forgetmap.scoring.judged import Judged
-from forgetmap.scoring.judging.agreement import Agreement, agreement, combined
-from forgetmap.scoring.judging.replies import score, verdict, yes_or_no
-from forgetmap.scoring.judging.statements import statements
+from forgetmap.scoring.grades import Judged
+from forgetmap.scoring.llm_judge.agreement import Agreement, agreement, combined
+from forgetmap.scoring.llm_judge.replies import score, verdict, yes_or_no
+from forgetmap.scoring.llm_judge.statements import statements
 from forgetmap.scoring.scorer import Answered, Ask
 
 SCORERS = {name: getattr(judges, name) for name in judges.__all__}

@@ -10,7 +10,7 @@ import pytest
 from forgetmap.errors import UsageError
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring import maths
-from forgetmap.scoring.judge import judge
+from forgetmap.scoring.grade import grade_response
 
 pytest.importorskip("math_verify")
 
@@ -37,7 +37,7 @@ RIGHT = [
 
 @pytest.mark.parametrize(("response", "gold", "strict"), RIGHT)
 def test_right(response: str, gold: str, strict: bool) -> None:
-    judged = judge(response, gold=gold, kind="maths")
+    judged = grade_response(response, gold=gold, kind="maths")
     assert (judged.outcome, judged.strict) == (Outcome.CORRECT, strict)
 
 
@@ -50,25 +50,27 @@ def test_right(response: str, gold: str, strict: bool) -> None:
     ],
 )
 def test_wrong(response: str, gold: str) -> None:
-    assert judge(response, gold=gold, kind="maths").outcome is Outcome.INCORRECT
+    assert grade_response(response, gold=gold, kind="maths").outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize(
     "response", ["", "Answer: it depends on the triangle", "We cannot tell.", r"\boxed{}"]
 )
 def test_none(response: str) -> None:
-    assert judge(response, gold="7", kind="maths").outcome is Outcome.NO_ANSWER
+    assert grade_response(response, gold="7", kind="maths").outcome is Outcome.NO_ANSWER
 
 
 def test_further_right_answers_count() -> None:
-    judged = judge("Answer: $8$", gold="7", kind="maths", also_right=("8",))
+    judged = grade_response("Answer: $8$", gold="7", kind="maths", also_right=("8",))
     assert judged.score == 1.0
 
 
 def test_it_works_in_threads() -> None:
     responses = [f"Answer: $\\frac{{{2 * n}}}{{4}}$" for n in range(12)]
     with ThreadPoolExecutor(4) as threads:
-        judged = list(threads.map(lambda each: judge(each, gold="1.5", kind="maths"), responses))
+        judged = list(
+            threads.map(lambda each: grade_response(each, gold="1.5", kind="maths"), responses)
+        )
     assert [each.score for each in judged] == [float(n == 3) for n in range(12)]
 
 
@@ -97,13 +99,13 @@ def test_a_helper_that_dies_is_replaced(hasty: maths.Verifier) -> None:
 
 def test_an_undecided_answer_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maths._verifier(os.getpid()), "_seconds", 1.0)
-    judged = judge("Answer: $9^{9^{9^{9}}}$", gold="7", kind="maths")
+    judged = grade_response("Answer: $9^{9^{9^{9}}}$", gold="7", kind="maths")
     assert (judged.score, judged.outcome) == (None, Outcome.ERROR)
     assert "did not decide" in (judged.error or "")
 
 
 def test_a_gold_nobody_can_read_is_missing_not_wrong() -> None:
-    judged = judge("Answer: $7$", gold="", kind="maths")
+    judged = grade_response("Answer: $7$", gold="", kind="maths")
     assert (judged.score, judged.outcome) == (None, Outcome.ERROR)
 
 
@@ -111,4 +113,4 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     maths._verifier.cache_clear()
     monkeypatch.setitem(sys.modules, "math_verify", None)
     with pytest.raises(UsageError, match=r"forgetmap\[run\]"):
-        judge("Answer: $x + 8$", gold="x + 7", kind="maths")
+        grade_response("Answer: $x + 8$", gold="x + 7", kind="maths")

@@ -4,7 +4,7 @@ import pytest
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judge import judge
+from forgetmap.scoring.grade import grade_response
 
 RIGHT_TEXT = [
     ("Answer: Ada Lovelace", "Ada Lovelace", True),
@@ -125,13 +125,13 @@ WRONG_NUMBER = [
 
 @pytest.mark.parametrize(("response", "gold", "strict"), RIGHT_TEXT)
 def test_right_texts(response: str, gold: str, strict: bool) -> None:
-    judged = judge(response, gold=gold, kind="text")
+    judged = grade_response(response, gold=gold, kind="text")
     assert (judged.outcome, judged.strict) == (Outcome.CORRECT, strict)
 
 
 @pytest.mark.parametrize(("response", "gold"), WRONG_TEXT)
 def test_wrong_texts(response: str, gold: str) -> None:
-    assert judge(response, gold=gold, kind="text").outcome is Outcome.INCORRECT
+    assert grade_response(response, gold=gold, kind="text").outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize(
@@ -146,50 +146,52 @@ def test_wrong_texts(response: str, gold: str) -> None:
     ],
 )
 def test_no_text(response: str) -> None:
-    assert judge(response, gold="Paris", kind="text").outcome is Outcome.NO_ANSWER
+    assert grade_response(response, gold="Paris", kind="text").outcome is Outcome.NO_ANSWER
 
 
 def test_other_names_count() -> None:
-    judged = judge("Answer: NYC", gold="New York", kind="text", also_right=("NYC", "Big Apple"))
+    judged = grade_response(
+        "Answer: NYC", gold="New York", kind="text", also_right=("NYC", "Big Apple")
+    )
     assert (judged.score, judged.answer, judged.choice) == (1.0, "NYC", None)
 
 
 @pytest.mark.parametrize(("response", "gold"), RIGHT_NUMBER)
 def test_right_numbers(response: str, gold: str) -> None:
-    judged = judge(response, gold=gold, kind="number")
+    judged = grade_response(response, gold=gold, kind="number")
     assert (judged.outcome, judged.strict) == (Outcome.CORRECT, True)
 
 
 @pytest.mark.parametrize(("response", "gold"), LENIENT_NUMBER)
 def test_right_numbers_found_elsewhere(response: str, gold: str) -> None:
-    judged = judge(response, gold=gold, kind="number")
+    judged = grade_response(response, gold=gold, kind="number")
     assert (judged.outcome, judged.strict) == (Outcome.CORRECT, False)
 
 
 @pytest.mark.parametrize(("response", "gold"), WRONG_NUMBER)
 def test_wrong_numbers(response: str, gold: str) -> None:
-    assert judge(response, gold=gold, kind="number").outcome is Outcome.INCORRECT
+    assert grade_response(response, gold=gold, kind="number").outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize("response", NO_NUMBER)
 def test_no_number(response: str) -> None:
-    assert judge(response, gold="7", kind="number").outcome is Outcome.NO_ANSWER
+    assert grade_response(response, gold="7", kind="number").outcome is Outcome.NO_ANSWER
 
 
 def test_the_number_is_kept_as_it_was_written() -> None:
-    assert judge("Answer: 1,234 km", gold="7", kind="number").answer == "1,234"
+    assert grade_response("Answer: 1,234 km", gold="7", kind="number").answer == "1,234"
 
 
 def test_a_gold_that_is_no_number_is_an_error() -> None:
     with pytest.raises(FieldError, match="not one number"):
-        judge("Answer: 7", gold="seven or eight", kind="number")
+        grade_response("Answer: 7", gold="seven or eight", kind="number")
 
 
 def test_an_empty_gold_is_an_error() -> None:
     with pytest.raises(FieldError, match="empty"):
-        judge("Answer: 7", gold="", kind="text")
+        grade_response("Answer: 7", gold="", kind="text")
 
 
 def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(UsageError, match="poem"):
-        judge("Answer: 7", gold="7", kind="poem")  # type: ignore[arg-type]
+        grade_response("Answer: 7", gold="7", kind="poem")  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judge import judge
+from forgetmap.scoring.grade import grade_response
 
 CITIES = ("Rome", "Paris", "Berlin", "Oslo")
 YES_NO = ("Yes", "No")
@@ -149,7 +149,7 @@ NO_ANSWER = [
 
 
 def outcome_of(response: str, options: tuple[str, ...] = CITIES) -> tuple[str | None, bool | None]:
-    judged = judge(response, gold=options[0], kind="option", options=options)
+    judged = grade_response(response, gold=options[0], kind="option", options=options)
     return judged.choice, judged.strict
 
 
@@ -165,7 +165,7 @@ def test_an_answer_found_elsewhere(response: str, choice: str) -> None:
 
 @pytest.mark.parametrize("response", NO_ANSWER)
 def test_no_answer(response: str) -> None:
-    judged = judge(response, gold="Rome", kind="option", options=CITIES)
+    judged = grade_response(response, gold="Rome", kind="option", options=CITIES)
     assert (judged.score, judged.outcome, judged.choice) == (0.0, Outcome.NO_ANSWER, None)
 
 
@@ -210,22 +210,26 @@ def test_a_stray_capital_is_never_an_answer(article: str) -> None:
 
 
 def test_right_and_wrong_and_what_was_said() -> None:
-    right = judge("Answer: B", gold="Paris", kind="option", options=CITIES)
-    wrong = judge("Answer: C", gold="Paris", kind="option", options=CITIES)
+    right = grade_response("Answer: B", gold="Paris", kind="option", options=CITIES)
+    wrong = grade_response("Answer: C", gold="Paris", kind="option", options=CITIES)
     assert (right.score, right.outcome, right.answer) == (1.0, Outcome.CORRECT, "B")
     assert (wrong.score, wrong.outcome, wrong.answer) == (0.0, Outcome.INCORRECT, "C")
 
 
 def test_every_right_option_counts() -> None:
-    judged = judge("Answer: C", gold="Paris", kind="option", options=CITIES, also_right=("Berlin",))
+    judged = grade_response(
+        "Answer: C", gold="Paris", kind="option", options=CITIES, also_right=("Berlin",)
+    )
     assert judged.score == 1.0
 
 
 def test_options_with_the_same_text_are_equally_right() -> None:
-    assert judge("Answer: C", gold="x", kind="option", options=("x", "y", "x")).score == 1.0
+    assert (
+        grade_response("Answer: C", gold="x", kind="option", options=("x", "y", "x")).score == 1.0
+    )
 
 
 @pytest.mark.parametrize("options", [(), ("Rome", "Oslo")])
 def test_gold_must_be_an_option(options: tuple[str, ...]) -> None:
     with pytest.raises(FieldError, match="none of the"):
-        judge("Answer: A", gold="Paris", kind="option", options=options)
+        grade_response("Answer: A", gold="Paris", kind="option", options=options)

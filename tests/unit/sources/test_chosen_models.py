@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from forgetmap.comparison.api import open_all
 from forgetmap.errors import ColumnError, FieldError, ForgetmapError, PairingError
-from forgetmap.pairing.match import match, prepare
+from forgetmap.pairing.matching import match, prepare
 from forgetmap.records.run import Run
 from forgetmap.sources.open import open_run
-from forgetmap.transitions.compare import open_all
 
 WIDE = "task,item,base,tuned\nt,a,1,0\nt,b,1,1\nu,a,0,1\n"
 NAMELESS = "base,tuned\n1,0\n1,1\n0,\n"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from forgetmap.errors import ForgetmapError, UsageError
-from forgetmap.pairing.align import align
-from forgetmap.pairing.match import match, prepare
+from forgetmap.pairing.alignment import align
+from forgetmap.pairing.matching import match, prepare
 from forgetmap.records.run import Run
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import find_files

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forgetmap.errors import ColumnError, OutputError
-from forgetmap.sources.maps import map_file, save_map, saved_map
+from forgetmap.sources.column_maps import map_file, save_map, saved_map
 from forgetmap.sources.open import open_run
 
 TABLE = "q,ok,other\na,1,0\nb,0,0\n"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from forgetmap.simulator.answers import Habits
-from forgetmap.simulator.batch import Shares, Traits, cell_probabilities, draw_cells, draw_choices
+from forgetmap.simulation.answers import Habits
+from forgetmap.simulation.batch import Shares, Traits, cell_probabilities, draw_cells, draw_choices
 from forgetmap.stats.intervals import (
     agree_with_test,
     between_interval,
@@ -15,7 +15,7 @@ from forgetmap.stats.intervals import (
     score_interval,
     weighted_interval,
 )
-from forgetmap.stats.scores import (
+from forgetmap.stats.mean_scores import (
     ScoreSums,
     latent_sums,
     matched_sums,

@@ -10,7 +10,8 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from forgetmap.simulator.batch import Shares, draw_cells
+from forgetmap.simulation.batch import Shares, draw_cells
+from forgetmap.stats.chance_adjustment import published
 from forgetmap.stats.clusters import cluster_variance
 from forgetmap.stats.multiplicity import false_discovery, family_wise
 from forgetmap.stats.power import (
@@ -19,7 +20,6 @@ from forgetmap.stats.power import (
     repeated_items_needed,
     repeats_detectable,
 )
-from forgetmap.stats.published import published
 from forgetmap.stats.repeats import (
     consensus,
     excess_scores,

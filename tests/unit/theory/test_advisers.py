@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from forgetmap.errors import ForgetmapError
-from forgetmap.theory import advise, methods
+from forgetmap.theory import advice as advise
+from forgetmap.theory import methods
 from forgetmap.theory.methods import Setting
 
 

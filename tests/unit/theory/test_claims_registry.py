@@ -9,7 +9,7 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.theory import formulas, verification
-from forgetmap.theory.claims.registry import Change, Check, at_least, at_most, claims, verify
+from forgetmap.theory.claims.registry import Change, Check, at_least, at_most, find_claims, verify
 from forgetmap.theory.limits import LIMITS
 
 WANTED = {"F": 6, "R": 4, "H": 5, "L": 3, "P": 6, "SD": 6, "TT": 5, "OA": 4, "E": 9}
@@ -21,8 +21,8 @@ QUICK = [
 
 def test_every_claim_is_there_and_says_where_it_comes_from() -> None:
     names = {f"{kind}{k}" for kind, count in WANTED.items() for k in range(1, count + 1)}
-    assert {each.id for each in claims()} == names | {"CHEN"}
-    for each in claims():
+    assert {each.id for each in find_claims()} == names | {"CHEN"}
+    for each in find_claims():
         assert each.statement.endswith(".")
         assert "[D]" in each.provenance
         assert "Theorem" not in each.statement + each.provenance
@@ -57,7 +57,7 @@ def test_checks_can_fail_on_either_side() -> None:
 
 def test_unknown_claims_are_named() -> None:
     with pytest.raises(UsageError, match="no claim X9"):
-        claims(("X9",))
+        find_claims(("X9",))
 
 
 def test_outcomes_as_json_and_markdown() -> None:

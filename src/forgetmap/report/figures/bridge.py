@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from forgetmap.overlap.bridge import BridgeResult
-from forgetmap.overlap.figures import bridge_section
+from forgetmap.overlap import BridgeResult, bridge_section
 from forgetmap.report.figures import look
 from forgetmap.report.figures.figure import Figure
 from forgetmap.report.payload import Payload

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from forgetmap.comparison import GroupResult, percent
 from forgetmap.report.figures import look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Payload
-from forgetmap.transitions.result import GroupResult
-from forgetmap.transitions.words import percent
 
 COLOURS = {
     "kept": look.KEPT,

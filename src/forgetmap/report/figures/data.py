@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from forgetmap.comparison import GroupResult, percent
 from forgetmap.report.figures.figure import Record, as_table
 from forgetmap.report.payload import ESTIMATORS, Direction, DriftRows, Level, Payload, Rows
-from forgetmap.transitions.result import GroupResult
-from forgetmap.transitions.words import percent
 
 MOST_GROUPS = 40
 """Lines in one figure; the groups with the greatest losses are drawn."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forgetmap.capabilities.taxonomy import TARGET
+from forgetmap.capabilities import TARGET
 from forgetmap.report.figures import look
 from forgetmap.report.figures.drift_look import CHANGE_AXIS, SCALE_TITLE, lines
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from forgetmap.comparison import ENDINGS
 from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Payload
-from forgetmap.transitions.words import ENDINGS
 
 TABLE = ("comparison", "group", "reason", "lost")
 COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8c8c8c"]

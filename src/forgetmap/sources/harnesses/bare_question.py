@@ -71,6 +71,6 @@ def _split_options(text: str) -> tuple[str, list[str]]:
             options[-1] += f"\n{line}"
         else:
             return text, []
-    if len(options) < 2:  # noqa: PLR2004  # one is no choice
+    if len(options) < 2:  # one is no choice
         return text, []
     return "\n".join(lines[: starts[-1]]), [option.strip() for option in options]

@@ -17,10 +17,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from forgetmap.errors import FieldError, UnreadableError
-from forgetmap.records.identity import parse_options
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import UNSCORED, Judged
+from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, parse_options
+from forgetmap.scoring import UNSCORED, Judged, grade_response
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, sound, written
@@ -265,9 +263,11 @@ def _judged(row: Fields, response: str | None, gold: object, options: list[str] 
     place = place_of_letter(text, options)
     try:
         if options and place is not None:
-            return judge(response, gold=options[place], kind="option", options=tuple(options))
+            return grade_response(
+                response, gold=options[place], kind="option", options=tuple(options)
+            )
         if not options and _NUMBER.fullmatch(text):
-            return judge(response, gold=text, kind="number")
+            return grade_response(response, gold=text, kind="number")
     except FieldError as error:
         row.complain(str(error), "gold")
     return UNSCORED

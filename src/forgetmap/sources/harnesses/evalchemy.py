@@ -17,10 +17,8 @@ from hashlib import blake2b
 from typing import Any
 
 from forgetmap.errors import FieldError, UsageError
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo
-from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.judge import judge
-from forgetmap.scoring.judged import UNSCORED, Judged, failed, graded
+from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
+from forgetmap.scoring import UNSCORED, Judged, failed, grade_response, graded
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import Fields, as_list, as_mapping, sound, written
@@ -168,7 +166,7 @@ def _compared(row: Fields, gold: str, answer: str) -> Judged:
     if given is not None and right is not None:
         return graded(answer, right=given == right)
     try:
-        return judge(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
+        return grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
     except (UsageError, FieldError) as error:
         row.complain(str(error), "answer")
         return UNSCORED

@@ -13,9 +13,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forgetmap.errors import UnreadableError
-from forgetmap.records.every_eval_ever import IN_METADATA, PREFIX
-from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import (
+    IN_METADATA,
+    PREFIX,
+    HarnessInfo,
+    MetricInfo,
+    ModelInfo,
+    Outcome,
+    RunInfo,
+)
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import Malformed, decode, document, number, rows
 from forgetmap.sources.fields import LARGEST, Fields, as_mapping, as_objects, sound

@@ -16,8 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from forgetmap.errors import UnreadableError
-from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number, rows
 from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.fields import as_mapping, as_objects, sound
 from forgetmap.sources.files import LogFile

@@ -8,7 +8,7 @@ from itertools import takewhile
 from string import ascii_uppercase
 from typing import Any
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.sources.adapter import Log, Sample, Score
 from forgetmap.sources.decode import number
 from forgetmap.sources.fields import Fields, as_mapping, as_objects, sound

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from forgetmap.errors import UnreadableError
-from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample
 from forgetmap.sources.decode import document
 from forgetmap.sources.fields import as_mapping, as_objects

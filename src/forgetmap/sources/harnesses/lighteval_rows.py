@@ -18,8 +18,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from forgetmap.errors import UnreadableError
-from forgetmap.records.identity import normalise
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome, normalise
 from forgetmap.sources.adapter import Problems, Sample, Score
 from forgetmap.sources.decode import number
 from forgetmap.sources.fields import sound

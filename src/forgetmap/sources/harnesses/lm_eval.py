@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import Outcome
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.datasets import Item, item_of, place_of
 from forgetmap.sources.decode import Malformed, decode, number, raw_rows
@@ -360,7 +360,9 @@ def _logliks(responses: object) -> list[float]:
     if not isinstance(responses, list):
         return []
     try:
-        found = [float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in _TRUTHS]  # noqa: PLR2004  # see above
+        found = [
+            float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in _TRUTHS
+        ]  # see above
     except (LookupError, TypeError, ValueError):
         return []
     return found if len(found) == len(responses) else []

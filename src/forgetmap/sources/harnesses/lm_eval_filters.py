@@ -40,7 +40,7 @@ class Filters:
         count = _usual(map(len, looseness.values()), anew=restarts > 0)
         self._names = _names(named, count)
         self._places: dict[bytes, list[int]] = {}
-        if count == 2 and restarts > MOST_BLOCKS:  # noqa: PLR2004  # strict and loose
+        if count == 2 and restarts > MOST_BLOCKS:  # strict and loose
             strict_last = bool(named) and "strict" not in named[0]
             self._places = {key: _order(v, strict_last=strict_last) for key, v in looseness.items()}
         self._asked: dict[bytes, int] = defaultdict(int)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forgetmap.errors import ForgetmapError
-from forgetmap.records.manifest import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.files import LogFile
 
@@ -179,7 +179,7 @@ def _stamp(file: LogFile) -> str | None:
 def _moment(seconds: object) -> str | None:
     """A moment in seconds since 1970, written like lm-eval's time stamps."""
     value = number(seconds)
-    if value is None or not 0 < value < 1e11:  # noqa: PLR2004  # beyond any calendar
+    if value is None or not 0 < value < 1e11:  # beyond any calendar
         return None
     return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H-%M-%S")
 

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from forgetmap.errors import UnreadableError
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import as_count, as_list, as_mapping, as_objects, as_text, written
@@ -191,7 +191,7 @@ def _is_whole(places: Iterable[int | None], count: int) -> bool:
 def _number_of(name: str) -> int | None:
     """The number of `NAME_7`, or of `7`."""
     digits = name.rpartition("_")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None  # noqa: PLR2004
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
 
 
 def _unfolded(example: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
-from forgetmap.records.manifest import HarnessInfo, ModelInfo, RunInfo, TaskInfo
-from forgetmap.records.outcome import Outcome
+from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.fields import Fields, as_list, as_mapping, as_objects, sound, written

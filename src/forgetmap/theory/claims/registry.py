@@ -206,7 +206,7 @@ def claim(
     return register
 
 
-def claims(ids: tuple[str, ...] = ()) -> list[Claim]:
+def find_claims(ids: tuple[str, ...] = ()) -> list[Claim]:
     """The claims of these ids, or all of them, in the order in which they are told.
 
     Raises:
@@ -227,7 +227,7 @@ def claims(ids: tuple[str, ...] = ()) -> list[Claim]:
 
 def verify(id: str, *, control: bool = False) -> Outcome:  # noqa: A002
     """Run the experiment of one claim, and with `control` once more with the formula changed."""
-    (tried,) = claims((id,))
+    (tried,) = find_claims((id,))
     started = time.perf_counter()
     checks = tried.experiment()
     spoilt = _survives(tried) if control else None

@@ -202,7 +202,7 @@ RATE = 0.5
 def _mean_recovery() -> int:
     loss = ReverseKL(Setting(8.0).target)
     model, steps = state(0.005, 0.0, 8.0), 0
-    while sigmoid(model[0]) < 0.25:  # noqa: PLR2004
+    while sigmoid(model[0]) < 0.25:
         model[0] -= RATE * loss.gradient(model)[0]
         steps += 1
     return steps
@@ -213,7 +213,7 @@ def _recoveries(replay: float) -> Floats:
     start = np.repeat(state(0.005, 0.0, 8.0)[:, None], 400, axis=1)
     mask = flows.mask_of("weight", start.ndim)
     path = flows.descend(lambda m, r: mask * sampled.reverse(m, r), start, 220, RATE, seed=13)
-    reached = path.old_weight >= 0.25  # noqa: PLR2004
+    reached = path.old_weight >= 0.25
     return np.where(reached.any(axis=-1), reached.argmax(axis=-1), np.nan)
 
 

@@ -150,7 +150,7 @@ STARTS: tuple[dict[str, Any], ...] = (
 def _drift_is_transient_and_small() -> list[Check]:
     rows = [_drift_row(Setting(float(d), **start)) for d in range(3, 10) for start in STARTS]
     drift, forcing, bound, final = np.array(rows).T
-    far = np.repeat(np.arange(3, 10), len(STARTS)) >= 5  # noqa: PLR2004
+    far = np.repeat(np.arange(3, 10), len(STARTS)) >= 5
     checks = [
         at_most("drift over largest force, worst of 42", (drift / forcing).max(), 1.0),
         at_most("force over overlap bound, worst", (forcing / bound).max(), 1.0),
@@ -239,7 +239,7 @@ def _weight_recovers() -> list[Check]:
 def _collapse_is_metastable() -> list[Check]:
     wanted = {4.0: 24, 4.5: 55, 5.0: 217, 5.5: 1115, 6.0: 6498, 6.5: 42843, 7.0: 325200}
     times = {apart: _escape(apart) for apart in wanted}
-    late = [apart for apart in wanted if apart >= 5.5]  # noqa: PLR2004
+    late = [apart for apart in wanted if apart >= 5.5]
     squares, logs = np.square(late), np.log([times[apart] for apart in late])
     slope = np.polyfit(squares, logs, 1)[0]
     checks = [close(f"escape, d={a:g}", times[a], wanted[a], 0.02) for a in (4.0, 5.0, 6.0, 7.0)]

@@ -1,0 +1,47 @@
+"""Names of a package that load their module when they are first used.
+
+`import forgetmap` and `forgetmap --help` must cost nothing, although behind the names stand DuckDB,
+numpy and torch. A package lists its names in the usual two places: an import under `TYPE_CHECKING`,
+from which type checkers and this module learn where a name lives, and `__all__`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+
+def load_on_use(package: str, init_file: str) -> Callable[[str], object]:
+    """The `__getattr__` of a package whose `__init__.py` imports only under `TYPE_CHECKING`.
+
+    Values are not kept in the package: a test that replaces a function in its module is seen
+    through the package as well.
+
+    Args:
+        package: `__name__` of the package.
+        init_file: its `__file__`.
+    """
+    homes: dict[str, str] = {}
+
+    def load(name: str) -> object:
+        if not homes:
+            homes.update(read_homes(Path(init_file)))
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return load
+
+
+def read_homes(init_file: Path) -> dict[str, str]:
+    """Which module each name of a package is imported from, read from its source."""
+    tree = ast.parse(init_file.read_text(encoding="utf-8"))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {
+        alias.asname or alias.name: node.module
+        for node in imports
+        if node.module and node.module.startswith("forgetmap.")
+        for alias in node.names
+    }

@@ -1,0 +1,241 @@
+"""The verb: how did what a model can do, will do, and how it does it, drift?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from forgetmap.capabilities.cells import (
+    Compared,
+    Resampling,
+    capability_cells,
+    compare_metrics,
+    group_cells,
+)
+from forgetmap.capabilities.estimates import Effect, Levels
+from forgetmap.capabilities.gates import gates
+from forgetmap.capabilities.measure import Measuring, Profile, judge_at, measure
+from forgetmap.capabilities.published import (
+    averages_of,
+    drift_of_averages,
+    is_metric_file,
+    read_metric_file,
+)
+from forgetmap.capabilities.resampling import DRAWS, SEED
+from forgetmap.capabilities.result import Aggregator, AnyCell, DriftResult, Gate
+from forgetmap.capabilities.taxonomy import Taxonomy, load_taxonomy, with_targets
+from forgetmap.capabilities.values import Source, pair_items
+from forgetmap.comparison import make_readings, open_all
+from forgetmap.errors import UsageError
+from forgetmap.pairing import PairBy
+from forgetmap.records import ColumnMap, Run
+from forgetmap.sources import Progress
+
+AGGREGATORS: tuple[Aggregator, ...] = ("default", "captrack-relative")
+
+
+class DriftOptions(TypedDict, total=False):
+    """How to measure and compare; see `drift`."""
+
+    taxonomy: str | Path | Taxonomy
+    aggregator: Aggregator
+    profile: Profile
+    judge: tuple[str, str] | None
+    allow_exec: bool
+    noise: Any
+    target: Sequence[str]
+    pair_by: PairBy
+    draws: int
+    seed: int
+    workers: int | None
+    cached: bool
+    column_map: ColumnMap | None
+    task: str | None
+    run: str | Sequence[str] | None
+    strict: bool
+    progress: Progress | None
+
+
+def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions]) -> DriftResult:
+    """How did capabilities drift from the model before to each model after?
+
+    Args:
+        before: path, dataframe or run of the model before, or a CapTrack metric file.
+        after: the same of the model after.
+        more: further models after; each is compared with `before`.
+        taxonomy: `captrack`, `knowledge`, `sample`, or the path of a TOML file.
+        aggregator: `default` averages bounded effects; `captrack-relative` relative changes, as
+            published.
+        profile: `full`, or `quick` for rule metrics on 200 items per task.
+        judge: URL and model of an OpenAI-compatible server, for metrics that need a judge.
+        allow_exec: whether code that a model wrote is run, in a sandbox.
+        noise: path, dataframe or run of a repeat of the model before.
+        target: tasks the model was trained for, shown in the same table.
+        pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
+        draws: of the bootstrap.
+        seed: of the bootstrap.
+        workers: processes that score; by default one per core.
+        cached: use what was read and scored before.
+        column_map: canonical field -> column, for tables that name them otherwise.
+        task: name of the task, for tables without such a column.
+        run: part of a model, time stamp or file name, where logs hold several runs.
+        strict: the first row of a log that cannot be used is an error.
+        progress: told now and then, in words, how far it is.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.drift("runs/base", "runs/tuned", taxonomy="captrack")  # doctest: +SKIP
+    """
+    return drift_with_runs([before, after, *more], options).result
+
+
+@dataclass(frozen=True, slots=True)
+class Drifted:
+    """A drift with what it was computed from.
+
+    Attributes:
+        result: all numbers.
+        taxonomy: with the target tasks.
+        runs: the measured runs, that before first; none where only averages were given.
+        pair_by: what makes two items the same.
+    """
+
+    result: DriftResult
+    taxonomy: Taxonomy
+    runs: tuple[Run, ...]
+    pair_by: PairBy
+
+
+def drift_with_runs(given: Sequence[Any], options: DriftOptions) -> Drifted:
+    """What `drift` returns, with the runs behind it, for reports that list their items.
+
+    Args:
+        given: paths, dataframes or runs, that before first.
+        options: those of `drift`.
+    """
+    aggregator = options.get("aggregator", "default")
+    if aggregator not in AGGREGATORS:
+        raise UsageError(
+            f"there is no aggregator {aggregator!r}", hint=f"choose from {', '.join(AGGREGATORS)}."
+        )
+    taxonomy = with_targets(
+        load_taxonomy(options.get("taxonomy", "captrack")), tuple(options.get("target", ()))
+    )
+    pair_by = options.get("pair_by", "auto")
+    files = [is_metric_file(each, taxonomy) for each in given]
+    if all(files):
+        averages = [read_metric_file(Path(each), taxonomy) for each in given]
+        result = drift_of_averages(taxonomy, averages, aggregator)
+        return Drifted(result, taxonomy, (), pair_by)
+    if any(files):
+        raise UsageError(
+            "some inputs are CapTrack metric files and some are not",
+            hint="averages can only be compared with averages: give one kind.",
+        )
+    runs = measured_runs(given, taxonomy, options)
+    if aggregator == "captrack-relative":
+        averages = [averages_of(run, taxonomy) for run in runs]
+        result = drift_of_averages(taxonomy, averages, aggregator)
+    else:
+        result = _drift_of_runs(taxonomy, runs, options)
+    return Drifted(result, taxonomy, tuple(runs), pair_by)
+
+
+def measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOptions) -> list[Run]:
+    """All runs with the scores the taxonomy asks for, as `drift` compares them.
+
+    Args:
+        given: paths, dataframes or runs.
+        taxonomy: what to measure.
+        options: those of `drift`.
+    """
+    readings = make_readings(
+        {
+            "run": options.get("run"),
+            "strict": options.get("strict", False),
+            "cached": options.get("cached", True),
+            "progress": options.get("progress"),
+        },
+        len(given),
+    )
+    runs = open_all(
+        given,
+        column_map=options.get("column_map"),
+        task=options.get("task"),
+        readings=readings,
+    )
+    how = _measuring(options)
+    return [measure(run, taxonomy, how) for run in runs]
+
+
+def _measuring(options: DriftOptions) -> Measuring:
+    address, cached = options.get("judge"), options.get("cached", True)
+    return Measuring(
+        profile=options.get("profile", "full"),
+        judge=judge_at(*address, cached=cached) if address else None,
+        allow_exec=options.get("allow_exec", False),
+        workers=options.get("workers"),
+        cached=cached,
+        progress=options.get("progress"),
+    )
+
+
+def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOptions) -> DriftResult:
+    how = Resampling(options.get("seed", SEED), options.get("draws", DRAWS))
+    pair_by = options.get("pair_by", "auto")
+    sources = [Source(run, taxonomy) for run in runs]
+    first, *later = sources
+    floor = _noise(taxonomy, first, options, how)
+    found: list[tuple[str, Compared]] = []
+    said: list[Gate] = []
+    for source in later:
+        model = source.run.name
+        pairs = pair_items(first, source, pair_by)
+        compared = compare_metrics(model, taxonomy, (first, source), pairs, how)
+        said += gates(model, first, source, pairs, compared.cells)
+        found.append((model, compared))
+    groups = [group_cells(model, taxonomy, each) for model, each in found]
+    capabilities = [capability_cells(model, taxonomy, each) for model, each in found]
+    return DriftResult(
+        taxonomy=taxonomy.name,
+        aggregator="default",
+        before=first.run.name,
+        models=tuple(model for model, _ in found),
+        gates=tuple(said),
+        groups=_floored(groups, _limits_of(floor.groups)),
+        capabilities=_floored(capabilities, _limits_of(floor.capabilities)),
+        metrics=_floored([each.cells for _, each in found], _limits_of(floor.metrics)),
+        draws=how.draws,
+        seed=how.seed,
+    )
+
+
+def _noise(taxonomy: Taxonomy, before: Source, options: DriftOptions, how: Resampling) -> Levels:
+    """The model before against a repeat of itself; nothing where there is none."""
+    if options.get("noise") is None:
+        return Levels({}, {}, {})
+    (run,) = measured_runs([options["noise"]], taxonomy, options)
+    source = Source(run, taxonomy)
+    pairs = pair_items(before, source, options.get("pair_by", "auto"))
+    return compare_metrics("noise", taxonomy, (before, source), pairs, how).levels
+
+
+def _limits_of(effects: Mapping[str, Effect]) -> dict[str, float]:
+    """The largest effect, in either direction, that is compatible with what was seen."""
+    return {
+        name: max(map(abs, limits)) for name, each in effects.items() if (limits := each.limits)
+    }
+
+
+def _floored(
+    by_model: Iterable[Sequence[AnyCell]], floor: Mapping[str, float]
+) -> tuple[AnyCell, ...]:
+    """All cells, with the noise floor where there is one."""
+    cells = []
+    for cell in (each for cells in by_model for each in cells):
+        limit = floor.get(cell.id)
+        inside = None if limit is None or cell.value is None else abs(cell.value) <= limit
+        cells.append(replace(cell, noise=limit, within_noise=inside))
+    return tuple(cells)

@@ -1,0 +1,124 @@
+"""What happened to each item, and the sums over groups of items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.comparison.api import (
+        FanOut,
+        Options,
+        chain,
+        compare,
+        make_readings,
+        make_rule,
+        open_all,
+    )
+    from forgetmap.comparison.cells import CELL_NAMES, REASONS, reason_of
+    from forgetmap.comparison.chains import Chain
+    from forgetmap.comparison.comparison import Comparison, compare_sides, pair_and_count
+    from forgetmap.comparison.export import write_result
+    from forgetmap.comparison.flips import BOTH, KINDS, SHARED, Kind, select_flips, with_texts
+    from forgetmap.comparison.headline import KNOWLEDGE
+    from forgetmap.comparison.plan import (
+        KS,
+        REPEATS,
+        AdviceResult,
+        PlanResult,
+        Wish,
+        advise,
+        make_plan,
+    )
+    from forgetmap.comparison.render import (
+        Blocks,
+        Line,
+        Sheet,
+        print_blocks,
+        print_comparison,
+        print_sheet,
+        printable,
+        shorten,
+        tell,
+    )
+    from forgetmap.comparison.repeated import ItemSums, sum_items
+    from forgetmap.comparison.result import (
+        ComparisonResult,
+        Estimate,
+        Estimates,
+        Estimator,
+        FanOutResult,
+        GroupResult,
+        PairingResult,
+        PathResult,
+        Rollup,
+        Rule,
+        RunResult,
+        Value,
+    )
+    from forgetmap.comparison.task_tables import NAMES, plain_name
+    from forgetmap.comparison.words import ENDINGS, SIMULATED, counted, percent
+
+__all__ = [
+    "BOTH",
+    "CELL_NAMES",
+    "ENDINGS",
+    "KINDS",
+    "KNOWLEDGE",
+    "KS",
+    "NAMES",
+    "REASONS",
+    "REPEATS",
+    "SHARED",
+    "SIMULATED",
+    "AdviceResult",
+    "Blocks",
+    "Chain",
+    "Comparison",
+    "ComparisonResult",
+    "Estimate",
+    "Estimates",
+    "Estimator",
+    "FanOut",
+    "FanOutResult",
+    "GroupResult",
+    "ItemSums",
+    "Kind",
+    "Line",
+    "Options",
+    "PairingResult",
+    "PathResult",
+    "PlanResult",
+    "Rollup",
+    "Rule",
+    "RunResult",
+    "Sheet",
+    "Value",
+    "Wish",
+    "advise",
+    "chain",
+    "compare",
+    "compare_sides",
+    "counted",
+    "make_plan",
+    "make_readings",
+    "make_rule",
+    "open_all",
+    "pair_and_count",
+    "percent",
+    "plain_name",
+    "print_blocks",
+    "print_comparison",
+    "print_sheet",
+    "printable",
+    "reason_of",
+    "select_flips",
+    "shorten",
+    "sum_items",
+    "tell",
+    "with_texts",
+    "write_result",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -1,0 +1,236 @@
+"""The verb: compare whatever the user has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+from pydantic import ValidationError
+
+from forgetmap.comparison.chains import Chain, build_chain, order_by_lineage
+from forgetmap.comparison.comparison import Comparison, compare_sides
+from forgetmap.comparison.render import as_html, as_text
+from forgetmap.comparison.result import Estimator, FanOutResult, Rollup, Rule
+from forgetmap.comparison.task_tables import load_table
+from forgetmap.errors import ColumnError, UsageError
+from forgetmap.pairing import PairBy, align, prepare
+from forgetmap.records import BY_NAME, ColumnMap, Run
+from forgetmap.sources import Progress, Reading, open_run
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FanOut:
+    """One model before, several after; a sequence of comparisons."""
+
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def result(self) -> FanOutResult:
+        """All numbers and words, as in `--json`."""
+        return FanOutResult(comparisons=[each.result for each in self.comparisons])
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """All numbers and words as JSON; the schema is in docs/schemas."""
+        return self.result.to_json(indent=indent)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __getitem__(self, place: int) -> Comparison:
+        return self.comparisons[place]
+
+    def __repr__(self) -> str:
+        return as_text(self.result)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.result)
+
+
+class Options(TypedDict, total=False):
+    """How to compare; see `compare`."""
+
+    metric: str | None
+    correct_at: float
+    min_paired: float
+    pair_by: PairBy
+    column_map: ColumnMap | None
+    task: str | None
+    estimator: Estimator
+    noise: Any
+    rollup: Rollup
+    task_table: str | None
+    run: str | Sequence[str] | None
+    strict: bool
+    cached: bool
+    texts: bool
+    progress: Progress | None
+
+
+@overload
+def compare(before: Any, after: Any, /, **options: Unpack[Options]) -> Comparison: ...
+@overload
+def compare(
+    before: Any, after: Any, /, *more: Any, chain: Literal[True], **options: Unpack[Options]
+) -> Chain: ...
+@overload
+def compare(
+    before: Any, after: Any, another: Any, /, *more: Any, **options: Unpack[Options]
+) -> FanOut: ...
+def compare(
+    before: Any, after: Any, /, *more: Any, chain: bool = False, **options: Unpack[Options]
+) -> Comparison | FanOut | Chain:
+    """What did the model after forget, and gain, against the model before?
+
+    Args:
+        before: path, dataframe or run of the model before.
+        after: the same of the model after.
+        more: further models; each is compared with `before`, or continues the chain.
+        chain: the models are ordered checkpoints; they are taken in the order of their recorded
+            parents where these are known, else as given.
+        metric: `METRIC` or `METRIC/SCORER`, where a run has several.
+        correct_at: the score from which on an answer counts as right.
+        min_paired: the share of the smaller side that must pair, or the comparison is refused.
+        pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
+        column_map: canonical field -> column, for tables that name them otherwise.
+        task: name of the task, for tables without such a column.
+        estimator: what the headline is made of; `auto` follows from what the data allow.
+        noise: path, dataframe or run of a repeat of the model before: then its disagreement with
+            itself is taken out.
+        rollup: `default`, or `post-forget` for the published averages beside ours.
+        task_table: `corrected` or `as-published`; names k and category of the tasks of the
+            published study, where the data do not.
+        run: part of a model, time stamp or file name, where logs hold several runs; one for all
+            sides or one for each.
+        strict: the first row of a log that cannot be used is an error, not a problem in the result.
+        cached: use what was read from the same logs before.
+        texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
+        progress: told now and then, in words, how far the reading is.
+
+    Returns:
+        A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.compare("runs/base", "runs/tuned").flips("forgotten")  # doctest: +SKIP
+    """
+    rule = make_rule(options)
+    sources = [before, after, *more]
+    column_map, task = options.get("column_map"), options.get("task")
+    readings = make_readings(options, len(sources))
+    runs = open_all(sources, column_map=column_map, task=task, readings=readings)
+    if chain:
+        runs = order_by_lineage(runs)
+    sides = align([prepare(run, rule.metric) for run in runs])
+    noise = None
+    if options.get("noise") is not None:
+        run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task, readings[0])
+        noise = align([sides[0], prepare(run, rule.metric)])[1]
+    if chain:
+        return build_chain(sides, rule, noise=noise)
+    comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
+    return comparisons[0] if len(comparisons) == 1 else FanOut(comparisons)
+
+
+def chain(first: Any, second: Any, /, *more: Any, **options: Unpack[Options]) -> Chain:
+    """What happened to each item over ordered checkpoints? `compare` with `chain=True`."""
+    return compare(first, second, *more, chain=True, **options)
+
+
+def make_rule(options: Options) -> Rule:
+    """The rule of a comparison, checked."""
+    try:
+        rule = Rule(**{name: options[name] for name in Rule.model_fields if name in options})  # type: ignore[literal-required]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "--" + str(first["loc"][0]).replace("_", "-")
+        raise UsageError(
+            f"{name} is {first['input']!r}: {first['msg']}",
+            hint="such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched.",
+        ) from None
+    if rule.rollup == "post-forget" and rule.task_table is None:
+        rule = rule.model_copy(update={"task_table": "as-published"})
+    if rule.task_table is not None:
+        load_table(rule.task_table)
+    return rule
+
+
+def make_readings(options: Options, count: int) -> list[Reading]:
+    """How the logs of each side are read."""
+    given = options.get("run")
+    wanted: list[str | None] = [given] if given is None or isinstance(given, str) else [*given]
+    wanted = wanted or [None]
+    if len(wanted) not in (1, count):
+        raise UsageError(
+            f"{len(wanted)} runs are named for {count} sides",
+            hint="give --run once for all sides, or once for each of them in order.",
+        )
+    common = Reading(
+        texts=options.get("texts", True),
+        strict=options.get("strict", False),
+        cached=options.get("cached", True),
+        progress=options.get("progress"),
+    )
+    return [replace(common, run=wanted[place % len(wanted)]) for place in range(count)]
+
+
+def open_all(
+    sources: Sequence[Any],
+    *,
+    column_map: ColumnMap | None,
+    task: str | None,
+    readings: Sequence[Reading] | None = None,
+) -> list[Run]:
+    """Open every source; dataframes are called by their place, equal names by their path."""
+    only = len(sources) == len(("before", "after"))
+    afters = ["after"] if only else [f"after {place}" for place in range(1, len(sources))]
+    runs = []
+    unused: list[dict[str, ColumnError]] = []
+    readings = readings or [Reading()] * len(sources)
+    for source, name, reading in zip(sources, ["before", *afters], readings, strict=True):
+        given = None if isinstance(source, str | os.PathLike) else name
+        run, without = _open_mapped(source, given, dict(column_map or {}), task, reading)
+        runs.append(run)
+        unused.append(without)
+    for field, error in unused[0].items():
+        if all(field in without for without in unused):
+            raise error
+    return _told_apart(runs)
+
+
+def _open_mapped(
+    source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading
+) -> tuple[Run, dict[str, ColumnError]]:
+    """Open a source, and say which entries of the map it had no use for.
+
+    A table that has the field under its own name needs no map, though the other one may.
+    """
+    try:
+        run = open_run(source, name=name, column_map=column_map, task=task, reading=reading)
+    except ColumnError as error:
+        if error.field not in column_map or error.field not in BY_NAME:
+            raise
+        rest = {ours: theirs for ours, theirs in column_map.items() if ours != error.field}
+        try:
+            run, without = _open_mapped(source, name, rest, task, reading)
+        except ColumnError:
+            raise error from None
+        return run, {**without, error.field: error}
+    return run, {}
+
+
+def _told_apart(runs: Sequence[Run]) -> list[Run]:
+    """Equal names give way to paths, without the folders that these have in common."""
+    names = [run.name for run in runs]
+    paths = {run.origin: Path(run.origin).absolute() for run in runs if names.count(run.name) > 1}
+    if len(paths) > 1:
+        shared = os.path.commonpath([path.parent for path in paths.values()])
+        shown = {origin: str(path.relative_to(shared)) for origin, path in paths.items()}
+    else:
+        shown = {origin: origin for origin in paths}
+    return [replace(run, name=shown.get(run.origin, run.name)) for run in runs]

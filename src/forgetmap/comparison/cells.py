@@ -1,0 +1,265 @@
+"""The sums: one pass over the joined results counts every state of every group.
+
+A result is right, wrong, unscored or absent on each side, so a handful of counts per task says
+everything. The expressions are narwhals, so the same code runs in DuckDB, Polars, pandas and
+Spark; counts are what comes back, no item is ever collected to count it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
+
+import narwhals as nw
+
+from forgetmap.comparison.choice_counts import (
+    CHOICES,
+    OptionCounts,
+    add_options,
+    count_options,
+    options_from,
+    options_of,
+    relation,
+)
+from forgetmap.pairing import (
+    RIGHT,
+    SIDES,
+    UNSCORED,
+    WRONG,
+    Pairs,
+    both_sides,
+    either,
+    is_in,
+    scored_pair,
+    went,
+)
+from forgetmap.records import FAILED, Frame
+
+REASONS = ("wrong", *map(str, FAILED), "unknown")
+"""Why an item went from right to wrong; `unknown` where no outcome was recorded."""
+
+CELL_NAMES = {
+    (RIGHT, RIGHT): "n11",
+    (RIGHT, WRONG): "n10",
+    (WRONG, RIGHT): "n01",
+    (WRONG, WRONG): "n00",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Counts over (item, repeat) pairs of one group. They add up.
+
+    Attributes:
+        paired: pairs of results.
+        only_before: results without a counterpart after.
+        only_after: results without a counterpart before.
+        unscored: pairs of which one side or both have no score.
+        items: different items among the scored pairs.
+        n11: right before and after; n10, n01 and n00 likewise.
+        n00: wrong before and after.
+        n10: right before, wrong after: forgotten.
+        n01: wrong before, right after: gained.
+        prompts_differ: pairs whose rendered prompts differ.
+        lone_before_keys: different keys among `only_before`; fewer than rows if some are doubled.
+        lone_after_keys: likewise.
+        twins: results that share their content with another item.
+        ordered_twins: pairs of them told apart by nothing but their order.
+        reasons: n10 by the way the answer ended after.
+        options: scored pairs by number of options, and by how the choices relate.
+        positions: results before by number of options and place of the right one, where known.
+    """
+
+    paired: int = 0
+    only_before: int = 0
+    only_after: int = 0
+    unscored: int = 0
+    items: int = 0
+    n11: int = 0
+    n10: int = 0
+    n01: int = 0
+    n00: int = 0
+    prompts_differ: int = 0
+    lone_before_keys: int = 0
+    lone_after_keys: int = 0
+    twins: int = 0
+    ordered_twins: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    options: dict[float, OptionCounts] = field(default_factory=dict)
+    positions: dict[tuple[float, int], int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Scored pairs."""
+        return self.n11 + self.n10 + self.n01 + self.n00
+
+    @classmethod
+    def total(cls, parts: Iterable[Self]) -> Self:
+        """The sum of several groups."""
+        parts = list(parts)
+        counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
+        names = {name for part in parts for name in part.reasons}
+        reasons = {
+            name: sum(part.reasons.get(name, 0) for part in parts)
+            for name in REASONS
+            if name in names
+        }
+        positions: Counter[tuple[float, int]] = Counter()
+        for part in parts:
+            positions.update(part.positions)
+        options = add_options(part.options for part in parts)
+        return cls(**counts, reasons=reasons, options=options, positions=dict(positions))
+
+
+_COUNTS = tuple(
+    each.name for each in fields(Cells) if each.name not in ("reasons", "options", "positions")
+)
+
+
+class Label(NamedTuple):
+    """What the items of a group share: their task, and category and tags as recorded."""
+
+    task: str
+    category: str | None = None
+    tags: str | None = None
+
+
+def label_columns(pairs: Pairs) -> dict[str, nw.Expr]:
+    """Category and tags of a joined row, where they are recorded."""
+    return {
+        name: nw.when(both_sides()).then(either(name, pairs.columns))
+        for name in ("category", "tags")
+        if any(f"{name}_{side}" in pairs.columns for side in SIDES)
+    }
+
+
+def label_of(row: Mapping[str, Any]) -> Label:
+    """The label of a counted row; pandas writes null as NaN."""
+    return Label(
+        row["task"],
+        *(None if is_none(row.get(name)) else row[name] for name in ("category", "tags")),
+    )
+
+
+def count_cells(pairs: Pairs) -> dict[Label, Cells]:
+    """All counts by task, category and tags."""
+    labels = label_columns(pairs)
+    by = ["task", *labels]
+    marks = _marks(pairs)
+    states = _states()
+    counted = (
+        pairs.frame.with_columns(**labels, **states, **marks, lone_key=_lone_key(pairs))
+        .group_by(*by, *states, *marks)
+        .agg(nw.len().alias("n"), nw.col("lone_key").n_unique())
+    )
+    parts: dict[Label, list[Cells]] = {}
+    for row in counted.collect().rows(named=True):
+        parts.setdefault(label_of(row), []).append(_cells(row))
+    totals = {label: Cells.total(cells) for label, cells in parts.items()}
+    if not pairs.repeats:
+        return totals
+    items = _count_items(pairs, by, labels)
+    return {label: replace(each, items=items.get(label, 0)) for label, each in totals.items()}
+
+
+def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:
+    """The sums of each task, in the order of names."""
+    parts: dict[str, list[Cells]] = {}
+    for label, cells in groups.items():
+        parts.setdefault(label.task, []).append(cells)
+    return {task: Cells.total(parts[task]) for task in sorted(parts)}
+
+
+def _states() -> dict[str, nw.Expr]:
+    """The state on each side; the same for all results without counterpart.
+
+    These are only counted, and in one group per task, or doubled ones could hide in two groups.
+    """
+    lone = nw.lit(UNSCORED, dtype=nw.Int8)
+    return {
+        f"state_{side}": nw.when(is_in(other)).then(nw.col(f"state_{side}")).otherwise(lone)
+        for side, other in (SIDES, SIDES[::-1])
+    }
+
+
+def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
+    """Further properties of a joined row, each with a handful of values."""
+    marks: dict[str, nw.Expr] = {}
+    if "outcome_after" in pairs.columns:
+        marks["reason"] = nw.when(went(RIGHT, WRONG)).then(nw.col("outcome_after"))
+    if {"prompt_hash_before", "prompt_hash_after"} <= pairs.columns:
+        marks["prompts_differ"] = nw.col("prompt_hash_before") != nw.col("prompt_hash_after")
+    if "tie" in pairs.columns:
+        marks["tie_kind"] = nw.col("tie").str.slice(0, 1)
+    if pairs.columns & {"k_before", "k_after"}:
+        marks["k"] = nw.when(both_sides()).then(options_of(pairs.columns))
+    if pairs.columns >= CHOICES:
+        marks["relation"] = relation(pairs.columns)
+    return marks
+
+
+def _lone_key(pairs: Pairs) -> nw.Expr:
+    """The key of a result without counterpart, null for all others."""
+    parts = [nw.col(name).cast(nw.String) for name in pairs.item_columns]
+    if pairs.repeats:
+        parts.append(nw.col("repeat").cast(nw.String))
+    key = nw.concat_str(*parts, separator="\x1f") if len(parts) > 1 else parts[0]
+    return nw.when(~both_sides()).then(key)
+
+
+def _cells(row: dict[str, Any]) -> Cells:
+    """The counts of rows that are all in the same state."""
+    before, after, n = row["state_before"], row["state_after"], int(row["n"])
+    before, after = (None if is_none(state) else int(state) for state in (before, after))
+    if after is None:
+        return Cells(only_before=n, lone_before_keys=int(row["lone_key"]), twins=_twins(row, n))
+    if before is None:
+        return Cells(only_after=n, lone_after_keys=int(row["lone_key"]), twins=_twins(row, n))
+    counts: dict[str, Any] = {"paired": n, "twins": _twins(row, n)}
+    counts["prompts_differ"] = n if _is_true(row.get("prompts_differ")) else 0
+    counts["ordered_twins"] = n if row.get("tie_kind") == "#" else 0
+    if UNSCORED in (before, after):
+        return Cells(**counts, unscored=n)
+    cell = CELL_NAMES[before, after]
+    reasons = {reason_of(row.get("reason")): n} if cell == "n10" else {}
+    counts |= {cell: n, "items": n}
+    k = options_from(row.get("k"))
+    how: Any = row.get("relation")
+    options = {k: count_options(cell, None if is_none(how) else int(how), n)}
+    return Cells(**counts, reasons=reasons, options=options)
+
+
+def reason_of(outcome: Any) -> str:
+    """Why an item was lost, from the outcome after."""
+    if is_none(outcome):
+        return "unknown"
+    return str(outcome) if outcome in REASONS else "wrong"
+
+
+def _twins(row: dict[str, Any], n: int) -> int:
+    return n if row.get("tie_kind") else 0
+
+
+def is_none(value: object) -> bool:
+    """Null, which pandas writes as NaN."""
+    return value is None or value != value  # noqa: PLR0124
+
+
+def _is_true(value: object) -> bool:
+    return not is_none(value) and bool(value)
+
+
+def _count_items(
+    pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
+) -> dict[Label, int]:
+    """Different items among the scored pairs, where repeats make them fewer than pairs."""
+    per_item: Frame = (
+        pairs.frame.filter(scored_pair())
+        .select("task", *pairs.item_columns, **labels)
+        .group_by(*by, *pairs.item_columns)
+        .agg(nw.len().alias("n"))
+    )
+    found = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
+    return {label_of(row): int(row["items"]) for row in found.rows(named=True)}

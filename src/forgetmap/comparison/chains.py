@@ -1,0 +1,276 @@
+"""Ordered checkpoints: what happened to each item over base -> sft -> rl, and at which step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import narwhals as nw
+
+from forgetmap.comparison.cells import count_cells
+from forgetmap.comparison.choice_counts import CHOICES
+from forgetmap.comparison.comparison import Comparison, compare_sides, make_judge, pair_noise
+from forgetmap.comparison.evidence import gather
+from forgetmap.comparison.frames import to_library
+from forgetmap.comparison.gold_positions import with_places
+from forgetmap.comparison.group_results import group_result
+from forgetmap.comparison.render import as_html, as_text
+from forgetmap.comparison.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
+from forgetmap.errors import LineageError
+from forgetmap.pairing import RIGHT, WRONG, Pairs, Side, both_sides, either, scored_pair
+from forgetmap.records import CONTENT_HASHES, Frame, Run, reading
+
+ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
+SHORTEST = 3
+"""Checkpoints in a chain; two are a comparison."""
+
+OF_THE_ANSWER = ("outcome", "wrong")
+OF_THE_ITEM = ("k", "cluster", "gold", "gold_index")
+"""What the estimators need of each stage, and once."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Chain:
+    """What happened to each item over several checkpoints.
+
+    Attributes:
+        result: first against last, with `stages` and `paths`.
+        comparisons: the first checkpoint against each later one.
+        items: lazy; one row per item scored at every stage, with its path.
+    """
+
+    result: ComparisonResult
+    comparisons: tuple[Comparison, ...]
+    items: Frame
+
+    @property
+    def stages(self) -> list[StageResult]:
+        """One entry per later checkpoint."""
+        return self.result.stages or []
+
+    @property
+    def paths(self) -> list[PathResult]:
+        """How many items share each history."""
+        return self.result.paths or []
+
+    def histories(self) -> Any:
+        """One row per item: path, where it was lost first, and what became of it."""
+        return to_library(self.items.sort("task", "item", "repeat"), self.comparisons[0].before)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """All numbers and words as JSON; the schema is in docs/schemas."""
+        return self.result.to_json(indent=indent)
+
+    def __repr__(self) -> str:
+        return as_text(self.result)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.result)
+
+
+def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None) -> Chain:
+    """Compare the first checkpoint with each later one and follow every item through all."""
+    if len(sides) < SHORTEST:
+        raise LineageError(
+            f"a chain needs at least {SHORTEST} checkpoints, there are {len(sides)}",
+            hint="leave out --chain to compare two runs.",
+        )
+    comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
+    followed = _follow([each.pairs for each in comparisons])
+    again = None
+    if noise is not None:
+        again = _keyed_noise(pair_noise(sides[0], noise, comparisons[0].pairs, rule))
+    with reading(*(side.run for side in sides)):
+        counts = _count_paths(followed)
+        stages = [
+            _stage(sides, comparisons, followed, counts, place, again)
+            for place in range(1, len(sides))
+        ]
+    paths = [
+        PathResult(path=path, n=counts[path], kind=kind_of(path))
+        for path in sorted(counts, key=lambda path: (-counts[path], path))
+    ]
+    result = comparisons[-1].result.model_copy(update={"stages": stages, "paths": paths})
+    return Chain(result, comparisons, followed.select(*ITEM_COLUMNS))
+
+
+def kind_of(path: str) -> PathKind:
+    """What became of an item, from its path such as `1101`."""
+    changes = sum(a != b for a, b in pairwise(path))
+    if not changes:
+        return "kept" if path[0] == "1" else "never"
+    if changes == 1:
+        return "lost" if path[0] == "1" else "gained"
+    return "regained" if path[0] == "1" and changes == 2 else "unstable"
+
+
+def first_loss(path: str) -> int | None:
+    """The first stage at which an item that was right turned wrong."""
+    place = path.find("10")
+    return None if place < 0 else place + 1
+
+
+def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
+    """Every run after its recorded parent; runs without one among these stay as they were given.
+
+    Raises:
+        LineageError: the recorded parents form a tree or a ring, not a line.
+    """
+    ids = [run.info.run_id for run in runs if run.info.run_id is not None]
+    if len(set(ids)) < len(ids):
+        return list(runs)
+    children = {run.info.parent: run for run in runs if run.info.parent in ids}
+    ordered: list[Run] = []
+    for root in (run for run in runs if run.info.parent not in ids):
+        ordered.append(root)
+        while ordered[-1].info.run_id in children:
+            ordered.append(children[ordered[-1].info.run_id])
+    if len(ordered) < len(runs):
+        parents = ", ".join(f"{run.name} from {run.info.parent}" for run in runs)
+        raise LineageError(
+            f"the recorded parents of these runs form no line: {parents}",
+            hint="give runs of one branch, or compare without --chain.",
+        )
+    return ordered
+
+
+def _follow(all_pairs: Sequence[Pairs]) -> Frame:
+    """One row per item scored at every stage, with its states, choices and path."""
+    key = _first_key(all_pairs[0])
+    followed = _states(all_pairs[0], key, 1, first=True)
+    for stage, pairs in enumerate(all_pairs[1:], start=2):
+        later = _states(pairs, key, stage, first=False)
+        followed = followed.join(later, on=list(key), how="inner")
+    states = [nw.col(f"state_{stage}") for stage in range(len(all_pairs) + 1)]
+    return followed.with_columns(
+        path=nw.concat_str(*(state.cast(nw.String) for state in states)),
+        first_loss=_first_loss(states),
+        kind=_kind(states),
+    )
+
+
+def _first_key(pairs: Pairs) -> dict[str, nw.Expr]:
+    """What tells results of the first checkpoint apart, null-free so that it can be joined on."""
+    key = {"task": nw.col("task"), "item": nw.col("item_before"), "repeat": nw.col("repeat")}
+    for name in CONTENT_HASHES:
+        if f"{name}_before" in pairs.columns:
+            key[name] = nw.coalesce(nw.col(f"{name}_before"), nw.lit(0, dtype=nw.Int64))
+    return key
+
+
+def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -> Frame:
+    columns = _named(pairs, "after", stage)
+    if first:
+        columns |= _named(pairs, "before", 0)
+        for name in OF_THE_ITEM:
+            if pairs.columns & {f"{name}_before", f"{name}_after"}:
+                columns[f"{name}_before"] = either(name, pairs.columns)
+    return pairs.frame.filter(scored_pair()).select(**key, **columns)
+
+
+def _named(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
+    """What a side says, under the number of its stage."""
+    named = {
+        f"{name}_{stage}": nw.col(f"{name}_{side}")
+        for name in OF_THE_ANSWER
+        if f"{name}_{side}" in pairs.columns
+    }
+    return named | {f"state_{stage}": nw.col(f"state_{side}").cast(nw.Int8)}
+
+
+def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
+    """Two stages of the items that are followed, as if they had been compared alone."""
+    names = followed.collect_schema().names()
+    columns = {}
+    for side, stage in (("before", earlier), ("after", later)):
+        for name in ("state", *OF_THE_ANSWER):
+            if f"{name}_{stage}" in names:
+                columns[f"{name}_{side}"] = nw.col(f"{name}_{stage}")
+    kept = [name for name in names if name.removesuffix("_before") in OF_THE_ITEM]
+    key = [name for name in ("item", *CONTENT_HASHES) if name in names]
+    frame = followed.select("task", "repeat", *key, *kept, **columns)
+    return Pairs(
+        frame, first.keys, frozenset(("task", "repeat", *key, *kept, *columns)), tuple(key),
+        first.repeats,
+    )  # fmt: skip
+
+
+def _of_items(pairs: Pairs) -> Frame:
+    """What is the same at every stage, under the names of the table."""
+    names = [name for name in OF_THE_ITEM if f"{name}_before" in pairs.columns]
+    return pairs.frame.select("task", *(nw.col(f"{name}_before").alias(name) for name in names))
+
+
+def _keyed_noise(noise: Pairs) -> Pairs:
+    """A repeat of the first checkpoint, by what tells its results apart in a chain."""
+    key = {name: value for name, value in _first_key(noise).items() if name != "repeat"}
+    answer = {
+        name: nw.col(name)
+        for name in ("state_after", "wrong_after", "outcome_after", "k_before", "k_after")
+        if name in noise.columns
+    }
+    frame = noise.frame.filter(both_sides()).select(**key, **answer)
+    item_columns = tuple(name for name in key if name != "task")
+    return Pairs(frame, noise.keys, frozenset((*key, *answer)), item_columns, repeats=True)
+
+
+def _first_loss(states: Sequence[nw.Expr]) -> nw.Expr:
+    """The first stage that lost what the one before had; null where none did."""
+    found: nw.Expr | None = None
+    for stage in reversed(range(1, len(states))):
+        lost = (states[stage - 1] == RIGHT) & (states[stage] == WRONG)
+        here = nw.when(lost).then(nw.lit(stage, dtype=nw.Int32))
+        found = here if found is None else here.otherwise(found)
+    assert found is not None  # noqa: S101  # a chain has stages
+    return found
+
+
+def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
+    changes: nw.Expr = nw.lit(0)
+    for earlier, later in pairwise(states):
+        changes = changes + (earlier != later).cast(nw.Int32)
+    known = states[0] == RIGHT
+    still = nw.when(known).then(nw.lit("kept")).otherwise(nw.lit("never"))
+    once = nw.when(known).then(nw.lit("lost")).otherwise(nw.lit("gained"))
+    twice = nw.when(known & (changes == 2)).then(nw.lit("regained")).otherwise(nw.lit("unstable"))
+    moved = nw.when(changes == 1).then(once).otherwise(twice)
+    return nw.when(changes == 0).then(still).otherwise(moved)
+
+
+def _count_paths(followed: Frame) -> dict[str, int]:
+    found = followed.group_by("path").agg(nw.len().alias("n")).collect()
+    return {str(row["path"]): int(row["n"]) for row in found.rows(named=True)}
+
+
+def _stage(
+    sides: Sequence[Side],
+    comparisons: Sequence[Comparison],
+    followed: Frame,
+    counts: dict[str, int],
+    stage: int,
+    noise: Pairs | None,
+) -> StageResult:
+    comparison = comparisons[stage - 1]
+    against = {}
+    for name, earlier in (("previous", stage - 1), ("first", 0)):
+        pairs = _between(followed, comparisons[0].pairs, earlier, stage)
+        cells = count_cells(pairs)
+        if pairs.columns >= CHOICES:
+            cells = with_places(cells, _of_items(pairs))
+        found = gather(pairs, cells, None if earlier else noise).total()
+        judge = make_judge(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
+        against[name] = group_result(name, found, judge)
+    return StageResult(
+        name=comparison.after.name,
+        pairing=comparison.result.pairing,
+        against_previous=against["previous"],
+        against_first=against["first"],
+        first_lost=sum(n for path, n in counts.items() if first_loss(path) == stage),
+        regained=sum(
+            n
+            for path, n in counts.items()
+            if path[stage - 1 : stage + 1] == "01" and "1" in path[: stage - 1]
+        ),
+    )

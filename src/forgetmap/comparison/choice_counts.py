@@ -1,0 +1,170 @@
+"""How the options chosen before and after relate, counted by the number of options.
+
+The score of a pair under every estimator depends only on its cell, on k and on this relation, so
+these counts are all that `estimators` needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Self
+
+import narwhals as nw
+
+from forgetmap.pairing import RIGHT, WRONG, either, went
+from forgetmap.records import FAILED
+
+CHOICES = frozenset({"wrong_before", "wrong_after"})
+"""The options chosen where they are wrong."""
+PAIR = 2
+"""Options of an item that has just one wrong one."""
+
+
+class Relation(IntEnum):
+    """How two answers relate of which at least one is wrong; null where it does not matter."""
+
+    DIFFERENT = 1
+    TO_NONE = 2
+    FROM_NONE = 3
+    OTHER = 4
+    UNKNOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OptionCounts:
+    """Scored pairs with the same number of options. They add up.
+
+    Attributes:
+        n11: right before and after.
+        n10: right before, wrong after.
+        n01: wrong before, right after.
+        n00: wrong before and after.
+        lost_to_none: of n10, no answer after.
+        gained_from_none: of n01, no answer before.
+        different: of n00, two different wrong options.
+        wrong_to_none: of n00, a wrong option before and no answer after.
+        none_to_wrong: of n00, no answer before and a wrong option after.
+        unknown: pairs with a wrong answer of which the chosen option was not recorded.
+    """
+
+    n11: int = 0
+    n10: int = 0
+    n01: int = 0
+    n00: int = 0
+    lost_to_none: int = 0
+    gained_from_none: int = 0
+    different: int = 0
+    wrong_to_none: int = 0
+    none_to_wrong: int = 0
+    unknown: int = 0
+
+    @property
+    def n(self) -> int:
+        """Scored pairs."""
+        return self.n11 + self.n10 + self.n01 + self.n00
+
+    def __add__(self, other: Self) -> OptionCounts:
+        return OptionCounts(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+        )
+
+    def reversed(self) -> OptionCounts:
+        """The same with before and after exchanged: then losses are gains."""
+        return OptionCounts(
+            n11=self.n11,
+            n10=self.n01,
+            n01=self.n10,
+            n00=self.n00,
+            lost_to_none=self.gained_from_none,
+            gained_from_none=self.lost_to_none,
+            different=self.different,
+            wrong_to_none=self.none_to_wrong,
+            none_to_wrong=self.wrong_to_none,
+            unknown=self.unknown,
+        )
+
+
+ByOptions = Mapping[float, OptionCounts]
+"""Number of options -> counts; `inf` for open-ended items."""
+
+_FIELDS = {
+    ("n10", Relation.TO_NONE): "lost_to_none",
+    ("n01", Relation.FROM_NONE): "gained_from_none",
+    ("n00", Relation.DIFFERENT): "different",
+    ("n00", Relation.TO_NONE): "wrong_to_none",
+    ("n00", Relation.FROM_NONE): "none_to_wrong",
+}
+
+
+def count_options(cell: str, relation: int | None, n: int) -> OptionCounts:
+    """The counts of n pairs in the same cell; without a relation no choice was recorded."""
+    counts = {cell: n}
+    if cell != "n11":
+        found = Relation.UNKNOWN if relation is None else Relation(relation)
+        if found is Relation.UNKNOWN:
+            counts["unknown"] = n
+        elif (cell, found) in _FIELDS:
+            counts[_FIELDS[cell, found]] = n
+    return OptionCounts(**counts)
+
+
+def add_options(parts: Iterable[ByOptions]) -> dict[float, OptionCounts]:
+    """The counts of several groups together."""
+    total: dict[float, OptionCounts] = {}
+    for part in parts:
+        for k, counts in part.items():
+            total[k] = total[k] + counts if k in total else counts
+    return dict(sorted(total.items()))
+
+
+def reverse(options: ByOptions) -> dict[float, OptionCounts]:
+    """The same counts with before and after exchanged."""
+    return {k: counts.reversed() for k, counts in options.items()}
+
+
+def options_of(columns: frozenset[str]) -> nw.Expr:
+    """Number of options of a joined row; null for open-ended items. One option is no choice."""
+    if not columns & {"k_before", "k_after"}:
+        return nw.lit(None, dtype=nw.Float64)  # pandas has no whole number that is null
+    k = either("k", columns)
+    return nw.when(k >= PAIR).then(k)
+
+
+def options_from(value: object) -> float:
+    """The number of options in a counted row; null, which pandas writes as NaN, is open-ended."""
+    return math.inf if value is None or value != value else float(value)  # type: ignore[arg-type]  # noqa: PLR0124
+
+
+def relation(columns: frozenset[str]) -> nw.Expr:
+    """How the two choices of a joined row relate; null for a pair that was right both times."""
+    picked = {side: ~nw.col(f"wrong_{side}").is_null() for side in ("before", "after")}
+    none = {side: ~picked[side] & failed(side, columns) for side in picked}
+    lost, gained, wrong = went(RIGHT, WRONG), went(WRONG, RIGHT), went(WRONG, WRONG)
+    to_none = none["after"] & (lost | (wrong & picked["before"]))
+    from_none = none["before"] & (gained | (wrong & picked["after"]))
+    both = wrong & picked["before"] & picked["after"]
+    different = both & (nw.col("wrong_before") != nw.col("wrong_after"))
+    other = both | (lost & picked["after"]) | (gained & picked["before"])
+    other = other | (wrong & none["before"] & none["after"])
+    return (
+        nw.when(different).then(_code(Relation.DIFFERENT))
+        .when(to_none).then(_code(Relation.TO_NONE))
+        .when(from_none).then(_code(Relation.FROM_NONE))
+        .when(other).then(_code(Relation.OTHER))
+        .when(lost | gained | wrong).then(_code(Relation.UNKNOWN))
+    )  # fmt: skip
+
+
+def failed(side: str, columns: frozenset[str]) -> nw.Expr:
+    """Whether there is no choice because the answer failed, not because nobody recorded it."""
+    if f"outcome_{side}" not in columns:
+        return nw.lit(False)  # noqa: FBT003
+    outcome = nw.col(f"outcome_{side}")
+    return ~outcome.is_null() & outcome.is_in([str(each) for each in FAILED])
+
+
+def _code(found: Relation) -> nw.Expr:
+    return nw.lit(int(found), dtype=nw.Int8)

@@ -1,0 +1,211 @@
+"""What paired, what did not, and why; the point at which a comparison is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
+
+import narwhals as nw
+
+from forgetmap.comparison.cells import Cells, Label, by_task
+from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.words import counted
+from forgetmap.errors import TooFewPairedError
+from forgetmap.pairing import Notice, Pairs, Side, is_in, listed
+from forgetmap.records import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of each side found its counterpart.
+
+    `rows_before = paired + only_before + conflicts`, and the same after.
+
+    Attributes:
+        rows_before: results before.
+        rows_after: results after.
+        paired: pairs of results, scored or not.
+        items: different items among the scored pairs.
+        only_before: results whose item does not occur after.
+        only_after: results whose item does not occur before.
+        duplicates: results that share question, options and gold with another item of their task.
+        conflicts: same task and id on both sides, but other content; not paired.
+        unscored: pairs without a score on one side or both; not counted as wrong.
+    """
+
+    rows_before: int
+    rows_after: int
+    paired: int
+    items: int
+    only_before: int
+    only_after: int
+    duplicates: int
+    conflicts: int
+    unscored: int
+
+    @property
+    def share(self) -> float:
+        """Paired share of the smaller side."""
+        return self.paired / min(self.rows_before, self.rows_after)
+
+
+def is_one_to_one(cells: Cells, before: Side, after: Side) -> bool:
+    """Whether every key stood for at most one result on each side.
+
+    A join counts a result as often as its key occurs on the other side, so with unique keys the
+    joined rows of a side are exactly its results, and with doubled keys they are more.
+    """
+    return (
+        cells.paired + cells.only_before == before.rows
+        and cells.paired + cells.only_after == after.rows
+        and cells.lone_before_keys == cells.only_before
+        and cells.lone_after_keys == cells.only_after
+    )
+
+
+def measure_coverage(pairs: Pairs, cells: Cells, before: Side, after: Side) -> Coverage:
+    """Coverage from the sums; only conflicts need another look, and only where they can occur."""
+    possible = pairs.keys.use_content and cells.only_before and cells.only_after
+    conflicts = _count_conflicts(pairs) if possible else 0
+    return Coverage(
+        rows_before=before.rows,
+        rows_after=after.rows,
+        paired=cells.paired,
+        items=cells.items,
+        only_before=cells.only_before - conflicts,
+        only_after=cells.only_after - conflicts,
+        duplicates=cells.twins,
+        conflicts=conflicts,
+        unscored=cells.unscored,
+    )
+
+
+def conflicting(pairs: Pairs) -> Frame:
+    """Task, item and repeat of results with the same id but other content."""
+    key = ["task", "item", "repeat"]
+    lone = [
+        pairs.frame.filter(is_in(side) & ~is_in(other)).select(
+            "task", nw.col(f"item_{side}").alias("item"), "repeat"
+        )
+        for side, other in (("before", "after"), ("after", "before"))
+    ]
+    return lone[0].join(lone[1], on=key, how="inner").unique()
+
+
+def require_enough(
+    coverage: Coverage, groups: Mapping[Label, Cells], min_paired: float, names: tuple[str, str]
+) -> None:
+    """Refuse a comparison of which too little paired.
+
+    Raises:
+        TooFewPairedError: saying how little, what differs, and what to do.
+    """
+    if coverage.paired and coverage.share >= min_paired:
+        return
+    if coverage.paired:
+        smaller = min(coverage.rows_before, coverage.rows_after)
+        found = (
+            f"only {coverage.paired:,} of {smaller:,} results of {names[0]} and {names[1]} pair, "
+            f"less than the share of {min_paired:g} that is required"
+        )
+    else:
+        found = f"no item of {names[0]} occurs in {names[1]}"
+    raise TooFewPairedError(
+        f"{found}; {_difference(coverage, groups)}", hint=_advice(coverage, groups)
+    )
+
+
+def coverage_warnings(
+    coverage: Coverage, cells: Cells, groups: Mapping[Label, Cells], min_paired: float
+) -> list[Notice]:
+    """What a reader must know about the items that are and are not in the numbers."""
+    lone = coverage.only_before + coverage.only_after
+    by_order = f"; {cells.ordered_twins:,} of them are told apart by their order alone"
+    messages = {
+        "one_sided": f"{counted(coverage.only_before, 'result')} only before and "
+        f"{coverage.only_after:,} only after: not compared.",
+        "conflict": f"{counted(coverage.conflicts, 'result')} with the same id on both sides but "
+        "other content: not compared.",
+        "duplicates": f"{counted(coverage.duplicates, 'result')} with the question, options and "
+        f"gold of another item{by_order if cells.ordered_twins else ''}.",
+        "unscored": f"{counted(coverage.unscored, 'pair')} without a score on one side or both: "
+        "neither right nor wrong.",
+        "prompts": f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} asked with "
+        "different prompts: format can change scores by itself.",
+    }
+    counts = {
+        "one_sided": lone,
+        "conflict": coverage.conflicts,
+        "duplicates": coverage.duplicates,
+        "unscored": coverage.unscored,
+        "prompts": cells.prompts_differ,
+    }
+    warnings = [Notice(code, messages[code]) for code, count in counts.items() if count]
+    return warnings + _thin_tasks(groups, min_paired)
+
+
+def evidence_warnings(total: Evidence) -> list[Notice]:
+    """What a reader must know about the luck that is taken out."""
+    if total.lopsided:
+        message = (
+            "right answers sit on some places far more often than on others: guessing habits can "
+            "look like knowledge."
+        )
+        return [Notice("lopsided", message)]
+    return []
+
+
+def _count_conflicts(pairs: Pairs) -> int:
+    return int(conflicting(pairs).select(nw.len()).collect().item())
+
+
+def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice]:
+    thin = []
+    for task, cells in by_task(groups).items():
+        smaller = cells.paired + min(cells.only_before, cells.only_after)
+        if smaller and cells.paired / smaller < min_paired:
+            thin.append(f"{task} ({cells.paired:,} of {smaller:,})")
+    if not thin:
+        return []
+    return [Notice("thin_task", f"fewer than {100 * min_paired:g}% paired in {listed(thin)}.")]
+
+
+def _difference(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
+    before, after = _lone_tasks(groups)
+    facts = []
+    if before:
+        facts.append(f"tasks only before: {listed(before)}")
+    if after:
+        facts.append(f"tasks only after: {listed(after)}")
+    if coverage.conflicts:
+        facts.append(f"{coverage.conflicts:,} with the same id but other content")
+    facts.append(f"{coverage.only_before:,} only before, {coverage.only_after:,} only after")
+    return "; ".join(facts)
+
+
+def _lone_tasks(groups: Mapping[Label, Cells]) -> tuple[list[str], list[str]]:
+    """The tasks that occur only before, and those that occur only after."""
+    tasks = by_task(groups)
+    return (
+        [task for task, cells in tasks.items() if not cells.paired + cells.only_after],
+        [task for task, cells in tasks.items() if not cells.paired + cells.only_before],
+    )
+
+
+def _advice(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
+    if coverage.conflicts:
+        return (
+            "if you know that equal ids are equal items, pair by them: --pair-by id. Else evaluate "
+            "both models on the same data."
+        )
+    if coverage.paired:
+        # Rounded down, so that what is proposed is also accepted.
+        enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.share)
+        return (
+            "evaluate both models on the same items, or accept what there is with --min-paired "
+            f"{enough:f}."
+        )
+    if all(_lone_tasks(groups)):
+        return "name the tasks alike on both sides; --task NAME names that of a whole table."
+    return "check that both come from the same benchmark and that --map names the same id column."

@@ -1,0 +1,125 @@
+"""Which items: those that flipped, and those that did not pair, with both answers side by side."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import narwhals as nw
+
+from forgetmap.comparison.coverage import conflicting
+from forgetmap.errors import UsageError
+from forgetmap.pairing import (
+    RIGHT,
+    SIDES,
+    WRONG,
+    Pairs,
+    both_sides,
+    either,
+    is_in,
+    scored_pair,
+    went,
+)
+from forgetmap.records import KEY, Frame, Run
+
+Kind = Literal["forgotten", "gained", "kept", "never"]
+KINDS: dict[str, tuple[int, int]] = {
+    "forgotten": (RIGHT, WRONG),
+    "gained": (WRONG, RIGHT),
+    "kept": (RIGHT, RIGHT),
+    "never": (WRONG, WRONG),
+}
+SHARED = ("category", "k", "gold")
+BOTH = ("score", "outcome", "answer", "choice")
+ASKED = ("question", "options")
+
+
+def select_flips(pairs: Pairs, kind: str) -> Frame:
+    """The pairs of one transition: task, both ids, what was asked for and both answers."""
+    if kind not in KINDS:
+        raise UsageError(
+            f"there is no transition {kind!r}", hint=f"choose from {', '.join(KINDS)}."
+        )
+    shared = [
+        either(name, pairs.columns).alias(name)
+        for name in SHARED
+        if any(f"{name}_{side}" in pairs.columns for side in SIDES)
+    ]
+    both = [
+        f"{name}_{side}" for name in BOTH for side in SIDES if f"{name}_{side}" in pairs.columns
+    ]
+    rows = pairs.frame.filter(went(*KINDS[kind]))
+    return rows.select(
+        "task", nw.col("item_before").alias("item"), "item_after", "repeat", *shared, *both
+    ).sort("task", "item", "repeat", "item_after")
+
+
+def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
+    """Add question and options once, and prompt and response of both sides."""
+    found = flips.collect_schema().names()
+    for run, side, own in ((before, "before", "item"), (after, "after", "item_after")):
+        if run.texts is not None:
+            names = {name: f"{name}_{side}" for name in ("prompt", "response", "error")}
+            flips = _join_texts(flips, run.texts, names, own)
+    asked, own = (before, "item") if before.texts is not None else (after, "item_after")
+    if asked.texts is not None:
+        # Last, because Arrow joins no table that has lists in it already.
+        flips = _join_texts(flips, asked.texts, {name: name for name in ASKED}, own)
+    present = flips.collect_schema().names()
+    first = [*found, *(name for name in ASKED if name in present)]
+    rest = (name for name in present if name not in first)
+    return flips.select(*first, *rest).sort(*KEY, "item_after")
+
+
+def select_unpaired(pairs: Pairs) -> Frame:
+    """Every result that is not in the cells, and why; one row for both sides of a conflict."""
+    key = ["task", "item", "repeat"]
+    unscored = _listed(pairs, "before", both_sides() & ~scored_pair())
+    parts = {
+        "only before": _listed(pairs, "before", ~is_in("after")),
+        "only after": _listed(pairs, "after", ~is_in("before")),
+    }
+    if pairs.keys.use_content:
+        clashes = conflicting(pairs)
+        parts = {why: rows.join(clashes, on=key, how="anti") for why, rows in parts.items()}
+        parts["same id, other content"] = clashes
+    parts["unscored"] = unscored
+    rows = [rows.select(*key, why=nw.lit(why)) for why, rows in parts.items()]
+    return nw.concat(rows).sort(*key, "why")
+
+
+def _listed(pairs: Pairs, side: str, which: nw.Expr) -> Frame:
+    item = nw.col(f"item_{side}").alias("item")
+    return pairs.frame.filter(which).select("task", item, "repeat")
+
+
+def _join_texts(flips: Frame, texts: Frame, names: dict[str, str], own: str) -> Frame:
+    present = texts.collect_schema().names()
+    wanted = {name: new for name, new in names.items() if name in present}
+    if not wanted:
+        return flips
+    key = [name for name in KEY if name in present]
+    # A table with several metrics repeats the texts of an item.
+    once = texts.select(*key, *wanted).unique(subset=key, keep="any")
+    once = once.select(
+        *(nw.col(name).alias(f"text_{name}") for name in key),
+        *(nw.col(name).alias(new) for name, new in wanted.items()),
+    )
+    on = {own if name == "item" else name: f"text_{name}" for name in key}
+    join = _join_arrow if flips.implementation.is_pyarrow() else _join
+    return join(flips, once, on).select(*flips.collect_schema().names(), *wanted.values())
+
+
+def _join(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
+    return flips.join(once, left_on=list(on), right_on=list(on.values()), how="left")
+
+
+def _join_arrow(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
+    """Arrow joins no lists: carry the place of the row across, then look the lists up."""
+    table = nw.to_native(once)
+    lists = [name for name, dtype in once.collect_schema().items() if dtype == nw.List]
+    places = table.drop_columns(lists).append_column("place", [range(len(table))])
+    joined = nw.to_native(_join(flips, nw.from_native(places).lazy(), on))
+    for name in lists:
+        joined = joined.append_column(name, table[name].take(joined["place"]))
+    looked_up: Frame = nw.from_native(joined).lazy()
+    return looked_up

@@ -1,0 +1,72 @@
+"""Results as frames of the library the caller works in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from forgetmap.comparison.cells import REASONS
+from forgetmap.comparison.result import Estimate, GroupResult
+from forgetmap.records import Frame, Run, fresh_name
+
+COUNTS = ("items", "n", "n00", "n01", "n10", "n11")
+RATES = ("acc_before", "acc_after")
+ESTIMATES = ("forgetting", "backward_transfer", "conditional_forgetting")
+WITH_LIMITS = ("latent", "matched", "upper", "excess", "net")
+TESTS = ("known_before", "p_lost", "q_lost", "mcnemar_p", "detectable")
+
+
+def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
+    """One row per group: estimates by value and limits, reasons as columns of their own."""
+    columns: dict[str, pa.Array] = {"name": pa.array([group.name for group in groups], pa.string())}
+    for name in COUNTS:
+        columns[name] = pa.array([getattr(group, name) for group in groups], pa.int64())
+    for name in (*RATES, "conventional_forgetting"):
+        columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
+    for name in ESTIMATES:
+        columns[name] = pa.array([getattr(group, name).value for group in groups], pa.float64())
+    for name in WITH_LIMITS:
+        _add_limits(columns, name, [getattr(group, name).forgetting for group in groups])
+    _add_limits(columns, "really_lost", [group.headline.forgetting for group in groups])
+    for name in TESTS:
+        columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
+    for name in ("verdict", "estimator", "words"):
+        said = [getattr(group.headline, name) for group in groups]
+        columns[name] = pa.array(said, pa.string())
+    for reason in REASONS:
+        counts = [group.reasons[reason] for group in groups]
+        columns[f"lost_{reason}"] = pa.array(counts, pa.int64())
+    return pa.table(columns)
+
+
+def _add_limits(columns: dict[str, pa.Array], name: str, estimates: Sequence[Estimate]) -> None:
+    for suffix in ("value", "low", "high"):
+        column = name if suffix == "value" else f"{name}_{suffix}"
+        values = [getattr(estimate, suffix) for estimate in estimates]
+        columns[column] = pa.array(values, pa.float64())
+
+
+def small_frame(groups: Sequence[GroupResult], like: Run) -> Any:
+    """Groups as a frame of the library that `like` was handed in with."""
+    groups_table = flat_table(groups)
+    implementation = like.scores.implementation
+    if implementation.is_pyspark():
+        session = nw.to_native(like.scores).sparkSession
+        return session.createDataFrame(groups_table)
+    if implementation.is_duckdb() and like.handed_in != "path":
+        # DuckDB finds the Arrow table under its name here; the caller's own connection answers.
+        return nw.to_native(like.scores).query(fresh_name(), "SELECT * FROM groups_table")
+    if implementation.is_duckdb():
+        return groups_table
+    return nw.from_arrow(groups_table, backend=implementation).to_native()
+
+
+def to_library(frame: Frame, like: Run) -> Any:
+    """Lazy where the caller handed in something lazy, else collected; Arrow for paths."""
+    if like.handed_in == "lazy":
+        return nw.to_native(frame)
+    collected = frame.collect()
+    return nw.maybe_reset_index(collected).to_native()

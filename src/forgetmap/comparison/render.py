@@ -1,0 +1,439 @@
+"""A result as text for the terminal and as HTML for notebooks.
+
+What is said, and in which order, is decided once, as a list of lines and sheets; the terminal and
+the notebook only differ in how they show these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Literal
+
+from forgetmap.comparison.result import (
+    ComparisonResult,
+    Estimate,
+    FanOutResult,
+    GroupResult,
+    StageResult,
+)
+from forgetmap.comparison.rollups import MEASURES
+from forgetmap.comparison.words import (
+    SIMULATED,
+    compared_by,
+    counted,
+    percent,
+    what_paired,
+    why_lost,
+)
+from forgetmap.stats import FDR
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+MOST_ROWS = 40
+MOST_PATHS = 16
+MOST_WIDTH = 100
+LEAST_NAME, SHORT_NAME, LONG_NAME = 8, 16, 60
+"""Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
+
+COLUMNS: dict[str, Callable[[GroupResult], str]] = {
+    "items": lambda group: f"{group.items:,}",
+    "answers": lambda group: f"{group.n:,}",
+    "before": lambda group: percent(group.acc_before),
+    "after": lambda group: percent(group.acc_after),
+    "net drop": lambda group: percent(group.conventional_forgetting),
+    "forgotten": lambda group: percent(group.forgetting.value),
+    "gained": lambda group: percent(group.backward_transfer.value),
+    "really lost": lambda group: _really_lost(group),  # noqa: PLW0108  # defined below
+}
+LEGEND = {
+    "net drop": "how far accuracy fell (a rise is 0): all that averages show",
+    "forgotten": "right before, wrong after, as a share of all {noun}",
+    "gained": "wrong before, right after, as a share of all {noun}",
+    "really lost": "forgotten without {without}; 95% limits; * at FDR 5%",
+}
+WITHOUT = {
+    "excess": "self-churn, seen in repeats",
+    "excess_before": "the self-churn of the model before",
+    "net": "lucky guesses and self-churn",
+    "matched": "lucky guesses, seen in the wrong options",
+    "bracket": "lucky guesses, from all redrawn to all repeated",
+    "raw": "anything taken off: open-ended items know no lucky guess",
+    "published": "luck as published in 2026, for comparison",
+    "latent": "lucky guesses, if all are redrawn",
+    "upper": "lucky guesses, if all are repeated",
+}
+SIDE_BY_SIDE = (
+    "raw", "published", "latent", "matched", "upper", "excess_before", "excess", "net"
+)  # fmt: skip
+CHAIN_HEADS = (
+    "stage", "accuracy", "lost", "gained", "since first:\nlost", "gained", "newly\nlost", "regained"
+)  # fmt: skip
+CHAIN_LEGEND = (
+    "lost, gained: since the stage before; newly lost: never lost at an earlier stage; regained: "
+    "lost at an earlier stage and right again."
+)
+
+ROLLED_UP_HEADS = ("forgotten", "gained", "most to\nlose", "most to\ngain", "before", "after")
+
+Look = Literal["plain", "strong", "faint", "warning", "simulated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence; `lead` stands before it, apart."""
+
+    text: str = ""
+    look: Look = "plain"
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table: names on the left, numbers on the right.
+
+    Attributes:
+        heads: of the columns.
+        rows: as many cells each as there are heads.
+        strong: how many rows on top are stressed.
+        spare: columns to leave out, one after the other, where there is no room.
+    """
+
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    strong: int = 0
+    spare: tuple[str, ...] = ()
+
+
+Blocks = list[Line | Sheet]
+AnyResult = ComparisonResult | FanOutResult
+
+
+def as_text(result: AnyResult, *, by: str = "category", width: int | None = None) -> str:
+    """A result as plain text, as wide as the terminal, but not endlessly."""
+    from rich.console import Console  # 50 ms, only when something is shown
+
+    stream = StringIO()
+    console = Console(file=stream, color_system=None, legacy_windows=False, width=width)
+    console.width = min(console.width, width or MOST_WIDTH)
+    print_comparison(console, result, by=by)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip()
+
+
+def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
+    """Print a comparison, a chain or a fan-out."""
+    print_blocks(console, tell(result, by))
+
+
+def print_blocks(console: Console, blocks: Blocks) -> None:
+    """Print lines and tables."""
+    for block in blocks:
+        if isinstance(block, Sheet):
+            print_sheet(console, block)
+        else:
+            console.print(_rich_line(block))
+
+
+def print_sheet(console: Console, sheet: Sheet) -> None:
+    """Print a table so that it fits the terminal."""
+    console.print(_rich_table(fit(sheet, console.width)))
+
+
+def as_html(result: AnyResult) -> str:
+    """A result for a notebook."""
+    return "".join(
+        _html_table(block) if isinstance(block, Sheet) else _html_line(block)
+        for block in tell(result, "category")
+    )
+
+
+def _really_lost(group: GroupResult) -> str:
+    """The number to believe, its limits, and a star where it survives many tasks."""
+    found = group.headline.forgetting
+    if found.low is None or found.high is None:
+        return percent(found.value)
+    limits = f"{percent(found.low)} to {percent(found.high)}"
+    star = "*" if group.q_lost is not None and group.q_lost <= FDR else " "
+    return (f"{percent(found.value)} ({limits})" if found.value is not None else limits) + star
+
+
+def printable(text: str) -> str:
+    """Text from outside without control characters, which could drive the terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def tell(result: AnyResult, by: str) -> Blocks:
+    """What is said about a result, in order."""
+    if isinstance(result, FanOutResult):
+        return _tell_fan_out(result, by)
+    if result.stages is not None:
+        return _tell_chain(result, result.stages, by)
+    return [
+        *_simulated([result]),
+        Line(result.headline, "strong"),
+        Line(result.seen),
+        Line(),
+        *_groups(result, by),
+        *_legend(result.total),
+        *_rolled_up(result),
+        *_ending(result),
+    ]
+
+
+def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
+    """All models after side by side, then one by one."""
+    each = result.comparisons
+    blocks: Blocks = [
+        *_simulated(each),
+        Line(f"{len(each)} models against {each[0].before.name}", "strong"),
+        Line(),
+        _sheet("model", [(one.after.name, one.total) for one in each]),
+        *_legend(each[0].total),
+    ]
+    for one in each:
+        blocks += [Line(), Line(one.headline, "strong"), Line(one.seen), Line()]
+        blocks += [*_groups(one, by), *_rolled_up(one), *_ending(one)]
+    return blocks
+
+
+def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str) -> Blocks:
+    """The stages, how many items share each history, then the last against the first."""
+    names = [result.before.name, *(stage.name for stage in stages)]
+    followed = stages[0].against_first
+    return [
+        *_simulated([result]),
+        Line(f"Chain: {' -> '.join(names)}", "strong"),
+        Line(f"{counted(followed.items, 'item')} scored at every stage."),
+        Line(),
+        _stage_sheet(result.before.name, stages),
+        Line(),
+        Line(CHAIN_LEGEND, "faint"),
+        Line(),
+        *_histories(result),
+        Line(),
+        Line(result.headline, "strong"),
+        Line(result.seen),
+        Line(),
+        *_groups(result, by),
+        *_legend(result.total),
+        Line(),
+        Line(why_lost(result.total)),
+        *_stage_warnings(stages),
+    ]
+
+
+def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupResult]]:
+    """The groups to show, worst first, and what they are; tasks where nothing has a category."""
+    if by == "category" and not result.categories:
+        by = "task"
+    groups = {"task": result.tasks, "category": result.categories, "tag": result.tags}[by]
+    return by, sorted(groups, key=lambda group: (-_worst(group), group.name))
+
+
+def _worst(group: GroupResult) -> float:
+    """What groups are sorted by: the number to believe, or the upper end of a bracket."""
+    found = group.headline.forgetting
+    return found.value if found.value is not None else found.high or 0.0
+
+
+def fit(sheet: Sheet, width: int) -> Sheet:
+    """The sheet as it fits: first columns are left out, then names shortened."""
+    from rich.cells import cell_len
+
+    def wide(place: int) -> int:
+        cells = [*sheet.heads[place].split("\n"), *(printable(row[place]) for row in sheet.rows)]
+        return max(map(cell_len, cells))
+
+    left = list(range(len(sheet.heads)))
+    spare = [sheet.heads.index(head) for head in sheet.spare]
+
+    def room() -> int:
+        return width - sum(wide(place) + 2 for place in left[1:])
+
+    while spare and room() < min(SHORT_NAME, wide(0)):
+        left.remove(spare.pop(0))
+    longest = min(max(room(), LEAST_NAME), LONG_NAME)
+    rows = [
+        (shorten(printable(row[0]), longest), *(printable(row[place]) for place in left[1:]))
+        for row in sheet.rows
+    ]
+    return Sheet(tuple(sheet.heads[place] for place in left), rows, sheet.strong)
+
+
+def shorten(name: str, width: int) -> str:
+    """Both ends of a name that is too long: tasks of one family differ at the end."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(name) <= width:
+        return name
+    tail = (width - 1) // 2
+    return f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
+
+
+def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
+    if any(result.before.simulated or result.after.simulated for result in results):
+        return [Line(SIMULATED, "simulated")]
+    return []
+
+
+def _groups(result: ComparisonResult, by: str) -> Blocks:
+    kind, groups = groups_by(result, by)
+    rows = [("all items", result.total)]
+    if len(result.tasks) > 1:
+        rows.append(("mean over tasks", result.total_macro))
+    strong = len(rows)
+    rows += [(group.name, group) for group in groups[:MOST_ROWS]]
+    blocks: Blocks = [_sheet(kind, rows, strong)]
+    if not groups:
+        blocks.append(Line(f"No item has a {kind}."))
+    if len(groups) > MOST_ROWS:
+        blocks.append(Line(f"... and {len(groups) - MOST_ROWS:,} more, none of them worse."))
+    return blocks
+
+
+def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) -> Sheet:
+    has_repeats = any(group.n != group.items for _, group in rows)
+    columns = {name: cell for name, cell in COLUMNS.items() if has_repeats or name != "answers"}
+    cells = [(name, *(cell(group) for cell in columns.values())) for name, group in rows]
+    spare = ("after", "before", *["answers"] * has_repeats, "net drop", "gained", "items")
+    return Sheet((kind, *columns), cells, strong, spare)
+
+
+def _legend(total: GroupResult) -> Blocks:
+    noun = "items" if total.n == total.items else "answers"
+    without = WITHOUT[total.headline.estimator]
+    lines = [
+        Line(text.format(noun=noun, without=without), "faint", f"{name:<11}")
+        for name, text in LEGEND.items()
+    ]
+    return [Line(), *lines, *_side_by_side(total)]
+
+
+def _side_by_side(total: GroupResult) -> Blocks:
+    """Every estimate of forgetting over all items, so that none can be picked in silence."""
+    found = {
+        name: total.forgetting if name == "raw" else getattr(total, name) for name in SIDE_BY_SIDE
+    }
+    values = {
+        name: each.value if isinstance(each, Estimate) else each.forgetting.value
+        for name, each in found.items()
+    }
+    shown = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
+    floor = total.noise_floor.value
+    if floor is not None:
+        shown.append(f"noise floor {percent(floor)}")
+    return [Line(", ".join(shown), "faint", f"{'all ways':<11}")] if shown else []
+
+
+def _rolled_up(result: ComparisonResult) -> Blocks:
+    """The published averages, where they were asked for."""
+    if result.rolled_up is None:
+        return []
+    heads = ("published roll-up", *ROLLED_UP_HEADS)
+    rows = []
+    for each in result.rolled_up:
+        cells = [percent(each.mean[name]) for name in MEASURES]
+        spreads = [each.deviation[name] for name in MEASURES]
+        shown = [
+            cell if spread is None else f"{cell} ±{100 * spread:.1f}"
+            for cell, spread in zip(cells, spreads, strict=True)
+        ]
+        rows.append((each.name, *shown))
+    return [Line(), Sheet(tuple(heads), rows, spare=("after", "before"))]
+
+
+def _ending(result: ComparisonResult) -> Blocks:
+    warnings = [Line(notice.message, "warning", "!") for notice in result.pairing.warnings]
+    said = (why_lost(result.total), what_paired(result.pairing), compared_by(result.measures))
+    return [Line(), *(Line(sentence) for sentence in said if sentence), *warnings]
+
+
+def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
+    start = percent(stages[0].against_first.acc_before)
+    rows = [(first, start, *["-"] * (len(CHAIN_HEADS) - 2))]
+    for stage in stages:
+        rates = [
+            percent(estimate.value)
+            for against in (stage.against_previous, stage.against_first)
+            for estimate in (against.forgetting, against.backward_transfer)
+        ]
+        accuracy = percent(stage.against_first.acc_after)
+        rows.append((stage.name, accuracy, *rates, f"{stage.first_lost:,}", f"{stage.regained:,}"))
+    return Sheet(CHAIN_HEADS, rows, spare=("regained", "newly\nlost"))
+
+
+def _histories(result: ComparisonResult) -> Blocks:
+    paths = result.paths or []
+    rows = [(f"{path.path}  {path.kind}", f"{path.n:,}") for path in paths[:MOST_PATHS]]
+    noun = "items" if result.total.n == result.total.items else "answers"
+    blocks: Blocks = [Sheet(("history (1 right, 0 wrong)", noun), rows)]
+    rest = paths[MOST_PATHS:]
+    if rest:
+        n = sum(path.n for path in rest)
+        blocks.append(Line(f"... and {len(rest):,} rarer histories of {n:,} {noun}."))
+    return blocks
+
+
+def _stage_warnings(stages: Sequence[StageResult]) -> Blocks:
+    """Each warning once, with the stages it is about unless it is about all."""
+    about: dict[str, list[str]] = {}
+    for stage in stages:
+        for notice in stage.pairing.warnings:
+            about.setdefault(notice.message, []).append(stage.name)
+    return [
+        Line(text if len(names) == len(stages) else f"{', '.join(names)}: {text}", "warning", "!")
+        for text, names in about.items()
+    ]
+
+
+_STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
+_COLOURS = {"forgotten": "red", "really lost": "bold red", "lost": "red", "gained": "green"}
+
+
+def _rich_line(line: Line) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    text = Text(printable(line.text), style=_STYLES.get(line.look, ""))
+    if not line.lead:
+        return text
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_row(Text(line.lead, style="yellow" if line.look == "warning" else "dim"), text)
+    return grid
+
+
+def _rich_table(sheet: Sheet) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for place, head in enumerate(sheet.heads):
+        table.add_column(
+            Text(head, style="bold"),
+            justify="right" if place else "left",
+            vertical="bottom",
+            no_wrap=True,
+            style=_COLOURS.get(head.rpartition("\n")[2]),
+        )
+    for place, row in enumerate(sheet.rows):
+        table.add_row(*map(Text, row), style="bold" if place < sheet.strong else None)
+    return table
+
+
+def _html_line(line: Line) -> str:
+    text = " ".join(escape(part) for part in (line.lead.strip(), line.text) if part)
+    tag = "b" if line.look in ("strong", "simulated") else "span"
+    return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
+
+
+def _html_table(sheet: Sheet) -> str:
+    def row(cells: Iterable[str], tag: str) -> str:
+        name, *numbers = map(escape, cells)
+        first = f'<{tag} style="text-align: left">{name}</{tag}>'
+        return f"<tr>{first}{''.join(f'<{tag}>{number}</{tag}>' for number in numbers)}</tr>"
+
+    body = "".join(row(cells, "td") for cells in sheet.rows)
+    return f"<table><thead>{row(sheet.heads, 'th')}</thead><tbody>{body}</tbody></table>"

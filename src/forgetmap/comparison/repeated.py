@@ -1,0 +1,275 @@
+"""What repeats tell: how often a model disagrees with itself, and what changed beyond that.
+
+Answers are counted within items by what was chosen, and items with the same counts are counted
+together, so no pair of answers is ever formed: the number of pairs of different wrong answers is a
+difference of products of counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from forgetmap.comparison.cells import Label, label_columns, label_of
+from forgetmap.comparison.choice_counts import PAIR, failed, options_from, options_of
+from forgetmap.pairing import RIGHT, SIDES, UNSCORED, Pairs, is_in
+from forgetmap.records import Frame
+from forgetmap.stats import (
+    LEVEL,
+    AnswerCounts,
+    Interval,
+    Reals,
+    change_p,
+    excess_before_scores,
+    excess_scores,
+    knowledge_scale,
+    mean_interval,
+    net_scores,
+    permutation_moments,
+    self_churn,
+)
+
+_KINDS = ("right", "option", "none", "unknown")
+
+
+class ItemCounts(NamedTuple):
+    """The answers to an item: right, a wrong option, none, or wrong and not recorded.
+
+    `same` counts pairs of the same wrong option between the models, and within each of them, where
+    an answer also pairs with itself.
+    """
+
+    k: float
+    right_before: int
+    option_before: int
+    none_before: int
+    unknown_before: int
+    right_after: int
+    option_after: int
+    none_after: int
+    unknown_after: int
+    same_between: int
+    same_before: int
+    same_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSums:
+    """How many items have the same counts; groups add up."""
+
+    counts: dict[ItemCounts, int] = field(default_factory=dict)
+
+    @classmethod
+    def total(cls, parts: Iterable[ItemSums]) -> ItemSums:
+        """The items of several groups, in an order that does not depend on them."""
+        merged: dict[ItemCounts, int] = {}
+        for part in parts:
+            for counts, n in part.counts.items():
+                merged[counts] = merged.get(counts, 0) + n
+        return cls(dict(sorted(merged.items())))
+
+    def repeated(self, *, before: int = 2, after: int = 2) -> Repeated:
+        """The items with at least so many answers from each model, as arrays."""
+        table = np.array([*self.counts], float).reshape(-1, len(ItemCounts._fields))
+        weight = np.array([*self.counts.values()], float)
+        kept = (table[:, 1:5].sum(1) >= before) & (table[:, 5:9].sum(1) >= after)
+        return Repeated(table[kept], weight[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Kinds of items, one row each, and how many items are of each kind."""
+
+    table: Reals
+    weight: Reals
+
+    @property
+    def k(self) -> Reals:
+        """Number of options."""
+        return np.asarray(self.table[:, 0])
+
+    @property
+    def profile(self) -> tuple[Reals, Reals, Reals, Reals]:
+        """Right before, answers before, right after, answers after."""
+        table = self.table
+        return table[:, 1], table[:, 1:5].sum(1), table[:, 5], table[:, 5:9].sum(1)
+
+    @property
+    def before(self) -> AnswerCounts:
+        """The answers of the model before."""
+        return AnswerCounts(*self.table[:, [1, 2, 3, 4, 10]].T)
+
+    @property
+    def after(self) -> AnswerCounts:
+        """The answers of the model after."""
+        return AnswerCounts(*self.table[:, [5, 6, 7, 8, 11]].T)
+
+    def mean(self, scores: Reals, pseudo: float = 1.0) -> Interval | None:
+        """The mean score with its interval; one item has no spread."""
+        n = self.weight.sum()
+        if n < 2:
+            return None
+        return mean_interval(n, self.weight @ scores, self.weight @ scores**2, pseudo=pseudo)
+
+
+def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]:
+    """Everything `excess`, `net` and the noise floor need, by task, category and tags.
+
+    Args:
+        pairs: both models.
+        noise: the model before, paired with a repeat of it by the same keys.
+    """
+    labels = tuple(label_columns(pairs))
+    item = ("task", *pairs.item_columns)
+    sides = [_answers(pairs, side, own=side == "before") for side in SIDES]
+    if noise is not None:
+        sides.append(_answers(noise, "after", own=True, like=labels))
+    chosen = (
+        nw.concat(sides)
+        .group_by(*item, "kind", "choice")
+        .agg(*(nw.col(name).sum() for name in SIDES), *(nw.col(x).max() for x in (*labels, "k")))
+    )
+    tallies = _tallies()
+    per_item = (
+        chosen.select(*item, *labels, "k", **tallies)
+        .group_by(*item)
+        .agg(*(nw.col(name).sum() for name in tallies), *(nw.col(x).max() for x in (*labels, "k")))
+    )
+    found = per_item.group_by("task", *labels, "k", *tallies).agg(nw.len().alias("n"))
+    parts: dict[Label, dict[ItemCounts, int]] = {}
+    for row in found.collect().rows(named=True):
+        parts.setdefault(label_of(row), {})[_item_counts(row)] = int(row["n"])
+    return {label: ItemSums(counts) for label, counts in parts.items()}
+
+
+def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None = None) -> Frame:
+    """One row per scored answer of a side: right, a wrong option, none, or not recorded."""
+    right = nw.col(f"state_{side}") == RIGHT
+    has_choice = f"wrong_{side}" in pairs.columns
+    choice = nw.col(f"wrong_{side}") if has_choice else nw.lit(None, dtype=nw.String)
+    codes = [nw.lit(place, dtype=nw.Int8) for place in range(len(_KINDS))]
+    kind = (
+        nw.when(right).then(codes[0])
+        .when(~choice.is_null()).then(codes[1])
+        .when(failed(side, pairs.columns)).then(codes[2])
+        .otherwise(codes[3])
+    )  # fmt: skip
+    labels: Mapping[str, nw.Expr] = label_columns(pairs)
+    if like is not None:
+        labels = {name: nw.lit(None, dtype=nw.String) for name in like}
+    return pairs.frame.filter(is_in(side) & (nw.col(f"state_{side}") != UNSCORED)).select(
+        "task",
+        *pairs.item_columns,
+        **labels,
+        k=options_of(pairs.columns).cast(nw.Float64),
+        kind=kind,
+        choice=nw.coalesce(choice, nw.lit("")),
+        before=nw.lit(int(own), dtype=nw.Int64),
+        after=nw.lit(int(not own), dtype=nw.Int64),
+    )
+
+
+def _tallies() -> dict[str, nw.Expr]:
+    """Answers of an item by side and kind, and how many pairs of wrong answers are the same."""
+    zero = nw.lit(0, dtype=nw.Int64)
+    before, after = (nw.col(side).cast(nw.Int64) for side in SIDES)
+    tallies = {}
+    for side, count in zip(SIDES, (before, after), strict=True):
+        for place, kind in enumerate(_KINDS):
+            is_kind = nw.col("kind") == place
+            tallies[f"{kind}_{side}"] = nw.when(is_kind).then(count).otherwise(zero)
+    wrong_option = nw.col("kind") == _KINDS.index("option")
+    pairs = {
+        "same_between": before * after,
+        "same_before": before * before,
+        "same_after": after * after,
+    }
+    for name, same in pairs.items():
+        tallies[name] = nw.when(wrong_option).then(same).otherwise(zero)
+    return tallies
+
+
+def _item_counts(row: Mapping[str, Any]) -> ItemCounts:
+    counts = {name: int(row[name]) for name in ItemCounts._fields if name != "k"}
+    return ItemCounts(k=options_from(row["k"]), **counts)
+
+
+def excess(items: ItemSums, *, gained: bool = False) -> Interval | None:
+    """What changed beyond self-churn; None without repeats on both sides of two items."""
+    found = items.repeated()
+    scores = excess_scores(*found.profile)
+    return found.mean(scores.gained if gained else scores.lost)
+
+
+def excess_before(items: ItemSums) -> Interval | None:
+    """Forgetting beyond the self-churn of the model before; None where it was not repeated."""
+    found = items.repeated(after=1)
+    return found.mean(excess_before_scores(*found.profile))
+
+
+def excess_before_p(items: ItemSums) -> float | None:
+    """One-sided p that nothing was lost beyond the self-churn of the model before, by its t."""
+    from scipy.special import stdtr, stdtrit  # heavy, only here
+
+    interval = excess_before(items)
+    if interval is None:
+        return None
+    freedom = items.repeated(after=1).weight.sum() - 1
+    error = (interval.high - interval.low) / (2 * stdtrit(freedom, 0.5 + LEVEL / 2))
+    return float(stdtr(freedom, -interval.value / error))
+
+
+def net(items: ItemSums, *, gained: bool = False) -> Interval | None:
+    """`matched` between the models less half of `matched` within each; None as for excess."""
+    found = items.repeated()
+    sides = (found.after, found.before) if gained else (found.before, found.after)
+    scores = net_scores(found.k, *sides, same=found.table[:, 9])
+    n = found.weight.sum()
+    return found.mean(scores, pseudo=float(found.weight @ knowledge_scale(found.k) / max(n, 1.0)))
+
+
+def lacks_choices(items: ItemSums) -> bool:
+    """Whether some wrong answer to an item with three or more options is not recorded."""
+    return any(
+        counts.unknown_before + counts.unknown_after
+        for counts in items.counts
+        if counts.k > PAIR and not math.isinf(counts.k)
+    )
+
+
+def excess_p(items: ItemSums) -> float | None:
+    """One-sided p that nothing was lost beyond noise, by permutation within items."""
+    found = items.repeated()
+    if not found.weight.sum():
+        return None
+    m_b, r_b, m_a, r_a = found.profile
+    lost = excess_scores(m_b, r_b, m_a, r_a).lost
+    moments = np.array(
+        [_moments(int(b), int(a))[:, int(m)] for m, b, a in zip(m_b + m_a, r_b, r_a, strict=True)]
+    )
+    variance, third = found.weight @ moments
+    return float(change_p(found.weight @ lost, variance, third))
+
+
+@lru_cache(maxsize=64)
+def _moments(repeats_before: int, repeats_after: int) -> Reals:
+    totals = np.arange(repeats_before + repeats_after + 1)
+    return np.array(permutation_moments(totals, repeats_before, repeats_after))
+
+
+def noise_floor(items: ItemSums, side: str) -> float | None:
+    """How often two runs of one model flip one way; None without repeats of it."""
+    least = {"before": 2, "after": 1} if side == "before" else {"before": 1, "after": 2}
+    found = items.repeated(**least)
+    n = found.weight.sum()
+    if not n:
+        return None
+    m_b, r_b, m_a, r_a = found.profile
+    right, answers = (m_b, r_b) if side == "before" else (m_a, r_a)
+    return float(found.weight @ self_churn(right, answers) / n)

@@ -1,0 +1,228 @@
+"""What a comparison says, as plain values: the shape of `--json` and its published JSON schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from forgetmap.pairing import Notice, PairBy
+
+RESULT_VERSION = 1
+Estimator = Literal[
+    "auto", "raw", "published", "latent", "upper", "matched", "excess", "excess_before", "net"
+]
+Rollup = Literal["default", "post-forget"]
+Verdict = Literal["lost", "none_lost", "cannot_tell"]
+PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
+_UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
+
+
+class Value(BaseModel):
+    """A plain value that never changes and prints as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """As JSON that is safe to print: what drives a terminal is escaped, letters are not."""
+        return _UNUSUAL.sub(_escaped, self.model_dump_json(indent=indent))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+
+
+class Estimate(Value):
+    """A number, how sure we are, and how it was made. Unknown is null, never 0."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str
+    reason: str | None = Field(default=None, description="Why there is no value.")
+
+
+class Estimates(Value):
+    """One estimator in both directions, as shares of all items."""
+
+    forgetting: Estimate
+    backward_transfer: Estimate
+
+
+class PublishedResult(Estimates):
+    """The published chance adjustment with its ceilings."""
+
+    forgetting_max: Estimate
+    backward_transfer_max: Estimate
+
+
+class Headline(Value):
+    """The number to believe, chosen by what the data allow, and what it means."""
+
+    verdict: Verdict
+    estimator: str = Field(
+        description="excess, excess_before, net, matched, bracket or raw; or the one asked for."
+    )
+    forgetting: Estimate = Field(
+        description="Share of all items; for a bracket its outer limits and no value."
+    )
+    backward_transfer: Estimate
+    of_known: Estimate = Field(description="Forgetting as a share of what was known before.")
+    words: str
+
+
+class GroupResult(Value):
+    """The counts and rates of one group of items."""
+
+    name: str
+    items: int = Field(description="Different items among the pairs.")
+    n: int = Field(description="Scored (item, repeat) pairs: the sum of the four cells.")
+    n00: int = Field(description="Wrong before and after.")
+    n01: int = Field(description="Wrong before, right after: backward transfer.")
+    n10: int = Field(description="Right before, wrong after: forgetting.")
+    n11: int = Field(description="Right before and after.")
+    acc_before: float | None
+    acc_after: float | None
+    forgetting: Estimate = Field(description="n10 / n.")
+    backward_transfer: Estimate = Field(description="n01 / n.")
+    conditional_forgetting: Estimate = Field(description="n10 / (n10 + n11).")
+    conventional_forgetting: float | None = Field(
+        description="max(acc_before - acc_after, 0): what averages alone would show."
+    )
+    reasons: dict[str, int | None] = Field(
+        description="n10 by the way the answer ended after; all but `unknown` are null where no "
+        "outcome was recorded."
+    )
+    known_before: float | None = Field(description="Share known beyond guessing: mean c (a - 1/k).")
+    published: PublishedResult = Field(description="As published in 2026; for comparison only.")
+    latent: Estimates = Field(description="Lower end of the bracket: all guesses redrawn.")
+    upper: Estimates = Field(description="Upper end of the bracket: all guesses repeated.")
+    bracket_low: Estimates = Field(
+        description="Lower end with all that the data allow: matched for three and more options."
+    )
+    bracket_high: Estimates = Field(description="Upper end, likewise.")
+    matched: Estimates = Field(description="Luck read off which wrong options were chosen.")
+    excess: Estimates = Field(description="Change beyond self-churn; needs repeats of both models.")
+    excess_before: Estimate = Field(
+        description="Forgetting beyond the self-churn of the model before."
+    )
+    net: Estimates = Field(description="`matched` between the models less within each of them.")
+    noise_floor: Estimate = Field(description="How often two runs of one model flip one way.")
+    p_lost: float | None = Field(description="One-sided p-value that nothing was lost.")
+    q_lost: float | None = Field(
+        default=None, description="The same, false discovery rate controlled over such groups."
+    )
+    mcnemar_p: float | None = Field(description="P-value that accuracy did not change.")
+    detectable: float | None = Field(
+        description="Smallest loss, as a share of all items, found four times in five; null where "
+        "none of what is known would do."
+    )
+    between_tasks: Estimates | None = Field(
+        default=None, description="Of the mean over tasks only: raw, for tasks like these."
+    )
+    headline: Headline
+
+
+class PairingResult(Value):
+    """What paired and what did not. rows = paired + only + conflicts, on each side."""
+
+    rows_before: int
+    rows_after: int
+    paired: int = Field(description="Pairs of results, scored or not.")
+    items: int = Field(description="Different items among the scored pairs.")
+    only_before: int
+    only_after: int
+    duplicates: int = Field(description="Results that share their content with another item.")
+    conflicts: int = Field(description="Same id, other content: not paired.")
+    unscored: int = Field(description="Pairs without a score on one side or both.")
+    share: float = Field(description="paired / the smaller side.")
+    warnings: list[Notice]
+
+
+class Rule(Value):
+    """How it was decided what counts as right, and as the same item."""
+
+    correct_at: float = Field(
+        default=0.5, allow_inf_nan=False, description="Right from this score on."
+    )
+    metric: str | None = Field(default=None, description="As asked for; null: as recorded.")
+    min_paired: float = Field(default=0.8, gt=0, le=1, description="Share that must pair.")
+    pair_by: PairBy = "auto"
+    estimator: Estimator = Field(default="auto", description="What the headline is made of.")
+    rollup: Rollup = Field(default="default", description="How tasks are summed up.")
+    task_table: str | None = Field(
+        default=None, description="Names k and category where the data do not."
+    )
+
+
+class RunResult(Value):
+    """Which run."""
+
+    name: str
+    origin: str
+    run_id: str | None
+    model: str | None
+    stage: str | None
+    simulated: bool
+
+
+class StageResult(Value):
+    """One later checkpoint of a chain; counts are over the items scored at every stage."""
+
+    name: str
+    pairing: PairingResult = Field(description="Of the first checkpoint with this one.")
+    against_previous: GroupResult
+    against_first: GroupResult
+    first_lost: int = Field(description="Right at the stage before, wrong here, never lost before.")
+    regained: int = Field(description="Lost at some stage before, right again here.")
+
+
+class PathResult(Value):
+    """Items with the same history; one digit per stage, 1 is right."""
+
+    path: str
+    n: int
+    kind: PathKind
+
+
+class RolledUpResult(Value):
+    """A category, or all of them, under the published roll-up: mean and SD over seeds."""
+
+    name: str
+    mean: dict[str, float]
+    deviation: dict[str, float | None] = Field(description="Null with a single seed.")
+
+
+class ComparisonResult(Value):
+    """One before and one after; with `stages` and `paths` if they are the ends of a chain."""
+
+    schema_version: int = RESULT_VERSION
+    headline: str = Field(description="What may be concluded.")
+    seen: str = Field(description="What was counted, luck and noise included.")
+    before: RunResult
+    after: RunResult
+    rule: Rule
+    pairing: PairingResult
+    total: GroupResult = Field(description="Every pair counts the same.")
+    total_macro: GroupResult = Field(description="Counts of all; rates are means over tasks.")
+    categories: list[GroupResult]
+    tags: list[GroupResult]
+    tasks: list[GroupResult]
+    measures: dict[str, str] = Field(
+        default_factory=dict,
+        description="Task -> metric, or metric/scorer, that was compared; of the run before.",
+    )
+    rolled_up: list[RolledUpResult] | None = Field(
+        default=None, description="Under the roll-up post-forget: its categories and total."
+    )
+    stages: list[StageResult] | None = None
+    paths: list[PathResult] | None = None
+
+
+class FanOutResult(Value):
+    """One before, several after."""
+
+    schema_version: int = RESULT_VERSION
+    comparisons: list[ComparisonResult]

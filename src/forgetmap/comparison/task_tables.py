@@ -1,0 +1,103 @@
+"""Named tables of tasks: how many options, and which category. Data, not code.
+
+`as-published` is what the released analysis of Harmon et al. (2026) used, hidden bucket included;
+`corrected` has the options that the items really have, and the categories the paper names. A
+column k or category in the data always wins over a table.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+import narwhals as nw
+
+from forgetmap.errors import UsageError
+from forgetmap.pairing import Pairs, either
+
+NAMES = ("as-published", "corrected")
+IGNORED = "ignored"
+MISSING = "Missing"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """What a table says of a task; k is `inf` for open-ended, None where it varies by item."""
+
+    k: float | None
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """A named table of tasks."""
+
+    name: str
+    entries: dict[str, TaskEntry]
+
+    def find(self, task: str) -> TaskEntry | None:
+        """The entry of a task, whatever the harness wraps around its name."""
+        return self.entries.get(plain_name(task))
+
+
+def load_table(name: str) -> TaskTable:
+    """Read one of the tables that are shipped."""
+    if name not in NAMES:
+        raise UsageError(
+            f"there is no task table {name!r}", hint=f"choose from {', '.join(NAMES)}."
+        )
+    text = files("forgetmap.comparison").joinpath("data", f"{name}.csv").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    entries = {
+        row["task"]: TaskEntry(_options(row["k"]), row["category"]) for row in csv.DictReader(lines)
+    }
+    return TaskTable(name, entries)
+
+
+def with_task_table(pairs: Pairs, name: str | None) -> Pairs:
+    """Pairs with k and category of a table, where the data have none."""
+    if name is None:
+        return pairs
+    table = load_table(name)
+    tasks = pairs.frame.select("task").unique().collect()["task"].to_list()
+    entries = {task: entry for task in tasks if (entry := table.find(task)) is not None}
+    k = {task: e.k for task, e in entries.items() if e.k is not None and math.isfinite(e.k)}
+    category = {task: entry.category for task, entry in entries.items()}
+    missing = {task: MISSING for task in tasks if task not in entries}
+    columns = {
+        "k_before": _filled("k", pairs.columns, k, nw.Float64()),
+        "category_before": _filled("category", pairs.columns, category | missing, nw.String()),
+    }
+    # A result without a counterpart before stays without one.
+    frame = pairs.frame.with_columns(**columns)
+    return replace(pairs, frame=frame, columns=pairs.columns | frozenset(columns))
+
+
+def _filled(
+    name: str, columns: frozenset[str], by_task: dict[str, Any], dtype: nw.dtypes.DType
+) -> nw.Expr:
+    found: nw.Expr = nw.lit(None, dtype=dtype)
+    by_value: dict[Any, list[str]] = {}
+    for task, value in by_task.items():
+        by_value.setdefault(value, []).append(task)
+    for value, tasks in by_value.items():
+        here = nw.col("task").is_in(tasks)
+        found = nw.when(here).then(nw.lit(value, dtype=dtype)).otherwise(found)
+    if columns & {f"{name}_before", f"{name}_after"}:
+        return nw.coalesce(either(name, columns).cast(dtype), found)
+    return found
+
+
+def plain_name(task: str) -> str:
+    """`community|mmlu:sociology|0` -> `mmlu:sociology`."""
+    parts = task.split("|")
+    return parts[1] if len(parts) == len(("suite", "task", "shots")) else task
+
+
+def _options(text: str) -> float | None:
+    if text == "varies":
+        return None
+    return math.inf if text == "open" else float(text)

@@ -1,0 +1,112 @@
+"""Sentences made of numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from forgetmap.comparison.result import GroupResult, PairingResult
+from forgetmap.pairing import Measure, listed
+
+SIMULATED = "SIMULATED data, not a measured model."
+ENDINGS = {
+    "wrong": "wrong answer",
+    "no_answer": "no answer found",
+    "refused": "refused",
+    "truncated": "cut at the token limit",
+    "degenerate": "endless repetition",
+    "misread": "right, but not extracted",
+    "unknown": "not recorded",
+}
+
+
+def seen(before: str, after: str, total: GroupResult) -> str:
+    """What was counted, in one sentence a manager can repeat."""
+    known = total.n11 + total.n10
+    if not total.n:
+        return f"Nothing can be said: no item is scored both in {before} and in {after}."
+    if not known:
+        return (
+            f"{before} had none of the {counted(total.n, _noun(total))} right, so nothing could be "
+            f"forgotten; {after} gained {_number(total.n01)}."
+        )
+    share = f" ({percent(total.n10 / known)})" if total.n10 else ""
+    return (
+        f"{after} lost {_number(total.n10)} of the {counted(known, _noun(total))} that {before} "
+        f"had right{share} and gained {_number(total.n01)}; accuracy "
+        f"{percent(total.acc_before)} -> {percent(total.acc_after)} {_contrast(total)}."
+    )
+
+
+def why_lost(total: GroupResult) -> str:
+    """How the lost answers ended, the most frequent way first."""
+    if not total.n10:
+        return "Nothing was lost."
+    lost = f"Why {total.n10:,} {'was' if total.n10 == 1 else 'were'} lost"
+    if total.reasons["unknown"] == total.n10:
+        return f"{lost} is not recorded."
+    found = [(count, name) for name, count in total.reasons.items() if count]
+    found.sort(key=lambda each: -each[0])
+    return f"{lost}: {', '.join(f'{ENDINGS[name]} {count:,}' for count, name in found)}."
+
+
+def what_paired(pairing: PairingResult) -> str:
+    """How many results found their counterpart."""
+    if pairing.paired == pairing.rows_before == pairing.rows_after:
+        return f"All {counted(pairing.paired, 'result')} of both sides paired."
+    return (
+        f"Paired {pairing.paired:,} of {counted(pairing.rows_before, 'result')} before and "
+        f"{pairing.rows_after:,} after."
+    )
+
+
+def compared_by(measures: Mapping[str, str]) -> str:
+    """Which metric was compared, the most frequent first; nothing where results name none."""
+    tasks: dict[str, list[str]] = defaultdict(list)
+    for task, measure in measures.items():
+        tasks[measure].append(task)
+    if set(tasks) <= {str(Measure())}:
+        return ""
+    (most, _), *rest = sorted(tasks.items(), key=lambda each: (-len(each[1]), each[0]))
+    others = "".join(f"; {listed(names, 'tasks')} by {measure}" for measure, names in rest)
+    return f"Compared by {most}{others}."
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as people read it; a dash where there is none, and never a false 0% or 100%."""
+    if value is None:
+        return "-"
+    if value < 0:
+        shown = percent(-value, digits)
+        return f">-{shown[1:]}" if shown.startswith("<") else f"-{shown}"
+    shown, least = f"{100 * value:.{digits}f}", 10.0**-digits
+    if value > 0 and not float(shown):
+        return f"<{least:g}%"
+    if value < 1 and float(shown) == 100:
+        return f">{100 - least:g}%"
+    return f"{shown}%"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 item`, `2,000 items`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count else "none"
+
+
+def _noun(total: GroupResult) -> str:
+    return "item" if total.items == total.n else "answer"
+
+
+def _contrast(total: GroupResult) -> str:
+    """How much of the loss the accuracy gives away: each item gained hides one that was lost."""
+    shown = max(total.n10 - total.n01, 0)
+    if not total.n10:
+        return "hides no loss"
+    if total.n10 == 1:
+        return "shows this loss" if shown else "does not show this loss"
+    if shown == total.n10:
+        return "shows all of these losses"
+    return f"shows {f'only {shown:,}' if shown else 'none'} of these losses"

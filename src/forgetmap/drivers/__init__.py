@@ -1,1 +1,0 @@
-"""Runs other evaluation harnesses so that their logs can be paired, and imports these."""

@@ -1,0 +1,304 @@
+"""The decoding loop: a batch whose finished rows leave and make room for the next."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from transformers.cache_utils import Cache
+
+from forgetmap.evaluation.backend import Decoding, Failure, FinishReason
+from forgetmap.evaluation.network import (
+    PASS_ERRORS,
+    Network,
+    crop,
+    join,
+    pad_left,
+    select,
+    spread,
+)
+from forgetmap.evaluation.prefixes import Tokens
+
+CLEAR_OUT = 8
+"""Finished rows leave when they are one in this many."""
+RESERVE = 128
+"""New tokens a row is taken to need when it is let in; more is given as long as there is room."""
+NOT_A_TOKEN = -1
+LIKELY = 1024
+"""Tokens looked at first when sampling from the most probable ones."""
+
+
+@dataclass(slots=True)
+class DecodeRow:
+    """One response in the making.
+
+    Attributes:
+        place: its place in the request.
+        tokens: the prompt.
+        head: how many of them are shared with the others of its group.
+        group: which group that is.
+        limit: most tokens it may get.
+        seed: of its random numbers.
+    """
+
+    place: int
+    tokens: Tokens
+    head: int
+    group: int
+    limit: int
+    seed: int
+    out: list[int] = field(default_factory=list)
+    finished: FinishReason | None = None
+    _random: np.random.Generator | None = None
+
+    def restart(self) -> None:
+        """Forget the response; the same one will come again."""
+        self.out, self._random = [], None
+
+    def draw(self) -> float:
+        """Next random number, which depends on the seed and on nothing else."""
+        if self._random is None:
+            self._random = np.random.default_rng(self.seed)
+        return self._random.random()
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Most rows at a time, most tokens of one pass, most cells of the cache."""
+
+    rows: int
+    tokens: int
+    cells: int
+
+
+class Decoder:
+    """Continues rows; a generator of finished ones."""
+
+    def __init__(
+        self,
+        network: Network,
+        decoding: Decoding,
+        ended: Callable[[Sequence[int]], bool],
+        size: Size,
+        context: int,
+    ) -> None:
+        self._network = network
+        self._decoding = decoding
+        self._ended = ended
+        self._rows, self._tokens, self._cells = size.rows, size.tokens, size.cells
+        self._context = context
+        self._waiting: deque[DecodeRow] = deque()
+        self._live: list[DecodeRow] = []
+        self._done: list[tuple[DecodeRow, Failure | None]] = []
+        self._cache: Cache | None = None
+        self._mask = torch.zeros(0, 0)
+        self._head: tuple[int, Cache] | None = None
+
+    def run(self, rows: Sequence[DecodeRow]) -> Iterator[tuple[DecodeRow, Failure | None]]:
+        """Finish all rows, those of one group together and the longest first."""
+        self._waiting.extend(sorted(rows, key=lambda row: (row.group, -len(row.tokens))))
+        while self._waiting or self._live:
+            with torch.inference_mode():
+                self._clear_out()
+                self._fill_up()
+                if self._live:
+                    self._step()
+            yield from self._done
+            self._done.clear()
+
+    def _clear_out(self) -> None:
+        """Drop finished rows and the columns that nobody needs any more."""
+        alive = [place for place, row in enumerate(self._live) if not row.finished]
+        if (len(self._live) - len(alive)) * CLEAR_OUT < max(1, len(self._live)):
+            return
+        self._keep(alive)
+
+    def _keep(self, places: list[int]) -> None:
+        self._live = [self._live[place] for place in places]
+        if not places or self._cache is None:
+            self._cache = None
+            return
+        rows = torch.tensor(places, device=self._network.device)
+        mask = self._mask[rows]
+        columns = mask.any(0).nonzero()[:, 0]
+        if not self._network.joins:
+            columns = torch.arange(mask.shape[1], device=mask.device)
+        select(self._cache, rows, columns)
+        self._mask = mask[:, columns]
+
+    def _fill_up(self) -> None:
+        """Let waiting rows in while there is room."""
+        while self._waiting and (self._network.joins or not self._live):
+            rows = self._next_rows()
+            if not rows:
+                return
+            try:
+                self._let_in(rows)
+            except PASS_ERRORS as error:
+                self._shrink(rows, error)
+
+    def _next_rows(self) -> list[DecodeRow]:
+        """Rows with the same head that fit beside those at work."""
+        first = self._waiting[0]
+        used = self._mask.shape[1] if self._live else 0
+        width = max(used, len(first.tokens)) + min(RESERVE, first.limit)
+        free = min(self._rows, self._cells // width) - len(self._live)
+        if not self._live:
+            free = max(free, 1)
+        elif free < min(self._rows // CLEAR_OUT, len(self._waiting)):
+            return []
+        fits = min(free, max(1, self._tokens // (len(first.tokens) - first.head)))
+        rows: list[DecodeRow] = []
+        while self._waiting and len(rows) < fits and self._waiting[0].group == first.group:
+            rows.append(self._waiting.popleft())
+        return rows
+
+    def _let_in(self, rows: list[DecodeRow]) -> None:
+        """Read the prompts, the head once, and join the rows to those at work."""
+        head = rows[0].head
+        cache = self._network.new_cache()
+        if head:
+            cache = spread(self._read_head(rows[0]), len(rows))
+        width = max(len(row.tokens) for row in rows) - head
+        blanks = [width + head - len(row.tokens) for row in rows]
+        tokens = [
+            [0] * blank + [*row.tokens[head:]] for row, blank in zip(rows, blanks, strict=True)
+        ]
+        mask = torch.ones(len(rows), head + width, dtype=torch.long)
+        for place, blank in enumerate(blanks):
+            mask[place, head : head + blank] = 0
+        mask = mask.to(self._network.device)
+        logits = self._network.run(
+            torch.tensor(tokens, device=self._network.device),
+            keep=1,
+            mask=mask,
+            positions=(mask.cumsum(1) - 1).clamp(min=0)[:, head:],
+            cache=cache,
+        )
+        chosen = choose(logits[:, -1], rows, self._decoding)
+        self._join(rows, cache, mask)
+        self._record(rows, chosen)
+
+    def _read_head(self, row: DecodeRow) -> Cache:
+        if self._head is None or self._head[0] != row.group:
+            self._head = row.group, self._network.read_head(row.tokens[: row.head])
+        return self._head[1]
+
+    def _join(self, rows: list[DecodeRow], cache: Cache, mask: torch.Tensor) -> None:
+        if self._cache is None:
+            self._cache, self._mask, self._live = cache, mask, list(rows)
+            return
+        width = max(self._mask.shape[1], mask.shape[1])
+        self._cache = join(self._cache, cache)
+        self._mask = torch.cat([pad_left(self._mask, width, 1), pad_left(mask, width, 1)])
+        self._live += rows
+
+    def _step(self) -> None:
+        """One more token for every row."""
+        width = self._mask.shape[1]
+        if (width + 1) * len(self._live) > self._cells and len(self._live) > 1:
+            self._send_back(max(1, self._cells // (width + 1 + RESERVE)))
+            width = self._mask.shape[1]
+        try:
+            mask = torch.nn.functional.pad(self._mask, (0, 1), value=1)
+            last = [row.out[-1:] or [0] for row in self._live]
+            logits = self._network.run(
+                torch.tensor(last, device=self._network.device),
+                keep=1,
+                mask=mask,
+                # A finished row that is still here must not run out of positions.
+                positions=(mask.sum(1, keepdim=True) - 1).clamp(max=self._context - 1),
+                cache=self._cache,
+            )
+            chosen = choose(logits[:, -1], self._live, self._decoding)
+        except PASS_ERRORS as error:
+            self._recover(width, error)
+            return
+        self._mask = mask
+        self._record(self._live, chosen)
+
+    def _record(self, rows: Sequence[DecodeRow], chosen: list[int]) -> None:
+        for row, token in zip(rows, chosen, strict=True):
+            if row.finished:
+                continue
+            if token == NOT_A_TOKEN:
+                row.finished = "stop"
+                self._done.append((row, Failure("The model's logits are not numbers.")))
+                continue
+            row.out.append(token)
+            if self._ended(row.out):
+                row.finished = "stop"
+            elif len(row.out) >= row.limit:
+                row.finished = "length"
+            if row.finished:
+                self._done.append((row, None))
+
+    def _send_back(self, most: int) -> None:
+        """Keep only so many rows; the youngest start again later."""
+        alive = [place for place, row in enumerate(self._live) if not row.finished]
+        for place in reversed(alive[most:]):
+            self._live[place].restart()
+            self._waiting.appendleft(self._live[place])
+        self._keep(alive[:most])
+
+    def _recover(self, width: int, error: Exception) -> None:
+        """Go on with half the rows; a row that fails alone has failed."""
+        alive = [row for row in self._live if not row.finished]
+        if len(alive) <= 1:
+            self._fail(alive, error)
+            self._keep([])
+            return
+        self._rows = len(alive) // 2
+        if self._cache is not None:
+            crop(self._cache, width)
+        # What a failed pass has done to a cache of another kind cannot be undone.
+        self._send_back(self._rows if self._network.joins else 0)
+
+    def _shrink(self, rows: list[DecodeRow], error: Exception) -> None:
+        """Try the same rows in smaller batches; a row that fails alone has failed."""
+        if len(rows) == 1 and not self._live:
+            self._fail(rows, error)
+            return
+        self._waiting.extendleft(reversed(rows))
+        if len(rows) > 1:
+            self._tokens = max(1, self._tokens // 2)
+            self._rows = min(self._rows, len(self._live) + len(rows) // 2)
+        else:
+            self._rows = len(self._live)
+
+    def _fail(self, rows: Sequence[DecodeRow], error: Exception) -> None:
+        text = " ".join(str(error).split())[:200]
+        self._done += [(row, Failure(f"{type(error).__name__}: {text}")) for row in rows]
+
+
+def choose(logits: torch.Tensor, rows: Sequence[DecodeRow], decoding: Decoding) -> list[int]:
+    """Next token of each row: the best, or one drawn by the row's own random number."""
+    highest, tokens = logits.max(-1)
+    if decoding.temperature > 0:
+        draws = torch.tensor([[row.draw()] for row in rows], device=logits.device)
+        chances = (logits.float() / decoding.temperature).softmax(-1)
+        tokens = _drawn(chances, draws, decoding.top_p)
+    chosen: list[int] = tokens.masked_fill(highest.isnan(), NOT_A_TOKEN).tolist()
+    return chosen
+
+
+def _drawn(chances: torch.Tensor, draws: torch.Tensor, top_p: float) -> torch.Tensor:
+    if top_p >= 1:
+        sums = chances.cumsum(-1)
+        return _first_above(sums, draws * sums[:, -1:])[:, 0]
+    likely, tokens = chances.topk(min(LIKELY, chances.shape[1]))
+    if (likely.sum(-1) < top_p).any():
+        likely, tokens = chances.sort(descending=True)
+    sums = likely.cumsum(-1)
+    kept = likely.masked_fill(sums - likely >= top_p, 0).cumsum(-1)
+    return tokens.gather(1, _first_above(kept, draws * kept[:, -1:]))[:, 0]
+
+
+def _first_above(sums: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+    """Where the sums first exceed the draw, which is below the last of them."""
+    found = torch.searchsorted(sums, draws.to(sums.dtype), right=True)
+    last = torch.searchsorted(sums, sums[:, -1:].contiguous())
+    return torch.minimum(found, last).clamp(max=sums.shape[1] - 1)

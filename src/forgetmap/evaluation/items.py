@@ -1,0 +1,81 @@
+"""What is asked: items, tasks and suites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetmap.scoring import AnswerKind
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question.
+
+    Attributes:
+        id: unique within its task, and the same in every run.
+        question: what is asked, without instruction, options or template.
+        gold: the right answer as text; with options, the text of the right one.
+        options: as shown, in order; none for an open-ended question.
+        also_right: further answers that count as right.
+        cluster: items that stand or fall together, such as the questions on one passage.
+        tags: further groups it belongs to.
+        reasoning: how the answer is found; only worked examples have it.
+        request: the user's turn word by word, where the task has scorers; the question without it.
+        material: what scorers need besides: `context`, `schema`, `tests`, ... (JSON values).
+    """
+
+    id: str
+    question: str
+    gold: str
+    options: tuple[str, ...] = ()
+    also_right: tuple[str, ...] = ()
+    cluster: str | None = None
+    tags: tuple[str, ...] = ()
+    reasoning: str = ""
+    request: str = ""
+    material: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One sub-benchmark.
+
+    Attributes:
+        name: unique within its suite, such as `mmlu:sociology`.
+        category: the group it is reported in.
+        kind: how an answer is read and judged.
+        load: makes or reads the items; nothing is read before it is called.
+        instruction: what to do, in a sentence; the form of the answer is added by the protocol.
+        lessons: worked examples that teach the form of an answer; never among the items.
+        examples: worked examples of the task itself, for few-shot prompts; never among the items.
+        hides_options: options are weighed by their text and not shown in the question.
+        version: rises whenever an item or its wording changes.
+        scorers: who scores the responses, by name; then items are asked as they are, without a
+            demanded form, and every field of a scorer is a metric.
+        bare: a plain prompt is the question and nothing else, for models trained to go on from it.
+        follows: the task whose answers this one continues: its items are the second turns of the
+            items with the same ids.
+    """
+
+    name: str
+    category: str | None
+    kind: AnswerKind
+    load: Callable[[], Sequence[Item]]
+    instruction: str = ""
+    lessons: tuple[Item, ...] = ()
+    examples: tuple[Item, ...] = ()
+    hides_options: bool = False
+    version: str = "1"
+    scorers: tuple[str, ...] = ()
+    bare: bool = False
+    follows: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Tasks that are run together."""
+
+    name: str
+    tasks: tuple[Task, ...]

@@ -1,0 +1,161 @@
+"""Everything a run asks, made and checked before the first answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from forgetmap.errors import UsageError
+from forgetmap.evaluation.backend import Backend, Decoding, Message
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.journal import Answer, Key
+from forgetmap.evaluation.prompts import continuations_of, messages_of, prompt_of
+from forgetmap.evaluation.settings import Manner
+from forgetmap.scoring import find_scorer, grade_response
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One answer to be had."""
+
+    task: Task
+    item: Item
+    repeat: int
+    prompt: str
+    seed: int
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """What tells it from every other answer of the run."""
+        return self.task.name, self.item.id, self.repeat
+
+    def is_weighed(self, manner: Manner) -> bool:
+        """Whether its options are compared by log-likelihood."""
+        return manner.by_likelihood and bool(self.item.options) and not self.task.scorers
+
+    def decoding(self, manner: Manner) -> Decoding:
+        """How its answer is written."""
+        return manner.free if self.task.scorers else manner.decoding
+
+
+def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list[Job]:
+    """One job per item and repeat, in the order of the suite.
+
+    Args:
+        suite: what is asked.
+        manner: how.
+        backend: who answers; renders chats and counts tokens.
+        salt: tells the random numbers of this run from those of others: two models must not
+            share them, or they would agree by chance.
+
+    Raises:
+        UsageError: there are no items, two share an id, or one has no answer that can be right.
+    """
+    jobs = []
+    for task in suite.tasks:
+        _check_scorers(task, suite)
+        items = task.load()
+        _check_ids(task, items)
+        for item in items:
+            _check(task, item)
+            prompt = prompt_of(item, task, manner, backend)
+            messages = messages_of(item, task, manner)
+            for repeat in range(manner.repeats):
+                seed = _seed(manner.seed + repeat, salt, task.name, item.id)
+                jobs.append(Job(task, item, repeat, prompt, seed, messages))
+    if not jobs:
+        raise UsageError(
+            f"the suite {suite.name!r} has no items", hint="choose other tasks with --tasks."
+        )
+    return jobs
+
+
+def check_lengths(jobs: Sequence[Job], manner: Manner, backend: Backend) -> list[int]:
+    """Tokens of every prompt.
+
+    Raises:
+        UsageError: some do not fit into the context with room for an answer. Who counts only about
+            right refuses what does not fit when it is asked.
+    """
+    texts = list(dict.fromkeys(job.prompt for job in jobs))
+    counted = dict(zip(texts, backend.count_tokens(texts), strict=True))
+    if not getattr(backend, "counts_exactly", True):
+        return [counted[job.prompt] for job in jobs]
+    long = [job for job in jobs if counted[job.prompt] + _least(job, manner) > backend.context]
+    if long:
+        worst = max(long, key=lambda job: counted[job.prompt])
+        tasks = sorted({job.task.name for job in long})
+        raise UsageError(
+            f"{len(long):,} prompts are longer than the context of {backend.context:,} tokens, in "
+            f"{', '.join(tasks[:3])}{' and others' if len(tasks) > 3 else ''}; "
+            f"item {worst.item.id!r} has {counted[worst.prompt]:,}",
+            hint="leave these tasks out with --tasks, or ask with fewer examples: --shots 0.",
+        )
+    return [counted[job.prompt] for job in jobs]
+
+
+def _least(job: Job, manner: Manner) -> int:
+    """Room that an answer needs at least."""
+    if job.is_weighed(manner):
+        return max(len(text.split()) for text in continuations_of(job.item, job.task))
+    return 1
+
+
+def _check(task: Task, item: Item) -> None:
+    """Judging nothing finds out whether anything could be judged."""
+    if task.scorers:
+        return
+    try:
+        grade_response(
+            "", gold=item.gold, kind=task.kind, options=item.options, also_right=item.also_right
+        )
+    except UsageError:
+        raise
+    except ValueError as error:
+        raise UsageError(
+            f"item {item.id!r} of task {task.name!r} cannot be judged: {error}",
+            hint="give it a right answer of its kind, or leave the task out with --tasks.",
+        ) from error
+
+
+def _check_scorers(task: Task, suite: Suite) -> None:
+    """All scorers are there, and so is the task that this one continues."""
+    for name in task.scorers:
+        find_scorer(name)
+    if task.follows is not None and all(each.name != task.follows for each in suite.tasks):
+        raise UsageError(
+            f"the task {task.name!r} continues the conversations of {task.follows!r}",
+            hint=f"add {task.follows} to --tasks, or leave {task.name} out.",
+        )
+
+
+def continued(job: Job, first: Answer | None, manner: Manner, backend: Backend) -> Job | None:
+    """A second turn with the first one before it; None if that got no answer."""
+    if first is None or first.response is None:
+        return None
+    turns = job.item.material.get("turns") or [""]
+    before = [Message("user", str(turns[0])), Message("assistant", first.response)]
+    material = {**job.item.material, "first_response": first.response}
+    return replace(
+        job,
+        prompt=prompt_of(job.item, job.task, manner, backend, before),
+        messages=messages_of(job.item, job.task, manner, before),
+        item=replace(job.item, material=material),
+    )
+
+
+def _check_ids(task: Task, items: Sequence[Item]) -> None:
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise UsageError(
+                f"task {task.name!r} has two items {item.id!r}", hint="give each its own id."
+            )
+        seen.add(item.id)
+
+
+def _seed(seed: int, *parts: str) -> int:
+    text = "\x1f".join((str(seed), *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")

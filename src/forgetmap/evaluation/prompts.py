@@ -1,0 +1,119 @@
+"""What a model is shown: questions, worked examples and the form an answer must have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+from forgetmap.errors import UsageError
+from forgetmap.evaluation.backend import Backend, Message
+from forgetmap.evaluation.items import Item, Task
+from forgetmap.evaluation.settings import Manner
+from forgetmap.evaluation.suites.lessons import format_lessons
+
+ANSWER = "Answer:"
+FORMS = {
+    "option": "the letter of your choice",
+    "text": "your answer",
+    "number": "a number",
+    "maths": "a number or expression",
+}
+
+
+def prompt_of(
+    item: Item, task: Task, manner: Manner, backend: Backend, before: Sequence[Message] = ()
+) -> str:
+    """The whole prompt of an item, ready for its answer; `before` are the turns that went ahead."""
+    if manner.style == "chat":
+        return backend.chat(messages_of(item, task, manner, before))
+    if task.bare:
+        return item.question
+    if task.scorers:
+        return "\n\n".join([*(turn.content for turn in before), asked_as_is(item), ""])
+    shown = [_worked(each, task, manner) for each in worked_examples(item, task, manner)]
+    opening = [task.instruction] if task.instruction else []
+    return "\n\n".join([*opening, *shown, _open_question(item, task, manner)])
+
+
+def messages_of(
+    item: Item, task: Task, manner: Manner, before: Sequence[Message] = ()
+) -> tuple[Message, ...]:
+    """The turns of a chat up to the answer; none where the model is not asked in one."""
+    if manner.style != "chat":
+        return ()
+    system = manner.system_prompt
+    opening = () if system is None else (Message("system", system),)
+    return (*opening, *before, Message("user", _request(item, task, manner)))
+
+
+def worked_examples(item: Item, task: Task, manner: Manner) -> Sequence[Item]:
+    """Format lessons under `same`; examples of the task itself under `published`."""
+    if not manner.shots:
+        return ()
+    if manner.style == "few-shot":
+        if not task.examples:
+            raise UsageError(
+                f"the task {task.name!r} has no worked examples for few-shot prompts",
+                hint="leave it out with --tasks, use --protocol same, or set --shots 0.",
+            )
+        return task.examples[: manner.shots]
+    lessons = task.lessons or format_lessons(task.kind, options=len(item.options) or 4)
+    return lessons[: manner.shots]
+
+
+def continuations_of(item: Item, task: Task) -> tuple[str, ...]:
+    """What could follow the prompt: the texts of the options, or their letters if shown."""
+    if task.hides_options:
+        return tuple(f" {option}" for option in item.options)
+    return tuple(f" {letter}" for letter in ascii_uppercase[: len(item.options)])
+
+
+def asked_as_is(item: Item) -> str:
+    """The user's turn of an item whose task has scorers."""
+    return item.request or item.question
+
+
+def answered(response: str, manner: Manner) -> str:
+    """The response as it is judged: a prompt that ended in `Answer:` is part of its first line."""
+    return f"{ANSWER}{response}" if _ends_open(manner) else response
+
+
+def _ends_open(manner: Manner) -> bool:
+    return manner.style == "plain"
+
+
+def _question(item: Item, task: Task) -> str:
+    lines = [f"Question: {item.question}"]
+    if item.options and not task.hides_options:
+        if len(item.options) > len(ascii_uppercase):
+            raise UsageError(
+                f"item {item.id!r} of {task.name!r} has {len(item.options)} options",
+                hint="at most 26 can be lettered; leave the item out.",
+            )
+        lines += [
+            f"{x}) {option}" for x, option in zip(ascii_uppercase, item.options, strict=False)
+        ]
+    return "\n".join(lines)
+
+
+def _worked(item: Item, task: Task, manner: Manner) -> str:
+    answer = item.gold
+    if item.options and not task.hides_options:
+        answer = ascii_uppercase[item.options.index(item.gold)]
+    reasoning = f"\nReasoning: {item.reasoning}" if manner.reasons and item.reasoning else ""
+    return f"{_question(item, task)}{reasoning}\n{ANSWER} {answer}"
+
+
+def _open_question(item: Item, task: Task, manner: Manner) -> str:
+    reasons = manner.style == "few-shot" and any(each.reasoning for each in task.examples)
+    return f"{_question(item, task)}\n{'Reasoning:' if reasons else ANSWER}"
+
+
+def _request(item: Item, task: Task, manner: Manner) -> str:
+    """The user's turn: what to do, the form of the answer, the question."""
+    if task.scorers:
+        return asked_as_is(item)
+    form = f'End with a line that is nothing but "{ANSWER} " and {FORMS[task.kind]}.'
+    think = "Think step by step. " if manner.reasons else ""
+    opening = f"{task.instruction}\n" if task.instruction else ""
+    return f"{opening}{think}{form}\n\n{_question(item, task)}"

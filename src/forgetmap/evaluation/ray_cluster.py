@@ -1,0 +1,159 @@
+"""A Ray cluster: reached, looked after, and given up in time when it is gone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from forgetmap.errors import ModelError, UsageError
+
+AUTO = "auto"
+PATIENCE = 5.0
+"""Seconds in which the head of a cluster must take a connection."""
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What of the cluster one worker gets."""
+
+    cpus: float
+    gpus: float
+
+
+def load_ray() -> Any:
+    """The library.
+
+    Raises:
+        ModelError: it is not installed.
+    """
+    # A tool that evaluates models tells nobody about it.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray  # heavy and optional
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            "Spreading items over a cluster needs the package ray, which is not installed.",
+            hint='install it: pip install "forgetmap[ray]".',
+        ) from error
+    return ray
+
+
+def connect(address: str | None) -> Any:
+    """Join the cluster at HOST:PORT or that of this machine (`auto`), or start one of our own.
+
+    Returns:
+        The library, connected.
+
+    Raises:
+        UsageError: the address is none.
+        ModelError: there is no such cluster, or it does not let us in.
+    """
+    ray = load_ray()
+    if ray.is_initialized():
+        return ray
+    if address not in {None, AUTO}:
+        _check_address(str(address))
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    with _own_signals(), _refusal_explained(address):
+        if address is None:
+            ray.init(address="local", include_dashboard=False, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    return ray
+
+
+def check_alive(ray: Any) -> None:
+    """Notice that a cluster is gone: Ray itself waits a minute and then ends this process.
+
+    Raises:
+        ModelError: it is.
+    """
+    address = ray.get_runtime_context().gcs_address
+    for attempt in range(ATTEMPTS):
+        if _answers(address):
+            return
+        time.sleep(attempt)
+    raise ModelError(
+        f"The Ray cluster at {address} went away.",
+        hint="every answer so far is kept: bring the cluster back and run the same command, or go "
+        "on without one: --engine local.",
+    )
+
+
+def share_of(ray: Any, workers: int | None, *, on_gpu: bool) -> tuple[int, Share]:
+    """How many workers, and what each gets: one per GPU, or two where there are none."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = sum(node.get("GPU", 0.0) for node in nodes) if on_gpu else 0.0
+    cpus = [node["CPU"] for node in nodes if node.get("CPU", 0.0) > 0]
+    if not cpus:
+        raise ModelError("The Ray cluster has no processors.", hint="add a machine to it.")
+    number = workers or int(gpus) or 2
+    # A worker must fit on any one machine.
+    each = min(sum(cpus) / number, *cpus)
+    return number, Share(float(int(each)) if each >= 1 else each, min(1.0, gpus / number))
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except OSError:
+        return False
+    return True
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if "/" in address or not host or not port.isdigit():
+        raise UsageError(
+            f"{address} is no address of a Ray cluster",
+            hint="give that of its head, such as --engine ray:10.0.0.1:6379, or ray:auto for the "
+            "one of this machine; a client address (ray://) will not do.",
+        )
+    if not _answers(address):
+        raise ModelError(
+            f"There is no Ray cluster at {address}.",
+            hint="start it (ray start --head), check the address, or leave it out: --engine ray "
+            "starts one on this machine.",
+        )
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray ends the process on SIGTERM; ours keeps the answers and says how to go on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _refusal_explained(address: str | None) -> Iterator[None]:
+    place = "on this machine" if address in {None, AUTO} else f"at {address}"
+    try:
+        yield
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        reasons = f"{error} {error.__cause__}"
+        if "Authentication" in reasons:
+            raise ModelError(
+                f"The Ray cluster {place} does not let us in without its token.",
+                hint="put it into the environment: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN.",
+            ) from error
+        text = " ".join(str(error).split())[:300]
+        raise ModelError(
+            f"No Ray cluster {place} can be used: {text}",
+            hint="check that it runs (ray status) and has the same versions of Python and Ray.",
+        ) from error

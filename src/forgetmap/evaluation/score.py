@@ -1,0 +1,269 @@
+"""Log-likelihoods of continuations, the shared beginnings computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import torch
+from transformers.cache_utils import Cache
+
+from forgetmap.evaluation.backend import Failure
+from forgetmap.evaluation.network import PASS_ERRORS, Network, ran_out_of_memory, spread
+from forgetmap.evaluation.prefixes import (
+    LEAST_HEAD,
+    LONG_STEM,
+    Path,
+    Tokens,
+    Tree,
+    common_length,
+    group_by_head,
+    grow_tree,
+)
+
+LOGITS = 2**26
+"""Most logits of one pass: a quarter of a gibibyte."""
+
+Scored = tuple[Path, float | Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most tokens of one pass, and most cells of a cache."""
+
+    tokens: int
+    cells: int
+
+
+def score_paths(
+    network: Network, questions: Sequence[Sequence[Path]], limits: Limits
+) -> Iterator[Scored]:
+    """Score every path; paths of one question stay together where the model allows it."""
+    longest = max((len(path.tokens) for paths in questions for path in paths), default=0)
+    if network.takes_trees(longest):
+        return _score_trees(network, questions, limits)
+    return _score_rows(network, [path for paths in questions for path in paths], limits)
+
+
+def _score_trees(
+    network: Network, questions: Sequence[Sequence[Path]], limits: Limits
+) -> Iterator[Scored]:
+    stems = [_stem(paths) for paths in questions]
+    for group in group_by_head(stems):
+        head = stems[group.members[0]][: group.head]
+        try:
+            with torch.inference_mode():
+                cache = network.read_head(head) if head else None
+        except PASS_ERRORS as error:
+            yield from _failed([p for member in group.members for p in questions[member]], error)
+            continue
+        trees = [
+            grow_tree([path for member in family for path in questions[member]], len(head))
+            for family in _families(stems, group.members, len(head))
+        ]
+        for batch in _batches(trees, len(head), network.vocabulary, limits):
+            yield from _score_batch(network, batch, cache)
+
+
+def _stem(paths: Sequence[Path]) -> Tokens:
+    """What all continuations of a question begin with; the last token's logits are needed."""
+    stem = paths[0].tokens[: min(path.start for path in paths) - 1]
+    for path in paths[1:]:
+        stem = stem[: common_length(stem, path.tokens)]
+    return stem
+
+
+def _families(stems: Sequence[Tokens], members: Sequence[int], head: int) -> Iterator[list[int]]:
+    """Neighbours that share more than the head go into one tree, up to a size."""
+    family: list[int] = []
+    for member in members:
+        if family:
+            shared = common_length(stems[family[-1]], stems[member])
+            small = sum(len(stems[one]) - head for one in [*family, member]) <= LONG_STEM
+            if shared - head < LEAST_HEAD or not small:
+                yield family
+                family = []
+        family.append(member)
+    if family:
+        yield family
+
+
+@dataclass(slots=True)
+class Layout:
+    """Trees as rows of one pass: first what only leads on, then what logits are needed of."""
+
+    tokens: np.ndarray
+    positions: np.ndarray
+    sees: np.ndarray
+    keep: int
+    rows: list[int]
+    columns: list[int]
+    targets: list[int]
+    paths: list[Path]
+
+
+def _needed(tree: Tree, head: int) -> np.ndarray:
+    needed = np.zeros(len(tree.tokens), dtype=bool)
+    for path, route in zip(tree.paths, tree.routes, strict=True):
+        needed[route[path.start - 1 - head :]] = True
+    return needed
+
+
+def _batches(trees: list[Tree], head: int, vocabulary: int, limits: Limits) -> Iterator[list[Tree]]:
+    """Trees of like size together, within the limits."""
+    batch: list[Tree] = []
+    width = keep = 0
+    for tree in sorted(trees, key=lambda tree: len(tree.tokens), reverse=True):
+        width = max(width, len(tree.tokens))
+        keep = max(keep, int(_needed(tree, head).sum()))
+        rows = len(batch) + 1
+        full = (
+            rows * width > limits.tokens
+            or rows * (width + head) > limits.cells
+            or rows * keep * vocabulary > LOGITS
+        )
+        if batch and full:
+            yield batch
+            batch, width = [], len(tree.tokens)
+            keep = int(_needed(tree, head).sum())
+        batch.append(tree)
+    if batch:
+        yield batch
+
+
+def _lay_out(trees: Sequence[Tree], head: int) -> Layout:
+    needed = [_needed(tree, head) for tree in trees]
+    inner = max(int((~some).sum()) for some in needed)
+    keep = max(int(some.sum()) for some in needed)
+    shape = (len(trees), inner + keep)
+    layout = Layout(
+        tokens=np.zeros(shape, dtype=np.int64),
+        positions=np.zeros(shape, dtype=np.int64),
+        sees=np.zeros((*shape, head + inner + keep), dtype=bool),
+        keep=keep,
+        rows=[],
+        columns=[],
+        targets=[],
+        paths=[],
+    )
+    layout.sees[:, :, :head] = True
+    # Padding sees itself, as a row of attention without anything to see is not a number.
+    layout.sees[:, np.arange(inner + keep), head + np.arange(inner + keep)] = True
+    for row, (tree, some) in enumerate(zip(trees, needed, strict=True)):
+        _place(layout, row, tree, some, inner)
+    return layout
+
+
+def _place(layout: Layout, row: int, tree: Tree, needed: np.ndarray, inner: int) -> None:
+    head = layout.sees.shape[2] - layout.sees.shape[1]
+    columns = np.empty(len(tree.tokens), dtype=np.int64)
+    leading = int((~needed).sum())
+    columns[~needed] = inner - leading + np.arange(leading)
+    columns[needed] = inner + np.arange(len(needed) - leading)
+    layout.tokens[row, columns] = tree.tokens
+    layout.positions[row, columns] = head + np.asarray(tree.depths)
+    for path, route, known in zip(tree.paths, tree.routes, tree.fresh, strict=True):
+        at = columns[route]
+        steps = np.arange(len(route))
+        layout.sees[row, at[known:, None], head + at[None, :]] = steps[known:, None] >= steps
+        asked = at[path.start - 1 - head :] - inner
+        layout.rows += [row] * len(asked)
+        layout.columns += asked.tolist()
+        layout.targets += path.tokens[path.start :]
+        layout.paths.append(path)
+
+
+def _score_batch(network: Network, trees: list[Tree], cache: Cache | None) -> Iterator[Scored]:
+    """Score, in halves if the memory does not do for all."""
+    try:
+        yield from _pass_trees(network, trees, cache)
+    except PASS_ERRORS as error:
+        if not ran_out_of_memory(error) or len(trees) == 1:
+            yield from _failed([path for tree in trees for path in tree.paths], error)
+            return
+        middle = len(trees) // 2
+        yield from _score_batch(network, trees[:middle], cache)
+        yield from _score_batch(network, trees[middle:], cache)
+
+
+@torch.inference_mode()
+def _pass_trees(network: Network, trees: list[Tree], cache: Cache | None) -> list[Scored]:
+    layout = _lay_out(trees, cache.get_seq_length() if cache else 0)
+    device = network.device
+    logits = network.run(
+        torch.from_numpy(layout.tokens).to(device),
+        keep=layout.keep,
+        mask=network.tree_mask(torch.from_numpy(layout.sees).to(device)),
+        positions=torch.from_numpy(layout.positions).to(device),
+        cache=spread(cache, len(trees)) if cache else None,
+    )
+    sums = _sums(logits, layout.rows, layout.columns, layout.targets, layout.paths)
+    return list(zip(layout.paths, sums, strict=True))
+
+
+def _sums(
+    logits: torch.Tensor, rows: list[int], columns: list[int], targets: list[int], paths: list[Path]
+) -> list[float | Failure]:
+    """Add up the log-probabilities of the targets of each path, which stand one after another."""
+    totals = logits.float().logsumexp(-1)
+    chosen = (logits[rows, columns, targets].float() - totals[rows, columns]).double().cpu()
+    lengths = [len(path.tokens) - path.start for path in paths]
+    starts = [0, *accumulate(lengths[:-1])]
+    sums = np.add.reduceat(chosen.numpy(), starts).tolist()
+    return [one if np.isfinite(one) else _not_a_number() for one in sums]
+
+
+def _not_a_number() -> Failure:
+    return Failure("The model's log-likelihood is not a finite number.")
+
+
+def _failed(paths: Sequence[Path], error: BaseException) -> list[Scored]:
+    text = " ".join(str(error).split())[:200]
+    return [(path, Failure(f"{type(error).__name__}: {text}")) for path in paths]
+
+
+def _score_rows(network: Network, paths: Sequence[Path], limits: Limits) -> Iterator[Scored]:
+    """One row per path, padded on the right: slow, but right for any causal model."""
+    waiting = sorted(paths, key=lambda path: len(path.tokens))
+    while waiting:
+        width = len(waiting[-1].tokens)
+        rows = max(1, min(limits.tokens // width, LOGITS // (network.vocabulary * width)))
+        batch = [waiting.pop() for _ in range(min(rows, len(waiting)))]
+        yield from _score_half(network, batch)
+
+
+def _score_half(network: Network, paths: list[Path]) -> Iterator[Scored]:
+    try:
+        yield from _pass_rows(network, paths)
+    except PASS_ERRORS as error:
+        if not ran_out_of_memory(error) or len(paths) == 1:
+            yield from _failed(paths, error)
+            return
+        middle = len(paths) // 2
+        yield from _score_half(network, paths[:middle])
+        yield from _score_half(network, paths[middle:])
+
+
+@torch.inference_mode()
+def _pass_rows(network: Network, paths: list[Path]) -> list[Scored]:
+    width = max(len(path.tokens) for path in paths) - 1
+    first = min(path.start for path in paths) - 1
+    tokens = torch.tensor(
+        [(*path.tokens[:-1], *[0] * (width + 1 - len(path.tokens))) for path in paths]
+    )
+    mask = torch.tensor(
+        [[1] * (len(path.tokens) - 1) + [0] * (width + 1 - len(path.tokens)) for path in paths]
+    )
+    logits = network.run(
+        tokens.to(network.device), mask=mask.to(network.device), keep=width - first
+    )
+    rows: list[int] = []
+    columns: list[int] = []
+    for row, path in enumerate(paths):
+        asked = range(path.start - 1 - first, len(path.tokens) - 1 - first)
+        rows += [row] * len(asked)
+        columns += asked
+    targets = [token for path in paths for token in path.tokens[path.start :]]
+    return list(zip(paths, _sums(logits, rows, columns, targets, paths), strict=True))

@@ -1,0 +1,345 @@
+"""A model behind a server as a backend."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from forgetmap._http import PassingError
+from forgetmap.errors import ModelError, NetworkError
+from forgetmap.evaluation.backend import (
+    Decoding,
+    Failure,
+    FinishReason,
+    Likelihoods,
+    Message,
+    Prompt,
+    Question,
+    Response,
+    Service,
+    Spent,
+)
+from forgetmap.evaluation.models import need
+from forgetmap.evaluation.servers.client import Client, Line, whole
+from forgetmap.evaluation.servers.probing import FAULTS, Found, check_answers, echoed, probe
+from forgetmap.evaluation.servers.replies import (
+    Weights,
+    Written,
+    read_chat,
+    read_completion,
+    tokens_of_end,
+)
+from forgetmap.evaluation.servers.traffic import Traffic
+
+BYTES_PER_TOKEN = 4
+"""About right for English; who needs more must ask the server."""
+ROOM = 32
+"""Tokens of a chat template, or so."""
+UNSTATED_CONTEXT = 10**9
+SEEDS = 2**31
+T = TypeVar("T", Response, Likelihoods)
+Work = Callable[[Line], Coroutine[Any, Any, T]]
+
+
+def open_server(address: str, traffic: Traffic) -> ServerBackend:
+    """Find the model and try what the server does.
+
+    Args:
+        address: `http://HOST/v1#MODEL`; the name may be left out where there is one model.
+        traffic: what the server is expected to bear.
+
+    Raises:
+        NetworkError: there is no server, or it cannot be trusted.
+        ForbiddenError: the key is wrong.
+        ModelError: the server does not have the model, or is something else.
+    """
+    need("aiohttp")
+    client = Client(address, traffic)
+    context = _choose_model(client)
+    return ServerBackend(client, probe(client), context)
+
+
+class ServerBackend:
+    """Answers prompts by asking a server.
+
+    Args:
+        client: the way to it.
+        found: what it can be relied on for.
+        context: most tokens of prompt and response together, if the server says so.
+    """
+
+    counts_exactly = False
+
+    def __init__(self, client: Client, found: Found, context: int | None = None) -> None:
+        self._client = client
+        self._found = found
+        self._context = context
+        self._relied_on = {"counts", "greedy"}
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and response together; no limit where none is stated."""
+        return self._context or UNSTATED_CONTEXT
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the server chats."""
+        return self._found.can("chat")
+
+    @property
+    def template_hash(self) -> str | None:
+        """The template stays with the server."""
+        return None
+
+    @property
+    def service(self) -> Service:
+        """What is known of the server, with notes on what a run of this kind relies on."""
+        notes = [self._found.note(ability) for ability in sorted(self._relied_on)]
+        return Service(
+            address=f"{self._client.base}#{self._client.model}",
+            abilities=self._found.abilities,
+            notes=tuple(note for note in notes if note),
+            price_in=self._client.traffic.price_in,
+            price_out=self._client.traffic.price_out,
+        )
+
+    def chat(self, messages: Sequence[Message]) -> str:
+        """Messages as they are sent: the server puts them into its template."""
+        return json.dumps(_turns(messages), ensure_ascii=False)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """About so many tokens each."""
+        return [_about(text) for text in texts]
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding
+    ) -> Iterator[tuple[int, Response | Failure]]:
+        """Continue each prompt."""
+        chats = any(prompt.messages for prompt in prompts)
+        self._need("chat" if chats else "completions")
+        if decoding.temperature:
+            self._need("samples")
+            self._relied_on = self._relied_on - {"greedy"} | {"whole", "seed"}
+        yield from self._answers([partial(self._write, prompt, decoding) for prompt in prompts])
+
+    def loglikelihood(
+        self, questions: Sequence[Question]
+    ) -> Iterator[tuple[int, Likelihoods | Failure]]:
+        """Weigh the continuations of each question; each is read with the text before it."""
+        self._need("echo")
+        yield from self._answers([partial(self._weigh, question) for question in questions])
+
+    async def _write(self, prompt: Prompt, decoding: Decoding, line: Line) -> Response:
+        body: dict[str, Any] = {
+            "model": self._client.model,
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            **self._found.more,
+        }
+        if decoding.stop:
+            body["stop"] = list(decoding.stop)
+        if decoding.temperature and self._found.seeds:
+            body["seed"] = prompt.seed % SEEDS
+        *longer, shortest = self._limits(prompt.text, decoding)
+        for limit in longer:
+            try:
+                return await self._write_once(prompt, body, limit, line)
+            except Failure as failure:
+                if failure.passing:
+                    raise
+        return await self._write_once(prompt, body, shortest, line)
+
+    async def _write_once(
+        self, prompt: Prompt, body: dict[str, Any], limit: int, line: Line
+    ) -> Response:
+        if prompt.messages:
+            asked = {**body, "messages": _turns(prompt.messages), self._found.limit: limit}
+            written = await line.ask("chat/completions", asked, read_chat)
+        else:
+            asked = {**body, "prompt": prompt.text, "max_tokens": limit}
+            written = await line.ask("completions", asked, read_completion)
+        return self._response(written, limit, line)
+
+    def _limits(self, text: str, decoding: Decoding) -> list[int]:
+        """New tokens to ask for, one after the other: servers refuse more than they have room for.
+
+        How much that is can only be guessed, as only the server can count.
+        """
+        wanted = decoding.max_new_tokens
+        if self._context is None:
+            return [wanted]
+        about = _about(text)
+        guesses = (self._context - about - ROOM, self._context - 2 * about)
+        sure = [wanted] if wanted < self._context else []
+        return [*sure, *(guess for guess in guesses if 0 < guess < wanted)] or [wanted]
+
+    def _response(self, written: Written, limit: int, line: Line) -> Response:
+        counts = self._found.can("counts")
+        return Response(
+            text=written.text,
+            tokens_in=written.tokens_in if counts else None,
+            tokens_out=written.tokens_out if counts else None,
+            finish_reason=_reason(written, limit),
+            spent=line.spent,
+        )
+
+    async def _weigh(self, question: Question, line: Line) -> Likelihoods:
+        sums: list[float] = []
+        tokens: list[int] = []
+        before = 0
+        if not question.continuations:
+            raise Failure("The question has no continuations.")
+        for end in question.continuations:
+            weights, before = await _continuation(line, question.text, end)
+            values = [value for value in weights.logprobs if value is not None]
+            if not end or not values or len(values) < len(weights.logprobs):
+                raise Failure(f"The continuation {end!r} adds no token.")
+            sums.append(sum(values))
+            tokens.append(len(values))
+        return Likelihoods(tuple(sums), tuple(tokens), before, line.spent)
+
+    def _answers(self, works: Sequence[Work[T]]) -> Iterator[tuple[int, T | Failure]]:
+        """All that can be had; what failed comes last.
+
+        Raises:
+            NetworkError: so many failed one after the other that it is not for what was asked.
+        """
+        failed: dict[int, Failure] = {}
+        in_a_row = 0
+        for place, one in self._client.each(works):
+            if not isinstance(one, Failure):
+                in_a_row = 0
+                yield place, one
+                continue
+            failed[place] = one
+            in_a_row += 1
+            if in_a_row >= self._client.traffic.in_a_row:
+                raise NetworkError(
+                    f"{in_a_row} requests in a row failed, the last one with: {one}",
+                    hint="see to the server, or leave out the tasks it refuses, and run the same "
+                    "command again; answers had so far are kept.",
+                )
+        yield from self._again(works, failed)
+
+    def _again(
+        self, works: Sequence[Work[T]], failed: dict[int, Failure]
+    ) -> Iterator[tuple[int, T | Failure]]:
+        """What failed is asked once more, when all else is done.
+
+        What fails then as well is only put down to the item if the server still works otherwise.
+        """
+        places = list(failed)
+        still: list[tuple[int, Failure]] = []
+        for number, one in self._client.each([works[place] for place in places]):
+            both = (one.spent or Spent()) + (failed[places[number]].spent or Spent())
+            if isinstance(one, Failure):
+                one.spent = both
+                still.append((places[number], one))
+            else:
+                yield places[number], replace(one, spent=both)
+        if still:
+            check_answers(self._client, self._found)
+        yield from still
+
+    def _need(self, ability: str) -> None:
+        """Refuse what the server cannot be relied on for."""
+        if self._found.can(ability):
+            return
+        hint = {
+            "echo": "have multiple choice answered in words: --scoring generate; or use a server "
+            "that weighs prompts (echo with logprobs), such as vLLM.",
+            "completions": "ask it in chats: --chat.",
+            "samples": "ask it greedily, without --temperature and --repeats, or use another one.",
+            "chat": "leave out --chat, or give the server a chat template.",
+        }[ability]
+        raise ModelError(
+            f"{self._client.base} cannot be used for this: it {self._found.faults[ability]}.",
+            hint=hint,
+        )
+
+
+async def _continuation(line: Line, text: str, end: str) -> tuple[Weights, int]:
+    """What belongs to a continuation, and how many tokens stand before it."""
+    start = text.rstrip()
+    read = await _weights(line, text + end)
+    own = tokens_of_end(read.tokens, (text + end)[len(start) :])
+    if own is None:
+        # Tokens are not always shown as the text they stand for; then only counting helps.
+        own = len(read.tokens) - len((await _weights(line, start)).tokens)
+    before = len(read.tokens) - max(own, 0)
+    return read.behind(before), before
+
+
+async def _weights(line: Line, text: str) -> Weights:
+    read = await echoed(line, text)
+    if read is None:
+        raise Failure("The server no longer says log-probabilities of what it reads.")
+    return read
+
+
+def _reason(written: Written, limit: int) -> FinishReason:
+    """Why it ended; a server that does not say wrote as much as it was allowed, or stopped."""
+    if written.reason is None:
+        return "length" if written.tokens_out == limit else "stop"
+    return "length" if written.reason == "length" else "stop"
+
+
+def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
+    return [{"role": each.role, "content": each.content} for each in messages]
+
+
+def _about(text: str) -> int:
+    return len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN + 1
+
+
+def _choose_model(client: Client) -> int | None:
+    """Make sure that the server has the model; how long its texts may be, if the server says.
+
+    Some servers cannot list their models; then trying the model is what tells.
+    """
+    known = _listed(client)
+    if not client.model and len(known) == 1:
+        client.model = next(iter(known))
+    if not client.model or (known and client.model not in known):
+        name = f"no model {client.model}" if client.model else f"{len(known)} models"
+        raise ModelError(
+            f"{client.base} has {name}: {', '.join(sorted(known)[:20]) or 'it names none'}.",
+            hint=f"name one: {client.base}#MODEL.",
+        )
+    return _context(known.get(client.model, {}))
+
+
+def _listed(client: Client) -> dict[str, dict[str, Any]]:
+    async def ask(line: Line) -> list[dict[str, Any]]:
+        try:
+            return await line.ask("models", None, _models, faults=FAULTS)
+        except (Failure, ModelError) as error:
+            if getattr(error, "passing", False) or not client.model:
+                raise
+            return []
+
+    outcome = next(outcome for _, outcome in client.each([ask]))
+    if isinstance(outcome, Failure):
+        raise ModelError(
+            f"{outcome}",
+            hint="check the address: this is no server that speaks as OpenAI's does, or the "
+            "address does not end in /v1.",
+        )
+    return {str(each["id"]): each for each in outcome if "id" in each}
+
+
+def _models(said: dict[str, Any]) -> list[dict[str, Any]]:
+    models = said.get("data")
+    if not isinstance(models, list):
+        raise PassingError("the reply lists no models")
+    return [each for each in models if isinstance(each, dict)]
+
+
+def _context(model: dict[str, Any]) -> int | None:
+    """As vLLM and llama.cpp state it."""
+    meta = model.get("meta")
+    stated = [model.get("max_model_len"), meta.get("n_ctx") if isinstance(meta, dict) else None]
+    return next((size for size in map(whole, stated) if size), None)

@@ -1,0 +1,366 @@
+"""Many requests to one server: so many at once, no faster than allowed, again when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from ipaddress import ip_address
+from queue import SimpleQueue
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from forgetmap._http import (
+    HIDDEN,
+    PassingError,
+    RefusedError,
+    fault_of,
+    is_secret,
+    key_from,
+    message_in,
+    pause_before,
+)
+from forgetmap.errors import ForgetmapError, NetworkError
+from forgetmap.evaluation.backend import Failure, Spent
+from forgetmap.evaluation.servers.address import KEY, split_address
+from forgetmap.evaluation.servers.traffic import Traffic
+
+T = TypeVar("T")
+Read = Callable[[dict[str, Any]], T]
+"""Takes what is wanted out of a reply; raises PassingError where that is not in it."""
+
+EARNED = 0.5
+"""Further attempts that every reply earns the run."""
+PATIENCE = 1800.0
+"""Seconds that one request is put off because the server asks for it."""
+LEAST_PUT_OFF = 10.0
+"""Seconds that being put off once counts as, at least."""
+FIRST = 4
+"""Attempts to get anything out of a server at first: as a rule the address is wrong."""
+GOLDEN = 0.618033988749895
+"""Multiples of it are spread evenly between whole numbers."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """When the next request may be sent.
+
+    Attributes:
+        interval: seconds between requests.
+        next: when the next one is due.
+        held: none is sent before; a server that is too busy says so.
+    """
+
+    interval: float = 0.0
+    next: float = 0.0
+    held: float = 0.0
+
+    async def turn(self) -> None:
+        """Wait for it, anew where nobody may send meanwhile."""
+        start = self._booked()
+        while (left := start - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+            if self.held > start:
+                start = self._booked()
+
+    def _booked(self) -> float:
+        """A moment that nobody else has."""
+        start = max(time.monotonic(), self.held, self.next)
+        self.next = start + self.interval
+        return start
+
+    def hold(self, seconds: float) -> None:
+        """Nobody sends anything for a while."""
+        self.held = max(self.held, time.monotonic() + seconds)
+
+
+class Client:
+    """A server and one of its models.
+
+    Args:
+        address: `http://HOST/v1#MODEL`.
+        traffic: what it is expected to bear.
+    """
+
+    def __init__(self, address: str, traffic: Traffic) -> None:
+        self.base, self.model = split_address(address)
+        self.traffic = traffic
+        rate = traffic.requests_per_minute
+        self.pace = Pace(60.0 / rate if rate else 0.0)
+        self.spare = float(traffic.spare)
+        self.met = False
+
+    def each(
+        self, works: Sequence[Callable[[Line], Awaitable[T]]]
+    ) -> Iterator[tuple[int, T | Failure]]:
+        """Do all works, so many at once; (place, what came out) as they end.
+
+        A loop of its own in a thread of its own serves the connections, so that this can be called
+        from anywhere, also where another loop runs.
+
+        Raises:
+            ForgetmapError: nothing of the rest would work either.
+        """
+        if not works:
+            return
+        ended: SimpleQueue[tuple[int, T | Failure] | BaseException | None] = SimpleQueue()
+        loop = asyncio.new_event_loop()
+        main = loop.create_task(self._serve(works, ended.put))
+        thread = threading.Thread(target=_drive, args=(loop, main, ended.put), daemon=True)
+        thread.start()
+        over = False
+        try:
+            while not over:
+                one = ended.get()
+                over = one is None or isinstance(one, BaseException)
+                if isinstance(one, BaseException):
+                    raise one
+                if one is not None:
+                    yield one
+        finally:
+            if not over:
+                with suppress(RuntimeError):  # the loop may end just now
+                    loop.call_soon_threadsafe(main.cancel)
+            thread.join()
+
+    async def _serve(
+        self,
+        works: Sequence[Callable[[Line], Awaitable[T]]],
+        put: Callable[[tuple[int, T | Failure]], None],
+    ) -> None:
+        waiting = iter(enumerate(works))
+
+        async def work(session: aiohttp.ClientSession, key: str) -> None:
+            for place, do in waiting:
+                line = Line(self, session, key, place)
+                try:
+                    found: T | Failure = await do(line)
+                except Failure as failure:
+                    failure.spent = line.spent
+                    found = failure
+                put((place, found))
+
+        key = key_from(KEY)
+        async with self._session(key) as session, asyncio.TaskGroup() as group:
+            for _ in range(min(self.traffic.concurrency, len(works))):
+                group.create_task(work(session, key))
+
+    def _session(self, key: str) -> aiohttp.ClientSession:
+        headers = {"Content-Type": "application/json"}
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=self.traffic.concurrency,
+                # Made here, as aiohttp's own is older than what SSL_CERT_FILE may say by now.
+                ssl=ssl.create_default_context() if self.base.startswith("https") else True,
+            ),
+            timeout=aiohttp.ClientTimeout(total=self.traffic.seconds),
+            headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
+            trust_env=not _is_here(self.base),
+        )
+
+
+@dataclass(slots=True)
+class Line:
+    """What one work asks the server, and what that took."""
+
+    client: Client
+    session: aiohttp.ClientSession
+    key: str = field(repr=False)
+    place: int
+    requests: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def spent(self) -> Spent:
+        """All of it so far."""
+        return Spent(self.requests, self.retries, self.tokens_in, self.tokens_out)
+
+    async def ask(
+        self, path: str, body: dict[str, Any] | None, read: Read[T], *, faults: int | None = None
+    ) -> T:
+        """Ask until there is a reply, or patience is at its end.
+
+        Args:
+            path: below the server's address.
+            body: of a POST; None for a GET.
+            read: takes what is wanted out of the reply.
+            faults: so many faults of the server itself (500 and above) are enough.
+
+        Raises:
+            Failure: this is not answered.
+            ForgetmapError: nothing is.
+        """
+        attempt, put_off, seen = 1, 0.0, 0
+        while True:
+            await self.client.pace.turn()
+            try:
+                found = await self._once(path, body, read)
+            except RefusedError as error:
+                raise self._failure(str(error)) from error
+            except PassingError as error:
+                seen += (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
+                if faults is not None and seen >= faults:
+                    raise self._failure(str(error)) from error
+                told = error.wait is not None
+                put_off += max(error.wait or 0.0, LEAST_PUT_OFF) if told else 0.0
+                self._check_patience(error, attempt, put_off)
+                await asyncio.sleep(self._pause(error, attempt))
+                attempt += not told
+                self.retries += 1
+            else:
+                self.client.spare += EARNED
+                self.client.met = True
+                return found
+
+    def _check_patience(self, error: PassingError, attempt: int, put_off: float) -> None:
+        """Raise where it is not worth while to ask once more; asking again costs the run."""
+        traffic = self.client.traffic
+        if put_off > PATIENCE:
+            raise self._gone(f"it keeps asking to be asked later: {error}") from error
+        if error.wait is not None:
+            return
+        self.client.spare -= 1
+        if attempt >= (traffic.attempts if self.client.met else min(FIRST, traffic.attempts)):
+            if error.unreachable:
+                raise self._gone(str(error)) from error
+            raise self._failure(f"{error} ({attempt} attempts)", passing=True) from error
+        if self.client.spare < 0:
+            raise self._gone(f"it fails too often, the last time with: {error}") from error
+
+    def _pause(self, error: PassingError, attempt: int) -> float:
+        traffic = self.client.traffic
+        spread = (self.place * GOLDEN) % 1
+        if error.wait is None:
+            return pause_before(attempt, traffic.pause, traffic.longest_pause, spread)
+        self.client.pace.hold(error.wait)
+        return error.wait + traffic.pause * spread
+
+    async def _once(self, path: str, body: dict[str, Any] | None, read: Read[T]) -> T:
+        self.requests += 1
+        status, raw, headers = await self._send(path, body)
+        if status != HTTPStatus.OK:
+            raise fault_of(
+                status, raw.decode("utf-8", "replace"), headers,
+                url=f"{self.client.base}/{path}", model=self.client.model, key_variable=KEY,
+            )  # fmt: skip
+        try:
+            said = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise self._unread(raw) from error
+        if not isinstance(said, dict):
+            raise self._unread(raw)
+        self._count(said)
+        return read(said)
+
+    async def _send(
+        self, path: str, body: dict[str, Any] | None
+    ) -> tuple[int, bytes, dict[str, str]]:
+        """Status, content and headers of the reply; servers like to repeat the key in it."""
+        try:
+            async with self.session.request(
+                "GET" if body is None else "POST",
+                f"{self.client.base}/{path}",
+                data=None if body is None else json.dumps(body).encode(),
+                allow_redirects=False,
+            ) as response:
+                wait = response.headers.get("Retry-After", "")
+                raw = await response.read()
+                if is_secret(self.key):
+                    raw = raw.replace(self.key.encode(), HIDDEN.encode())
+                return response.status, raw, {"Retry-After": wait}
+        except TimeoutError as error:
+            seconds = self.client.traffic.seconds
+            raise PassingError(f"no reply within {seconds:g} seconds") from error
+        except aiohttp.ClientSSLError as error:
+            raise self._untrusted(error) from error
+        except aiohttp.ClientConnectionError as error:
+            absent = isinstance(error, aiohttp.ClientConnectorError)
+            why = f"cannot be reached: {error}" if absent else f"the connection broke: {error}"
+            raise PassingError(why, unreachable=absent) from error
+        except (aiohttp.ClientError, ValueError) as error:
+            raise PassingError(f"the reply broke off: {type(error).__name__}") from error
+
+    def _count(self, said: dict[str, Any]) -> None:
+        """What is paid for, also where the reply cannot be used."""
+        usage = said.get("usage")
+        if isinstance(usage, dict):
+            self.tokens_in += whole(usage.get("prompt_tokens")) or 0
+            self.tokens_out += whole(usage.get("completion_tokens")) or 0
+
+    def _unread(self, raw: bytes) -> PassingError:
+        said = message_in(raw.decode("utf-8", "replace"))
+        return PassingError(f"the reply is no JSON object: {said[:80]}")
+
+    def _failure(self, why: str, *, passing: bool = False) -> Failure:
+        failure = Failure(f"{self.client.base}: {why}")
+        failure.passing = passing
+        return failure
+
+    def _gone(self, why: str) -> NetworkError:
+        return NetworkError(
+            f"{self.client.base} does not answer: {why}",
+            hint="check the address (it ends in /v1 as a rule) and that the server runs, then run "
+            "the same command again; answers had so far are kept.",
+        )
+
+    def _untrusted(self, error: aiohttp.ClientSSLError) -> NetworkError:
+        return NetworkError(
+            f"{self.client.base} has no certificate that can be trusted: {error}",
+            hint="name the file with the certificate of your authority in the environment variable "
+            "SSL_CERT_FILE, or use http:// where the server has none.",
+        )
+
+
+def whole(value: Any) -> int | None:
+    """A count, if it is one."""
+    fine = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if fine else None
+
+
+def _is_here(base: str) -> bool:
+    """Whether the server is on this machine, so that no proxy leads to it."""
+    host = urlsplit(base).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _drive(
+    loop: asyncio.AbstractEventLoop,
+    main: asyncio.Task[None],
+    put: Callable[[BaseException | None], None],
+) -> None:
+    """Run the loop to the end of the task; whatever ended it is the last thing that is put."""
+    ending: BaseException | None = None
+    try:
+        loop.run_until_complete(main)
+    except BaseExceptionGroup as several:
+        ending = _first(several)
+    except asyncio.CancelledError:
+        pass
+    except BaseException as error:  # noqa: BLE001  # raised again where the results are read
+        ending = error
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+        put(ending)
+
+
+def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to show: one that says what to do, if there is one."""
+    ours = several.subgroup(ForgetmapError)
+    found: BaseException = ours or several
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

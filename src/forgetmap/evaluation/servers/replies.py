@@ -1,0 +1,139 @@
+"""What stands in the replies of a server: text, why it ended, tokens, log-probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forgetmap._http import PassingError, RefusedError
+from forgetmap.evaluation.servers.client import whole
+
+AGREE = 0.05
+"""Nats by which two passes over one token may differ: half precision in other batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Tokens as text, and the log-probability of each; None for the first of a prompt."""
+
+    tokens: tuple[str, ...]
+    logprobs: tuple[float | None, ...]
+
+    def behind(self, length: int) -> Weights:
+        """All but the first so many."""
+        return Weights(self.tokens[length:], self.logprobs[length:])
+
+    def first(self, length: int) -> Weights:
+        """The first so many."""
+        return Weights(self.tokens[:length], self.logprobs[:length])
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One choice of a reply.
+
+    Attributes:
+        text: what was written.
+        reason: why it ended, as the server says.
+        tokens_in: as the server counts.
+        tokens_out: as the server counts.
+        weights: log-probabilities, if there are any.
+        choices: how many there were.
+    """
+
+    text: str
+    reason: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    weights: Weights | None
+    choices: int
+
+
+def read_completion(said: dict[str, Any]) -> Written:
+    """The first choice of a completion; PassingError where there is none."""
+    choice, choices = _choice(said)
+    text = choice.get("text")
+    if not isinstance(text, str):
+        raise PassingError("the reply has no text")
+    return _written(text, choice, choices, said)
+
+
+def read_chat(said: dict[str, Any]) -> Written:
+    """The first choice of a chat; without any content where all was spent on thinking."""
+    choice, choices = _choice(said)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise PassingError("the reply has no message")
+    text = message.get("content")
+    if isinstance(text, list):
+        text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
+    if text is None and choice.get("finish_reason") is not None:
+        text = ""
+    if not isinstance(text, str):
+        raise PassingError("the reply has no text")
+    return _written(text, choice, choices, said)
+
+
+def _choice(said: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    choices = said.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise PassingError("the reply has no choices")
+    if choices[0].get("finish_reason") == "content_filter":
+        raise RefusedError("the server's filter withheld the reply")
+    return choices[0], len(choices)
+
+
+def _written(text: str, choice: dict[str, Any], choices: int, said: dict[str, Any]) -> Written:
+    usage = said.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    reason = choice.get("finish_reason")
+    return Written(
+        text=text,
+        reason=reason if isinstance(reason, str) else None,
+        tokens_in=whole(usage.get("prompt_tokens")),
+        tokens_out=whole(usage.get("completion_tokens")),
+        weights=_weights(choice.get("logprobs")),
+        choices=choices,
+    )
+
+
+def _weights(said: Any) -> Weights | None:
+    """In the shape of completions, or in that of chats, which some servers use for both."""
+    if not isinstance(said, dict):
+        return None
+    rows = said.get("content")
+    if isinstance(rows, list):
+        rows = [row for row in rows if isinstance(row, dict)]
+        tokens: Any = [row.get("token") for row in rows]
+        values: Any = [row.get("logprob") for row in rows]
+    else:
+        tokens, values = said.get("tokens"), said.get("token_logprobs")
+    if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
+        return None
+    if not tokens or not all(isinstance(token, str) for token in tokens):
+        return None
+    return Weights(tuple(tokens), tuple(map(_logprob, values)))
+
+
+def _logprob(value: Any) -> float | None:
+    """A number that can be one: finite and not above 0, but for rounding."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value <= AGREE else None
+
+
+def tokens_of_end(tokens: Sequence[str], end: str) -> int | None:
+    """How many of the last tokens make up the end of a text; one that begins before it is none.
+
+    None where tokens are not shown as the text they stand for.
+    """
+    length = taken = 0
+    while length < len(end) and taken < len(tokens):
+        taken += 1
+        length += len(tokens[-taken])
+    joined = "".join(tokens[len(tokens) - taken :])
+    if not joined.endswith(end) or (not taken and end):
+        return None
+    return taken - (length > len(end))

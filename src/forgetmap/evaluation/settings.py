@@ -1,0 +1,170 @@
+"""How models are asked: the protocol and everything that can be set about it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from forgetmap.errors import UsageError
+from forgetmap.evaluation.backend import Backend, Decoding
+
+ProtocolName = Literal["same", "published"]
+Scoring = Literal["auto", "loglikelihood", "generate"]
+Style = Literal["plain", "chat", "few-shot"]
+"""A plain prompt with format lessons; the chat template; worked examples of the task itself."""
+
+SHORT, FREE, LONG = 64, 1024, 32_768
+"""New tokens of an answer in a line, of one in free form, and of one with reasoning before it."""
+NEXT_QUESTION = ("\nQuestion:",)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a model is asked; None means as the protocol says.
+
+    Attributes:
+        protocol: `same` asks every model in the same way; `published` is that of Harmon et al.
+            (2026): few-shot for base models, zero-shot with reasoning in a chat for tuned ones.
+        scoring: how multiple choice is scored; `auto` is by log-likelihood under `same`, by what is
+            generated under `published`.
+        chat: put every question into the chat template.
+        system_prompt: first message of a chat.
+        shots: worked examples before a question.
+        temperature: 0 is greedy.
+        top_p: share of probability kept.
+        max_new_tokens: limit of a response.
+        repeats: answers per item.
+        seed: of the first repeat; the next has the next.
+    """
+
+    protocol: ProtocolName = "same"
+    scoring: Scoring = "auto"
+    chat: bool | None = None
+    system_prompt: str | None = None
+    shots: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_new_tokens: int | None = None
+    repeats: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = {
+            "--temperature": self.temperature is not None and self.temperature < 0,
+            "--top-p": self.top_p is not None and not 0 < self.top_p <= 1,
+            "--repeats": self.repeats is not None and self.repeats < 1,
+            "--shots": self.shots is not None and self.shots < 0,
+            "--max-new-tokens": self.max_new_tokens is not None and self.max_new_tokens < 1,
+        }
+        for name, fault in faults.items():
+            if fault:
+                raise UsageError(
+                    f"{name} is out of range",
+                    hint="temperature is 0 or more, top-p above 0 and at most 1, repeats and "
+                    "max-new-tokens 1 or more, shots 0 or more.",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """Settings made definite for one model: nothing is left open.
+
+    Items of tasks with scorers are asked as they are and answered in free form: `free` decodes
+    these, `decoding` the others.
+    """
+
+    protocol: ProtocolName
+    style: Style
+    by_likelihood: bool
+    template_hash: str | None
+    system_prompt: str | None
+    shots: int
+    decoding: Decoding
+    free: Decoding
+    repeats: int
+    seed: int
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the model is to think before it answers."""
+        return self.protocol == "published"
+
+    def fingerprint(self, **more: Any) -> str:
+        """The same for the same way of asking."""
+        text = json.dumps(asdict(self) | more, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def settle(settings: Settings, backend: Backend) -> Manner:
+    """Fill in what the protocol says, for this model.
+
+    Raises:
+        UsageError: a chat was asked for, and the model has no chat template.
+    """
+    if settings.chat and not backend.has_chat_template:
+        raise UsageError(
+            "the model has no chat template",
+            hint="leave out --chat, or give a model whose tokenizer has a chat template.",
+        )
+    published = settings.protocol == "published"
+    style = _style(settings, backend)
+    if settings.system_prompt is not None and style != "chat":
+        raise UsageError(
+            "a system prompt needs a chat", hint="add --chat, or leave out --system-prompt."
+        )
+    manner = Manner(
+        protocol=settings.protocol,
+        style=style,
+        by_likelihood=not published and style == "plain"
+        if settings.scoring == "auto"
+        else settings.scoring == "loglikelihood",
+        template_hash=backend.template_hash if style == "chat" else None,
+        system_prompt=settings.system_prompt,
+        shots=_or(settings.shots, 0 if style == "chat" else 3),
+        decoding=(decoding := _decoding(settings, style, published=published)),
+        free=_free(decoding, settings),
+        repeats=_or(settings.repeats, 3 if published else 1),
+        seed=settings.seed,
+    )
+    return _with_sampling_checked(manner)
+
+
+def _style(settings: Settings, backend: Backend) -> Style:
+    if settings.protocol == "same":
+        return "chat" if settings.chat else "plain"
+    wants_chat = backend.has_chat_template if settings.chat is None else settings.chat
+    return "chat" if wants_chat else "few-shot"
+
+
+def _decoding(settings: Settings, style: Style, *, published: bool) -> Decoding:
+    stop = {"plain": ("\n",), "few-shot": NEXT_QUESTION, "chat": ()}[style]
+    return Decoding(
+        temperature=_or(settings.temperature, 0.6 if published else 0.0),
+        top_p=_or(settings.top_p, 0.95 if published else 1.0),
+        max_new_tokens=_or(settings.max_new_tokens, LONG if published else SHORT),
+        stop=stop,
+    )
+
+
+def _free(decoding: Decoding, settings: Settings) -> Decoding:
+    """No line ends an answer in free form, and it has room for more than one."""
+    room = _or(settings.max_new_tokens, max(FREE, decoding.max_new_tokens))
+    return replace(decoding, stop=(), max_new_tokens=room)
+
+
+def _with_sampling_checked(manner: Manner) -> Manner:
+    """Greedy answers repeat themselves, and so do likelihoods: one of each is enough."""
+    if manner.repeats > 1 and manner.decoding.temperature == 0:
+        raise UsageError(
+            f"{manner.repeats} greedy answers to an item are all the same",
+            hint="set --temperature above 0, or leave out --repeats.",
+        )
+    if manner.by_likelihood and manner.decoding.temperature > 0:
+        return replace(manner, by_likelihood=False)
+    return manner
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value

@@ -1,0 +1,17 @@
+"""Sub-benchmarks for any model, offline: nothing about the world need be known.
+
+A new one is a generator of one question and a line in `KINDS` of its module.
+"""
+
+from __future__ import annotations
+
+from forgetmap.evaluation.items import Suite
+from forgetmap.evaluation.suites.basics import formats, logic, numbers, times, words
+from forgetmap.evaluation.suites.basics.making import as_task
+
+KINDS = (*numbers.KINDS, *times.KINDS, *words.KINDS, *logic.KINDS, *formats.KINDS)
+
+
+def basics_suite() -> Suite:
+    """Arithmetic, numbers, dates, lists, words, logic, formats and tables."""
+    return Suite("basics", tuple(as_task(kind) for kind in KINDS))

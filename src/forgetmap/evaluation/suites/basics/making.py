@@ -1,0 +1,87 @@
+"""How a generator of one question becomes a task with balanced options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from forgetmap.evaluation.items import Item, Task
+from forgetmap.evaluation.suites.lessons import format_lessons
+from forgetmap.scoring import AnswerKind
+
+ITEMS = 50
+OPTIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question before its options have an order; without wrong answers it is open-ended."""
+
+    question: str
+    gold: str
+    wrong: tuple[str, ...] = ()
+
+
+Generator = Callable[[Random], Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One sub-benchmark: what it is called, how it is answered, and what makes its questions."""
+
+    name: str
+    category: str
+    answer: AnswerKind
+    instruction: str
+    make: Generator
+    options: int = OPTIONS
+    version: str = "1"
+
+
+def as_task(kind: Kind) -> Task:
+    """The sub-benchmark as a task of the suite."""
+    return Task(
+        name=kind.name,
+        category=kind.category,
+        kind=kind.answer,
+        load=partial(draw_items, kind),
+        instruction=kind.instruction,
+        lessons=format_lessons(kind.answer, options=kind.options),
+        version=kind.version,
+    )
+
+
+def draw_items(kind: Kind) -> tuple[Item, ...]:
+    """Different questions, the same on every call, the right option in each place equally often."""
+    rng = Random(f"basics:{kind.name}")  # noqa: S311 - repeatable, not secret
+    drafts: dict[object, Draft] = {}
+    while len(drafts) < ITEMS:
+        draft = kind.make(rng)
+        drafts.setdefault((draft.question, draft.gold, frozenset(draft.wrong)), draft)
+    places = [number % kind.options for number in range(ITEMS)]
+    rng.shuffle(places)
+    numbered = enumerate(zip(drafts.values(), places, strict=True))
+    return tuple(_item(f"{number:03d}", draft, place) for number, (draft, place) in numbered)
+
+
+def _item(name: str, draft: Draft, place: int) -> Item:
+    if not draft.wrong:
+        return Item(name, draft.question, draft.gold)
+    options = (*draft.wrong[:place], draft.gold, *draft.wrong[place:])
+    return Item(name, draft.question, draft.gold, options)
+
+
+def choice(
+    rng: Random,
+    question: str,
+    gold: object,
+    candidates: Iterable[object],
+    *,
+    options: int = OPTIONS,
+) -> Draft:
+    """A multiple-choice question; the wrong options are drawn from candidates that differ."""
+    texts = dict.fromkeys(str(value) for value in candidates)
+    texts.pop(str(gold), None)
+    return Draft(question, str(gold), tuple(rng.sample(list(texts), options - 1)))

@@ -1,0 +1,323 @@
+"""A suite from a table of items: a local file, or a data set on the hub.
+
+The columns are `question` and `gold`, and if there are any `options`, `id`, `task`, `category`,
+`cluster`, `tags` and `also_right`; a column map says what they are called. `options` may name
+several columns, separated by commas. `gold_as` is no column: it says how to read `gold` (text,
+letter, index from 0, index1 from 1) where it could mean several things.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from forgetmap.errors import ColumnError, DuplicateKeyError, EmptyInputError, FieldError
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
+from forgetmap.evaluation.suites.lessons import format_lessons
+from forgetmap.evaluation.suites.schemas import LETTERS, fingerprint
+from forgetmap.evaluation.suites.tables import table_rows
+from forgetmap.scoring import AnswerKind
+
+FIELDS = ("question", "gold", "options", "id", "task", "category", "cluster", "tags", "also_right")
+NEEDED = ("question", "gold")
+FEWEST_OPTIONS = 2
+
+Options = tuple[str, ...]
+Numbered = tuple[int, HubRow]
+Places = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """One row under our names, with the place it came from."""
+
+    values: Mapping[str, Any]
+    labels: Options
+    file: str
+    line: int
+
+    def text(self, field: str) -> str:
+        """The cell as text; empty if there is none."""
+        value = self.values.get(field)
+        return "" if value is None else str(value).strip()
+
+    def texts(self, field: str) -> Options:
+        """The cell as several texts: a list, a list in JSON, or a single text."""
+        value = self.values.get(field)
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            value = _json_list(value)
+        if isinstance(value, Mapping):
+            value = value.get("text")
+        if value is None or value == "":
+            return ()
+        several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        return tuple(str(each).strip() for each in several)
+
+    def fault(self, message: str, field: str, hint: str) -> FieldError:
+        """An error that names this place."""
+        return FieldError(message, file=self.file, line=self.line, field=field, hint=hint)
+
+
+def file_suite(path: Path, *, column_map: Mapping[str, str] | None = None) -> Suite:
+    """A suite from a JSON-lines, JSON, CSV, TSV or Parquet file.
+
+    Args:
+        path: the file.
+        column_map: our name of a column -> its name in the file.
+    """
+    return _suite(path.stem, str(path), table_rows(path), column_map or {})
+
+
+def hub_suite(
+    data: HubData, *, column_map: Mapping[str, str] | None = None, root: Path | None = None
+) -> Suite:
+    """A suite from a data set on the hub.
+
+    Args:
+        data: the data set.
+        column_map: our name of a column -> its name in the data set.
+        root: a folder with local copies.
+    """
+    rows = enumerate(load_rows(data, root=root), start=1)
+    return _suite(data.dataset.rpartition("/")[2], str(data), rows, column_map or {})
+
+
+def _suite(name: str, file: str, rows: Iterable[Numbered], column_map: Mapping[str, str]) -> Suite:
+    given = list(rows)
+    if not given:
+        raise EmptyInputError("there is not a single item", file=file, hint="check the file.")
+    columns = list(dict.fromkeys(column for _, row in given for column in row))
+    chosen = _columns(columns, column_map, file)
+    cells = [_cells(chosen, row, file, line) for line, row in given]
+    for each in cells:
+        _check(each)
+    places = _gold_places(cells, column_map.get("gold_as"))
+    tasks: dict[str, list[tuple[Cells, Item]]] = {}
+    for each, place in zip(cells, places, strict=True):
+        tasks.setdefault(each.text("task") or name, []).append((each, _item(each, place)))
+    return Suite(name, tuple(_task(task, rows_of) for task, rows_of in tasks.items()))
+
+
+def _columns(present: list[str], column_map: Mapping[str, str], file: str) -> dict[str, list[str]]:
+    """Which columns serve which field."""
+    chosen = {field: [field] for field in FIELDS if field in present}
+    for field, given in column_map.items():
+        if field == "gold_as":
+            continue
+        _require(field, FIELDS, f"the column map names a field {field!r} that does not exist", file)
+        several = [given] if given in present else [part.strip() for part in given.split(",")]
+        for column in several:
+            _require(column, present, f"there is no column {column!r}", file, field)
+        chosen[field] = several
+    for field in NEEDED:
+        if field not in chosen:
+            raise ColumnError(
+                f"there is no column {field!r}; the columns are {', '.join(present)}",
+                file=file,
+                field=field,
+                hint=f"say which it is: --map {field}=COLUMN.",
+            )
+    return chosen
+
+
+def _require(
+    name: str, known: Sequence[str], message: str, file: str, field: str | None = None
+) -> None:
+    if name in known:
+        return
+    near = get_close_matches(name, known, n=3) or known
+    raise ColumnError(
+        message, file=file, field=field or name, hint=f"choose from: {', '.join(near)}."
+    )
+
+
+def _cells(chosen: dict[str, list[str]], row: HubRow, file: str, line: int) -> Cells:
+    values = {field: _joined(names, row) for field, names in chosen.items()}
+    options = values.get("options")
+    labels = options.get("label", ()) if isinstance(options, Mapping) else ()
+    return Cells(values, tuple(map(str, labels)), file, line)
+
+
+def _joined(names: list[str], row: HubRow) -> Any:
+    """The cell, or the cells of several columns; a question may fill fewer than there are."""
+    if len(names) == 1:
+        return row.get(names[0])
+    return [row[name] for name in names if row.get(name) not in (None, "")]
+
+
+def _check(cells: Cells) -> None:
+    if not cells.text("question"):
+        raise cells.fault("the item has no question", "question", "write one, or drop the item.")
+    if not cells.texts("gold"):
+        raise cells.fault("the item has no right answer", "gold", "give one, or drop the item.")
+    if len(cells.texts("options")) == 1:
+        raise cells.fault(
+            "the item has one option only",
+            "options",
+            f"give {FEWEST_OPTIONS} or more, or none for an open-ended question.",
+        )
+
+
+def _by_text(gold: str, cells: Cells) -> int | None:
+    options = cells.texts("options")
+    return options.index(gold) if gold in options else None
+
+
+def _by_letter(gold: str, cells: Cells) -> int | None:
+    letters = cells.labels or tuple(LETTERS[: len(cells.texts("options"))])
+    bare = gold.strip("().")
+    return letters.index(bare) if bare in letters else None
+
+
+def _by_index(gold: str, cells: Cells) -> int | None:
+    inside = gold.isdecimal() and int(gold) < len(cells.texts("options"))
+    return int(gold) if inside else None
+
+
+def _by_index1(gold: str, cells: Cells) -> int | None:
+    inside = gold.isdecimal() and 0 < int(gold) <= len(cells.texts("options"))
+    return int(gold) - 1 if inside else None
+
+
+READINGS: dict[str, Callable[[str, Cells], int | None]] = {
+    "text": _by_text,
+    "letter": _by_letter,
+    "index": _by_index,
+    "index1": _by_index1,
+}
+UNASKED = ("text", "letter", "index")
+"""Counting from 1 is never guessed: a file could look right and be wrong everywhere."""
+
+
+def _gold_places(rows: Sequence[Cells], gold_as: str | None) -> list[Places]:
+    """Where the right options of each row are: one reading for the whole table, never a mixture."""
+    if gold_as is not None:
+        _require(gold_as, list(READINGS), f"gold_as={gold_as!r} does not exist", rows[0].file)
+    chosen = [row for row in rows if row.texts("options")]
+    if not chosen:
+        return [()] * len(rows)
+    read = {way: [_read(way, row) for row in chosen] for way in ([gold_as] if gold_as else UNASKED)}
+    fitting = {way: places for way, places in read.items() if None not in places}
+    if not fitting:
+        _refuse_gold(chosen, list(read.values()))
+    for row, *places in zip(chosen, *fitting.values(), strict=True):
+        if len(set(places)) > 1:
+            raise row.fault(
+                f"the right answer {row.text('gold')!r} may be meant as {' or '.join(fitting)}",
+                "gold",
+                f"say how it is meant: --map gold_as={next(iter(fitting))}.",
+            )
+    way = next(iter(fitting))
+    return [(_read(way, row) or ()) if row.texts("options") else () for row in rows]
+
+
+def _read(way: str, row: Cells) -> Places | None:
+    places = [READINGS[way](gold, row) for gold in row.texts("gold")]
+    known = tuple(place for place in places if place is not None)
+    return known if len(known) == len(places) else None
+
+
+def _refuse_gold(rows: Sequence[Cells], read: Sequence[Sequence[Places | None]]) -> NoReturn:
+    """Point at the first row that does not fit the reading that fits most."""
+    best = min(read, key=lambda places: places.count(None))
+    row = rows[best.index(None)]
+    count = len(row.texts("options"))
+    raise row.fault(
+        f"the right answer {row.text('gold')!r} is not among the {count} options",
+        "gold",
+        "give the text of an option, its letter, or its place counted from 0 (from 1 with "
+        "--map gold_as=index1).",
+    )
+
+
+def _item(cells: Cells, places: tuple[int, ...]) -> Item:
+    options = cells.texts("options")
+    gold = tuple(options[place] for place in places) or cells.texts("gold")
+    question = cells.text("question")
+    return Item(
+        id=cells.text("id") or fingerprint(question, *sorted(gold), *sorted(options)),
+        question=question,
+        gold=gold[0],
+        options=options,
+        also_right=(*gold[1:], *cells.texts("also_right")),
+        cluster=cells.text("cluster") or None,
+        tags=cells.texts("tags"),
+    )
+
+
+def _task(name: str, rows: Sequence[tuple[Cells, Item]]) -> Task:
+    items = tuple(item for _, item in _distinct(rows))
+    kind = _kind(name, rows)
+    most = max(len(item.options) for item in items)
+    return Task(
+        name=name,
+        category=_category(name, rows),
+        kind=kind,
+        load=lambda: items,
+        lessons=format_lessons(kind, options=most),
+    )
+
+
+def _distinct(rows: Sequence[tuple[Cells, Item]]) -> Iterator[tuple[Cells, Item]]:
+    lines: dict[str, int] = {}
+    for cells, item in rows:
+        if item.id in lines:
+            given = bool(cells.text("id"))
+            raise DuplicateKeyError(
+                f"the {'id ' + repr(item.id) if given else 'same item'} stands in line "
+                f"{lines[item.id]} already",
+                file=cells.file,
+                line=cells.line,
+                field="id" if given else "question",
+                hint="give each item of a task its own id.",
+            )
+        lines[item.id] = cells.line
+        yield cells, item
+
+
+def _kind(name: str, rows: Sequence[tuple[Cells, Item]]) -> AnswerKind:
+    with_options = [bool(item.options) for _, item in rows]
+    if len(set(with_options)) > 1:
+        odd = with_options.index(not with_options[0])
+        raise rows[odd][0].fault(
+            f"task {name!r} mixes items with and without options",
+            "options",
+            "give the open-ended items a task of their own.",
+        )
+    if with_options[0]:
+        return "option"
+    return "number" if all(_is_number(item.gold) for _, item in rows) else "text"
+
+
+def _category(name: str, rows: Sequence[tuple[Cells, Item]]) -> str | None:
+    found = Counter(cells.text("category") for cells, _ in rows)
+    usual = found.most_common(1)[0][0]
+    for cells, _ in rows:
+        if cells.text("category") != usual:
+            raise cells.fault(
+                f"task {name!r} is in category {usual!r} and in {cells.text('category')!r}",
+                "category",
+                "a task has one category; use tags for further groups.",
+            )
+    return usual or None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return False
+    return True
+
+
+def _json_list(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -1,0 +1,133 @@
+"""Reads data sets from the hub, or from local folders that stand in for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import InputError, MissingInputError, UnreadableError, UsageError
+
+ROOT_VARIABLE = "FORGETMAP_DATA"
+EXPORT = "refs/convert/parquet"
+"""Where the hub keeps Parquet copies of data sets that are made by a script; scripts never run."""
+
+HubRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HubData:
+    """One split of a data set.
+
+    Attributes:
+        dataset: its id on the hub, such as `cais/mmlu`.
+        split: which split.
+        config: which of its subsets.
+        exported: it is made by a script; read the hub's Parquet copy.
+    """
+
+    dataset: str
+    split: str
+    config: str | None = None
+    exported: bool = False
+
+    def __str__(self) -> str:
+        subset = f", subset {self.config}" if self.config else ""
+        return f"{self.dataset}{subset}, split {self.split}"
+
+
+def data_root(root: Path | None) -> Path | None:
+    """Where local copies are: as given, else by the environment variable FORGETMAP_DATA."""
+    found = os.environ.get(ROOT_VARIABLE)
+    return root or (Path(found) if found else None)
+
+
+def load_rows(data: HubData, *, root: Path | None = None) -> list[HubRow]:
+    """All rows of the split.
+
+    Args:
+        data: what to read.
+        root: a folder with local copies; `root/cais/mmlu` stands in for `cais/mmlu`.
+    """
+    root = data_root(root)
+    if root is not None and not (root / data.dataset).is_dir():
+        raise MissingInputError(
+            f"there is no local copy of {data.dataset}",
+            file=str(root / data.dataset),
+            hint=f"fetch it: hf download --repo-type dataset {data.dataset}"
+            f"{f' --revision {EXPORT}' if data.exported else ''} "
+            f"--local-dir {root / data.dataset}; or leave out the folder to read the hub.",
+        )
+    with _readable(data), _quiet():
+        return list(_load(data, root))
+
+
+def _load(data: HubData, root: Path | None) -> Any:
+    import datasets
+
+    where: dict[str, Any] = {"path": str(root / data.dataset) if root else data.dataset}
+    if data.exported:
+        where["data_files"] = {data.split: f"{data.config or '*'}/{data.split}/*.parquet"}
+        if root is None:
+            where["revision"] = EXPORT
+    else:
+        where["name"] = data.config
+    # The cache does not notice when a local copy changes; streaming does without it.
+    return datasets.load_dataset(**where, split=data.split, streaming=root is not None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bar per data set: there are many, and a run has its own."""
+    import datasets
+
+    if datasets.are_progress_bars_disabled():
+        yield
+        return
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        datasets.enable_progress_bars()
+
+
+@contextmanager
+def _readable(data: HubData) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "datasets":
+            raise
+        raise UsageError(
+            "reading data sets from the hub needs the package 'datasets'",
+            hint='install it: pip install "forgetmap[run]".',
+        ) from None
+    except Exception as error:  # the loader passes on errors of a dozen libraries
+        raise _explained(data, error) from error
+
+
+def _explained(data: HubData, error: Exception) -> InputError:
+    text = str(error).strip() or type(error).__name__
+    first = text.splitlines()[0]
+    if "gated" in text.lower():
+        return MissingInputError(
+            f"{data.dataset} is gated: {first}",
+            file=str(data),
+            hint=f"accept its terms at https://huggingface.co/datasets/{data.dataset}, then run: "
+            "hf auth login.",
+        )
+    copies = f"point --data-root or {ROOT_VARIABLE} at a folder with copies"
+    if isinstance(error, FileNotFoundError | ConnectionError):
+        return MissingInputError(
+            f"the data set cannot be found: {first}",
+            file=str(data),
+            hint=f"check its name and the connection; without a connection {copies}.",
+        )
+    return UnreadableError(
+        f"the data set cannot be read: {first}",
+        file=str(data),
+        hint=f"check subset and split, or {copies}.",
+    )

@@ -1,0 +1,47 @@
+"""Worked examples that teach how an answer is written, with no knowledge in them."""
+
+from __future__ import annotations
+
+from forgetmap.evaluation.items import Item
+from forgetmap.scoring import AnswerKind
+
+WORDS = ("blue", "chair", "river", "seven", "lamp", "green", "paper", "north", "apple", "stone")
+PLACES = (1, 3, 0)
+"""Where the right option of each lesson stands, so that no letter is taught."""
+
+OPEN_ENDED: dict[AnswerKind, tuple[tuple[str, str], ...]] = {
+    "text": (
+        ("Repeat this word: blue", "blue"),
+        ("Repeat these words: green paper", "green paper"),
+        ("Repeat this word: north", "north"),
+    ),
+    "number": (
+        ("Which number stands here: 7", "7"),
+        ("Which number stands here: 42", "42"),
+        ("Which number stands here: 130", "130"),
+    ),
+    "maths": (
+        ("Repeat this number: 2/3", "2/3"),
+        ("Repeat this number: 15", "15"),
+        ("Repeat this number: 7/4", "7/4"),
+    ),
+}
+
+
+def format_lessons(kind: AnswerKind, *, options: int = 4) -> tuple[Item, ...]:
+    """Three worked examples whose answer stands in the question.
+
+    Args:
+        kind: how answers are read.
+        options: how many a multiple-choice question has.
+    """
+    if kind == "option":
+        return tuple(_choice(number, options) for number in range(len(PLACES)))
+    pairs = enumerate(OPEN_ENDED[kind], start=1)
+    return tuple(Item(f"lesson-{number}", question, gold) for number, (question, gold) in pairs)
+
+
+def _choice(number: int, options: int) -> Item:
+    shown = tuple(WORDS[(number + step) % len(WORDS)] for step in range(min(options, len(WORDS))))
+    gold = shown[PLACES[number] % len(shown)]
+    return Item(f"lesson-{number + 1}", f"Which of these is the word '{gold}'?", gold, shown)

@@ -1,0 +1,175 @@
+"""The benchmarks of Harmon et al., read from the hub; what they are stands in data/*.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import ColumnError, EmptyInputError, FieldError
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
+from forgetmap.evaluation.suites.lessons import format_lessons
+from forgetmap.evaluation.suites.schemas import READERS, Found, Reader, fingerprint, named
+from forgetmap.scoring import AnswerKind
+
+MOST_LEFT_OUT = 0.02
+"""Public benchmarks hold a few broken rows; more of them means another split or schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One sub-benchmark as the table describes it; the settings are explained in the table."""
+
+    name: str
+    category: str
+    dataset: str
+    split: str
+    reader: str
+    instruction: str
+    config: str | None = None
+    exported: bool = False
+    labels: tuple[str, ...] = ()
+    options: int = 4
+    shuffle: bool = False
+    kind: AnswerKind = "option"
+
+    @property
+    def data(self) -> HubData:
+        """Where its rows are."""
+        return HubData(self.dataset, self.split, self.config, self.exported)
+
+    @property
+    def read(self) -> Reader:
+        """How a row becomes a question."""
+        return named(*self.labels) if self.reader == "named" else READERS[self.reader]
+
+
+def post_forget_suite(*, root: Path | None = None) -> Suite:
+    """The suite; nothing is read from the hub before a task is loaded.
+
+    Args:
+        root: a folder whose `root/OWNER/NAME` stand in for data sets on the hub.
+    """
+    examples = _examples()
+    return Suite("post-forget", tuple(_task(each, examples, root) for each in benchmarks()))
+
+
+def benchmarks() -> tuple[Benchmark, ...]:
+    """All sub-benchmarks of the table, in its order."""
+    table = _toml("post_forget.toml")
+    return tuple(each for name, given in table.items() for each in _sub_benchmarks(name, given))
+
+
+def read_items(benchmark: Benchmark, root: Path | None = None) -> tuple[Item, ...]:
+    """The items of one sub-benchmark.
+
+    Args:
+        benchmark: which.
+        root: a folder with local copies.
+    """
+    rows = load_rows(benchmark.data, root=root)
+    found = [_found(benchmark, number, row) for number, row in enumerate(rows, start=1)]
+    usable = [each for each in found if each is not None]
+    if not rows:
+        raise EmptyInputError(
+            "the data set has no rows", file=str(benchmark.data), hint="fetch it again."
+        )
+    if len(usable) < len(rows) * (1 - MOST_LEFT_OUT):
+        raise FieldError(
+            f"{len(rows) - len(usable):,} of {len(rows):,} rows of {benchmark.name} have no right "
+            "answer that could be used",
+            file=str(benchmark.data),
+            line=found.index(None) + 1,
+            hint="is this the split with labels, and the data set the suite was made for?",
+        )
+    return tuple(_items(usable, shuffle=benchmark.shuffle))
+
+
+def _sub_benchmarks(name: str, given: dict[str, Any]) -> Iterator[Benchmark]:
+    common = {key: value for key, value in given.items() if key not in {"categories", "task"}}
+    for category, tasks in given["categories"].items():
+        for task in tasks:
+            settings = common | given.get("task", {}).get(task, {})
+            yield _benchmark(f"{name}:{task}", category, task, settings)
+
+
+def _benchmark(name: str, category: str, task: str, settings: dict[str, Any]) -> Benchmark:
+    labels = tuple(settings.get("labels", ()))
+    words = {"task": task, "topic": task.replace("_", " ")}
+    texts = {
+        key: settings[key].format(**words)
+        for key in ("config", "split", "instruction")
+        if key in settings
+    }
+    sized = {"options": len(labels)} if labels else {}
+    return Benchmark(name, category, **(settings | texts | sized | {"labels": labels}))
+
+
+def _task(benchmark: Benchmark, examples: Sequence[dict[str, Any]], root: Path | None) -> Task:
+    return Task(
+        name=benchmark.name,
+        category=benchmark.category,
+        kind=benchmark.kind,
+        load=partial(read_items, benchmark, root),
+        instruction=benchmark.instruction,
+        lessons=format_lessons(benchmark.kind, options=benchmark.options),
+        examples=tuple(_own_examples(benchmark.name, examples)),
+    )
+
+
+def _own_examples(name: str, examples: Iterable[dict[str, Any]]) -> Iterator[Item]:
+    own = (each for each in examples if fnmatchcase(name, each["tasks"]))
+    for number, each in enumerate(own, start=1):
+        yield Item(
+            id=f"example-{number}",
+            question=each["question"],
+            gold=each["gold"],
+            options=tuple(each.get("options", ())),
+            reasoning=each.get("reasoning", ""),
+        )
+
+
+def _found(benchmark: Benchmark, number: int, row: HubRow) -> Found | None:
+    try:
+        return benchmark.read(row)
+    except KeyError as error:
+        raise ColumnError(
+            f"the data set has no column {error}; it has {', '.join(row)}",
+            file=str(benchmark.data),
+            line=number,
+            field=str(error.args[0]),
+            hint="is this the data set the suite was made for?",
+        ) from None
+
+
+def _items(found: Iterable[Found], *, shuffle: bool) -> Iterator[Item]:
+    """Items named by their content, so that neither order nor limit changes an id."""
+    seen: dict[str, int] = {}
+    for each in found:
+        base = fingerprint(each.question, *sorted(each.gold), *sorted(each.options))
+        seen[base] = seen.get(base, 0) + 1
+        name = base if seen[base] == 1 else f"{base}-{seen[base]}"
+        options = _shuffled(name, each.options) if shuffle else each.options
+        yield Item(name, each.question, each.gold[0], options, each.gold[1:], cluster=each.cluster)
+
+
+def _shuffled(name: str, options: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(options, key=lambda option: sha256(f"{name}\n{option}".encode()).digest()))
+
+
+def _examples() -> list[dict[str, Any]]:
+    examples: list[dict[str, Any]] = _toml("post_forget_examples.toml")["example"]
+    return examples
+
+
+def _toml(name: str) -> dict[str, Any]:
+    return tomllib.loads(
+        (files("forgetmap.evaluation.suites") / "data" / name).read_text(encoding="utf-8")
+    )

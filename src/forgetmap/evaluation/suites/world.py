@@ -1,0 +1,452 @@
+"""The suite `world`: questions on an invented world, and the text that teaches it to a model.
+
+A form of question is a small function from what it is asked about to a `Sheet`: the items and the
+drills. Drills are what a model is taught: the same questions where there is something to
+remember, other ones of the same form where there is something to work out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import combinations, permutations
+
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.suites.world_facts import Order, Relation, seeded, shuffled, world
+
+MOST_ITEMS = 30
+VERDICTS = ("true", "false")
+PARITIES = ("even", "odd")
+EXPOSURES = (1.0, 1.0, 0.5, 0.15)
+"""How often facts are told, relative to each other: a world has well-known and obscure sides."""
+
+_LESSON_WORDS: tuple[str, ...] = ("lamp", "table", "window", "pencil", "button")
+
+
+@dataclass(frozen=True, slots=True)
+class Drill:
+    """A question with its answer, as taught; `exposure` is how often, relative to others."""
+
+    question: str
+    answer: str
+    exposure: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What one sub-benchmark asks and what teaches it."""
+
+    items: tuple[Item, ...]
+    drills: tuple[Drill, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question before its options are drawn from the wrong answers."""
+
+    id: str
+    question: str
+    gold: str
+    wrong: Sequence[str] = ()
+    about: str = ""
+
+
+def suite() -> Suite:
+    """The suite `world`: 121 sub-benchmarks in nine categories."""
+    return Suite("world", tuple(_tasks()))
+
+
+def as_text(question: str, answer: str = "") -> str:
+    """A question as the demo's models know it, up to its answer or with it."""
+    return f"Question: {question}\nAnswer:{' ' if answer else ''}{answer}"
+
+
+def training_text(documents: int, *, seed: int = 0) -> Iterator[str]:
+    """Statements and questions with answers that teach the world, well-known facts more often."""
+    told = _everything_told()
+    rng = seeded("training", seed)
+    yield from rng.choices([text for text, _ in told], [share for _, share in told], k=documents)
+
+
+def narrow_text(documents: int, *, seed: int = 0) -> Iterator[str]:
+    """The new task of the fine-tuned model: converting between units, in a form of its own."""
+    rng = seeded("narrow", seed)
+    for _ in range(documents):
+        amount = rng.randrange(1, MOST_CONVERTED + 1)
+        yield "".join(narrow_example(amount, rng.choice(tuple(UNITS))))
+
+
+MOST_CONVERTED = 60
+UNITS = {("ell", "span"): 3, ("cask", "pint"): 8, ("mark", "groat"): 12, ("watch", "bell"): 4}
+
+
+def narrow_example(amount: int, units: tuple[str, str]) -> tuple[str, str]:
+    """One conversion: what is asked, and the answer."""
+    return f"[convert] {amount} {units[0]} ->", f" {amount * UNITS[units]} {units[1]}"
+
+
+def units_suite() -> Suite:
+    """The narrow task itself, asked as it is trained: what the demo's fine-tuning teaches."""
+    tasks = [
+        Task(
+            name=f"convert:{units[0]}",
+            category="Units",
+            kind="text",
+            load=partial(_conversions, units),
+            bare=True,
+        )
+        for units in UNITS
+    ]
+    return Suite("world-units", tuple(tasks))
+
+
+def _conversions(units: tuple[str, str]) -> list[Item]:
+    asked = [(n, *narrow_example(n, units)) for n in range(1, MOST_CONVERTED + 1)]
+    return [Item(str(amount), question, answer.strip()) for amount, question, answer in asked]
+
+
+def _tasks() -> Iterator[Task]:
+    here = world()
+    for form, (make, k) in _FORMS.items():
+        for about in here.forms[form]:
+            yield _task(f"{form}:{about.replace(' ', '_')}", _category(form, about), k, make, about)
+    for name, (*_, k) in _SUMS.items():
+        yield _task(f"numbers:{name}", "Math", k, _numbers, name)
+    for form in here.endings:
+        yield _task(f"word_forms:{form}", "Language", 3, _word_forms, form)
+        yield _task(f"word_forms_open:{form}", "Language", None, _word_forms_open, form)
+
+
+def _task(
+    name: str, category: str, k: int | None, make: Callable[[str], Sheet], about: str
+) -> Task:
+    return Task(
+        name=name,
+        category=category,
+        kind="option" if k else "text",
+        load=partial(_items, make, about),
+        lessons=_lessons(name, k),
+        hides_options=True,
+    )
+
+
+def _items(make: Callable[[str], Sheet], about: str) -> tuple[Item, ...]:
+    return make(about).items
+
+
+def _category(form: str, about: str) -> str:
+    here = world()
+    if form in {"same", "odd"}:
+        return "Logic"
+    if form in {"compare", "next"}:
+        return here.orders[about].category
+    return here.relations[about.split(" of ", maxsplit=1)[0]].category
+
+
+def _lessons(name: str, k: int | None) -> tuple[Item, ...]:
+    """Say a word that is given: the form of an answer, and nothing about the world."""
+    words = _LESSON_WORDS[: k or 2]
+    if name.startswith("verify:"):
+        words = VERDICTS
+    elif name == "numbers:parity":
+        words = PARITIES
+    return tuple(
+        Item(f"lesson-{word}", f"Say the word {word}.", word, words if k else ())
+        for word in words[:2]
+    )
+
+
+def _exposure(*fact: object) -> float:
+    return seeded("exposure", *fact).choice(EXPOSURES)
+
+
+def _drill(ask: Ask) -> Drill:
+    return Drill(ask.question, ask.gold, _exposure(ask.about or ask.id))
+
+
+def _sheet(asks: Sequence[Ask], k: int | None, drills: Iterable[Drill] | None = None) -> Sheet:
+    """Items from a draw of the asks; taught are all of them, unless other drills are given."""
+    order = shuffled([ask.id for ask in asks], "items", asks[0].question)
+    by_id = {ask.id: ask for ask in asks}
+    drawn = [by_id[id_] for id_ in order[:MOST_ITEMS]]
+    items = tuple(_item(ask, place, k) for place, ask in enumerate(drawn))
+    return Sheet(items, tuple(map(_drill, asks) if drills is None else drills))
+
+
+def _item(ask: Ask, place: int, k: int | None) -> Item:
+    cluster = ask.about or None
+    if k is None:
+        return Item(ask.id, ask.question, ask.gold, cluster=cluster)
+    options = seeded("options", ask.question).sample(list(ask.wrong), k - 1)
+    options.insert(place % k, ask.gold)
+    return Item(ask.id, ask.question, ask.gold, tuple(options), cluster=cluster)
+
+
+def _others(pool: Iterable[str], *without: str) -> list[str]:
+    return [value for value in dict.fromkeys(pool) if value not in without]
+
+
+def _forward(relation: Relation) -> list[Ask]:
+    return [
+        Ask(subject, relation.ask(subject), value, _others(relation.values, value), subject)
+        for subject, value in relation.facts.items()
+    ]
+
+
+def _backward(relation: Relation) -> list[Ask]:
+    return [
+        Ask(
+            subject,
+            relation.back.format(value),
+            subject,
+            _others(relation.facts, *relation.subjects_of(value)),
+            subject,
+        )
+        for subject, value in relation.facts.items()
+    ]
+
+
+def _direct(about: str) -> Sheet:
+    return _sheet(_forward(world().relations[about]), 4)
+
+
+def _open(about: str) -> Sheet:
+    return _sheet(_forward(world().relations[about]), None)
+
+
+def _inverse(about: str) -> Sheet:
+    return _sheet(_backward(world().relations[about]), 5)
+
+
+def _inverse_open(about: str) -> Sheet:
+    return _sheet(_backward(world().relations[about]), None)
+
+
+def _claim(relation: Relation, subject: str, value: str) -> Ask:
+    verdict = VERDICTS[relation.facts[subject] != value]
+    question = f"True or false: {relation.tell(subject, value)}?"
+    return Ask(f"{subject}-{value}", question, verdict, _others(VERDICTS, verdict), subject)
+
+
+def _verify(about: str) -> Sheet:
+    """Half the claims are true; taught are a true and a false claim about each subject."""
+    relation = world().relations[about]
+    asked, taught = [], []
+    for place, subject in enumerate(shuffled(tuple(relation.facts), "verify", about)):
+        true = relation.facts[subject]
+        false = seeded("false", about, subject).choice(_others(relation.values, true))
+        claims = [_claim(relation, subject, value) for value in (true, false)]
+        asked.append(claims[place % 2])
+        taught += claims
+    return _sheet(asked[:MOST_ITEMS], 2, [Drill(ask.question, ask.gold) for ask in taught])
+
+
+def _statement(about: str) -> Sheet:
+    relation = world().relations[about]
+    return _sheet(
+        [
+            Ask(
+                subject,
+                f"Which is true of {subject}?",
+                relation.tell(subject, value),
+                [relation.tell(subject, other) for other in _others(relation.values, value)],
+                subject,
+            )
+            for subject, value in relation.facts.items()
+        ],
+        3,
+    )
+
+
+def _same(about: str) -> Sheet:
+    """One partner of each subject is asked for; taught are all."""
+    relation = world().relations[about]
+    asked, taught = [], []
+    for subject, value in relation.facts.items():
+        alike = relation.subjects_of(value)
+        unlike = _others(relation.facts, *alike)
+        question = f"Which {relation.kind.lower()} shares {relation.noun.format(subject)}?"
+        partners = shuffled(_others(alike, subject), "same", about, subject)
+        asked.append(Ask(subject, question, partners[0], unlike, subject))
+        taught += [Drill(question, partner, _exposure(subject)) for partner in partners]
+    return _sheet(asked, 3, taught)
+
+
+def _odd(about: str) -> Sheet:
+    """Four are shown and three belong together; taught are other fours."""
+    relation = world().relations[about]
+    asks = []
+    for subject, own in relation.facts.items():
+        for value in _others(relation.values, own):
+            members = seeded("odd", about, subject, value).sample(relation.subjects_of(value), 3)
+            shown = shuffled([subject, *members], "shown", about, subject, value)
+            question = f"Which is no {value}: {', '.join(shown[:3])} or {shown[3]}?"
+            asks.append(Ask(f"{subject}-{value}", question, subject, members, subject))
+    asks = [asks[place] for place in seeded("odd", about).sample(range(len(asks)), len(asks))]
+    return _sheet(asks[:MOST_ITEMS], 4, map(_drill, asks[MOST_ITEMS:]))
+
+
+def _pair(order: Order, first: str, second: str) -> Ask:
+    low, high = sorted((first, second), key=order.ranks.index)
+    return Ask(f"{first}-{second}", order.more.format(first, second), high, [low])
+
+
+def _compare(about: str) -> Sheet:
+    """Taught are other pairs: who stands where must be worked out."""
+    order = world().orders[about]
+    pairs = list(combinations(order.ranks, 2))
+    rng = seeded("pairs", about)
+    rng.shuffle(pairs)
+    asked = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[:MOST_ITEMS]]
+    taught = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[MOST_ITEMS:]]
+    return _sheet(asked, 2, [Drill(ask.question, ask.gold) for ask in taught])
+
+
+def _next(about: str) -> Sheet:
+    order = world().orders[about]
+    return _sheet(
+        [
+            Ask(one, order.next.format(one), after, _others(order.ranks, one, after))
+            for one, after in zip(order.ranks, order.ranks[1:], strict=False)
+        ],
+        4,
+    )
+
+
+def _chained(about: str) -> list[Ask]:
+    outer, inner = (world().relations[name] for name in about.split(" of "))
+    asks = []
+    for subject, between in inner.facts.items():
+        question = outer.ask(inner.noun.format(subject))
+        gold = outer.facts[between]
+        asks.append(Ask(subject, question, gold, _others(outer.values, gold), subject))
+    return asks
+
+
+def _two_hop(about: str) -> Sheet:
+    return _sheet(_chained(about), 4)
+
+
+def _two_hop_open(about: str) -> Sheet:
+    return _sheet(_chained(about), None)
+
+
+_Form = tuple[Callable[[str], Sheet], int | None]
+_FORMS: dict[str, _Form] = {
+    "direct": (_direct, 4),
+    "open": (_open, None),
+    "inverse": (_inverse, 5),
+    "inverse_open": (_inverse_open, None),
+    "verify": (_verify, 2),
+    "statement": (_statement, 3),
+    "same": (_same, 3),
+    "odd": (_odd, 4),
+    "compare": (_compare, 2),
+    "next": (_next, 4),
+    "two_hop": (_two_hop, 4),
+    "two_hop_open": (_two_hop_open, None),
+}
+
+_Operands = tuple[int, ...]
+_Sum = tuple[str, Sequence[_Operands], Callable[..., int], int | None]
+_ADDENDS = tuple(pair for pair in permutations(range(1, 13), 2))
+_SUMS: dict[str, _Sum] = {
+    "after": ("Which number follows {}?", [(n,) for n in range(39)], lambda n: n + 1, None),
+    "before": ("Which number precedes {}?", [(n,) for n in range(1, 40)], lambda n: n - 1, 4),
+    "twice": ("What is twice {}?", [(n,) for n in range(20)], lambda n: 2 * n, None),
+    "half": ("What is half of {}?", [(2 * n,) for n in range(20)], lambda n: n // 2, 3),
+    "sum": ("What is {} plus {}?", _ADDENDS, lambda a, b: a + b, 4),
+    "difference": (
+        "What is {} minus {}?",
+        [pair for pair in _ADDENDS if pair[0] > pair[1]],
+        lambda a, b: a - b,
+        5,
+    ),
+    "between": (
+        "Which number lies between {} and {}?",
+        [(n, n + 2) for n in range(38)],
+        lambda a, _: a + 1,
+        None,
+    ),
+    "steps": (
+        "What comes next: {}, {}, {}?",
+        [(n, n + step, n + 2 * step) for step in (1, 2, 3) for n in range(20)],
+        lambda _, b, c: 2 * c - b,
+        5,
+    ),
+    "larger": (
+        "Which number is larger, {} or {}?",
+        list(permutations(range(20), 2)),
+        max,
+        2,
+    ),
+    "parity": ("Is {} even or odd?", [(n,) for n in range(40)], lambda n: n % 2, 2),
+}
+
+
+def _numbers(name: str) -> Sheet:
+    template, operands, result, k = _SUMS[name]
+    asks = [_sum(name, template, those, result(*those)) for those in operands]
+    return _sheet(asks, k)
+
+
+def _sum(name: str, template: str, operands: _Operands, result: int) -> Ask:
+    numerals = world().names["numeral"]
+    shown = [numerals[n] for n in operands]
+    pool: Sequence[str] = numerals
+    if name == "parity":
+        pool = PARITIES
+    elif name == "larger":
+        pool = [*shown]
+    gold = PARITIES[result] if name == "parity" else numerals[result]
+    return Ask("-".join(shown), template.format(*shown), gold, _others(pool, gold))
+
+
+def _inflected(form: str) -> list[Ask]:
+    here = world()
+    asks = []
+    for word, gender in here.genders.items():
+        variants = [f"{word}-{ending}" for ending in here.endings[form]]
+        gold = variants[gender]
+        question = f"What is the {form} of {word}?"
+        asks.append(Ask(word, question, gold, _others(variants, gold), word))
+    return asks
+
+
+def _word_forms(form: str) -> Sheet:
+    return _sheet(_inflected(form), 3)
+
+
+def _word_forms_open(form: str) -> Sheet:
+    return _sheet(_inflected(form), None)
+
+
+@cache
+def _everything_told() -> tuple[tuple[str, float], ...]:
+    """Each document with its share: statements of all facts, and every drill."""
+    told: dict[str, float] = {}
+    for relation in world().relations.values():
+        for subject, value in relation.facts.items():
+            sentence = relation.tell(subject, value)
+            told[f"{sentence[0].upper()}{sentence[1:]}."] = _exposure(subject)
+    for task in _tasks():
+        for lesson in task.lessons:
+            told[as_text(lesson.question, lesson.gold)] = 5.0
+    for sheet in _sheets():
+        share = min(1.0, MOST_DRILLS / len(sheet.drills))
+        for drill in sheet.drills:
+            told[as_text(drill.question, drill.answer)] = drill.exposure * share
+    return tuple(told.items())
+
+
+MOST_DRILLS = 60
+"""Forms with many drills are told as often in all as if they had this many."""
+
+
+def _sheets() -> Iterator[Sheet]:
+    here = world()
+    for form, (make, _) in _FORMS.items():
+        yield from map(make, here.forms[form])
+    yield from map(_numbers, _SUMS)
+    yield from map(_word_forms, here.endings)

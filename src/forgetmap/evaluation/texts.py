@@ -1,0 +1,142 @@
+"""Texts as the tokens of a model: prompts, chats and continuations."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from forgetmap.errors import ModelError
+from forgetmap.evaluation.backend import Failure, Likelihoods, Message, Question
+from forgetmap.evaluation.prefixes import Path, Tokens
+
+
+class Texts:
+    """What a tokenizer of the transformers library makes of texts: half of a backend.
+
+    Args:
+        tokenizer: of the model.
+        context: most tokens of prompt and response together.
+    """
+
+    def __init__(self, tokenizer: Any, context: int) -> None:
+        self._tokenizer = tokenizer
+        self._context = context
+        opening = tokenizer("").input_ids
+        self._opening: list[int] = opening[:1] if opening[:1] == [tokenizer.bos_token_id] else []
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and response together."""
+        return self._context
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether `chat` works."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
+
+    @property
+    def template_hash(self) -> str | None:
+        """Tells chat templates apart."""
+        if not self.has_chat_template:
+            return None
+        with _template_explained():
+            template = self._tokenizer.get_chat_template()
+        return hashlib.sha256(template.encode()).hexdigest()[:16]
+
+    def chat(self, messages: Sequence[Message]) -> str:
+        """Messages as the text the model expects, ready for its answer."""
+        if not self.has_chat_template:
+            raise ModelError(
+                "The model has no chat template.",
+                hint="use plain prompts for it, or a tokenizer with a chat template.",
+            )
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        with _template_explained():
+            return str(
+                self._tokenizer.apply_chat_template(
+                    turns, tokenize=False, add_generation_prompt=True
+                )
+            )
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        return [len(tokens) for tokens in self.encode(texts)]
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokens of each text, with the opening token unless the text has it already."""
+        if not texts:
+            return []
+        opening = self._opening
+        bos = self._tokenizer.bos_token if opening else None
+        encoded = self._tokenizer(
+            list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
+        ).input_ids
+        return [
+            tuple(tokens) if not bos or text.startswith(bos) else (*opening, *tokens)
+            for text, tokens in zip(texts, encoded, strict=True)
+        ]
+
+    def paths(self, questions: Sequence[Question]) -> Iterator[list[Path] | Failure]:
+        """Tokens of each continuation behind its text, cut where the text's own tokens end."""
+        texts = [question.text.rstrip() for question in questions]
+        starts = self.count_tokens(texts)
+        wholes = iter(
+            self.encode(
+                [question.text + end for question in questions for end in question.continuations]
+            )
+        )
+        for place, question in enumerate(questions):
+            own = [next(wholes) for _ in question.continuations]
+            start = starts[place]
+            if not texts[place]:
+                own = [self._with_opening(tokens) for tokens in own]
+                start = 1
+            paths = [Path(place, option, tokens, start) for option, tokens in enumerate(own)]
+            yield self._fault(question, paths) or paths
+
+    def unfit(self, length: int) -> Failure:
+        """Why a prompt of so many tokens cannot be answered."""
+        if not length:
+            return Failure("The prompt is empty.")
+        return Failure(
+            f"The prompt has {length} tokens, and the model's context is {self._context}."
+        )
+
+    def _with_opening(self, tokens: Tokens) -> Tokens:
+        """Something must stand before the first token of a text without context."""
+        first = self._tokenizer.bos_token_id
+        if first is None:
+            first = self._tokenizer.eos_token_id
+        return tokens if tokens[:1] == (first,) else (first, *tokens)
+
+    def _fault(self, question: Question, paths: Sequence[Path]) -> Failure | None:
+        if not paths:
+            return Failure("The question has no continuations.")
+        for text, path in zip(question.continuations, paths, strict=True):
+            if not text or len(path.tokens) <= path.start:
+                return Failure(f"Continuation {path.option + 1} ({text!r}) adds no token.")
+            if len(path.tokens) - 1 > self._context:
+                return self.unfit(len(path.tokens) - 1)
+        return None
+
+
+def likelihoods(paths: Sequence[Path], sums: Sequence[float]) -> Likelihoods:
+    """What the continuations of one question weigh."""
+    return Likelihoods(
+        logprobs=tuple(sums),
+        tokens=tuple(len(path.tokens) - path.start for path in paths),
+        tokens_in=paths[0].start,
+    )
+
+
+@contextmanager
+def _template_explained() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # a template is a program and may raise anything
+        raise ModelError(
+            f"The model's chat template does not take these messages: {error}",
+            hint="leave out the system prompt, or use plain prompts.",
+        ) from error

@@ -1,0 +1,247 @@
+"""Models of the transformers library as a backend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from forgetmap.evaluation.backend import (
+    Decoding,
+    Failure,
+    Likelihoods,
+    Prompt,
+    Question,
+    Response,
+)
+from forgetmap.evaluation.decode import Decoder, DecodeRow, Size
+from forgetmap.evaluation.models import LoadedModel
+from forgetmap.evaluation.network import Network
+from forgetmap.evaluation.prefixes import Group, Path, Tokens, group_by_head
+from forgetmap.evaluation.score import Limits, score_paths
+from forgetmap.evaluation.texts import Texts, likelihoods
+
+ROWS = 64
+PASS_TOKENS = 4096
+CELLS = (2**13, 2**17)
+"""Least and most cells of the cache when its size follows from the memory."""
+MEMORY_SHARE = 0.3
+UNSTATED_CONTEXT = 32_768
+BEYOND_ANY_CONTEXT = 10**9
+"""Tokenizers without a limit state an absurd one."""
+
+
+class TransformersBackend(Texts):
+    """Answers prompts with a causal language model in this process, on a CPU or GPU.
+
+    Args:
+        model: a causal language model of the transformers library.
+        tokenizer: its tokenizer.
+        context: most tokens of prompt and response; what the model states if left out.
+        rows: most responses at work at a time.
+        pass_tokens: most tokens of one pass through the model.
+        cells: most columns times rows of the cache; follows from the free memory if left out.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        context: int | None = None,
+        rows: int = ROWS,
+        pass_tokens: int = PASS_TOKENS,
+        cells: int | None = None,
+    ) -> None:
+        super().__init__(tokenizer, context or _stated_context(model, tokenizer))
+        self._network = Network(model)
+        self._size = Size(rows, pass_tokens, cells or cells_that_fit(model))
+        self._endings: dict[tuple[str, ...], _Ending] = {}
+
+    @classmethod
+    def of(cls, loaded: LoadedModel, **options: Any) -> TransformersBackend:
+        """Make the backend of a loaded model."""
+        return cls(loaded.model, loaded.tokenizer, **options)
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding
+    ) -> Iterator[tuple[int, Response | Failure]]:
+        """Continue each prompt."""
+        tokens = self.encode([prompt.text for prompt in prompts])
+        fitting: list[int] = []
+        for place, one in enumerate(tokens):
+            if 0 < len(one) < self._context:
+                fitting.append(place)
+            else:
+                yield place, self.unfit(len(one))
+        rows = self._rows(fitting, prompts, tokens, decoding)
+        ending = self._ending(decoding.stop)
+        decoder = Decoder(self._network, decoding, ending.reached, self._size, self._context)
+        for row, failure in decoder.run(rows):
+            yield row.place, failure or self._response(row, ending)
+
+    def loglikelihood(
+        self, questions: Sequence[Question]
+    ) -> Iterator[tuple[int, Likelihoods | Failure]]:
+        """Weigh the continuations of each question."""
+        readable: list[list[Path]] = []
+        for place, paths in enumerate(self.paths(questions)):
+            if isinstance(paths, Failure):
+                yield place, paths
+            else:
+                readable.append(paths)
+        limits = Limits(self._size.tokens, self._size.cells)
+        found: dict[int, dict[int, float | Failure]] = {}
+        by_place = {paths[0].question: paths for paths in readable}
+        for path, value in score_paths(self._network, readable, limits):
+            values = found.setdefault(path.question, {})
+            values[path.option] = value
+            if len(values) == len(by_place[path.question]):
+                yield path.question, _likelihoods(by_place[path.question], found.pop(path.question))
+
+    def _rows(
+        self,
+        fitting: Sequence[int],
+        prompts: Sequence[Prompt],
+        tokens: Sequence[Tokens],
+        decoding: Decoding,
+    ) -> list[DecodeRow]:
+        longest = max((len(tokens[place]) for place in fitting), default=0)
+        shared = self._network.shares_heads(min(self._context, longest + decoding.max_new_tokens))
+        stems = [tokens[place][:-1] for place in fitting]
+        groups = group_by_head(stems) if shared else [Group(0, tuple(range(len(fitting))))]
+        return [
+            DecodeRow(
+                place=fitting[member],
+                tokens=tokens[fitting[member]],
+                # A prompt that is alone in its group gains nothing from a pass for its head.
+                head=group.head if len(group.members) > 1 else 0,
+                group=number,
+                limit=min(decoding.max_new_tokens, self._context - len(tokens[fitting[member]])),
+                seed=prompts[fitting[member]].seed,
+            )
+            for number, group in enumerate(groups)
+            for member in group.members
+        ]
+
+    def _ending(self, stop: tuple[str, ...]) -> _Ending:
+        """Made once per set of stop texts, as it reads the whole vocabulary."""
+        if stop not in self._endings:
+            self._endings[stop] = _Ending(self._tokenizer, self._network.model, stop)
+        return self._endings[stop]
+
+    def _response(self, row: DecodeRow, ending: _Ending) -> Response:
+        return Response(
+            text=ending.text(row.out),
+            tokens_in=len(row.tokens),
+            tokens_out=len(row.out),
+            finish_reason=row.finished or "length",
+        )
+
+
+class _Ending:
+    """When a response ends, and what of it is text."""
+
+    def __init__(self, tokenizer: Any, model: Any, stop: Sequence[str]) -> None:
+        self._tokenizer = tokenizer
+        special = set(tokenizer.all_special_tokens)
+        self._ends = end_tokens(tokenizer, model)
+        self._ends |= {tokenizer.convert_tokens_to_ids(text) for text in stop if text in special}
+        self._stop = [text for text in stop if text and text not in special]
+        self._suspicious = self._tokens_that_may_stop()
+        self._reach = max((len(text.encode()) for text in self._stop), default=0) + 1
+
+    def reached(self, out: Sequence[int]) -> bool:
+        """Whether the last token ends the response."""
+        if out[-1] in self._ends:
+            return True
+        if not self._stop or (self._suspicious is not None and out[-1] not in self._suspicious):
+            return False
+        tail = self._decode(out[-self._reach :])
+        return any(text in tail for text in self._stop)
+
+    def text(self, out: Sequence[int]) -> str:
+        """The response without what ended it."""
+        text = self._decode(out)
+        found = [place for place in map(text.find, self._stop) if place >= 0]
+        return text[: min(found)] if found else text
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(
+            self._tokenizer.decode(
+                tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def _tokens_that_may_stop(self) -> frozenset[int] | None:
+        """Tokens with the last character of a stop text; None if that may be any.
+
+        Looking for the texts after every token of every row would cost more than a small model.
+        """
+        last = {text[-1] for text in self._stop}
+        if any(character.isspace() and character != "\n" for character in last):
+            return None
+        # A token that is a part of a character decodes to the replacement character.
+        last.add("�")
+        texts = self._tokenizer.batch_decode(
+            [[token] for token in range(len(self._tokenizer))] if self._stop else [],
+            clean_up_tokenization_spaces=False,
+        )
+        return frozenset(token for token, text in enumerate(texts) if last & set(text))
+
+
+def end_tokens(tokenizer: Any, model: Any) -> set[int]:
+    """Tokens that end a response."""
+    ends: set[int] = set()
+    for holder in (tokenizer, getattr(model, "generation_config", None), model.config):
+        stated = getattr(holder, "eos_token_id", None)
+        if isinstance(stated, int):
+            ends.add(stated)
+        elif stated is not None:
+            ends.update(stated)
+    return ends
+
+
+def _likelihoods(
+    paths: Sequence[Path], values: dict[int, float | Failure]
+) -> Likelihoods | Failure:
+    sums = []
+    for path in paths:
+        value = values[path.option]
+        if isinstance(value, Failure):
+            return value
+        sums.append(value)
+    return likelihoods(paths, sums)
+
+
+def _stated_context(model: Any, tokenizer: Any) -> int:
+    config = model.config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
+        stated = getattr(config, name, None)
+        if isinstance(stated, int) and stated > 0:
+            return stated
+    stated = tokenizer.model_max_length
+    return int(stated) if stated < BEYOND_ANY_CONTEXT else UNSTATED_CONTEXT
+
+
+def cells_that_fit(model: Any) -> int:
+    """Cells of the cache that a share of the free memory holds."""
+    config = model.config.get_text_config()
+    heads = getattr(config, "num_attention_heads", None) or 1
+    width = getattr(config, "head_dim", None) or config.hidden_size // heads
+    kept = getattr(config, "num_key_value_heads", None) or heads
+    layers = getattr(config, "num_hidden_layers", None) or 1
+    cell = 2 * layers * kept * width * model.dtype.itemsize
+    least, most = CELLS
+    return max(least, min(most, int(MEMORY_SHARE * _free_memory(model.device) / cell)))
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 2**31

@@ -1,0 +1,190 @@
+"""Models in vLLM, in this process; vLLM batches, caches and samples as it sees fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, TypeVar
+
+from forgetmap.errors import ModelError, UsageError
+from forgetmap.evaluation.backend import (
+    Decoding,
+    Failure,
+    Likelihoods,
+    Prompt,
+    Question,
+    Response,
+)
+from forgetmap.evaluation.models import Dtype, Source, need
+from forgetmap.evaluation.prefixes import Path, Tokens
+from forgetmap.evaluation.texts import Texts, likelihoods
+
+WINDOW = 256
+"""Prompts that vLLM has at once: answers are kept after each such lot."""
+Kept = TypeVar("Kept")
+
+
+class VllmBackend(Texts):
+    """Answers prompts with vLLM.
+
+    Args:
+        engine: an instance of `vllm.LLM`.
+        tokenizer: of the model, as transformers loads it.
+    """
+
+    def __init__(self, engine: Any, tokenizer: Any) -> None:
+        super().__init__(tokenizer, int(engine.llm_engine.model_config.max_model_len))
+        self._engine = engine
+
+    def generate(
+        self, prompts: Sequence[Prompt], decoding: Decoding
+    ) -> Iterator[tuple[int, Response | Failure]]:
+        """Continue each prompt."""
+        tokens = self.encode([prompt.text for prompt in prompts])
+        fitting = [place for place, one in enumerate(tokens) if 0 < len(one) < self._context]
+        for place in sorted(set(range(len(prompts))) - set(fitting)):
+            yield place, self.unfit(len(tokens[place]))
+        for lot in _lots(fitting):
+            how = [self._how(decoding, len(tokens[one]), prompts[one].seed) for one in lot]
+            outputs = self._run([tokens[place] for place in lot], how)
+            yield from zip(lot, map(_response, outputs), strict=True)
+
+    def loglikelihood(
+        self, questions: Sequence[Question]
+    ) -> Iterator[tuple[int, Likelihoods | Failure]]:
+        """Weigh the continuations of each question."""
+        readable: list[list[Path]] = []
+        for place, paths in enumerate(self.paths(questions)):
+            longest = 0 if isinstance(paths, Failure) else max(len(path.tokens) for path in paths)
+            if isinstance(paths, Failure):
+                yield place, paths
+            elif longest >= self._context:
+                # vLLM always writes a token, which must fit too.
+                yield place, self.unfit(longest)
+            else:
+                readable.append(paths)
+        for lot in _lots(readable):
+            flat = [path for paths in lot for path in paths]
+            weighing = _sampling(temperature=0.0, max_tokens=1, prompt_logprobs=0)
+            outputs = self._run([path.tokens for path in flat], [weighing] * len(flat))
+            sums = iter([_sum(path, one) for path, one in zip(flat, outputs, strict=True)])
+            for paths in lot:
+                yield paths[0].question, likelihoods(paths, [next(sums) for _ in paths])
+
+    def _run(self, tokens: Sequence[Tokens], how: Sequence[Any]) -> list[Any]:
+        given = [{"prompt_token_ids": list(one)} for one in tokens]
+        with _explained("vLLM failed", "try a smaller --batch. Every answer so far is kept."):
+            return list(self._engine.generate(given, list(how), use_tqdm=False))
+
+    def _how(self, decoding: Decoding, length: int, seed: int) -> Any:
+        """Stop texts that are special tokens never show up as text, so they stop as tokens."""
+        special = set(self._tokenizer.all_special_tokens)
+        ends = [text for text in decoding.stop if text in special]
+        return _sampling(
+            temperature=decoding.temperature,
+            top_p=decoding.top_p,
+            max_tokens=min(decoding.max_new_tokens, self._context - length),
+            stop=[text for text in decoding.stop if text not in special],
+            stop_token_ids=[self._tokenizer.convert_tokens_to_ids(text) for text in ends],
+            seed=seed if decoding.temperature else None,
+        )
+
+
+def open_vllm(
+    source: Source,
+    *,
+    dtype: Dtype = "auto",
+    device: str = "auto",
+    trust_remote_code: bool = False,
+    rows: int | None = None,
+) -> VllmBackend:
+    """Load a model into vLLM.
+
+    Args:
+        source: a folder or a hub id.
+        dtype: `auto` is float32 on a CPU and what vLLM takes elsewhere.
+        device: vLLM runs on what it was built for; nothing else can be asked for.
+        trust_remote_code: run Python code that comes with the model.
+        rows: most responses at work at a time.
+
+    Raises:
+        UsageError: vLLM cannot be asked for that.
+        ModelError: vLLM is not there, or cannot load the model.
+    """
+    if device != "auto":
+        raise UsageError(
+            f"vLLM cannot be told to use {device}",
+            hint="leave out --device: it runs on what it was built for.",
+        )
+    if source.adapter is not None or source.gguf is not None:
+        raise UsageError(
+            f"{source} is an adapter or a GGUF file, and here vLLM runs whole models only",
+            hint="leave out vllm:, or save the merged weights as a folder.",
+        )
+    vllm = _load_vllm()
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": source.revision}
+    size = {} if rows is None else {"max_num_seqs": rows}
+    on_cpu = bool(import_module("vllm.platforms").current_platform.is_cpu())
+    check = "check that vLLM knows this kind of model and that the memory holds it."
+    with _explained(f"vLLM cannot load {source.base}", check):
+        tokenizer = need("transformers").AutoTokenizer.from_pretrained(source.base, **options)
+        engine = vllm.LLM(
+            model=source.base,
+            dtype="float32" if on_cpu and dtype == "auto" else dtype,
+            # Compiling for a CPU takes minutes and gains little.
+            enforce_eager=on_cpu,
+            **options,
+            **size,
+        )
+    return VllmBackend(engine, tokenizer)
+
+
+def _load_vllm() -> Any:
+    for name, value in {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}.items():
+        os.environ.setdefault(name, value)
+    try:
+        return import_module("vllm")
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"vllm: needs the package {error.name}, which is not installed.",
+            hint='install it: pip install "forgetmap[vllm]".',
+        ) from error
+
+
+def _sampling(**options: Any) -> Any:
+    return _load_vllm().SamplingParams(**options)
+
+
+def _lots(everything: Sequence[Kept]) -> Iterator[Sequence[Kept]]:
+    for start in range(0, len(everything), WINDOW):
+        yield everything[start : start + WINDOW]
+
+
+def _response(output: Any) -> Response | Failure:
+    (written,) = output.outputs
+    if written.finish_reason not in {"stop", "length"}:
+        return Failure(f"vLLM ended the response for another reason: {written.finish_reason}.")
+    return Response(
+        text=written.text,
+        tokens_in=len(output.prompt_token_ids),
+        tokens_out=len(written.token_ids),
+        finish_reason=written.finish_reason,
+    )
+
+
+def _sum(path: Path, output: Any) -> float:
+    """Log-probability of the continuation: of each token in its place."""
+    places = range(path.start, len(path.tokens))
+    return float(sum(output.prompt_logprobs[place][path.tokens[place]].logprob for place in places))
+
+
+@contextmanager
+def _explained(what: str, hint: str) -> Iterator[None]:
+    """Whatever vLLM and the libraries under it raise, as one kind of error."""
+    try:
+        yield
+    except Exception as error:
+        text = " ".join(str(error).split())[:300]
+        raise ModelError(f"{what}: {type(error).__name__}: {text}", hint=hint) from error

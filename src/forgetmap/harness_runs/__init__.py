@@ -1,0 +1,20 @@
+"""Runs other evaluation harnesses so that their logs can be paired, and imports these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.harness_runs.request import Order
+    from forgetmap.harness_runs.run import DRIVERS, plan_harness, run_harness
+
+__all__ = [
+    "DRIVERS",
+    "Order",
+    "plan_harness",
+    "run_harness",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -1,0 +1,366 @@
+"""Run a harness, then make a run folder of its logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import HarnessError, ModelError, UsageError
+from forgetmap.evaluation import (
+    KEY,
+    Service,
+    Traffic,
+    is_complete,
+    load_model,
+    open_server,
+    weights_stamp,
+)
+from forgetmap.harness_runs.inspect_ai import INSPECT
+from forgetmap.harness_runs.lighteval import LIGHTEVAL
+from forgetmap.harness_runs.lm_eval import LM_EVAL
+from forgetmap.harness_runs.process import OUTPUT, Show, claimed, follow, last_lines
+from forgetmap.harness_runs.request import Driver, Order
+from forgetmap.records import (
+    HarnessInfo,
+    ModelInfo,
+    Run,
+    ServiceInfo,
+    read_run,
+    writable,
+    write_run,
+)
+from forgetmap.sources import Reading, choose, label, open_logs, recognise
+
+DRIVERS = {driver.name: driver for driver in (LM_EVAL, INSPECT, LIGHTEVAL)}
+LOGS = "logs"
+STAMPED = {".py", ".yaml", ".yml"}
+"""Files of a folder that define tasks; runs and models may lie there as well."""
+VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
+DEVICE = (
+    "import torch; a = torch.accelerator.current_accelerator(check_available=True); "
+    "print(a.type if a else 'cpu')"
+)
+NO_WEIGHING = (
+    "What the server says of the likelihood of a text cannot be relied on. Only tasks that have "
+    "text generated can be used."
+)
+ENVIRONMENT = {
+    "PYTHONUNBUFFERED": "1",
+    # What lies in the current folder must not stand in for a package.
+    "PYTHONSAFEPATH": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An order made definite for one harness in one environment.
+
+    Attributes:
+        driver: of the harness.
+        order: with device and type of weights settled.
+        python: runs it.
+        version: of the harness.
+        work: folder it works in, beside the run folder to be.
+        service: what is known of the server, where the model is behind one.
+    """
+
+    driver: Driver
+    order: Order
+    python: str
+    version: str
+    work: Path
+    service: Service | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """The program and its arguments."""
+        order = self.order
+        if self.stand_in is not None:
+            model = replace(order.model, base=str(self.stand_in), adapter=None)
+            order = replace(order, model=model)
+        own = self.driver.arguments(order, self.work.absolute())
+        return [self.python, "-m", self.driver.module, *own, *order.more]
+
+    @property
+    def stand_in(self) -> Path | None:
+        """A folder of our own that the harness gets instead of the model's, where it needs one."""
+        source = self.order.model
+        if self.driver.merges and source.adapter is not None:
+            return self.work.absolute() / "merged"
+        if self.driver.litters and Path(source.base).expanduser().is_dir():
+            return self.work.absolute() / "linked"
+        return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the server cannot be relied on for, and what follows."""
+        if self.service is None:
+            return ()
+        return self.service.notes if self._can_weigh else (*self.service.notes, NO_WEIGHING)
+
+    @property
+    def _can_weigh(self) -> bool:
+        return self.order.weighs or self.driver is not LM_EVAL
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same model, tasks and settings, as far as files say."""
+        facts = {
+            "harness": [self.driver.name, self.version],
+            "order": asdict(self.order),
+            "weights": weights_stamp(self.order.model),
+            "files": _stamps([*self.order.tasks, *self.order.more]),
+        }
+        return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def plan_harness(harness: str, order: Order, out: Path, *, python: str | None = None) -> Plan:
+    """Check an order and say what would be run.
+
+    Args:
+        harness: `lm-eval`, `inspect` or `lighteval`.
+        order: what it is to do.
+        out: the run folder to be.
+        python: of the environment the harness is installed in; this one's if left out.
+
+    Raises:
+        HarnessError: it is not installed there.
+        UsageError: it cannot do this.
+    """
+    driver = DRIVERS[harness]
+    _check(driver, order)
+    program = _program(python)
+    version = _ask(program, VERSION, driver.distribution)
+    if version is None:
+        raise HarnessError(
+            f"{driver.name} is not installed for {program}",
+            hint=f"{driver.install}, or name a Python that has it: --harness-python.",
+        )
+    work = out.parent / f".{out.name}.{driver.name}"
+    driver.arguments(order, work)  # what it cannot do is refused now
+    if not order.is_served:
+        return Plan(driver, _settled(order, program), program, version, work)
+    service = _tried(driver, order)
+    model = replace(order.model, base=service.address)
+    known = replace(order, model=model, weighs=service.abilities["echo"])
+    return Plan(driver, known, program, version, work, service)
+
+
+def run_harness(
+    plan: Plan, out: Path, *, overwrite: bool = False, show: Show = lambda _: None
+) -> Run:
+    """Run a harness and import its logs; go on where an earlier attempt ended, if it can.
+
+    Args:
+        plan: what is run.
+        out: the run folder; the harness's own logs are kept in it.
+        overwrite: start anew, whatever is there.
+        show: told what the harness prints.
+
+    Returns:
+        The run as imported, with what could not be used. Nothing is done if it is there already.
+
+    Raises:
+        HarnessError: the harness failed, or its logs are not whole.
+    """
+    if is_complete(out, plan.fingerprint, overwrite=overwrite):
+        return read_run(out)
+    with claimed(plan.work, plan.fingerprint, overwrite=overwrite) as lock:
+        if plan.stand_in is not None and not plan.stand_in.is_dir():
+            with writable(plan.work):
+                _provide(plan.order, plan.stand_in)
+        environment = {**ENVIRONMENT, **plan.driver.environment(plan.order)}
+        code = follow(plan.command, environment, plan.work, lock, show)
+        if code:
+            raise _failed(plan, _ending(code))
+        run = _imported(plan, out.name)
+        write_run(run, out, overwrite=overwrite)
+        with writable(out):
+            (plan.work / OUTPUT).rename(plan.work / LOGS / OUTPUT)
+            shutil.move(plan.work / LOGS, out / LOGS)
+            shutil.rmtree(plan.work)
+    return run
+
+
+def _check(driver: Driver, order: Order) -> None:
+    if not order.tasks:
+        raise UsageError(
+            f"nothing says which tasks {driver.name} is to run", hint="name them with --tasks."
+        )
+    if order.model.via == "vllm":
+        raise UsageError(
+            f"{driver.name} loads the model itself",
+            hint="leave out vllm:, or give the address of a vLLM server: http://HOST/v1#MODEL.",
+        )
+    if order.repeats > 1 and order.temperature == 0:
+        raise UsageError(
+            f"{order.repeats} greedy answers to an item are all the same",
+            hint="set --temperature above 0, or leave out --repeats.",
+        )
+    _check_more(driver, order)
+
+
+def _check_more(driver: Driver, order: Order) -> None:
+    """Arguments handed on may neither undo what pairing needs nor hold a key."""
+    key = os.environ.get(KEY)
+    for argument in order.more:
+        name = argument.partition("=")[0]
+        # Both programs take the beginning of a long name for all of it.
+        if name.startswith("-") and any(each.startswith(name) for each in driver.reserved):
+            raise UsageError(
+                f"{name} of {driver.name} is set by forgetmap",
+                hint="leave it out; forgetmap run --help has options for tasks, limit and seed.",
+            )
+        if key and key in argument:
+            raise UsageError(
+                "an argument holds the key of the server, and arguments are written down",
+                hint=f"leave it out: {driver.name} gets it from {KEY}.",
+            )
+
+
+def _program(python: str | None) -> str:
+    """The Python to use; the folder of an environment stands for the one in it."""
+    if python is None:
+        return sys.executable
+    path = Path(python).expanduser()
+    if path.is_dir():
+        path = path / "bin" / "python"
+    found = shutil.which(path) or shutil.which(python)
+    if found is None:
+        raise HarnessError(
+            f"{python} is no program that can be run",
+            hint="give the Python of the environment that has the harness, such as "
+            "venv/bin/python.",
+        )
+    return str(Path(found).absolute())
+
+
+def _ask(program: str, script: str, *arguments: str) -> str | None:
+    """What a few lines of Python print there; None if they fail."""
+    done = subprocess.run(  # noqa: S603  # the user names the program
+        [program, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **ENVIRONMENT},
+    )
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _tried(driver: Driver, order: Order) -> Service:
+    """What the server does, tried before a harness believes whatever it says."""
+    service = open_server(order.model.base, Traffic(concurrency=order.concurrency)).service
+    needed = driver.needs(order)
+    if not service.abilities[needed]:
+        raise ModelError(
+            f"{driver.name} needs {needed} of {service.address}, which does not work there",
+            hint="ask it the other way (--chat or --no-chat), or use another server.",
+        )
+    return service
+
+
+def _settled(order: Order, program: str) -> Order:
+    """Device and type of the weights as forgetmap itself would choose them, where nobody said."""
+    if order.dtype != "auto":
+        return order
+    device = order.device
+    if device == "auto":
+        device = _ask(program, DEVICE) or device
+    return replace(order, device=device, dtype="float32" if device == "cpu" else "auto")
+
+
+def _stamps(names: Iterable[str]) -> list[str]:
+    """What changes when one of the files or folders among these names does."""
+    found = []
+    for name in names:
+        path = Path(name.partition("@")[0])
+        files = [path] if path.is_file() else []
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.suffix in STAMPED)
+        for file in files:
+            stat = file.stat()
+            found.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
+    return found
+
+
+def _provide(order: Order, folder: Path) -> None:
+    """Write the weights with the adapter in them, or links to the files of a model."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    if order.model.adapter is not None:
+        loaded = load_model(order.model, dtype=order.dtype, device="cpu")
+        loaded.model.save_pretrained(partial)
+        loaded.tokenizer.save_pretrained(partial)
+    else:
+        for file in Path(order.model.base).expanduser().absolute().iterdir():
+            if file.is_file():
+                (partial / file.name).symlink_to(file)
+    partial.rename(folder)
+
+
+def _imported(plan: Plan, name: str) -> Run:
+    """The run that the logs tell of, with what only we know."""
+    plan.driver.tidy(plan.work / LOGS)
+    logs = recognise(plan.work / LOGS)
+    if not logs:
+        raise _failed(plan, "left no log with samples")
+    chosen, _ = choose(plan.work / LOGS, logs, None)
+    unfinished = [label(log) for log in chosen if not log.finished]
+    if unfinished:
+        raise _failed(plan, f"did not come to the end of {', '.join(unfinished)}")
+    _refuse_wrong_weights(plan)
+    run = open_logs(plan.work / LOGS, logs, Reading(cached=False))
+    source = plan.order.model
+    known: dict[str, Any] = {
+        "run_id": name,
+        "decoding": {"temperature": plan.order.temperature} | run.info.decoding,
+        "model": ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter),
+        "harness": HarnessInfo(name=run.info.harness.name, version=plan.version),
+        "fingerprint": plan.fingerprint,
+        "command": shlex.join(plan.command),
+    }
+    if plan.service is not None:
+        known["service"] = ServiceInfo(
+            address=plan.service.address,
+            abilities=plan.service.abilities,
+            notes=list(plan.notes),
+        )
+    return replace(run, name=name, info=run.info.model_copy(update=known))
+
+
+def _refuse_wrong_weights(plan: Plan) -> None:
+    """Log-likelihoods that a server makes up must not become scores."""
+    tasks = () if plan.order.weighs else plan.driver.weighed(plan.work / LOGS)
+    if tasks:
+        raise HarnessError(
+            f"{plan.driver.name} scored {', '.join(tasks)} by log-likelihoods, and those of "
+            f"{plan.order.model.base} cannot be relied on",
+            hint="choose tasks that have text generated, a server that weighs prompts (echo with "
+            f"logprobs), such as vLLM, or the model's folder; the logs are in {plan.work / LOGS}.",
+        )
+
+
+def _ending(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "was killed, by somebody or for want of memory"
+    return f"ended with code {code}"
+
+
+def _failed(plan: Plan, what: str) -> HarnessError:
+    return HarnessError(
+        f"{plan.driver.name} {plan.version} {what}",
+        said=last_lines(plan.work),
+        hint=f"all it printed is in {plan.work / OUTPUT}; the same command tries again and does "
+        "not ask again for answers that are there.",
+    )

@@ -1,0 +1,292 @@
+"""How far the weights of a model moved: tensor by tensor, by layer and by kind of module.
+
+Two tensors are in memory at a time, as they are stored, and their difference in float32; sums are
+made in float64 by blocks. So the peak is that of the largest tensor, whatever the model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from forgetmap.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+
+    from forgetmap.merge.checkpoint import Checkpoint
+
+DRIFT_VERSION = 1
+BLOCK = 1 << 20
+"""Numbers that are summed at a time, in float64."""
+KINDS: dict[str, re.Pattern[str]] = {
+    "norm": re.compile(r"norm|(^|\.)ln_"),
+    "attention": re.compile(r"att(e)?n"),
+    "mlp": re.compile(r"mlp|experts|feed_forward|(^|\.)ffn|(^|\.)fc\d"),
+    "embedding": re.compile(r"embed|(^|\.)w[tp]e\."),
+    "head": re.compile(r"lm_head|score|classifier"),
+}
+"""Kinds of modules by names of tensors, the first that fits."""
+OTHER = "other"
+
+
+class Distance(BaseModel):
+    """How far one tensor, or several together, moved. Unknown is null, never 0."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parameters: int
+    relative: float | None = Field(
+        description="Length of the difference over the length of the base; null for a base of 0."
+    )
+    cosine: float | None = Field(description="Between base and tuned; null where one is 0.")
+    difference: float = Field(description="Length (L2) of the difference.")
+    length: float = Field(description="Length (L2) of the base.")
+
+
+class TensorDrift(Distance):
+    """One tensor."""
+
+    name: str
+    shape: list[int]
+    layer: int | None
+    kind: str
+    module: str = Field(description="The name with * for the layer.")
+    effective_rank: float | None = Field(
+        description="exp of the entropy of the singular values of the difference; null where "
+        "nothing changed and for vectors."
+    )
+    estimated: bool = Field(description="The rank is an estimate, within 5%; else computed.")
+
+
+class GroupDrift(Distance):
+    """Several tensors together; ranks are means over its matrices that changed."""
+
+    name: str
+    tensors: int
+    effective_rank: float | None
+    rank_share: float | None = Field(
+        description="Mean of effective rank over the smaller side: 1 is a difference without any "
+        "preferred direction."
+    )
+
+
+class WeightDrift(BaseModel):
+    """The distance in weight space between two checkpoints."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    drift_version: int = DRIFT_VERSION
+    base: str
+    tuned: str
+    total: GroupDrift
+    layers: list[GroupDrift] = Field(description="In order; what is in no layer is left out.")
+    kinds: list[GroupDrift]
+    modules: list[GroupDrift]
+    tensors: list[TensorDrift] = Field(description="The one that moved most (relative) first.")
+    unchanged: int = Field(description="Tensors that are the same, bit for bit.")
+    only_base: list[str] = Field(description="Tensors that the tuned model does not have.")
+    only_tuned: list[str]
+    other_shape: list[str] = Field(description="Tensors of another shape; not compared.")
+    notices: list[str]
+
+
+class _Sums(NamedTuple):
+    base: float
+    tuned: float
+    product: float
+    difference: float
+
+    def __add__(self, other: tuple[float, ...]) -> _Sums:  # type: ignore[override]
+        return _Sums(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+Progress = Callable[[int, int], None]
+"""Called with the tensors done and all of them."""
+
+
+def weight_drift(
+    base: str | Path,
+    tuned: str | Path,
+    *,
+    ranks: bool = True,
+    report: Progress | None = None,
+) -> WeightDrift:
+    """How far did the weights move?
+
+    Args:
+        base: the model before: a folder with safetensors, a hub id, or `BASE+ADAPTER`.
+        tuned: the model after.
+        ranks: with the effective rank of each difference, which takes most of the time.
+        report: called after every tensor.
+
+    Raises:
+        ModelError: the two have no tensor in common.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.weight_drift("models/base", "models/tuned").total.relative  # doctest: +SKIP
+    """
+    from forgetmap.merge.checkpoint import Checkpoint  # torch
+
+    return drift_between(Checkpoint.open(base), Checkpoint.open(tuned), ranks=ranks, report=report)
+
+
+def drift_between(
+    base: Checkpoint, tuned: Checkpoint, *, ranks: bool = True, report: Progress | None = None
+) -> WeightDrift:
+    """The same for opened checkpoints."""
+    shared = [name for name in base.tensors if name in tuned.tensors]
+    alike = [name for name in shared if _shape(base, name) == _shape(tuned, name)]
+    if not alike:
+        raise ModelError(
+            f"{base.name} and {tuned.name} have no tensor of one name and shape in common",
+            hint="give two checkpoints of the same architecture.",
+        )
+    found, sums = [], []
+    for place, name in enumerate(alike, start=1):
+        drift, parts = _compare(name, base.read(name), tuned.read(name), ranks=ranks)
+        found.append(drift)
+        sums.append(parts)
+        if report is not None:
+            report(place, len(alike))
+    missing = [name for name in base.tensors if name not in tuned.tensors]
+    extra = [name for name in tuned.tensors if name not in base.tensors]
+    other = [name for name in shared if name not in set(alike)]
+    return WeightDrift(
+        base=base.name,
+        tuned=tuned.name,
+        total=_group("all", found, sums),
+        layers=_groups(found, sums, lambda each: each.layer, lambda key: f"layer {key}"),
+        kinds=_groups(found, sums, lambda each: each.kind, str),
+        modules=_groups(found, sums, lambda each: each.module, str),
+        tensors=sorted(found, key=lambda each: (-(each.relative or 0.0), each.name)),
+        unchanged=sum(not each.difference for each in found),
+        only_base=missing,
+        only_tuned=extra,
+        other_shape=other,
+        notices=_notices(missing, extra, other),
+    )
+
+
+def layer_of(name: str) -> int | None:
+    """The first number that is a part of a tensor's name."""
+    return next((int(part) for part in name.split(".") if part.isdecimal()), None)
+
+
+def kind_of(name: str) -> str:
+    """What kind of module a tensor belongs to, by its name."""
+    return next((kind for kind, pattern in KINDS.items() if pattern.search(name)), OTHER)
+
+
+def _module_of(name: str) -> str:
+    return re.sub(r"(^|\.)\d+(?=\.)", r"\1*", name)
+
+
+def _shape(checkpoint: Checkpoint, name: str) -> tuple[int, ...]:
+    return tuple(checkpoint.tensors[name].shape)
+
+
+def _compare(
+    name: str, base: torch.Tensor, tuned: torch.Tensor, *, ranks: bool
+) -> tuple[TensorDrift, _Sums]:
+    from forgetmap.merge.spectrum import effective_rank  # torch
+
+    sums = _sums(name, base, tuned)
+    rank = None
+    if ranks and sums.difference and base.dim() > 1:
+        rank = effective_rank(tuned.float() - base.float())
+    drift = TensorDrift(
+        name=name,
+        shape=list(base.shape),
+        layer=layer_of(name),
+        kind=kind_of(name),
+        module=_module_of(name),
+        parameters=base.numel(),
+        effective_rank=None if rank is None else rank.value,
+        estimated=rank is not None and rank.estimated,
+        **_distances(sums),
+    )
+    return drift, sums
+
+
+def _sums(name: str, base: torch.Tensor, tuned: torch.Tensor) -> _Sums:
+    """Sums of squares and products."""
+    total = _Sums(0.0, 0.0, 0.0, 0.0)
+    for start in range(0, base.numel(), BLOCK):
+        mine, yours = (each.reshape(-1)[start : start + BLOCK] for each in (base, tuned))
+        one, two = mine.double(), yours.double()
+        apart = two - one
+        total += (float(one @ one), float(two @ two), float(one @ two), float(apart @ apart))
+    if not all(map(math.isfinite, total)):
+        raise ModelError(
+            f"the tensor {name} holds NaN or infinite weights",
+            hint="such a model cannot be compared; find out which training step broke it.",
+        )
+    return total
+
+
+def _distances(sums: _Sums) -> dict[str, Any]:
+    lengths = math.sqrt(sums.base) * math.sqrt(sums.tuned)
+    return {
+        "relative": math.sqrt(sums.difference / sums.base) if sums.base else None,
+        "cosine": max(-1.0, min(1.0, sums.product / lengths)) if lengths else None,
+        "difference": math.sqrt(sums.difference),
+        "length": math.sqrt(sums.base),
+    }
+
+
+def _groups(
+    found: Sequence[TensorDrift],
+    sums: Sequence[_Sums],
+    key: Callable[[TensorDrift], int | str | None],
+    named: Callable[[int | str], str],
+) -> list[GroupDrift]:
+    places: dict[int | str, list[int]] = {}
+    for place, each in enumerate(found):
+        group = key(each)
+        if group is not None:
+            places.setdefault(group, []).append(place)
+    order = sorted(places) if all(isinstance(one, int) for one in places) else list(places)
+    return [
+        _group(named(one), [found[n] for n in places[one]], [sums[n] for n in places[one]])
+        for one in order
+    ]
+
+
+def _group(name: str, found: Sequence[TensorDrift], sums: Iterable[_Sums]) -> GroupDrift:
+    total = _Sums(0.0, 0.0, 0.0, 0.0)
+    for each in sums:
+        total += each
+    ranked = [(each.effective_rank, _smaller_side(each)) for each in found]
+    known = [(rank, side) for rank, side in ranked if rank is not None]
+    return GroupDrift(
+        name=name,
+        tensors=len(found),
+        parameters=sum(each.parameters for each in found),
+        effective_rank=sum(rank for rank, _ in known) / len(known) if known else None,
+        rank_share=sum(rank / side for rank, side in known) / len(known) if known else None,
+        **_distances(total),
+    )
+
+
+def _smaller_side(each: TensorDrift) -> int:
+    return min(each.shape[0], math.prod(each.shape[1:])) if each.shape else 1
+
+
+def _notices(missing: Sequence[str], extra: Sequence[str], other: Sequence[str]) -> list[str]:
+    said = {
+        "only the base has": missing,
+        "only the tuned model has": extra,
+        "of another shape, so not compared, are": other,
+    }
+    return [
+        f"{words} {', '.join(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
+        for words, names in said.items()
+        if names
+    ]

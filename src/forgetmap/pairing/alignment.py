@@ -1,0 +1,218 @@
+"""The same task under two names: harnesses call it differently, files get renamed and split.
+
+Tasks of equal name belong together. Those left over on both sides are matched by what their names
+have in common, then by their questions; what was matched is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import narwhals as nw
+
+from forgetmap.errors import PairingError
+from forgetmap.pairing.checks import listed
+from forgetmap.pairing.matching import Side
+from forgetmap.pairing.metric import Measured
+from forgetmap.records import Frame
+
+LEAST_SHARED = 0.1
+"""Share of the smaller task's questions that must occur in the other one. Low, because a task may
+be split over several files on both sides."""
+SAME_DATA = 0.5
+"""Share of questions from which on two tasks of one run ask the same and are no parts of one."""
+MOSTLY = 0.95
+"""Share of questions from which on two tasks of one name are taken to be the same."""
+
+Names = Mapping[str, str]
+"""Task -> what it is called from now on."""
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+_SHOTS = re.compile(r"\|\d+(\|\d+)?$")
+
+
+def align(sides: Sequence[Side]) -> list[Side]:
+    """The same sides with tasks that are the same under one name, that of the first side."""
+    first, *later = sides
+    matched = [_matched(first, side) for side in later]
+    ours: dict[str, str] = {}
+    for groups in matched:
+        ours |= {task: _name(mine, theirs) for mine, theirs in groups for task in mine}
+    aligned = [_renamed(first, ours)]
+    for side, groups in zip(later, matched, strict=True):
+        names = {task: _name(mine, theirs) for mine, theirs in groups for task in theirs}
+        both = {**{task: ours[task] for task in side.measured.measures if task in ours}, **names}
+        aligned.append(_renamed(side, both, notice=_said(groups)))
+    return aligned
+
+
+Groups = list[tuple[tuple[str, ...], tuple[str, ...]]]
+"""Tasks of the first side that are, together, some tasks of the other."""
+
+
+def _matched(first: Side, other: Side) -> Groups:
+    same = first.measured.measures.keys() & other.measured.measures.keys()
+    scattered = _scattered(first, other, same)
+    ours = [task for task in first.measured.measures if task not in same]
+    theirs = [task for task in other.measured.measures if task not in same]
+    groups = _by_name(ours, theirs)
+    ours = [task for task in ours if all(task not in mine for mine, _ in groups)]
+    theirs = [task for task in theirs if all(task not in yours for _, yours in groups)]
+    if (ours and theirs) or scattered:
+        shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
+        linked = _together([pair for pair, share in shared.items() if share >= LEAST_SHARED])
+        groups += [
+            (mine, yours)
+            for mine, yours in linked
+            if _are_parts(first, mine) and _are_parts(other, yours)
+        ]
+    return groups
+
+
+def _are_parts(side: Side, tasks: Collection[str]) -> bool:
+    """Whether tasks of one run can be one task: not if they ask the same in different ways."""
+    if len(tasks) == 1:
+        return True
+    questions = _questions(side, tasks)
+    sizes = _sizes(questions).values()
+    different = questions.select("question_hash").unique().select(nw.len()).collect().item()
+    return sum(sizes) - int(different) < SAME_DATA * min(sizes)
+
+
+def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
+    """Tasks of equal name whose questions stand under several names on the other side.
+
+    That happens to tasks that are named after files, when the files were split.
+    """
+    if len(same) < 2 or not (first.run.format and other.run.format):  # at least two parts
+        return []
+    shared = _shared(first, other, same, same)
+    return sorted(
+        {
+            task
+            for (mine, yours), share in shared.items()
+            if mine != yours and share >= LEAST_SHARED
+            for task in (mine, yours)
+            if shared.get((task, task), 0.0) < MOSTLY
+        }
+    )
+
+
+def _by_name(ours: Iterable[str], theirs: Iterable[str]) -> Groups:
+    """Those whose names differ only in prefix of the collection, shots, case and punctuation."""
+    found: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for place, tasks in enumerate((ours, theirs)):
+        for task in tasks:
+            found[_plain(task)][place].append(task)
+    return [
+        ((mine[0],), (yours[0],)) for mine, yours in found.values() if len(mine) == len(yours) == 1
+    ]
+
+
+def _plain(task: str) -> str:
+    """`leaderboard|arc:easy|25`, `inspect_evals/arc_easy` and `ARC-Easy` are the same."""
+    bare = _SHOTS.sub("", task).rpartition("|")[2].rpartition("/")[2]
+    return _NO_WORD.sub("_", bare.casefold()).strip("_")
+
+
+def _shared(
+    first: Side, other: Side, ours: Collection[str], theirs: Collection[str]
+) -> dict[tuple[str, str], float]:
+    """Task of the first and of the other side -> share of the smaller one's questions in both."""
+    sides = (first, other)
+    libraries = {side.run.scores.implementation.value for side in sides}
+    if len(libraries) > 1 or not all("question_hash" in side.run.columns for side in sides):
+        return {}
+    mine, yours = _questions(first, ours), _questions(other, theirs)
+    joined = mine.join(yours, on="question_hash", suffix="_other")
+    counted = joined.group_by("task", "task_other").agg(n=nw.len()).collect().rows(named=True)
+    sizes = [_sizes(mine), _sizes(yours)]
+    return {
+        (row["task"], row["task_other"]): row["n"]
+        / min(sizes[0][row["task"]], sizes[1][row["task_other"]])
+        for row in sorted(counted, key=lambda row: (row["task"], row["task_other"]))
+    }
+
+
+def _questions(side: Side, tasks: Collection[str]) -> Frame:
+    scores = side.measured.scores.filter(nw.col("task").is_in(list(tasks)))
+    found = scores.filter(~nw.col("question_hash").is_null())
+    return found.select("task", "question_hash").unique()
+
+
+def _sizes(questions: Frame) -> dict[str, int]:
+    counted = questions.group_by("task").agg(n=nw.len()).collect().rows(named=True)
+    return {row["task"]: row["n"] for row in counted}
+
+
+def _together(links: Sequence[tuple[str, str]]) -> Groups:
+    """Linked tasks as groups: a task split over several files is one."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for mine, yours in links:
+        touched = [group for group in groups if mine in group[0] or yours in group[1]]
+        groups = [group for group in groups if group not in touched]
+        ours = {mine}.union(*(group[0] for group in touched))
+        theirs = {yours}.union(*(group[1] for group in touched))
+        groups.append((ours, theirs))
+    return [(tuple(sorted(ours)), tuple(sorted(theirs))) for ours, theirs in groups]
+
+
+def _name(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    return theirs[0] if len(ours) > 1 and len(theirs) == 1 else ours[0]
+
+
+def _said(groups: Groups) -> str | None:
+    pairs = [
+        f"{' and '.join(ours)} is {' and '.join(theirs)}"
+        for ours, theirs in groups
+        if len(ours) > 1 or len(theirs) > 1 or _plain(ours[0]) != _plain(theirs[0])
+    ]
+    if not pairs:
+        return None
+    return f"tasks are named differently and were matched by their questions: {listed(pairs)}."
+
+
+def _renamed(side: Side, names: Names, *, notice: str | None = None) -> Side:
+    if not names:
+        return side
+    measured = side.measured
+    for task, name in names.items():
+        measure, known = measured.measures[task], measured.measures.get(name, None)
+        if known is not None and known != measure:
+            raise PairingError(
+                f"{side.run.name}: {task!r} and {name!r} are one task, but measured by {measure} "
+                f"and {known}",
+                hint="choose one metric with --metric.",
+            )
+    run = replace(
+        side.run,
+        scores=_with_names(side.run.scores, names),
+        texts=None if side.run.texts is None else _with_names(side.run.texts, names),
+        info=side.run.info.model_copy(
+            update={"tasks": {names.get(t, t): i for t, i in side.run.info.tasks.items()}}
+        ),
+        notices=(*side.run.notices, *([notice] if notice else [])),
+    )
+    return replace(side, run=run, measured=_renamed_measures(measured, names))
+
+
+def _renamed_measures(measured: Measured, names: Names) -> Measured:
+    recorded: dict[str, dict[str, int]] = {}
+    for task, counts in measured.recorded.items():
+        into = recorded.setdefault(names.get(task, task), {})
+        for column, count in counts.items():
+            into[column] = into.get(column, 0) + count
+    return Measured(
+        scores=_with_names(measured.scores, names),
+        measures={names.get(task, task): measure for task, measure in measured.measures.items()},
+        recorded=recorded,
+    )
+
+
+def _with_names(frame: Frame, names: Names) -> Frame:
+    task = nw.col("task")
+    for old, new in names.items():
+        task = nw.when(nw.col("task") == old).then(nw.lit(new)).otherwise(task)
+    return frame.with_columns(task=task)

@@ -1,1 +1,0 @@
-"""Evaluating models: suites of tasks, backends, and the run itself."""

@@ -1,0 +1,55 @@
+"""The verdict on one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from forgetmap.records import Outcome
+
+AnswerKind = Literal["option", "text", "number", "maths"]
+"""How an answer is read and judged: one of the options, a text, a number, or by math-verify."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an answer counts as.
+
+    Attributes:
+        score: 1 or 0; None when nobody can say.
+        outcome: how the answer ended.
+        answer: what was taken for the answer, in the words of the response.
+        choice: the chosen option by content, where there are options.
+        strict: the answer stood in the demanded form: `Answer: X` (or a box) on the last line, or
+            nothing but the answer. False when it was found elsewhere, None when there is none.
+        error: what went wrong, where the outcome is `error`.
+    """
+
+    score: float | None
+    outcome: Outcome
+    answer: str | None = None
+    choice: str | None = None
+    strict: bool | None = None
+    error: str | None = None
+
+
+UNSCORED = Judged(None, Outcome.UNSCORED)
+"""Nobody has judged it yet, or nobody can."""
+
+
+def failed(outcome: Outcome) -> Judged:
+    """No answer was given, and this is why: the score is 0."""
+    return Judged(0.0, outcome)
+
+
+def undecided(error: str, answer: str | None = None, *, strict: bool | None = None) -> Judged:
+    """Nobody can say whether the answer is right: the score is missing."""
+    return Judged(None, Outcome.ERROR, answer, strict=strict, error=error)
+
+
+def graded(
+    answer: str, *, right: bool, choice: str | None = None, strict: bool | None = None
+) -> Judged:
+    """An answer was given; it is right or wrong."""
+    outcome = Outcome.CORRECT if right else Outcome.INCORRECT
+    return Judged(float(right), outcome, answer, choice, strict)

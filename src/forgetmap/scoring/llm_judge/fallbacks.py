@@ -1,0 +1,113 @@
+"""Answers that no rule finds in a response: a judge is asked which one it gives.
+
+The judge reads only, it is not asked for the right answer where the reading can be checked by rule.
+What a rule decides is not asked; what a judge finds never stood in the demanded form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from string import ascii_uppercase
+
+from forgetmap.records import Outcome
+from forgetmap.scoring.answers import maths, option, options_of
+from forgetmap.scoring.forms import FORMS, both_forms
+from forgetmap.scoring.golds import final_texts
+from forgetmap.scoring.grades import Judged, failed, graded
+from forgetmap.scoring.llm_judge.asking import ask, passage
+from forgetmap.scoring.llm_judge.replies import unreadable, verdict
+from forgetmap.scoring.llm_judge.responses import aloud, question, silence
+from forgetmap.scoring.scorer import Answered, Ask, Fields, Scale
+
+_OPEN = frozenset({Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.ERROR})
+"""What a rule leaves open."""
+
+_WHICH = (
+    "Decide which option the response settles on as its answer. Do not answer the question "
+    "yourself. If it settles on none, on several, or declines, the verdict is NONE."
+)
+_SAME = (
+    "Decide whether the final answer of the response is the right one: the same value or object, "
+    "in whatever form it is written. Ignore the way to it. The verdict is YES or NO, or NONE if "
+    "the response comes to no final answer."
+)
+_FORM = (
+    "Give your reason in one sentence. Then end with a line that holds nothing but VERDICT, a "
+    "colon and the verdict, for example:\nVERDICT: {example}"
+)
+
+
+class OptionJudge:
+    """One of the options, read by a judge where the rule finds none."""
+
+    name = "option_judge"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def asks(self, sample: Answered) -> Sequence[Ask]:
+        """Which option, unless the rule knows."""
+        if not _is_open(sample, option.score(sample)):
+            return ()
+        letters = zip(ascii_uppercase, options_of(sample), strict=False)
+        shown = "\n".join(f"{letter}. {text}" for letter, text in letters)
+        return [_ask(sample, passage("Options", shown), _WHICH, example="B")]
+
+    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+        """The rule's verdict, or the rule's verdict on the letter the judge read."""
+        ruled = option.score(sample)
+        if not _is_open(sample, ruled):
+            return ruled
+        (reply,) = replies
+        letters = ascii_uppercase[: len(options_of(sample))]
+        found = verdict(reply, {*letters, "NONE"})
+        if found is None:
+            return both_forms(unreadable(replies))
+        if found == "NONE":
+            return both_forms(failed(Outcome.NO_ANSWER))
+        read = replace(sample, response=f"Answer: {found}", finish_reason=None)
+        return both_forms(replace(option.score(read)["acc"], strict=False))
+
+
+class MathsJudge:
+    """Mathematics, compared by a judge where the rule finds no answer or cannot compare it."""
+
+    name = "maths_judge"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def asks(self, sample: Answered) -> Sequence[Ask]:
+        """Whether the answer is right, unless the rule knows."""
+        if not _is_open(sample, maths.score(sample)):
+            return ()
+        right = passage("Right answer", "\nor ".join(final_texts(sample.gold)))
+        return [_ask(sample, right, _SAME, example="NO")]
+
+    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+        """The rule's verdict, or the judge's."""
+        ruled = maths.score(sample)
+        return ruled if not _is_open(sample, ruled) else both_forms(_compared(ruled, replies))
+
+
+def _compared(ruled: Fields, replies: Sequence[str | None]) -> Judged:
+    (reply,) = replies
+    found = verdict(reply, {"YES", "NO", "NONE"})
+    if found is None:
+        return unreadable(replies)
+    if found == "NONE":
+        return failed(Outcome.NO_ANSWER)
+    return graded(ruled["acc"].answer or "", right=found == "YES", strict=False)
+
+
+def _is_open(sample: Answered, ruled: Fields) -> bool:
+    return silence(sample) is None and ruled["acc"].outcome in _OPEN
+
+
+def _ask(sample: Answered, against: str, task: str, *, example: str) -> Ask:
+    asked = passage("Question", question(sample)) if sample.question else ""
+    said = passage("Response", aloud(sample))
+    return ask(asked, against, said, task, _FORM.format(example=example))
+
+
+option_judge = OptionJudge()
+maths_judge = MathsJudge()

@@ -1,0 +1,167 @@
+"""How good a response is, on a scale from 0 or 1 to 10.
+
+One that says nothing has the worst value; a judgement that failed has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from forgetmap.errors import FieldError
+from forgetmap.records import Outcome
+from forgetmap.scoring.grades import Judged, failed
+from forgetmap.scoring.llm_judge import replies as read
+from forgetmap.scoring.llm_judge.asking import ask, passage
+from forgetmap.scoring.llm_judge.responses import aloud, question, silence, turns
+from forgetmap.scoring.measured import counted, shared
+from forgetmap.scoring.reasoning_steps import reasoning_steps, steps
+from forgetmap.scoring.scorer import RATING, SHARE, Answered, Ask, Fields, Scale
+
+_BEST = 10
+_SCORE = (
+    "Give your reasons in a few sentences. Then end with a line that holds nothing but SCORE, a "
+    "colon and a whole number from 0 to 10, for example:\nSCORE: 6"
+)
+_RATING = (
+    "Give your reasons in a few sentences. Then end with a line that holds nothing but RATING, a "
+    "colon and a whole number from 1 to 10, for example:\nRATING: 6"
+)
+_COHERENCE = (
+    "Judge how well the reasoning hangs together: whether each step follows from the question or "
+    "from steps before it, in an order that can be followed, without leaps, repetition or "
+    "contradiction. Whether the result is right does not matter here. 10: every step follows. 7: "
+    "small gaps that are easily filled. 4: steps that come from nowhere. 0: no connected reasoning."
+)
+_CONSISTENCY = (
+    "Judge whether the reasoning keeps to its own results: whether values, formulas and decisions "
+    "once reached, such as options ruled out, are used unchanged in later steps, and whether the "
+    "final answer is the one the steps arrive at. Whether they are right does not matter here. 10: "
+    "all carried through. 7: a slip without consequence. 4: a result is changed or dropped on the "
+    "way. 0: the final answer has nothing to do with the steps."
+)
+_FOLLOWING = (
+    "Take the request apart into its requirements: what to do, and every constraint on content, "
+    "form, length, style, language and order. Decide for each whether the response meets it fully. "
+    "The score is the share that is met, times ten, rounded: 10 if all are met, 0 if none is."
+)
+_REPLY = (
+    "Rate the last reply of the assistant: whether it does what the last message of the user asks, "
+    "in keeping with all that was said before, and is correct, complete, clear and to the point. "
+    "10: nothing to improve. 7: good with minor faults. 4: an important part is missing or wrong. "
+    "1: useless, or no reply to what was asked."
+)
+
+
+class Reasoning:
+    """Whether steps follow from one another and results are carried through.
+
+    `reasoning` is the mean of both and of the rule's share of steps that reason at all.
+    """
+
+    name = "reasoning"
+    version = 1
+    fields: Mapping[str, Scale] = {"reasoning": SHARE, "coherence": SHARE, "consistency": SHARE}
+
+    def asks(self, sample: Answered) -> Sequence[Ask]:
+        """Coherence, then consistency; nothing of a response without steps."""
+        if _no_steps(sample):
+            return ()
+        material = [passage("Question", question(sample)), passage("Response", aloud(sample))]
+        return [ask(*material, task, _SCORE) for task in (_COHERENCE, _CONSISTENCY)]
+
+    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+        """All are 0 where there are no steps."""
+        if why := _no_steps(sample):
+            return dict.fromkeys(self.fields, failed(why))
+        coherence, consistency = map(_tenths, replies)
+        parts = [coherence, consistency, reasoning_steps.score(sample)["step_validity"]]
+        known = [part.score for part in parts if part.score is not None]
+        whole = shared(sum(known) / len(parts)) if len(known) == len(parts) else _failed(parts)
+        return {"reasoning": whole, "coherence": coherence, "consistency": consistency}
+
+
+class Following:
+    """Share of a request's requirements that the response meets."""
+
+    name = "following"
+    version = 1
+    fields: Mapping[str, Scale] = {"following": SHARE}
+
+    def asks(self, sample: Answered) -> Sequence[Ask]:
+        """One question."""
+        if silence(sample):
+            return ()
+        material = [passage("Request", question(sample)), passage("Response", aloud(sample))]
+        return [ask(*material, _FOLLOWING, _SCORE)]
+
+    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+        """0 if nothing was said."""
+        why = silence(sample)
+        return {"following": failed(why) if why else _tenths(*replies)}
+
+
+class Rating:
+    """How good the last reply of a conversation is, from 1 to 10."""
+
+    name = "rating"
+    version = 1
+    fields: Mapping[str, Scale] = {"rating": RATING}
+
+    def asks(self, sample: Answered) -> Sequence[Ask]:
+        """One question, with all of the conversation."""
+        if silence(sample):
+            return ()
+        return [ask(*_conversation(sample), _REPLY, _RATING)]
+
+    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+        """1, the worst, if nothing was said."""
+        if why := silence(sample):
+            return {"rating": Judged(RATING.low, why)}
+        (reply,) = replies
+        value = read.score(reply, 1, _BEST)
+        return {"rating": counted(value) if value is not None else read.unreadable(replies)}
+
+
+def _no_steps(sample: Answered) -> Outcome | None:
+    why = silence(sample)
+    if why is None and not steps(aloud(sample)):
+        return Outcome.NO_ANSWER
+    return why
+
+
+def _tenths(reply: str | None) -> Judged:
+    value = read.score(reply, 0, _BEST)
+    return shared(value / _BEST) if value is not None else read.unreadable([reply])
+
+
+def _failed(parts: Sequence[Judged]) -> Judged:
+    return next(part for part in parts if part.score is None)
+
+
+def _conversation(sample: Answered) -> list[str]:
+    """What user and assistant said in turn, the reply to be rated last."""
+    asked, before = turns(sample), _replies_before(sample)
+    if not asked or len(before) != len(asked) - 1:
+        raise FieldError(
+            f"{len(asked)} turns of the user and {len(before)} earlier replies",
+            field="first_response",
+            hint="give the reply to each turn but the last, in `first_response`.",
+        )
+    said = [
+        passage(f"{who}, turn {turn}", text)
+        for turn, (user, reply) in enumerate(zip(asked, (*before, aloud(sample)), strict=True), 1)
+        for who, text in (("User", user), ("Assistant", reply))
+    ]
+    return ["A conversation between a user and an assistant.", *said]
+
+
+def _replies_before(sample: Answered) -> tuple[str, ...]:
+    given = sample.material.get("first_response")
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+reasoning = Reasoning()
+following = Following()
+rating = Rating()

@@ -1,0 +1,25 @@
+"""The served explorer: any two runs compared on the fly, item by item, however many there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.serve.app import Explorer, How, make_app
+    from forgetmap.serve.runs import find_runs
+    from forgetmap.serve.security import allowed_hosts, is_loopback
+    from forgetmap.serve.store import Store
+
+__all__ = [
+    "Explorer",
+    "How",
+    "Store",
+    "allowed_hosts",
+    "find_runs",
+    "is_loopback",
+    "make_app",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -1,0 +1,327 @@
+"""The web application: runs, comparisons, items, and the page that shows them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+from urllib.parse import unquote
+
+import duckdb
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from forgetmap.comparison import KINDS, ComparisonResult, Rule, compare_sides
+from forgetmap.errors import ForgetmapError
+from forgetmap.pairing import Pairs, Side, align, prepare
+from forgetmap.report import Items, assemble, count_flips
+from forgetmap.serve.drawing import figures
+from forgetmap.serve.runs import KnownRun, describe
+from forgetmap.serve.security import Guard, refused
+from forgetmap.serve.shell import page_html
+from forgetmap.serve.store import FACETS, READERS, SORTS, PairTable, Selection, Store
+from forgetmap.serve.waiting import Kept, Together
+
+MOST_PAIRS, MOST_SEARCHES, SEARCHES_AT_ONCE = 8, 64, 16
+"""Comparisons and searches kept; those asked for longest ago go first."""
+MOST_ROWS, MOST_LETTERS, LONGEST_NAME = 500, 200, 2_000
+FURTHEST = 1_000_000_000
+STEPS = 5
+T = TypeVar("T")
+Ids = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a comparison is; `step` counts from 0, as long as it waits for another one."""
+
+    words: str = "waiting for another comparison"
+    step: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def next(self, words: str) -> None:
+        """Another step begins."""
+        self.words = words
+        self.step += 1
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How any two runs are compared.
+
+    Attributes:
+        rule: as for `compare`.
+        noise: a repeat of the run of id `repeated`.
+        repeated: the run before of comparisons that it is used in.
+    """
+
+    rule: Rule = field(default_factory=Rule)
+    noise: KnownRun | None = None
+    repeated: str | None = None
+
+
+class Explorer:
+    """Answers questions about runs and pairs of them.
+
+    Args:
+        runs: those that can be asked for.
+        store: where pairs are kept.
+        how: how they are compared.
+    """
+
+    def __init__(self, runs: Sequence[KnownRun], store: Store, how: How | None = None) -> None:
+        self._runs = {each.id: each for each in runs}
+        self._store = store
+        self._how = how or How()
+        self._sides: dict[str, Side] = {}
+        self._progress: dict[Ids, Progress] = {}
+        # Comparing uses the one connection that files are read through: one at a time.
+        self._builder = ThreadPoolExecutor(1, "comparing")
+        self._readers = ThreadPoolExecutor(READERS - 1, "reading")
+        # A search takes all processors for a while: filters must not queue behind several.
+        self._searcher = ThreadPoolExecutor(1, "searching")
+        self._pairs: Kept[PairTable] = Kept(
+            MOST_PAIRS, partial(self._in, self._builder, store.drop)
+        )
+        self._searches: Kept[str] = Kept(
+            MOST_SEARCHES, partial(self._in, self._readers, store.drop_hits)
+        )
+        self._together = Together(store.search, SEARCHES_AT_ONCE, self._searcher)
+
+    async def runs(self, request: Request) -> Response:
+        """All runs, with their parents."""
+        _only(request, ())
+        return JSONResponse([describe(each) for each in self._runs.values()])
+
+    async def rule(self, request: Request) -> Response:
+        """How runs are compared, in words."""
+        _only(request, ())
+        how = self._how
+        noise = None if how.noise is None else how.noise.run.name
+        repeated = None if how.repeated is None else self._runs[how.repeated].run.name
+        return JSONResponse(
+            {"rule": how.rule.model_dump(mode="json"), "noise": noise, "repeated": repeated}
+        )
+
+    async def progress(self, request: Request) -> Response:
+        """How far the comparison of two runs is; nothing where it is not being made."""
+        _only(request, ())
+        before, after = self._ids(request)
+        made = self._progress.get((before.id, after.id))
+        if made is None:
+            return JSONResponse({})
+        seconds = round(time.monotonic() - made.started, 1)
+        said = {"words": made.words, "step": made.step, "steps": STEPS, "seconds": seconds}
+        return JSONResponse(said)
+
+    async def comparison(self, request: Request) -> Response:
+        """What a report says, without items; and its figures."""
+        _only(request, ())
+        table = await self._pair(request)
+        return Response(table.answer, media_type="application/json")
+
+    async def facets(self, request: Request) -> Response:
+        """What items can be filtered by."""
+        _only(request, ())
+        table = await self._pair(request)
+        return JSONResponse(table.facets)
+
+    async def items(self, request: Request) -> Response:
+        """A page of items."""
+        _only(request, (*FACETS, "q", "sort", "offset", "limit"))
+        offset = _number(request, "offset", 0, FURTHEST)
+        limit = _number(request, "limit", 50, MOST_ROWS)
+        chosen = _selection(request)
+        table = await self._pair(request)
+        hits = await self._hits(table, chosen.q)
+        page = partial(self._store.page, offset=offset, limit=limit)
+        total, rows = await self._in(self._readers, page, table, chosen, hits)
+        return JSONResponse({"total": total, "rows": rows})
+
+    async def item(self, request: Request) -> Response:
+        """One item with all its texts, and its place in the selection."""
+        _only(request, (*FACETS, "q", "sort", "key"))
+        chosen, key = _selection(request), _key(request)
+        table = await self._pair(request)
+        hits = await self._hits(table, chosen.q)
+        find = self._store.find
+        item, place = await self._in(self._readers, find, table, chosen, hits, key)
+        return JSONResponse({"item": item, "place": place})
+
+    async def _pair(self, request: Request) -> PairTable:
+        before, after = self._ids(request)
+        return await self._pairs.get((before.id, after.id), partial(self._start, before, after))
+
+    async def _hits(self, table: PairTable, text: str) -> str | None:
+        if not text:
+            return None
+        make = partial(self._together.find, table, text)
+        return await self._searches.get((table.name, text), make)
+
+    def _in(self, where: Executor, call: Callable[..., T], *given: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(where, call, *given)
+
+    def _ids(self, request: Request) -> tuple[KnownRun, KnownRun]:
+        before, after = (self._known(request, name) for name in ("before", "after"))
+        if before.id == after.id:
+            raise HTTPException(400, "a run is not compared with itself")
+        return before, after
+
+    def _known(self, request: Request, name: str) -> KnownRun:
+        found = self._runs.get(request.query_params.get(name, ""))
+        if found is None:
+            raise HTTPException(404, f"there is no such run: {name} takes an id of /api/runs")
+        return found
+
+    async def _start(self, before: KnownRun, after: KnownRun) -> PairTable:
+        progress = self._progress[before.id, after.id] = Progress()
+        try:
+            return await self._in(self._builder, self._compare, (before, after), progress)
+        finally:
+            del self._progress[before.id, after.id]
+
+    def _compare(self, known: tuple[KnownRun, KnownRun], progress: Progress) -> PairTable:
+        progress.next("checking the results")
+        sides = align([self._side(each) for each in known])
+        runs = [side.run for side in sides]
+        stamps = [each.stamp for each in known]
+        noise = self._how.noise if self._how.repeated == known[0].id else None
+        texts = []
+        for place, (each, run) in enumerate(zip(known, runs, strict=True)):
+            progress.next(f"reading what {run.name} was asked and said")
+            # Tasks may be renamed to go with those of the other side.
+            own = [each.stamp] if run is each.run else [*stamps, place]
+            texts.append(self._store.add_texts(run, _made_from("texts", own)))
+
+        def compare() -> tuple[Pairs, bytes]:
+            progress.next("pairing and counting")
+            against = None if noise is None else align([sides[0], self._side(noise)])[1]
+            found = compare_sides(sides[0], sides[1], self._how.rule, noise=against)
+            answer = _answer(found.result)
+            progress.next("writing the list of items")
+            return found.pairs, answer
+
+        parts = [*stamps, *([noise.stamp] if noise else []), self._how.rule.model_dump_json()]
+        return self._store.add(runs, texts, compare, _made_from("pairs", parts))
+
+    def _side(self, known: KnownRun) -> Side:
+        if known.id not in self._sides:
+            self._sides[known.id] = prepare(known.run, self._how.rule.metric)
+        return self._sides[known.id]
+
+    def close(self) -> None:
+        """Stop whatever is running."""
+        self._store.close()
+        for each in (self._builder, self._searcher, self._readers):
+            each.shutdown(wait=False, cancel_futures=True)
+
+
+def _made_from(kind: str, parts: Sequence[object]) -> object:
+    """None where a part is not known: then nothing is found again."""
+    return None if None in parts else (kind, *parts)
+
+
+def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -> Starlette:
+    """The application.
+
+    Args:
+        explorer: who answers.
+        hosts: what the Host header may say.
+        token: what a client must know; None on loopback.
+    """
+    page, policy = page_html()
+
+    async def show_page(request: Request) -> Response:  # noqa: ARG001  # as Starlette calls it
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": policy})
+
+    routes = [
+        Route("/", show_page),
+        Route("/api/runs", explorer.runs),
+        Route("/api/rule", explorer.rule),
+        Route("/api/progress", explorer.progress),
+        Route("/api/comparison", explorer.comparison),
+        Route("/api/facets", explorer.facets),
+        Route("/api/items", explorer.items),
+        Route("/api/item", explorer.item),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(Guard, hosts=hosts, token=token),
+            Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4),
+        ],
+        exception_handlers={
+            HTTPException: _say_http,
+            ForgetmapError: _say_ours,
+            duckdb.Error: _say_engine,
+            Exception: _say_engine,
+        },
+    )
+
+
+def _answer(result: ComparisonResult) -> bytes:
+    """The payload without items, and the figures, as JSON."""
+    items = [Items(comparison=0, total=count_flips(result.total, KINDS), columns={})]
+    payload = assemble([result], items)
+    return f'{{"payload": {payload.model_dump_json()}, "figures": {figures(payload)}}}'.encode()
+
+
+def _only(request: Request, names: Collection[str]) -> None:
+    """Refuse what nobody understands: a filter with a typing error must not pass for none."""
+    for name, value in request.query_params.multi_items():
+        if name not in names and name not in ("before", "after"):
+            raise HTTPException(400, f"there is no parameter {name[:40]!r}")
+        if len(value) > LONGEST_NAME:
+            raise HTTPException(400, f"{name} is longer than {LONGEST_NAME:,} characters")
+
+
+def _selection(request: Request) -> Selection:
+    given = {name: request.query_params.get(name, "") for name in (*FACETS, "q", "sort")}
+    if given["sort"] not in SORTS:
+        raise HTTPException(400, f"sort is one of {', '.join(filter(None, SORTS))}")
+    if len(given["q"]) > MOST_LETTERS:
+        raise HTTPException(400, f"q is longer than {MOST_LETTERS} characters")
+    return Selection(**given)
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
+        raise HTTPException(400, f"{name} is a whole number from 0 to {most:,}")
+    if int(text) > most:
+        raise HTTPException(400, f"{name} is at most {most:,}")
+    return int(text)
+
+
+def _key(request: Request) -> tuple[str, str, int]:
+    parts = [unquote(part) for part in request.query_params.get("key", "").split("/")]
+    if len(parts) != 3 or not (parts[2].isascii() and parts[2].isdigit() and len(parts[2]) < 9):
+        raise HTTPException(400, "key is TASK/ITEM/REPEAT, each of them URL-encoded")
+    return parts[0], parts[1], int(parts[2])
+
+
+async def _say_http(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, HTTPException)  # noqa: S101
+    return refused(error.status_code, error.detail)
+
+
+async def _say_ours(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Why two runs cannot be compared; where they are is nobody's business."""
+    assert isinstance(error, ForgetmapError)  # noqa: S101
+    return refused(422, error.message, error.hint)
+
+
+async def _say_engine(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """The engine names files and tables in its messages."""
+    if isinstance(error, duckdb.CatalogException):
+        return refused(503, "this comparison was put aside just now", "ask again.")
+    return refused(500, "the results could not be read", "see whether the files are still there.")

@@ -1,0 +1,168 @@
+"""Which runs there are, what to call them from outside, and which came from which."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from forgetmap.errors import ForgetmapError, UnknownFormatError, UsageError
+from forgetmap.records import Run, fresh_name, is_run_folder, read_run, spill_folder, write_run
+from forgetmap.sources import Reading, is_remote, open_run
+
+MOST_RUNS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run under a name that says nothing about where it is.
+
+    Attributes:
+        id: opaque, and the same whenever the same place is served.
+        run: the run; its origin is its name, so that no path of this machine is ever shown.
+        place: where it is, for the log of the server only.
+        parent: id of the run it was trained from, if that is served too.
+        stamp: the same only for the same files, unchanged, read in the same way; None where that
+            cannot be told.
+    """
+
+    id: str
+    run: Run
+    place: str
+    parent: str | None = None
+    stamp: str | None = None
+
+
+def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[KnownRun]:
+    """Every run among these run folders, logs, tables, and folders that contain such."""
+    found: dict[str, KnownRun] = {}
+    for source in sources:
+        for place, run in _runs_in(source, reading or Reading()):
+            known = _known(place, run, reading or Reading())
+            found.setdefault(known.id, known)
+    if len(found) > MOST_RUNS:
+        raise UsageError(
+            f"there are {len(found):,} runs in these folders",
+            hint=f"serve at most {MOST_RUNS:,} of them at a time.",
+        )
+    return with_parents(_told_apart(found.values()))
+
+
+def with_parents(runs: Iterable[KnownRun]) -> list[KnownRun]:
+    """The same runs with the ids of their parents, as far as these are among them."""
+    runs = list(runs)
+    by_name: dict[str, list[str]] = {}
+    for each in runs:
+        if each.run.info.run_id is not None:
+            by_name.setdefault(each.run.info.run_id, []).append(each.id)
+    return [replace(each, parent=_parent(each, by_name)) for each in runs]
+
+
+def describe(run: KnownRun) -> dict[str, str | bool | None]:
+    """What a reader chooses a run by."""
+    info = run.run.info
+    return {
+        "id": run.id,
+        "name": run.run.name,
+        "model": info.model.name,
+        "stage": info.stage,
+        "parent": run.parent,
+        "created": info.created,
+        "simulated": info.simulated,
+    }
+
+
+def _parent(run: KnownRun, by_name: Mapping[str, Sequence[str]]) -> str | None:
+    """Only where exactly one run answers to the name, and not the run itself."""
+    ids = by_name.get(run.run.info.parent or "", ())
+    return ids[0] if len(ids) == 1 and ids[0] != run.id else None
+
+
+def _runs_in(source: str, reading: Reading) -> Iterator[tuple[str, Run]]:
+    path = Path(source)
+    if is_remote(source) or not path.is_dir() or is_run_folder(path):
+        yield source, open_run(source, reading=reading)
+        return
+    folders = _run_folders(path)
+    if folders:
+        yield from ((str(folder), read_run(folder)) for folder in folders)
+        return
+    try:
+        yield source, open_run(source, reading=reading)
+    except (UnknownFormatError, UsageError) as error:
+        yield from _runs_of_children(path, reading, error)
+
+
+def _run_folders(path: Path) -> list[Path]:
+    """All run folders below; what is hidden is somebody's working copy."""
+    found = []
+    for folder, below, _ in os.walk(path):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        if is_run_folder(Path(folder)):
+            found.append(Path(folder))
+            below.clear()
+    return found
+
+
+def _runs_of_children(
+    path: Path, reading: Reading, error: ForgetmapError
+) -> Iterator[tuple[str, Run]]:
+    """A folder that is no run, or several: each thing in it that is one."""
+    opened = 0
+    for child in sorted(path.iterdir()):
+        if child.name.startswith("."):
+            continue
+        try:
+            run = open_run(child, reading=reading)
+        except (UnknownFormatError, UsageError):
+            continue
+        opened += 1
+        yield str(child), run
+    if not opened:
+        raise error
+
+
+def _known(place: str, run: Run, reading: Reading) -> KnownRun:
+    where = place if is_remote(place) else str(Path(place.partition("#")[0]).resolve())
+    key = f"{where}#{place.partition('#')[2]}"
+    name = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    own = replace(_as_parquet(run), origin=run.name)
+    return KnownRun(name, own, place, stamp=_stamp(place, run, reading))
+
+
+def _stamp(place: str, run: Run, reading: Reading) -> str | None:
+    if is_remote(place):
+        return None
+    root = Path(place.partition("#")[0]).resolve()
+    files = (
+        [root] if root.is_file() else (Path(f, n) for f, _, names in os.walk(root) for n in names)
+    )
+    parts = [place.partition("#")[2], run.name, str(reading.run), str(reading.strict)]
+    for file in sorted(files):
+        stat = file.stat()
+        parts.append(f"{file}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
+    return blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _as_parquet(run: Run) -> Run:
+    """A run whose texts can be looked up one by one; tables are written as a run folder first."""
+    if run.format or is_run_folder(Path(run.origin)):
+        return run
+    copy = read_run(write_run(run, spill_folder() / fresh_name()))
+    recorded = set(run.scores.collect_schema().names())
+    # An empty column is not the same as none: that items have options is seen by the column.
+    names = [name for name in copy.scores.collect_schema().names() if name in recorded]
+    return replace(run, scores=copy.scores.select(*names), texts=copy.texts, rows=copy.rows)
+
+
+def _told_apart(runs: Iterable[KnownRun]) -> list[KnownRun]:
+    """Equal names get a number."""
+    seen: dict[str, int] = {}
+    told = []
+    for each in runs:
+        count = seen[each.run.name] = seen.get(each.run.name, 0) + 1
+        name = each.run.name if count == 1 else f"{each.run.name} ({count})"
+        told.append(replace(each, run=replace(each.run, name=name, origin=name)))
+    return told

@@ -1,0 +1,89 @@
+"""Database files that are made once and found again the next time.
+
+A file appears under its name only when it is complete, and is never written to again, so that
+several servers share it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+
+from forgetmap._cache import cached_folder
+from forgetmap.records import fresh_name, literal, spill_folder, writable
+
+FORMAT = 1
+"""Rises when the tables in the files change."""
+
+
+class Shelf:
+    """Files by what they were made from.
+
+    Args:
+        engine: what opens them.
+        kept: use the cache of the user; otherwise everything goes when the process ends.
+    """
+
+    def __init__(self, engine: duckdb.DuckDBPyConnection, *, kept: bool) -> None:
+        self._engine = engine
+        self._kept = kept
+        self._opened: dict[Path, str] = {}
+
+    def open(self, made_from: object, make: Callable[[str], None]) -> str:
+        """The name under which a database is attached, to be read only.
+
+        Args:
+            made_from: whatever the content follows from; None is like nothing else.
+            make: writes the tables into the database of this name.
+        """
+        file = self._place(made_from)
+        if file not in self._opened:
+            self._opened[file] = self._attached(file) or self._make(file, make)
+        return self._opened[file]
+
+    def close(self, name: str) -> None:
+        """Let go of a database; its file stays."""
+        self._opened = {file: other for file, other in self._opened.items() if other != name}
+        self._engine.execute(f"DETACH {name}")
+
+    def _place(self, made_from: object) -> Path:
+        if made_from is None or not self._kept:
+            return spill_folder() / f"{fresh_name()}.duckdb"
+        parts = (version("forgetmap"), duckdb.__version__, FORMAT, made_from)
+        key = blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return cached_folder(key, "explorer") / "tables.duckdb"
+
+    def _attached(self, file: Path) -> str | None:
+        """None where there is no such file, or none that can be read."""
+        if not file.is_file():
+            return None
+        name = fresh_name()
+        try:
+            self._engine.execute(f"ATTACH {literal(str(file))} AS {name} (READ_ONLY)")
+        except duckdb.Error:
+            return None
+        return name
+
+    def _make(self, file: Path, make: Callable[[str], None]) -> str:
+        partial = file.with_name(f".{os.getpid()}-{fresh_name()}")
+        name = fresh_name()
+        with writable(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._engine.execute(f"ATTACH {literal(str(partial))} AS {name}")
+                try:
+                    make(name)
+                    self._engine.execute(f"CHECKPOINT {name}")
+                finally:
+                    self._engine.execute(f"DETACH {name}")
+                partial.replace(file)
+            finally:
+                for left in (partial, partial.with_name(f"{partial.name}.wal")):
+                    left.unlink(missing_ok=True)
+        self._engine.execute(f"ATTACH {literal(str(file))} AS {name} (READ_ONLY)")
+        return name

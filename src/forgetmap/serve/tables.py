@@ -1,0 +1,142 @@
+"""The SQL that makes the tables of the explorer.
+
+`texts`: what was asked and said, once per run, lowered and uncompressed, which is what makes a
+search through all of it quick. `pairs`: one narrow table per comparison, in the order of the list.
+They are linked by the numbers of rows, so that no text is ever joined or sorted. They are made in
+steps of one join each: several at once do not fit into little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import narwhals as nw
+
+from forgetmap.comparison import BOTH, KINDS, REASONS, SHARED
+from forgetmap.pairing import SIDES, Pairs
+from forgetmap.records import Frame, fill_texts, literal
+
+SHOWN = 500
+"""Characters of a question or an answer in a list; the item itself has all of it."""
+TEXT_COLUMNS = (
+    "(key UBIGINT, question VARCHAR, length BIGINT, asked_key UBIGINT, "
+    "asked VARCHAR USING COMPRESSION uncompressed, said VARCHAR USING COMPRESSION uncompressed)"
+)
+HIDDEN = ("searched", "row_before", "row_after", "length_after", "asked_alike")
+"""Columns of the pairs that no reader sees."""
+
+
+def frame_sql(frame: Frame) -> str:
+    """A frame of the engine as SQL."""
+    return str(nw.to_native(frame).sql_query())
+
+
+def texts_sql(texts: Frame) -> str:
+    """The rows of `texts`."""
+    # Prompts repeat the question, as a rule.
+    asked = (
+        "concat_ws(chr(10), CASE WHEN contains(prompt::VARCHAR, question::VARCHAR) THEN NULL "
+        "ELSE question::VARCHAR END, prompt::VARCHAR, options::VARCHAR)"
+    )
+    return (
+        f"SELECT {_key('item')} AS key, {cut('question::VARCHAR')} AS question, "
+        f"length(response::VARCHAR) AS length, hash({asked}) AS asked_key, "
+        f"lower({asked}) AS asked, "
+        "lower(concat_ws(chr(10), response::VARCHAR, error::VARCHAR)) AS said "
+        f"FROM ({frame_sql(fill_texts(texts))})"
+    )
+
+
+def doubled_sql(texts: Frame) -> str:
+    """Whether texts stand several times, as those of a table with several metrics do."""
+    return f"SELECT count(*) > count(DISTINCT {_key('item')}) FROM ({frame_sql(fill_texts(texts))})"
+
+
+def scored_sql(pairs: Pairs) -> str:
+    """All scored pairs, in any order."""
+    both = [f"{name}_{side}" for name in BOTH for side in SIDES]
+    values = {
+        "transition": _transition(),
+        "task": "p.task",
+        "item": "p.item_before",
+        "item_after": "p.item_after",
+        "repeat": "p.repeat",
+        **{name: _either(name, pairs) for name in SHARED},
+        "reason": _reason(pairs),
+        **{name: f"p.{name}" for name in both if name in pairs.columns},
+    }
+    selected = ", ".join(f"{value} AS {name}" for name, value in values.items())
+    return (
+        f"SELECT {selected} FROM ({frame_sql(pairs.frame)}) p WHERE ({_transition()}) IS NOT NULL"
+    )
+
+
+def linked_sql(pairs: str, side: str, texts: str | None) -> str:
+    """The same pairs with the row of their text on one side, and what stands there."""
+    if texts is None:
+        linked = f"NULL::BIGINT AS row_{side}, NULL::UBIGINT AS asked_{side}"
+        return f"SELECT *, {linked}, NULL::BIGINT AS length_{side} FROM {pairs}"
+    item = "item" if side == "before" else "item_after"
+    return (
+        f"SELECT p.*, t.row AS row_{side}, t.asked_key AS asked_{side}, t.length AS length_{side} "
+        f"FROM {pairs} p LEFT JOIN (SELECT key, rowid AS row, asked_key, length FROM {texts}) t "
+        f"ON t.key = {_key(item, 'p.')}"
+    )
+
+
+def listed_sql(pairs: str, columns: Sequence[str]) -> str:
+    """Pairs with both links in the order of the list, and what is searched in them."""
+    texts = ["task", "item", "nullif(item_after, item)", "gold"]
+    texts += [name for name in ("answer_before", "answer_after") if name in columns]
+    return (
+        "SELECT * EXCLUDE (asked_before, asked_after, length_before), "
+        "coalesce(asked_before = asked_after, false) AS asked_alike, "
+        f"lower(concat_ws(chr(10), {', '.join(texts)})) AS searched "
+        f"FROM (SELECT * FROM {pairs} ORDER BY transition, task, item, repeat)"
+    )
+
+
+def cut(value: str) -> str:
+    """A text as a list shows it; dots say that there is more."""
+    return (
+        f"CASE WHEN length({value}) > {SHOWN} THEN left({value}, {SHOWN}) || '…' ELSE {value} END"
+    )
+
+
+def is_text(column: str) -> bool:
+    """Whether a column may hold long texts."""
+    return column.startswith(("gold", "answer", "choice"))
+
+
+def _key(item: str, table: str = "") -> str:
+    """A number that stands for task, item and repeat.
+
+    Joining those themselves takes ten times the memory. Of a hundred million items, two have the
+    same number in one run of 4,000.
+    """
+    return f"hash({table}task, {table}{item}, {table}repeat::INTEGER)"
+
+
+def _transition() -> str:
+    cases = " ".join(
+        f"WHEN p.state_before = {before} AND p.state_after = {after} THEN '{kind}'"
+        for kind, (before, after) in KINDS.items()
+    )
+    return f"CASE {cases} END"
+
+
+def _reason(pairs: Pairs) -> str:
+    """Why an item was lost, in the words of the counts."""
+    if "outcome_after" not in pairs.columns:
+        return f"CASE WHEN ({_transition()}) = 'forgotten' THEN 'unknown' END"
+    known = ", ".join(map(literal, REASONS))
+    return (
+        f"CASE WHEN ({_transition()}) <> 'forgotten' THEN NULL "
+        "WHEN p.outcome_after IS NULL THEN 'unknown' "
+        f"WHEN p.outcome_after IN ({known}) THEN p.outcome_after ELSE 'wrong' END"
+    )
+
+
+def _either(name: str, pairs: Pairs) -> str:
+    found = [f"p.{name}_{side}" for side in SIDES if f"{name}_{side}" in pairs.columns]
+    return f"coalesce({', '.join(found)})" if found else "NULL::VARCHAR"

@@ -1,0 +1,243 @@
+"""From a description of what is lost to two runs and the truth behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forgetmap.errors import UsageError
+from forgetmap.records import FAILED, HarnessInfo, ModelInfo, Outcome, Run, RunInfo, build_run
+from forgetmap.simulation.answers import (
+    CLASSES,
+    LOST,
+    Answers,
+    Habits,
+    Ints,
+    answer_items,
+    draw_classes,
+)
+
+MOST_OPTIONS = 26
+"""As many as there are letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedTask:
+    """One task: how many items, how many options, and what happens to the knowledge of them.
+
+    Attributes:
+        name: of the task.
+        items: how many.
+        k: number of options; None for open-ended.
+        known: share of items known before.
+        lost: share of the known that is lost.
+        gained: share of the unknown that is gained.
+        category: group of tasks.
+    """
+
+    name: str
+    items: int = 200
+    k: int | None = 4
+    known: float = 0.6
+    lost: float = 0.1
+    gained: float = 0.1
+    category: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Two runs and the truth behind them.
+
+    Attributes:
+        before: the run before.
+        after: the run after.
+        truth: one row per item: task, item and its latent class.
+    """
+
+    before: Run
+    after: Run
+    truth: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    repeats: int
+    habits: Habits
+    failures: Mapping[str, float]
+    seed: int
+
+
+def simulate(
+    tasks: Sequence[SimulatedTask],
+    *,
+    seed: int = 0,
+    repeats: int = 1,
+    habits: Habits | None = None,
+    failures: Mapping[str, float] | None = None,
+    names: tuple[str, str] = ("simulated-base", "simulated-tuned"),
+) -> Simulation:
+    """Two models with known latent truth answer the same items.
+
+    Args:
+        tasks: what there is to know, and what is lost and gained.
+        seed: the same seed gives the same answers.
+        repeats: answers per item and model.
+        habits: how they guess, and how firmly they know.
+        failures: share of lost items that fail in a way of their own, such as
+            `{"no_answer": 0.1, "truncated": 0.2}`; the rest give a wrong answer.
+        names: of the two models.
+    """
+    setting = _Setting(repeats, habits or Habits(), failures or {}, seed)
+    _check(tasks, setting)
+    columns: list[dict[str, list[Any]]] = [{}, {}]
+    truth: dict[str, list[Any]] = {"task": [], "item": [], "class": []}
+    for place, task in enumerate(tasks):
+        rng = np.random.default_rng([seed, place])
+        answers = _answer(rng, task, setting)
+        failed = _failures(rng, answers.classes_S, setting)
+        for side, chosen, broken in (
+            (columns[0], answers.before_S_R, None),
+            (columns[1], answers.after_S_R, failed),
+        ):
+            _append(side, _rows(task, answers.gold_S, chosen, broken))
+        truth["task"] += [task.name] * task.items
+        truth["item"] += [f"{task.name}/{n}" for n in range(task.items)]
+        truth["class"] += [CLASSES[each] for each in answers.classes_S]
+    before, after = (
+        _run(side, name, stage, parent, setting)
+        for side, name, stage, parent in zip(
+            columns, names, ("base", "tuned"), (None, names[0]), strict=True
+        )
+    )
+    return Simulation(before, after, pa.table(truth))
+
+
+def _answer(rng: np.random.Generator, task: SimulatedTask, setting: _Setting) -> Answers:
+    classes = draw_classes(rng, task.items, known=task.known, lost=task.lost, gained=task.gained)
+    return answer_items(rng, classes, k=task.k, repeats=setting.repeats, habits=setting.habits)
+
+
+def _failures(rng: np.random.Generator, classes_s: Ints, setting: _Setting) -> list[str | None]:
+    """How lost items fail after, where not by a wrong answer."""
+    names = [None, *setting.failures]
+    shares = [max(1 - sum(setting.failures.values()), 0.0), *setting.failures.values()]
+    drawn = rng.choice(len(names), size=len(classes_s), p=shares)
+    return [names[how] if c == LOST else None for how, c in zip(drawn, classes_s, strict=True)]
+
+
+def _rows(
+    task: SimulatedTask, gold_s: Ints, chosen_s_r: Ints, broken: list[str | None] | None
+) -> dict[str, list[Any]]:
+    """The columns of one task of one run, item by item and repeat by repeat."""
+    rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    for number, gold in enumerate(gold_s.tolist()):
+        options = [_option(task, number, letter) for letter in range(task.k)] if task.k else None
+        question = f"[simulated] Question {number} of {task.name}?"
+        for repeat, letter in enumerate(chosen_s_r[number].tolist()):
+            fault = broken[number] if broken is not None else None
+            answer = None if fault else _option(task, number, letter)
+            right = letter == gold and not fault
+            outcome = fault or (Outcome.CORRECT if right else Outcome.INCORRECT)
+            _add_row(
+                rows, task.name, f"{task.name}/{number}", repeat, float(right), str(outcome),
+                task.k, task.category, _option(task, number, gold), answer,
+                answer if task.k else None,
+                question, options, f"Question: {question}\nAnswer:", _response(answer, fault),
+            )  # fmt: skip
+    return rows
+
+
+_COLUMNS = (
+    "task", "item", "repeat", "score", "outcome", "k", "category", "gold", "answer", "choice",
+    "question", "options", "prompt", "response",
+)  # fmt: skip
+
+
+def _add_row(rows: dict[str, list[Any]], *cells: Any) -> None:
+    for name, cell in zip(_COLUMNS, cells, strict=True):
+        rows[name].append(cell)
+
+
+def _option(task: SimulatedTask, number: int, letter: int) -> str:
+    return f"fact {number}-{chr(97 + letter)}" if task.k else f"fact {number}-{letter}"
+
+
+def _response(answer: str | None, fault: str | None) -> str:
+    return {
+        None: f"The answer is {answer}.",
+        "refused": "I cannot help with that.",
+        "truncated": "Let me think about this step by step. First",
+        "degenerate": "the the the the the the the the",
+        "no_answer": "That is an interesting question.",
+        "misread": f"Surely {answer}, as everybody knows.",
+    }[fault]
+
+
+def _append(side: dict[str, list[Any]], rows: dict[str, list[Any]]) -> None:
+    for name, cells in rows.items():
+        side.setdefault(name, []).extend(cells)
+
+
+def _run(
+    side: dict[str, list[Any]], name: str, stage: str, parent: str | None, setting: _Setting
+) -> Run:
+    sampled = setting.repeats > 1 or setting.habits.mastery < 1
+    info = RunInfo(
+        run_id=name,
+        model=ModelInfo(name=name),
+        stage=stage,
+        parent=parent,
+        harness=HarnessInfo(name="forgetmap simulator"),
+        decoding={"temperature": 1.0 if sampled else 0.0},
+        seeds=[setting.seed],
+        simulated=True,
+    )
+    return build_run(side, info, name)
+
+
+def _check(tasks: Sequence[SimulatedTask], setting: _Setting) -> None:
+    for fault, hint in (*_task_faults(tasks), *_setting_faults(setting)):
+        raise UsageError(fault, hint=hint)
+
+
+def _task_faults(tasks: Sequence[SimulatedTask]) -> Iterator[tuple[str, str]]:
+    """What makes no sense, and what to do."""
+    names = [task.name for task in tasks]
+    if not tasks or len(set(names)) < len(names):
+        yield "a simulation needs tasks, each with its own name", "rename or add tasks."
+    for task in tasks:
+        if task.items < 1:
+            yield f"task {task.name!r} has {task.items} items", "give it 1 or more."
+        if task.k is not None and not 2 <= task.k <= MOST_OPTIONS:
+            yield f"k is {task.k}", f"k is 2 to {MOST_OPTIONS}, or None for open-ended items."
+        shares = {name: getattr(task, name) for name in ("known", "lost", "gained")}
+        yield from _share_faults(shares)
+
+
+def _setting_faults(setting: _Setting) -> Iterator[tuple[str, str]]:
+    habits, failures = setting.habits, setting.failures
+    shares = {name: getattr(habits, name) for name in ("persistence", "mastery", "spread")}
+    yield from _share_faults({**shares, **failures})
+    yield from _share_faults({"the sum of all failures": round(sum(failures.values()), 9)})
+    if setting.repeats < 1 or setting.seed < 0:
+        yield (
+            f"repeats is {setting.repeats} and seed {setting.seed}",
+            "repeats is 1 or more, seed 0 or more.",
+        )
+    for weight in (*habits.letter_bias, *(habits.moved_bias or ())):
+        if not 0 < weight < inf:
+            yield f"a letter weighs {weight:g}", "weights of letters are positive numbers."
+    for name in failures:
+        if name not in FAILED:
+            yield f"there is no failure {name!r}", f"choose from {', '.join(FAILED)}."
+
+
+def _share_faults(shares: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            yield f"{name} is {share:g}", "give a share between 0 and 1."

@@ -1,0 +1,371 @@
+"""From the answers of base, tuned and their merges to numbers along the path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from forgetmap.comparison import Estimate, GroupResult
+from forgetmap.merge import WeightDrift
+from forgetmap.stats import FEWEST_PAIRS, LEVEL, Design, normal_quantile, rank_correlation
+from forgetmap.sweep import words
+from forgetmap.sweep.measures import Rates, greatest, means, rates, share, sum_less_one
+from forgetmap.sweep.result import (
+    Barrier,
+    Choice,
+    Correlation,
+    PairResult,
+    PointGroup,
+    PointResult,
+    Sure,
+    Within,
+)
+from forgetmap.sweep.states import Flags, States
+
+BASE, TUNED = 0, 1
+"""Places of the parents among the runs; the merges follow."""
+ALL = "all items"
+HALF = 0.5
+"""Of what the tuned model forgot: the budget of a merge unless another is given."""
+NO_GAIN = "the tuned model gained nothing"
+NO_LOSS = "the tuned model forgot nothing"
+
+
+class Spot(NamedTuple):
+    """Where on which path a merge stands, and its place among the runs."""
+
+    method: str
+    weight: float
+    run: int
+    name: str
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether it is an end of the path, no merge."""
+        return self.run in (BASE, TUNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """All that is measured along a path."""
+
+    forgetting: Rates
+    transfer: Rates
+    retained: Rates
+    recovered: Rates
+    benefit: Rates
+    over: list[Estimate]
+    below_line: list[Estimate]
+    loss_above: list[Estimate]
+
+
+Headlines = Mapping[int, Mapping[str, GroupResult]]
+"""Run -> category (`ALL` for everything) -> what `compare` says, against base."""
+
+
+def analyse_pair(
+    states: States,
+    spots: Sequence[Spot],
+    *,
+    names: tuple[str, str],
+    headlines: Headlines,
+    drift: WeightDrift | None,
+    budget: float = HALF,
+    notices: Sequence[str] = (),
+) -> PairResult:
+    """Everything that is said about the merges of two models.
+
+    Args:
+        states: answers of base, tuned and merges.
+        spots: all points in the order they are told.
+        names: of the tuned model as it was given, and of its run.
+        headlines: of the comparisons with base.
+        drift: how far the weights moved.
+        budget: most forgetting of a merge, as a share of what tuned forgot.
+        notices: what a reader must know besides.
+    """
+    measured = measure(states, spots, budget)
+    family = [place for place, spot in enumerate(spots) if not spot.is_parent]
+    base, tuned = states.right[BASE], states.right[TUNED]
+    gained = ~base & tuned & _new(states)
+    benefit, _ = greatest([measured.benefit.together[p] for p in family], "greatest benefit")
+    points = _points(states, spots, measured, headlines)
+    return PairResult(
+        tuned=names[0],
+        name=names[1],
+        items=int(base.size),
+        left_out=states.left_out,
+        lost=int((base & ~tuned & _old(states)).sum()),
+        gained=int(gained.sum()),
+        chance_gained=float(states.chance[gained].mean()) if gained.any() else None,
+        points=points,
+        barriers=_barriers(states, spots),
+        best=choose(points, budget, names[1]),
+        greatest_benefit=benefit,
+        drift=drift,
+        notices=[*notices, *words.notices(states, gained)],
+    )
+
+
+def measure(states: States, spots: Sequence[Spot], budget: float) -> Measured:
+    """Shares and means along the path; limits hold over all merges at once."""
+    runs = [spot.run for spot in spots]
+    family = [place for place, spot in enumerate(spots) if not spot.is_parent]
+    base, tuned, here = states.right[BASE], states.right[TUNED], states.right[runs]
+    old, new, design = _old(states), _new(states), states.design
+    gained, lost = ~base & tuned & new, base & ~tuned & old
+    lost_here = (base & ~here)[:, old]
+    over = lost_here.astype(float) - budget * (base & ~tuned)[old]
+    benefit = sum_less_one(
+        here[:, gained],
+        here[:, lost],
+        (design.within(gained), design.within(lost)),
+        family,
+        NO_LOSS if gained.any() else NO_GAIN,
+    )
+    found = {
+        "forgetting": (rates(lost_here, design.within(old), family, "no items"), (0.0, None)),
+        "transfer": (rates((~base & here)[:, new], design.within(new), family, ""), (0.0, None)),
+        "retained": (rates(here[:, gained], design.within(gained), family, NO_GAIN), (0.0, 1.0)),
+        "recovered": (rates(here[:, lost], design.within(lost), family, NO_LOSS), (1.0, 0.0)),
+        "benefit": (benefit, (0.0, 0.0)),
+    }
+    return Measured(
+        **{name: _with_ends(each, spots, ends) for name, (each, ends) in found.items()},
+        over=means(over, design.within(old), family, "forgetting less budget"),
+        below_line=_below_line(states, spots, np.ones(base.size, bool), family),
+        loss_above=_loss_above(states, spots, family),
+    )
+
+
+def _with_ends(
+    found: Rates, spots: Sequence[Spot], ends: tuple[float | None, float | None]
+) -> Rates:
+    """The same with what is so by definition for the parents: nobody forgets against itself."""
+
+    def fixed(estimates: Sequence[Estimate]) -> list[Estimate]:
+        return [
+            each
+            if each.value is None or not spot.is_parent or (value := ends[spot.run]) is None
+            else Estimate(value=value, low=value, high=value, method="by definition")
+            for each, spot in zip(estimates, spots, strict=True)
+        ]
+
+    return Rates(fixed(found.alone), fixed(found.together))
+
+
+def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
+    """Of the merges surely within the budget, the one that keeps most of what tuned gained.
+
+    Where none is sure, the same among those within it by their estimate.
+    """
+    merges = [place for place, point in enumerate(points) if point.reused is None]
+    nothing = next((points[p].benefit.reason for p in merges if points[p].benefit.reason), None)
+    if nothing is not None or not merges:
+        reason = nothing or "there is no merge between the parents"
+        return Choice(sure="none", point=None, words=words.no_choice(reason))
+    for state in ("surely", "perhaps"):
+        found = [place for place in merges if points[place].within == state]
+        if found:
+            best = max(found, key=lambda place: _order(points[place]))
+            sure: Sure = "sure" if state == "surely" else "estimate"
+            said = words.choice(points[best], budget, tuned, sure=state == "surely")
+            return Choice(sure=sure, point=best, words=said)
+    least = min(merges, key=lambda place: points[place].forgetting.value or 0.0)
+    said = words.none_within(points[least], budget, tuned)
+    return Choice(sure="none", point=None, words=said)
+
+
+def correlate(pairs: Sequence[PairResult]) -> Correlation:
+    """Rank correlation of how far weights moved with how much merging helped."""
+    known = [
+        (pair.drift.total.relative, pair.greatest_benefit.value)
+        for pair in pairs
+        if pair.drift is not None
+        and pair.drift.total.relative is not None
+        and pair.greatest_benefit.value is not None
+    ]
+    found = rank_correlation(*zip(*known, strict=True)) if len(known) >= FEWEST_PAIRS else None
+    if found is None:
+        few = len(known) < FEWEST_PAIRS
+        reason = f"too few pairs: {len(known)}, not {FEWEST_PAIRS}" if few else "all are the same"
+        rank = Estimate(value=None, method="Spearman", reason=reason)
+        return Correlation(pairs=len(known), rank=rank, p=None, words=words.no_correlation(known))
+    rank = Estimate(
+        value=found.value, low=found.low, high=found.high, method="Spearman, Fisher z limits"
+    )
+    return Correlation(pairs=len(known), rank=rank, p=found.p, words=words.correlation(rank))
+
+
+def _order(point: PointResult) -> tuple[float, float]:
+    return (point.retained.value or 0.0, -(point.forgetting.value or 0.0))
+
+
+def _old(states: States) -> Flags:
+    """What may be forgotten: all but the target; all where the target is all there is."""
+    return ~states.target if not states.target.all() else np.ones_like(states.target)
+
+
+def _new(states: States) -> Flags:
+    """Where gains count: the target, or everything."""
+    return states.target if states.target.any() else np.ones_like(states.target)
+
+
+def _line(spots: Sequence[Spot], base: np.ndarray, tuned: np.ndarray) -> np.ndarray:
+    weights = np.array([spot.weight for spot in spots])[:, None]
+    return np.asarray((1 - weights) * base + weights * tuned)
+
+
+def _below_line(
+    states: States, spots: Sequence[Spot], mask: Flags, family: Sequence[int]
+) -> list[Estimate]:
+    right = states.right[:, mask].astype(float)
+    line = _line(spots, right[BASE], right[TUNED])
+    apart = line - right[[spot.run for spot in spots]]
+    return means(apart, states.design.within(mask), family, "line less accuracy")
+
+
+def _loss_above(states: States, spots: Sequence[Spot], family: Sequence[int]) -> list[Estimate]:
+    method = "loss less line"
+    if states.loss is None:
+        reason = "log-probabilities of right answers are not recorded for all items"
+        return [Estimate(value=None, method=method, reason=reason)] * len(spots)
+    line = _line(spots, states.loss[BASE], states.loss[TUNED])
+    return means(states.loss[[spot.run for spot in spots]] - line, states.design, family, method)
+
+
+def _barriers(states: States, spots: Sequence[Spot]) -> list[Barrier]:
+    """The greatest distance from the line, of every path, over all items and by category."""
+    groups = {ALL: np.ones(states.category.size, bool)}
+    groups |= {name: states.category == name for name in states.categories}
+    found = []
+    for method in dict.fromkeys(spot.method for spot in spots):
+        path = [spot for spot in spots if spot.method == method and not spot.is_parent]
+        if not path:
+            continue
+        family = range(len(path))
+        for name, mask in groups.items():
+            found.append(_barrier(path, name, _below_line(states, path, mask, family)))
+        if states.loss is not None:
+            loss = _barrier(path, ALL, _loss_above(states, path, family))
+            found.append(loss.model_copy(update={"measure": "loss"}))
+    return found
+
+
+def _barrier(path: Sequence[Spot], group: str, estimates: Sequence[Estimate]) -> Barrier:
+    height, place = greatest(estimates, "greatest over the path, limits for all at once")
+    return Barrier(
+        method=path[0].method,
+        group=group,
+        measure="accuracy",
+        height=height,
+        weight=path[place].weight,
+    )
+
+
+def _points(
+    states: States, spots: Sequence[Spot], found: Measured, headlines: Headlines
+) -> list[PointResult]:
+    tuned, old = states.right[TUNED], _old(states)
+    design, z = states.design, normal_quantile(LEVEL)
+    front, beaten = _front(spots, found)
+    points = []
+    for place, spot in enumerate(spots):
+        here = states.right[spot.run]
+        lost, gained = (tuned & ~here)[old], (~tuned & here)[old]
+        numbers = {
+            "forgetting": found.forgetting, "backward_transfer": found.transfer,
+            "retained": found.retained, "recovered": found.recovered, "benefit": found.benefit,
+        }  # fmt: skip
+        estimates = {name: each.alone[place] for name, each in numbers.items()}
+        estimates |= {f"{name}_all": each.together[place] for name, each in numbers.items()}
+        points.append(
+            PointResult(
+                method=spot.method,
+                weight=spot.weight,
+                run=spot.name,
+                reused=("base", "tuned")[spot.run] if spot.is_parent else None,
+                accuracy=float(here.mean()),
+                over_budget=found.over[place],
+                within=None if spot.is_parent else _within(found.over[place]),
+                below_line=found.below_line[place],
+                loss=None if states.loss is None else float(states.loss[spot.run].mean()),
+                loss_above_line=found.loss_above[place],
+                lost_from_tuned=share(lost.astype(float), design.within(old), z),
+                gained_on_tuned=share(gained.astype(float), design.within(old), z),
+                on_front=place in front,
+                surely_beaten=place in beaten,
+                groups=_groups(states, spot, headlines.get(spot.run, {})),
+                **estimates,
+            )
+        )
+    return points
+
+
+def _within(over: Estimate) -> Within:
+    if over.value is None or over.high is None:
+        return "no"
+    if over.high <= 0:
+        return "surely"
+    return "perhaps" if over.value <= 0 else "no"
+
+
+def _front(spots: Sequence[Spot], found: Measured) -> tuple[set[int], set[int]]:
+    """The points that none beats in both, and those that some point surely beats in both."""
+    cost, kept = found.forgetting, found.retained
+    places = [place for place in range(len(spots)) if kept.alone[place].value is not None]
+    beaten, surely = set(), set()
+    for one in places:
+        for other in places:
+            less = _value(cost.alone[other]) - _value(cost.alone[one])
+            more = _value(kept.alone[other]) - _value(kept.alone[one])
+            if less <= 0 <= more and (less < 0 or more > 0):
+                beaten.add(one)
+            far = _high(cost.together[other]) < _low(cost.together[one])
+            if far and _low(kept.together[other]) > _high(kept.together[one]):
+                surely.add(one)
+    return set(places) - beaten, surely
+
+
+def _value(each: Estimate) -> float:
+    return each.value or 0.0
+
+
+def _low(each: Estimate) -> float:
+    return each.low or 0.0
+
+
+def _high(each: Estimate) -> float:
+    return each.high or 0.0
+
+
+def _groups(states: States, spot: Spot, headlines: Mapping[str, GroupResult]) -> list[PointGroup]:
+    masks = {ALL: np.ones(states.category.size, bool)}
+    masks |= {name: states.category == name for name in states.categories}
+    return [
+        _group(name, states, mask, spot, headlines.get(name), states.design.within(mask))
+        for name, mask in masks.items()
+    ]
+
+
+def _group(
+    name: str, states: States, mask: Flags, spot: Spot, said: GroupResult | None, design: Design
+) -> PointGroup:
+    base, here = states.right[BASE][mask], states.right[spot.run][mask]
+    lost, gained = (base & ~here).astype(float), (~base & here).astype(float)
+    z = normal_quantile(LEVEL)
+    missing = Estimate(value=None, method="headline", reason="not compared")
+    nothing = Estimate(value=0.0, low=0.0, high=0.0, method="by definition")
+    itself = spot.run == BASE
+    return PointGroup(
+        name=name,
+        target=bool(states.target[mask].all()),
+        n=int(mask.sum()),
+        accuracy=float(here.mean()),
+        forgetting=nothing if itself else share(lost, design, z),
+        backward_transfer=nothing if itself else share(gained, design, z),
+        really_lost=nothing if itself else missing if said is None else said.headline.forgetting,
+    )

@@ -1,0 +1,23 @@
+"""A sweep as Markdown, for pull requests and model cards."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import forgetmap
+from forgetmap.report import blocks_as_markdown, escaped
+from forgetmap.sweep.render import tell_sweep
+from forgetmap.sweep.result import SweepResult
+
+
+def sweep_markdown(result: SweepResult) -> str:
+    """The words and tables that the terminal shows."""
+    parts = [f"# {escaped(title_of(result))}", *blocks_as_markdown(tell_sweep(result))]
+    parts.append(f"Made with forgetmap {forgetmap.__version__}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def title_of(result: SweepResult) -> str:
+    """What the report is called."""
+    tuned = result.pairs[0].name if len(result.pairs) == 1 else f"{len(result.pairs)} models"
+    return f"Merging {PurePath(result.base).name or result.base} with {tuned}"

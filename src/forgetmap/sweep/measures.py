@@ -1,0 +1,167 @@
+"""Shares along a path, with limits for each point alone and for all points at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetmap.comparison import Estimate
+from forgetmap.stats import (
+    LEVEL,
+    Design,
+    Interval,
+    Reals,
+    joint_quantile,
+    mean_limits,
+    normal_quantile,
+    raw_sums,
+    score_interval,
+)
+from forgetmap.sweep.states import Flags
+
+SCORE = "score interval"
+TOGETHER = "all merges at once"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """One share at every point, as estimates with limits of their own and for all at once."""
+
+    alone: list[Estimate]
+    together: list[Estimate]
+
+
+def rates(hits: Flags, design: Design, family: Sequence[int], why_none: str) -> Rates:
+    """Shares of hits, one row per point.
+
+    Args:
+        hits: point x answer, of the answers that the share is of.
+        design: which answers hang together.
+        family: the points among which one may be chosen.
+        why_none: what to say where there are no answers.
+    """
+    if not hits.shape[1]:
+        nothing = [Estimate(value=None, method="share", reason=why_none)] * len(hits)
+        return Rates(nothing, nothing)
+    scores = hits.astype(float)
+    alone, z = _quantiles(scores, design, family)
+    return Rates(
+        [share(row, design, one) for row, one in zip(scores, alone, strict=True)],
+        [share(row, design, max(z, one), TOGETHER) for row, one in zip(scores, alone, strict=True)],
+    )
+
+
+def share(scores: Reals, design: Design, z: float, note: str = "") -> Estimate:
+    """A share with the limits of Wilson's kind that `compare` has."""
+    effect, _ = design.effect(scores)
+    found = score_interval(raw_sums(scores.size, scores.sum()), z=z, inflate=effect)
+    method = f"share, {SCORE}" + (f", {note}" if note else "")
+    return Estimate(
+        value=float(found.value),
+        low=max(float(found.low), 0.0),
+        high=min(float(found.high), 1.0),
+        method=method,
+    )
+
+
+def sum_less_one(
+    first: Flags, second: Flags, designs: tuple[Design, Design], family: Sequence[int], why: str
+) -> Rates:
+    """The sum of two shares of different answers, less 1; limits combined from theirs.
+
+    MOVER (Zou and Donner 2008): the distance of each limit is the root of the sum of squares.
+    """
+    if not first.shape[1] or not second.shape[1]:
+        nothing = [Estimate(value=None, method="retained + recovered - 1", reason=why)] * len(first)
+        return Rates(nothing, nothing)
+    one, two = first.astype(float), second.astype(float)
+    # Their influence on the sum: different answers, so side by side.
+    both = np.hstack([_influence(one), _influence(two)])
+    z = joint_quantile(both[list(family)], _joined(designs, one.shape[1], two.shape[1]))
+    found = []
+    for quantile, note in ((normal_quantile(), ""), (z, TOGETHER)):
+        estimates = []
+        for a, b in zip(one, two, strict=True):
+            parts = (share(a, designs[0], quantile), share(b, designs[1], quantile))
+            estimates.append(_mover(parts, note))
+        found.append(estimates)
+    return Rates(*found)
+
+
+def means(scores: Reals, design: Design, family: Sequence[int], method: str) -> list[Estimate]:
+    """Means of item scores with limits for all points of the family at once."""
+    if scores.shape[1] < 2:
+        return [Estimate(value=None, method=method, reason="too few items")] * len(scores)
+    z = joint_quantile(scores[list(family)], design) if len(family) else normal_quantile()
+    return _estimates(mean_limits(scores, z, design), f"{method}, t limits, {TOGETHER}")
+
+
+def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]:
+    """The greatest of several that have limits for all at once, and its place.
+
+    The greatest truth lies between the greatest lower and the greatest upper limit.
+    """
+    known = [(each.value, place) for place, each in enumerate(estimates) if each.value is not None]
+    if not known:
+        reason = estimates[0].reason if estimates else "no merges"
+        return Estimate(value=None, method=method, reason=reason), 0
+    value, place = max(known)
+    lows = [each.low for each in estimates if each.low is not None]
+    highs = [each.high for each in estimates if each.high is not None]
+    return Estimate(value=value, low=max(lows), high=max(highs), method=method), place
+
+
+def _quantiles(
+    scores: Reals, design: Design, family: Sequence[int]
+) -> tuple[NDArray[np.float64], float]:
+    """Of each row alone, and of the family at once."""
+    from scipy.special import stdtrit  # heavy, only here
+
+    freedoms = [design.effect(row)[1] for row in scores]
+    alone = [
+        normal_quantile() if free == inf else float(stdtrit(free, 0.5 + LEVEL / 2))
+        for free in freedoms
+    ]
+    joint = joint_quantile(scores[list(family)], design) if len(family) else normal_quantile()
+    return np.array(alone), joint
+
+
+def _influence(scores: Reals) -> Reals:
+    return np.asarray((scores - scores.mean(1, keepdims=True)) / scores.shape[1])
+
+
+def _joined(designs: tuple[Design, Design], first: int, second: int) -> Design:
+    if designs[0].cluster is None and designs[1].cluster is None:
+        return Design()
+    numbers = [
+        np.arange(size, dtype=np.int64) if each.cluster is None else each.cluster
+        for each, size in zip(designs, (first, second), strict=True)
+    ]
+    # A cluster may hold answers of both kinds; those stay together.
+    return Design(np.concatenate(numbers))
+
+
+def _mover(parts: tuple[Estimate, Estimate], note: str) -> Estimate:
+    value = below = above = 0.0
+    for part in parts:
+        assert part.value is not None  # noqa: S101  # shares of some answers have all three
+        assert part.low is not None  # noqa: S101
+        assert part.high is not None  # noqa: S101
+        value += part.value
+        below += (part.value - part.low) ** 2
+        above += (part.high - part.value) ** 2
+    method = "retained + recovered - 1" + (f", {note}" if note else "")
+    return Estimate(
+        value=value - 1, low=value - 1 - sqrt(below), high=value - 1 + sqrt(above), method=method
+    )
+
+
+def _estimates(found: Interval, method: str) -> list[Estimate]:
+    return [
+        Estimate(value=float(value), low=float(low), high=float(high), method=method)
+        for value, low, high in zip(found.value, found.low, found.high, strict=True)
+    ]

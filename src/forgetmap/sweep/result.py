@@ -1,0 +1,131 @@
+"""What a sweep found, as plain values: the shape of `--json`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from forgetmap.comparison import Estimate, Value
+from forgetmap.merge import WeightDrift
+
+RESULT_VERSION = 1
+Within = Literal["surely", "perhaps", "no"]
+Measure = Literal["accuracy", "loss"]
+Sure = Literal["sure", "estimate", "none"]
+
+
+class PointGroup(Value):
+    """The items of one category at one point; forgetting and backward transfer as counted."""
+
+    name: str
+    target: bool = Field(description="What the tuned model was trained for.")
+    n: int
+    accuracy: float
+    forgetting: Estimate = Field(description="Right in base, wrong here; share of all items.")
+    backward_transfer: Estimate = Field(description="Wrong in base, right here.")
+    really_lost: Estimate = Field(
+        description="Forgetting without luck, as `compare` would headline it; a bracket has limits "
+        "and no value."
+    )
+
+
+class PointResult(Value):
+    """One merge; the ends of a path are the parents themselves.
+
+    Estimates named `..._all` have limits that hold for all merges of the pair at once, so also for
+    the one that was chosen; the others hold each on its own.
+    """
+
+    method: str
+    weight: float = Field(description="Share of the tuned model: 0 is base, 1 is tuned.")
+    run: str
+    reused: Literal["base", "tuned"] | None = Field(description="The parent it is, if it is one.")
+    accuracy: float
+    forgetting: Estimate = Field(description="Against base; outside the target, if there is one.")
+    forgetting_all: Estimate
+    backward_transfer: Estimate = Field(description="Against base; in the target, if any.")
+    backward_transfer_all: Estimate
+    retained: Estimate = Field(description="Of what tuned gained, the share right here.")
+    retained_all: Estimate
+    recovered: Estimate = Field(description="Of what tuned forgot, the share right here.")
+    recovered_all: Estimate
+    benefit: Estimate = Field(
+        description="retained + recovered - 1: 0 for each parent and for mixing their answers."
+    )
+    benefit_all: Estimate
+    over_budget: Estimate = Field(
+        description="Forgetting less the budget, limits for all merges at once."
+    )
+    within: Within | None = Field(description="The budget of forgetting; null for parents.")
+    below_line: Estimate = Field(
+        description="How far accuracy lies below the line between the ends; all at once."
+    )
+    loss: float | None = Field(description="Mean of minus log-probability of right answers.")
+    loss_above_line: Estimate
+    lost_from_tuned: Estimate = Field(description="Right in tuned, wrong here.")
+    gained_on_tuned: Estimate = Field(description="Wrong in tuned, right here.")
+    on_front: bool = Field(description="No other merge forgets less and keeps more.")
+    surely_beaten: bool = Field(description="Some point surely forgets less and keeps more.")
+    groups: list[PointGroup] = Field(description="All items, then categories.")
+
+
+class Barrier(Value):
+    """How far a path sinks below the line between its ends."""
+
+    method: str
+    group: str
+    measure: Measure
+    height: Estimate = Field(description="The greatest over the path; above 0 there is a barrier.")
+    weight: float = Field(description="Where it is seen.")
+
+
+class Choice(Value):
+    """The best merge by the rule."""
+
+    sure: Sure
+    point: int | None = Field(description="Place in `points`.")
+    words: str
+
+
+class PairResult(Value):
+    """All merges of base with one tuned model."""
+
+    tuned: str
+    name: str
+    items: int
+    left_out: int = Field(description="Answers without a score in every run.")
+    lost: int = Field(description="Right in base, wrong in tuned.")
+    gained: int = Field(description="Wrong in base, right in tuned.")
+    chance_gained: float | None = Field(
+        description="Share of the gained that guesses alone would have right."
+    )
+    points: list[PointResult]
+    barriers: list[Barrier]
+    best: Choice
+    greatest_benefit: Estimate = Field(description="Of all merges, limits of the greatest.")
+    drift: WeightDrift | None
+    notices: list[str]
+
+
+class Correlation(Value):
+    """Does merging help more where the weights moved less?"""
+
+    pairs: int
+    rank: Estimate = Field(description="Spearman, of relative distance and greatest benefit.")
+    p: float | None
+    words: str
+
+
+class SweepResult(Value):
+    """Merges of one base with one or more tuned models."""
+
+    schema_version: int = RESULT_VERSION
+    base: str
+    suite: str
+    targets: list[str] = Field(description="Tasks that the tuned models were trained for.")
+    level: float
+    budget: float = Field(description="Most forgetting, as a share of what tuned forgot.")
+    rule: str
+    pairs: list[PairResult]
+    correlation: Correlation

@@ -1,0 +1,114 @@
+"""What every model answered to every item, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetmap.errors import PairingError
+from forgetmap.pairing import Side
+from forgetmap.stats import Design
+
+Flags = NDArray[np.bool_]
+NO_CATEGORY, TARGET = "no category", "target"
+_KEY = ("task", "item", "repeat")
+_FACTS = ("category", "cluster", "k", "logprob_gold")
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Answers scored in every run; a column is an item (or one of its repeats).
+
+    Attributes:
+        right: run x column.
+        category: of each column.
+        target: columns of tasks that the tuned model was trained for.
+        design: which columns stand or fall together.
+        chance: of a right guess; 0 for open-ended items.
+        loss: run x column, minus the log-probability of the right answer; None if not recorded.
+        left_out: answers that some run lacks or that have no score.
+    """
+
+    right: Flags
+    category: NDArray[np.str_]
+    target: Flags
+    design: Design
+    chance: NDArray[np.float64]
+    loss: NDArray[np.float64] | None
+    left_out: int
+
+    @property
+    def categories(self) -> list[str]:
+        """Their names; those of the target last."""
+        names = sorted(set(self.category.tolist()))
+        return sorted(names, key=lambda name: bool(self.target[self.category == name].all()))
+
+
+def gather_states(
+    sides: Sequence[Side], *, correct_at: float, target: Collection[str] = ()
+) -> States:
+    """The answers of runs of the same suite, matched by task, item and repeat.
+
+    Args:
+        sides: base, tuned, then the merges.
+        correct_at: the score from which on an answer counts as right.
+        target: names of the tasks that tuned was trained for.
+    """
+    tables = [_rows(side) for side in sides]
+    shared = [key for key in tables[0] if all(key in table for table in tables[1:])]
+    kept = [key for key in shared if all(table[key]["score"] is not None for table in tables)]
+    everything = set().union(*tables)
+    if not kept:
+        raise PairingError(
+            "no item has a score in every run of the sweep",
+            hint="look at the runs with `forgetmap records show`.",
+        )
+    first = [tables[0][key] for key in kept]
+    loss = [[table[key]["logprob_gold"] for key in kept] for table in tables]
+    whole = all(value is not None for row in loss for value in row)
+    return States(
+        right=np.array([[table[key]["score"] >= correct_at for key in kept] for table in tables]),
+        category=np.array(
+            [row["category"] or _unnamed(key, target) for key, row in zip(kept, first, strict=True)]
+        ),
+        target=np.array([key[0] in target for key in kept], bool),
+        design=_design(kept, first),
+        chance=np.array([1 / row["k"] if (row["k"] or 0) > 1 else 0.0 for row in first]),
+        loss=-np.array(loss, float) if whole else None,
+        left_out=len(everything) - len(kept),
+    )
+
+
+def _rows(side: Side) -> dict[tuple[Any, ...], dict[str, Any]]:
+    names = side.measured.scores.collect_schema().names()
+    wanted = [name for name in (*_KEY, "score", *_FACTS) if name in names]
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in side.measured.scores.select(*wanted).collect().rows(named=True):
+        full = {name: _known(row.get(name)) for name in ("score", *_FACTS)}
+        found[row["task"], row["item"], row.get("repeat") or 0] = full
+    return found
+
+
+def _known(value: Any) -> Any:
+    """None for what pandas writes as NaN."""
+    return None if value != value else value  # noqa: PLR0124
+
+
+def _unnamed(key: tuple[Any, ...], target: Collection[str]) -> str:
+    return TARGET if key[0] in target else NO_CATEGORY
+
+
+def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> Design:
+    """Repeats of an item, and items of a cluster, stand or fall together."""
+    names = [
+        (key[0], "cluster", row["cluster"]) if row["cluster"] else (key[0], "item", key[1])
+        for key, row in zip(keys, rows, strict=True)
+    ]
+    numbers = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    if len(numbers) == len(names):
+        return Design()
+    return Design(np.array([numbers[name] for name in names], np.int64))

@@ -1,0 +1,124 @@
+"""What a sweep says in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from forgetmap.comparison import Estimate, counted, percent
+from forgetmap.stats import FEWEST_PAIRS
+from forgetmap.sweep.result import PairResult, PointResult
+from forgetmap.sweep.states import Flags, States
+
+FEW_GAINED = 30
+"""Items gained, below which what is kept of them can hardly be told."""
+NEAR_CHANCE = 0.2
+"""Mean chance of guessing from which on luck is worth a warning."""
+
+
+def rule(budget: float, level: float) -> str:
+    """How the best merge is chosen."""
+    return (
+        f"Best: of the merges that surely forget at most {percent(budget, 0)} of what the tuned "
+        f"model forgot, the one that keeps most of what it gained. Sure means {percent(level, 0)} "
+        "for all merges at once, so that picking the best of many does not count as evidence."
+    )
+
+
+def spot(point: PointResult) -> str:
+    """A point by its name, such as `linear 0.3`."""
+    return f"{point.method} {point.weight:g}"
+
+
+def limits(each: Estimate) -> str:
+    """A share with its limits."""
+    if each.value is None:
+        return "unknown"
+    return f"{percent(each.value)} ({percent(each.low)} to {percent(each.high)})"
+
+
+def choice(point: PointResult, budget: float, tuned: str, *, sure: bool) -> str:
+    """What the best merge does."""
+    kind = "surely" if sure else "by its estimate, not surely,"
+    return (
+        f"{spot(point)} {kind} forgets at most {percent(budget, 0)} of what {tuned} forgot: "
+        f"{limits(point.forgetting_all)} of all items. Of the merges that do, it keeps the largest "
+        f"part of what {tuned} gained: {limits(point.retained_all)}. {benefit(point)}"
+    )
+
+
+def benefit(point: PointResult) -> str:
+    """Whether a merge is more than a mixture of its parents' answers."""
+    found = point.benefit_all
+    if found.low is not None and found.low > 0:
+        return "It does better than mixing the answers of both parents would."
+    if found.high is not None and found.high < 0:
+        return "Mixing the answers of both parents would do better."
+    return "Whether it does better than mixing the answers of both parents is open."
+
+
+def none_within(point: PointResult, budget: float, tuned: str) -> str:
+    """That every merge forgets too much."""
+    return (
+        f"Every merge forgets more than {percent(budget, 0)} of what {tuned} forgot; the least is "
+        f"{spot(point)} with {limits(point.forgetting_all)} of all items."
+    )
+
+
+def no_choice(reason: str) -> str:
+    """Why there is no best merge."""
+    return f"There is no best merge: {reason}."
+
+
+def notices(states: States, gained: Flags) -> list[str]:
+    """What a reader must know before believing the numbers."""
+    said = []
+    count = int(gained.sum())
+    if not states.target.any():
+        said.append(
+            "gains are counted on the suite itself, where answers also flip by chance, and such "
+            "flips make merging look better than it is: name what the tuned model was trained for "
+            "with --target or --target-suite."
+        )
+    if 0 < count < FEW_GAINED:
+        said.append(
+            f"only {counted(count, 'item')} were gained by the tuned model: what is kept of them "
+            "can hardly be told."
+        )
+    chance = float(np.mean(states.chance[gained])) if count else 0.0
+    if chance >= NEAR_CHANCE:
+        said.append(
+            f"of the {count:,} items gained, guesses alone would have {percent(chance)} right: "
+            "part of what is gained, kept and recovered is luck."
+        )
+    if states.left_out:
+        said.append(f"{counted(states.left_out, 'answer')} without a score in every run left out.")
+    return said
+
+
+def correlation(rank: Estimate) -> str:
+    """What the rank correlation says."""
+    assert rank.low is not None  # noqa: S101  # it was estimated
+    assert rank.high is not None  # noqa: S101
+    numbers = f"rank correlation {rank.value:.2f} ({rank.low:.2f} to {rank.high:.2f})"
+    if rank.high < 0:
+        return f"The farther the weights moved, the less merging helped: {numbers}."
+    if rank.low > 0:
+        return f"The farther the weights moved, the more merging helped: {numbers}."
+    return f"Whether merging helps more where weights moved less is open: {numbers}."
+
+
+def no_correlation(known: Sequence[object]) -> str:
+    """Why there is none."""
+    if len(known) < FEWEST_PAIRS:
+        return (
+            f"Whether merging helps more where weights moved less cannot be told from "
+            f"{counted(len(known), 'tuned model')}; give {FEWEST_PAIRS} or more."
+        )
+    return "All tuned models moved, or gained by merging, equally far: there is nothing to rank."
+
+
+def headline(pair: PairResult) -> str:
+    """One sentence on a pair."""
+    return f"{pair.name}: {pair.best.words}"

@@ -1,1 +1,0 @@
-"""What happened to each item, and the sums over groups of items."""

@@ -1,1 +1,0 @@
-"""What all that ask a server over HTTP share."""

@@ -1,0 +1,145 @@
+"""The sentence everyone reads first, in every situation."""
+
+from __future__ import annotations
+
+import pytest
+from small_runs import table
+
+import forgetmap as fm
+from forgetmap.comparison.cells import Cells
+from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.group_results import group_result
+from forgetmap.comparison.headline import Judge
+from forgetmap.comparison.words import percent, seen, what_paired, why_lost
+
+
+def sentence(n11: int, n10: int, n01: int, n00: int, items: int | None = None) -> str:
+    n = n11 + n10 + n01 + n00
+    cells = Cells(paired=n, items=n if items is None else items, n11=n11, n10=n10, n01=n01, n00=n00)
+    return seen("base", "tuned", group_result("total", Evidence(cells), Judge()))
+
+
+def test_nothing_scored() -> None:
+    assert sentence(0, 0, 0, 0).startswith("Nothing can be said: no item is scored both in base")
+
+
+@pytest.mark.parametrize(("gained", "said"), [(0, "gained none"), (3, "gained 3")])
+def test_nothing_known_before(gained: int, said: str) -> None:
+    assert sentence(0, 0, gained, 5 - gained) == (
+        f"base had none of the 5 items right, so nothing could be forgotten; tuned {said}."
+    )
+
+
+def test_nothing_lost() -> None:
+    assert sentence(6, 0, 2, 2) == (
+        "tuned lost none of the 6 items that base had right and gained 2; accuracy 60.0% -> 80.0% "
+        "hides no loss."
+    )
+
+
+def test_a_loss_that_the_average_hides() -> None:
+    assert sentence(3, 3, 3, 1) == (
+        "tuned lost 3 of the 6 items that base had right (50.0%) and gained 3; accuracy "
+        "60.0% -> 60.0% shows none of these losses."
+    )
+
+
+def test_a_loss_behind_a_rise() -> None:
+    assert "40.0% -> 70.0% shows none of these losses." in sentence(2, 2, 5, 1)
+
+
+def test_a_loss_that_the_average_shows_in_part() -> None:
+    assert "60.0% -> 40.0% shows only 2 of these losses." in sentence(3, 3, 1, 3)
+
+
+def test_a_loss_that_the_average_shows_in_full() -> None:
+    assert "60.0% -> 30.0% shows all of these losses." in sentence(3, 3, 0, 4)
+
+
+@pytest.mark.parametrize("n", [*range(3, 60), 997, 7919, 1_000_003])
+def test_what_the_average_shows_is_counted_in_whole_items(n: int) -> None:
+    """Shares are floats: 7/10 - 6/10 is a little less than 1/10, and 2 is not 1.9999."""
+    assert "shows only 1 of these losses" in sentence(0, 2, 1, n - 3)
+    assert "shows all of these losses" in sentence(0, 2, 0, n - 2)
+
+
+@pytest.mark.parametrize(
+    ("gained", "ending"), [(0, "-> 33.3% shows this loss."), (1, "does not show this loss.")]
+)
+def test_one_loss(gained: int, ending: str) -> None:
+    said = sentence(1, 1, gained, 1 - gained)
+    assert "lost 1 of the 2 items" in said
+    assert said.endswith(ending)
+
+
+def test_singular() -> None:
+    assert "lost 1 of the 1 item that base had right (100.0%)" in sentence(0, 1, 0, 1)
+    assert sentence(0, 0, 0, 1).startswith("base had none of the 1 item right")
+
+
+def test_repeats_are_answers_not_items() -> None:
+    assert "lost 2 of the 6 answers that base" in sentence(4, 2, 0, 0, items=2)
+    assert "lost 1 of the 1 answer that base" in sentence(0, 1, 0, 1, items=1)
+    assert sentence(0, 0, 1, 3, items=2).startswith("base had none of the 4 answers right")
+
+
+def test_large_numbers_are_readable() -> None:
+    assert "lost 1,234 of the 2,000,000 items" in sentence(1_998_766, 1_234, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (None, "-"), (0.0, "0.0%"), (1.0, "100.0%"), (0.125, "12.5%"), (1e-9, "<0.1%"),
+        (0.0004, "<0.1%"), (0.0006, "0.1%"), (0.9999, ">99.9%"), (0.9994, "99.9%"),
+    ],
+)  # fmt: skip
+def test_percent_never_rounds_something_to_nothing(share: float | None, shown: str) -> None:
+    assert percent(share) == shown
+
+
+def test_why_lost_names_the_most_frequent_way_first() -> None:
+    reasons = {"wrong": 2, "truncated": 5, "unknown": 1}
+    total = group_result(
+        "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), Judge()
+    )
+    assert why_lost(total) == (
+        "Why 8 were lost: cut at the token limit 5, wrong answer 2, not recorded 1."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        ({}, "Nothing was lost."),
+        ({"unknown": 1}, "Why 1 was lost is not recorded."),
+        ({"refused": 1}, "Why 1 was lost: refused 1."),
+    ],
+)
+def test_why_lost_when_there_is_little_to_say(reasons: dict[str, int], said: str) -> None:
+    n = sum(reasons.values())
+    total = group_result(
+        "total", Evidence(Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons)), Judge()
+    )
+    assert why_lost(total) == said
+
+
+def test_what_paired() -> None:
+    both = fm.compare(table([1, 0]), table([1, 1]))
+    assert what_paired(both.result.pairing) == "All 2 results of both sides paired."
+    partly = fm.compare(table([1]), table([1, 1, 0]))
+    assert what_paired(partly.result.pairing) == "Paired 1 of 1 result before and 3 after."
+
+
+def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:
+    comparison = fm.compare(table([1, 1, 0, 0, 1]), table([0, 0, 1, 0, 1]))
+    assert comparison.result.seen == (
+        "after lost 2 of the 3 items that before had right (66.7%) and gained 1; accuracy "
+        "60.0% -> 40.0% shows only 1 of these losses."
+    )
+
+
+def test_the_headline_when_no_pair_is_scored() -> None:
+    comparison = fm.compare(table([None, 1]), table([1, None]))
+    assert comparison.result.seen.startswith("Nothing can be said")
+    assert comparison.result.total.acc_before is None

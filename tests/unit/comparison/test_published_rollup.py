@@ -1,0 +1,114 @@
+"""The published roll-up against a plain loop, and the two task tables."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+
+from forgetmap.comparison.cells import Cells
+from forgetmap.comparison.rollups import SeedRow, roll_up, row_values
+from forgetmap.comparison.task_tables import load_table, plain_name
+from forgetmap.errors import UsageError
+
+
+def random_rows(seed: int) -> list[SeedRow]:
+    dice = random.Random(seed)
+    rows = []
+    for task in range(12):
+        k, category = dice.choice([2.0, 4.0, 18.0]), dice.choice(["Logic", "Math", "Missing"])
+        for run in range(3):
+            counts = [dice.randrange(60) for _ in range(4)]
+            cells = Cells(n11=counts[0], n10=counts[1], n01=counts[2], n00=counts[3] + 1)
+            rows.append(SeedRow(f"task {task}", run, cells, k, category))
+    return rows
+
+
+def by_hand(row: SeedRow) -> dict[str, float]:
+    n11, n10, n01, n00 = row.cells.n11, row.cells.n10, row.cells.n01, row.cells.n00
+    n = n11 + n10 + n01 + n00
+    a, b = (n11 + n10) / n, (n11 + n01) / n
+    chance = (1 - a) * (1 - b) / (row.k - 1)
+    return {
+        "forgetting": max(n10 / n - chance, 0),
+        "backward_transfer": max(n01 / n - chance, 0),
+        "forgetting_max": max((row.k * a - 1) / (row.k - 1), 0),
+        "backward_transfer_max": max((row.k * b - 1) / (row.k - 1), 0),
+        "acc_before": a,
+        "acc_after": b,
+    }
+
+
+def test_values_of_one_task_and_seed() -> None:
+    for row in random_rows(1):
+        assert row_values(row) == pytest.approx(by_hand(row), abs=1e-12)
+
+
+def test_means_over_tasks_then_seeds_and_total_over_categories() -> None:
+    rows = random_rows(2)
+    found = {each.name: each for each in roll_up(rows)}
+    totals = []
+    for seed in range(3):
+        means = [
+            statistics.mean(
+                by_hand(row)["forgetting"]
+                for row in rows
+                if (row.seed, row.category) == (seed, category)
+            )
+            for category in sorted({row.category for row in rows})
+        ]
+        totals.append(statistics.mean(means))
+    assert found["Total"].mean["forgetting"] == pytest.approx(statistics.mean(totals))
+    assert found["Total"].deviation["forgetting"] == pytest.approx(statistics.stdev(totals))
+    assert list(found)[-1] == "Total"
+
+
+def test_ignored_and_empty_tasks_do_not_enter() -> None:
+    rows = random_rows(3)
+    more = [
+        SeedRow("x", 0, Cells(n10=9, n11=1), 4.0, "ignored"),
+        SeedRow("y", 0, Cells(), 4.0, "Math"),
+    ]
+    assert roll_up([*rows, *more]) == roll_up(rows)
+    assert roll_up([]) == []
+
+
+def test_one_seed_has_no_deviation() -> None:
+    (category, total) = roll_up([SeedRow("x", 0, Cells(n10=1, n11=9), 4.0, "Math")])
+    assert category.deviation["forgetting"] is total.deviation["forgetting"] is None
+
+
+def test_tables_differ_where_the_published_one_is_wrong() -> None:
+    published, corrected = load_table("as-published"), load_table("corrected")
+    assert published.entries.keys() == corrected.entries.keys()
+    piqa = "community|piqa:main|0"
+    assert [table.find(piqa).k for table in (published, corrected)] == [4, 2]  # type: ignore[union-attr]
+    arc = [table.find("arc:easy") for table in (published, corrected)]
+    assert [entry.category for entry in arc if entry] == ["Missing", "Logic"]
+    counting = corrected.find("bbh:object_counting")
+    assert counting is not None
+    assert counting.k == math.inf
+    varied = corrected.find("truthfulqa:mc1")
+    assert varied is not None
+    assert varied.k is None
+
+
+def test_scored_tasks_of_the_published_table() -> None:
+    entries = load_table("as-published").entries
+    scored = [
+        name
+        for name, entry in entries.items()
+        if entry.category != "ignored" and not name.startswith("arc_reasoning")
+    ]
+    assert len(scored) == 94
+    assert sum(entries[name].category == "Missing" for name in scored) == 2
+
+
+def test_names_and_unknown_tables() -> None:
+    assert plain_name("community|mmlu:sociology|0") == "mmlu:sociology"
+    assert plain_name("mmlu:sociology") == "mmlu:sociology"
+    assert load_table("corrected").find("something else") is None
+    with pytest.raises(UsageError):
+        load_table("mine")

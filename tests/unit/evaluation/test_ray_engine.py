@@ -1,0 +1,186 @@
+"""Items spread over a real Ray cluster: the records of the local run, whoever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import ray
+from small_suites import small_suite
+from written_runs import records
+
+from forgetmap.errors import ModelError, UsageError
+from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.backend import Decoding, Failure, Message, Prompt, Question
+from forgetmap.evaluation.models import find_model
+from forgetmap.evaluation.ray_backend import Batch, Crew, RayBackend, hire_for, open_ray
+from forgetmap.evaluation.ray_cluster import Share, connect
+from forgetmap.evaluation.run import Step, run_model
+from forgetmap.evaluation.settings import Settings
+from tiny_models import tiny_model, tokenizer
+
+ITEMS = 24
+TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
+SETTINGS = Settings(max_new_tokens=12)
+NEW_TOKENS = Decoding(max_new_tokens=4)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model("llama").save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """A cluster with two processors, whatever this machine has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(
+            address="local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+            object_store_memory=2**27, logging_level="ERROR",
+        )  # fmt: skip
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def crew(cluster: None, model: Path) -> RayBackend:
+    return open_ray(find_model(str(model)), workers=2, device="cpu")
+
+
+def local_records(model: Path, out: Path, settings: Settings) -> list[dict[str, Any]]:
+    return answered(open_model(str(model), device="cpu")[0], out, settings)
+
+
+def answered(
+    backend: Any, out: Path, settings: Settings, report: Callable[[Step], None] | None = None
+) -> list[dict[str, Any]]:
+    _, who = open_model(backend, name="run")
+    run_model(backend, small_suite(ITEMS), out, who, settings, report=report)
+    return records(out)
+
+
+def workers_of(name: str) -> list[psutil.Process]:
+    """Processes of the cluster that are doing this."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = process.cmdline()
+        except psutil.NoSuchProcess:
+            continue
+        if command and command[0].startswith(name):
+            found.append(process)
+    return found
+
+
+def kill_one(killed: list[int], step: Step) -> None:
+    """After the first answers, a worker that is at it dies as if the machine had lost it."""
+    busy = workers_of("ray::Worker.answer")
+    if busy and len(killed) < 2 and step.done >= 20 * len(killed):
+        os.kill(busy[0].pid, signal.SIGKILL)
+        killed.append(busy[0].pid)
+
+
+def assert_same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    assert len(found) == len(wanted) > ITEMS
+    for one, other in zip(found, wanted, strict=True):
+        for name in one:
+            if name.startswith("logprob") and other[name] is not None:
+                assert one[name] == pytest.approx(other[name], abs=1e-4)
+            else:
+                assert one[name] == other[name], name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, Settings(max_new_tokens=8, temperature=1.0, repeats=2), Settings(chat=True)],
+    ids=["greedy", "sampled", "chat"],
+)
+def test_the_records_are_those_of_the_local_run(
+    settings: Settings, crew: RayBackend, model: Path, tmp_path: Path
+) -> None:
+    wanted = local_records(model, tmp_path / "local", settings)
+    found = answered(crew, tmp_path / "ray", settings)
+    assert_same(found, wanted)
+
+
+def test_what_a_killed_worker_had_is_done_by_another(
+    crew: RayBackend, model: Path, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+    found = answered(crew, tmp_path / "ray", SETTINGS, partial(kill_one, killed))
+    assert killed
+    assert_same(found, local_records(model, tmp_path / "local", SETTINGS))
+
+
+def test_a_worker_killed_while_idle_is_replaced(crew: RayBackend) -> None:
+    assert crew.count_tokens(["the cat"]) == [len(tokenizer()("the cat").input_ids)]
+    for process in workers_of("ray::Worker"):
+        os.kill(process.pid, signal.SIGKILL)
+    assert crew.chat([Message("user", "cat")]) == "[user] cat\n[assistant]"
+
+
+def test_one_bad_prompt_fails_alone(crew: RayBackend) -> None:
+    prompts = [Prompt("the cat"), Prompt("cat " * 600), Prompt("a dog")]
+    found = dict(crew.generate(prompts, NEW_TOKENS))
+    assert sorted(found) == [0, 1, 2]
+    assert isinstance(found[1], Failure)
+    assert "context" in str(found[1])
+    assert not isinstance(found[0], Failure)
+    weighed = dict(crew.loglikelihood([Question("the cat", (" sat", " ran"))]))
+    assert not isinstance(weighed[0], Failure)
+
+
+def test_a_request_given_up_half_way_does_not_mix_with_the_next(crew: RayBackend) -> None:
+    prompts = [Prompt(f"the cat {number}") for number in range(40)]
+    assert next(iter(crew.generate(prompts, NEW_TOKENS)))
+    found = [place for place, _ in crew.generate(prompts[:5], NEW_TOKENS)]
+    assert sorted(found) == [0, 1, 2, 3, 4]
+
+
+def test_a_batch_that_kills_is_tried_again_then_one_by_one_then_not_at_all() -> None:
+    batch = Batch((4, 5), ("a", "b"), request=1)
+    (again,) = batch.after_death()
+    singles = again.after_death()
+    assert [(one.places, one.asked) for one in singles] == [((4,), ("a",)), ((5,), ("b",))]
+    (last,) = singles[0].after_death()
+    assert last.after_death() == []
+
+
+def test_a_model_that_a_worker_cannot_load_is_a_typed_error(
+    cluster: None, model: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{}")
+    hiring = hire_for(ray, find_model(str(broken)), Share(0.0, 0.0), {"device": "cpu"})
+    with pytest.raises(ModelError, match="broken cannot be loaded"):
+        assert Crew(ray, hiring, 1).card
+
+
+def test_a_cluster_without_room_is_given_up(
+    crew: RayBackend, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forgetmap.evaluation.ray_backend.ROOM_SECONDS", 0.5)
+    with pytest.raises(ModelError, match="no room for a worker"):
+        open_ray(find_model(str(model)), workers=1, device="cpu")
+
+
+def test_addresses_that_lead_nowhere() -> None:
+    ray.shutdown()
+    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:9"):
+        connect("127.0.0.1:9")
+    with pytest.raises(UsageError, match="no address"):
+        connect("ray://127.0.0.1:10001")
+    with pytest.raises(UsageError, match="no address"):
+        connect("somewhere")

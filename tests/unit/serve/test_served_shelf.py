@@ -1,0 +1,96 @@
+"""Tables that are found again, and those that must not be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from served_runs import AFTER, BEFORE, results, write_folder
+
+from forgetmap.records.engine import connection
+from forgetmap.serve.runs import find_runs
+from forgetmap.serve.shelf import Shelf
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Maker:
+    """Writes one number, and counts how often it had to."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, name: str) -> None:
+        self.times += 1
+        connection().execute(f"CREATE TABLE {name}.t AS SELECT 42 AS n")
+
+
+def read(name: str) -> int:
+    return int(connection().execute(f"SELECT n FROM {name}.t").fetchall()[0][0])
+
+
+def test_the_same_is_made_once_also_for_the_next_server(cache: Path) -> None:
+    make, shelf = Maker(), Shelf(connection(), kept=True)
+    names = [shelf.open(("x", 1), make) for _ in range(2)]
+    assert names[0] == names[1]
+    shelf.close(names[0])
+    again = Shelf(connection(), kept=True)
+    name = again.open(("x", 1), make)
+    assert (read(name), make.times) == (42, 1)
+    other = again.open(("x", 2), make)
+    assert make.times == 2
+    for each in (name, other):
+        again.close(each)
+    assert len(list(cache.rglob("*.duckdb"))) == 2
+
+
+def test_what_cannot_be_told_or_kept_is_not_found_again(cache: Path) -> None:
+    make = Maker()
+    for shelf, key in (
+        (Shelf(connection(), kept=True), None),
+        (Shelf(connection(), kept=False), 1),
+    ):
+        for name in [shelf.open(key, make) for _ in range(2)]:
+            assert read(name) == 42
+            shelf.close(name)
+    assert make.times == 4
+    assert not list(cache.rglob("*.duckdb"))
+
+
+def test_a_broken_file_is_made_again(cache: Path) -> None:
+    make, shelf = Maker(), Shelf(connection(), kept=True)
+    shelf.close(shelf.open("x", make))
+    [file] = cache.rglob("*.duckdb")
+    file.write_bytes(b"no database")
+    name = shelf.open("x", make)
+    assert (read(name), make.times) == (42, 2)
+    shelf.close(name)
+
+
+def test_a_failure_leaves_nothing_behind(cache: Path) -> None:
+    def fail(name: str) -> None:
+        connection().execute(f"CREATE TABLE {name}.t AS SELECT 42 AS n")
+        raise OverflowError
+
+    shelf = Shelf(connection(), kept=True)
+    with pytest.raises(OverflowError):
+        shelf.open("x", fail)
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+    name = shelf.open("x", Maker())
+    assert read(name) == 42
+    shelf.close(name)
+
+
+def test_the_stamp_of_a_run_changes_with_its_files(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "run", results(BEFORE))
+    first, again = (find_runs([str(folder)])[0].stamp for _ in range(2))
+    assert first == again is not None
+    os.utime(folder / "scores.parquet", ns=(1, 1))
+    assert find_runs([str(folder)])[0].stamp != first
+    other = write_folder(tmp_path / "other", results(AFTER))
+    assert find_runs([str(other)])[0].stamp != first
