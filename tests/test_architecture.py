@@ -12,7 +12,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "forgetmap"
 LAYERS = [
-    {"errors", "_lazy", "_plugins", "_http", "_cache", "stats"},
+    {"errors", "_lazy"},
+    {"_plugins", "_http", "_cache", "stats"},
     {"records", "theory", "merge"},
     {"scoring"},
     {"sources", "evaluation", "simulation"},
