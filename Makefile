@@ -42,7 +42,7 @@ lint: $(VENV)/dev  ## style, types, spelling
 	$(BIN)/typos
 
 fuzz: $(VENV)/dev  ## damage the fixtures of every log adapter, 10,000 times each
-	$(BIN)/python tests/fuzz/fuzz_logs.py --mutations 10000
+	$(BIN)/python tests/support/fuzz_logs.py --mutations 10000
 
 bench: $(VENV)/dev  ## speed against bare DuckDB SQL and pandas, in the same run
 	$(BIN)/python benchmarks/compare_speed.py

@@ -24,7 +24,7 @@ from rich.progress import track
 from forgetmap.stats.sequential import Rule
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from repeated_answers import Truth, ask, full_budget, spend  # noqa: E402  # lives with the tests
 

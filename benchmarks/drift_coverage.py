@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit" / "capabilities"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from drifting_models import SHIFTS, estimate, truth
 

@@ -24,7 +24,7 @@ from forgetmap.overlap.estimate import Asked, estimate_table
 from forgetmap.overlap.result import Figures
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from enumerable_models import (  # noqa: E402  # lives with the tests that use it
     Exact,

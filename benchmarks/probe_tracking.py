@@ -30,7 +30,7 @@ from forgetmap.stats.sampling import (
 )
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from repeated_answers import Truth, answers, chances  # noqa: E402  # lives with the tests
 

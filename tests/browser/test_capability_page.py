@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import chromium, open_report, watched, write
-from page_reports import HOSTILE
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from chromium import chromium, open_report, watched, write
 from drifting_runs import drifted
 from forgetmap.report.drifted import make_drift_payload
 from forgetmap.report.payload import Payload
+from page_reports import HOSTILE
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import page_reports as reports
 import pytest
-from chromium import chromium, open_report, watched, write
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import forgetmap as fm
+import page_reports as reports
 from backends import as_arrow
+from chromium import chromium, open_report, watched, write
 from forgetmap.report.figures import all_figures
 from forgetmap.report.html import report_html
 from forgetmap.report.packing import packed

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from chromium import chromium, watched
 from playwright.sync_api import Page
 
+from chromium import chromium, watched
 from forgetmap.comparison import words
 from forgetmap.records.spreadsheet import quote_formulas
 from forgetmap.scoring.thinking import without_thinking

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import chromium, watched
 from playwright.sync_api import Browser, Page, expect
 
+from chromium import chromium, watched
 from command_line import SCRIPT, write
 from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from chromium import chromium, watched
 from playwright.sync_api import Browser, Page
 
+from chromium import chromium, watched
 from forgetmap.sweep.compared import compare_runs
 from forgetmap.sweep.html import write_page
 from merged_runs import write_mixtures

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chromium import chromium, watched
 from playwright.sync_api import Browser, Page, expect
 
+from chromium import chromium, watched
 from forgetmap.cli.theory_page import page_html
 from forgetmap.theory import methods
 from forgetmap.theory.flows import Path as Course

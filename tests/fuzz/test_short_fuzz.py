@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import fuzz_logs
 import pytest
-from fuzz_logs import fuzz, harnesses
 from msgspec import structs
 
+import fuzz_logs
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import rows
 from forgetmap.sources.harnesses.mmlu_pro import MmluPro
+from fuzz_logs import fuzz, harnesses
 
 MUTATIONS = 60
 

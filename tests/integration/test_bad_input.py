@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import forgetmap as fm
 from bad_tables import (
     FIRST_LINE,
     FORMATS,
@@ -30,8 +32,6 @@ from bad_tables import (
     refuse,
     tree,
 )
-
-import forgetmap as fm
 from command_line import call, process
 from forgetmap.errors import (
     ColumnError,

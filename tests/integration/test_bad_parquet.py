@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bad_tables import Bad, Row, as_csv, as_parquet, damaged, good_rows, gzipped, refuse, tree
 
 import forgetmap as fm
+from bad_tables import Bad, Row, as_csv, as_parquet, damaged, good_rows, gzipped, refuse, tree
 from command_line import call
 from forgetmap.errors import (
     ColumnError,

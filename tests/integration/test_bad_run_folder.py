@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from bad_tables import Bad, as_parquet, damaged, folder_of, good_rows, refuse
 
+from bad_tables import Bad, as_parquet, damaged, folder_of, good_rows, refuse
 from command_line import call
 from forgetmap.errors import (
     ColumnError,

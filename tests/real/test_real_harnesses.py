@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peer import Asked, environment, lm_eval_order, read_samples, run_harness, write_tasks
-from real_facts import fact_rows
-from ties import FOLDER, TIE, gap_where_they_part
 
 import forgetmap as fm
 from command_line import SCRIPT, write
@@ -21,6 +18,9 @@ from forgetmap.evaluation.api import open_model
 from forgetmap.evaluation.jobs import make_jobs
 from forgetmap.evaluation.prompts import messages_of
 from forgetmap.evaluation.settings import Settings, settle
+from peer import Asked, environment, lm_eval_order, read_samples, run_harness, write_tasks
+from real_facts import fact_rows
+from ties import FOLDER, TIE, gap_where_they_part
 
 CHAT = Settings(chat=True)
 BATCH = 16

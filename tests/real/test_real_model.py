@@ -16,15 +16,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from peer import Asked, Found, Key, run_lm_eval
-from real_facts import fact_rows
-from ties import FOLDER, GGUF, TIE, gap_where_they_part
 
 import forgetmap as fm
 from command_line import process, write
 from forgetmap.evaluation.api import open_model
 from forgetmap.evaluation.backend import Backend, Likelihoods, Question
 from forgetmap.scoring.likelihood import choose
+from peer import Asked, Found, Key, run_lm_eval
+from real_facts import fact_rows
+from ties import FOLDER, GGUF, TIE, gap_where_they_part
 
 ITEMS, CHAT_ITEMS = 6, 1
 

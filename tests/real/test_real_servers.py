@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_facts import fact_rows
-from ties import FOLDER, ROOT, TIE, gap_where_they_part
-from vllm_server import run_in_vllm, vllm_server
 
 import forgetmap as fm
 from command_line import process, write
 from llama_server import NAME, llama_server
+from real_facts import fact_rows
+from ties import FOLDER, ROOT, TIE, gap_where_they_part
+from vllm_server import run_in_vllm, vllm_server
 
 WIDE = ROOT / ".real" / "model-f32.gguf"
 FACTS, OPEN = 6, 6

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binomtest, false_discovery_control
-from scored_runs import TAXONOMY, row, rows_of, run_of, scored
 
 import forgetmap as fm
 from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
 from forgetmap.capabilities.taxonomy import Taxonomy, parse_taxonomy
 from forgetmap.errors import MetricError
 from forgetmap.records.run import Run
+from scored_runs import TAXONOMY, row, rows_of, run_of, scored
 
 SMALL = parse_taxonomy(TAXONOMY, origin="small.toml")
 RNG = np.random.default_rng(8)

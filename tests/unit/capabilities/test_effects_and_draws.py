@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from drifting_models import SHIFTS, answers, estimate, truth
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drifting_models import SHIFTS, answers, estimate, truth
 from forgetmap.capabilities.distance import distance
 from forgetmap.capabilities.effects import MOST, cohens_h, effect, log_ratio, relative
 from forgetmap.capabilities.estimates import Series, metric_effect, task_means

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from perfect_rows import ROWS, WRITERS, write_model
 
 import forgetmap as fm
 from forgetmap.capabilities import measure as measuring
@@ -24,6 +23,7 @@ from forgetmap.scoring.scorer import Answered
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from judge_server import Answer, best_reply, judge_server
+from perfect_rows import ROWS, WRITERS, write_model
 
 CAPTRACK = load_taxonomy("captrack")
 Found = dict[tuple[str, str, str], tuple[float | None, str | None]]

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from perfect_rows import ROWS, write_model
-from reciting import recite, said_in_turn
 
 import forgetmap as fm
 from captrack_copy import write_copy
@@ -32,6 +30,8 @@ from forgetmap.scoring.style import style
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from judge_server import Answer, Asked, best_reply, judge_server
+from perfect_rows import ROWS, write_model
+from reciting import recite, said_in_turn
 
 PROJECT = Path(__file__).parents[3]
 SAMPLE, CAPTRACK = load_taxonomy("sample"), load_taxonomy("captrack")

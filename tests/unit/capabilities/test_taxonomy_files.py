@@ -6,8 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from perfect_rows import ROWS
-from scored_runs import TAXONOMY
 
 from forgetmap.capabilities.taxonomy import (
     TARGET,
@@ -18,6 +16,8 @@ from forgetmap.capabilities.taxonomy import (
 )
 from forgetmap.errors import FieldError, MissingInputError, UnreadableError
 from forgetmap.scoring.registry import find_scorer, needs_of
+from perfect_rows import ROWS
+from scored_runs import TAXONOMY
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_runs import run, table
 
 import forgetmap as fm
 from forgetmap.errors import LineageError
+from small_runs import run, table
 
 OUTCOMES = ("incorrect", "refused", "truncated", None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from small_runs import run, table
 
 import forgetmap as fm
 from forgetmap.errors import MetricError, UsageError
+from small_runs import run, table
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 1.0])

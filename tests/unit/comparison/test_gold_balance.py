@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 from scipy import stats
-from small_runs import codes, message
 
 import forgetmap as fm
+from small_runs import codes, message
 
 LETTERS = "ABCDEFGHIJ"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from small_runs import table
 
 import forgetmap as fm
 from forgetmap.comparison.cells import Cells
@@ -11,6 +10,7 @@ from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
 from forgetmap.comparison.headline import Judge
 from forgetmap.comparison.words import percent, seen, what_paired, why_lost
+from small_runs import table
 
 
 def sentence(n11: int, n10: int, n01: int, n00: int, items: int | None = None) -> str:

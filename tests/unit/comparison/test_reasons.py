@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from small_runs import table
 
 import forgetmap as fm
+from small_runs import table
 
 FAILURES = ("no_answer", "refused", "truncated", "degenerate", "misread")
 REASONS = ("wrong", *FAILURES, "unknown")

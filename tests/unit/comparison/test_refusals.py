@@ -6,10 +6,10 @@ import re
 
 import pyarrow as pa
 import pytest
-from small_runs import run, table
 
 import forgetmap as fm
 from forgetmap.errors import TaskVersionError, TooFewPairedError
+from small_runs import run, table
 
 
 def ids(*names: str) -> pa.Table:

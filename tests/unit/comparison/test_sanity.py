@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from small_runs import message, table
 
 import forgetmap as fm
 from forgetmap.comparison.sanity import CEILING, ERRORS_OFF, FAILURES_APART, TINY
+from small_runs import message, table
 
 
 def codes(comparison: fm.Comparison) -> set[str]:

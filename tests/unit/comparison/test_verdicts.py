@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from small_runs import run
 
 import forgetmap as fm
 from forgetmap.comparison.result import GroupResult, Headline
 from forgetmap.errors import UsageError
+from small_runs import run
 
 
 def sides(

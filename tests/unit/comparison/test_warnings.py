@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
-from small_runs import codes, message, run, table
 
 import forgetmap as fm
+from small_runs import codes, message, run, table
 
 ONE = table([1.0, 0.0])
 

@@ -4,8 +4,8 @@ import hashlib
 from collections import Counter
 
 import pytest
-from basics_solvers import SOLVERS
 
+from basics_solvers import SOLVERS
 from forgetmap.evaluation.items import Task
 from forgetmap.evaluation.suites.basics import basics_suite
 

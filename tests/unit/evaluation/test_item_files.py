@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_copies import write_copies
 
 from forgetmap.errors import (
     ColumnError,
@@ -23,6 +22,7 @@ from forgetmap.errors import (
 from forgetmap.evaluation.items import Item, Suite
 from forgetmap.evaluation.suites.files import file_suite, hub_suite
 from forgetmap.evaluation.suites.hub import HubData
+from hub_copies import write_copies
 
 GOOD = {"id": "a", "question": "Which is blue?", "options": ["sea", "coal", "snow"], "gold": "sea"}
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hub_copies import COPIES, MOVIE_ROWS, STORY, TRUTHFUL_ROWS, write_copies
 
 from forgetmap.errors import (
     ColumnError,
@@ -21,6 +20,7 @@ from forgetmap.evaluation.items import Item
 from forgetmap.evaluation.suites import hub
 from forgetmap.evaluation.suites.hub import HubData, load_rows
 from forgetmap.evaluation.suites.post_forget import Benchmark, post_forget_suite, read_items
+from hub_copies import COPIES, MOVIE_ROWS, STORY, TRUTHFUL_ROWS, write_copies
 
 PUBLISHED = {
     "Common Sense": 2,

@@ -12,8 +12,6 @@ from typing import Any
 import psutil
 import pytest
 import ray
-from small_suites import small_suite
-from written_runs import records
 
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.evaluation.api import open_model
@@ -23,7 +21,9 @@ from forgetmap.evaluation.ray_backend import Batch, Crew, RayBackend, hire_for, 
 from forgetmap.evaluation.ray_cluster import Share, connect
 from forgetmap.evaluation.run import Step, run_model
 from forgetmap.evaluation.settings import Settings
+from small_suites import small_suite
 from tiny_models import tiny_model, tokenizer
+from written_runs import records
 
 ITEMS = 24
 TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"

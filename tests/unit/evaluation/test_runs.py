@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 import torch
-from small_suites import choice_items, small_suite
-from written_runs import records
 
 import forgetmap as fm
 from forgetmap.errors import OutputError, UsageError
@@ -26,7 +24,9 @@ from forgetmap.evaluation.journal import Answer, Journal
 from forgetmap.evaluation.run import Examinee, Step, estimate, run_model
 from forgetmap.evaluation.settings import Settings
 from forgetmap.evaluation.transformers_backend import TransformersBackend
+from small_suites import choice_items, small_suite
 from tiny_models import CONTEXT, tiny_model, tokenizer
+from written_runs import records
 
 WHO = Examinee("tiny")
 SHORT = Settings(max_new_tokens=6)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_suites import small_suite
 
 import forgetmap as fm
 from forgetmap.errors import ModelError, UsageError
@@ -18,6 +17,7 @@ from forgetmap.evaluation.servers.replies import tokens_of_end
 from forgetmap.evaluation.servers.traffic import Traffic
 from forgetmap.evaluation.settings import Settings
 from logprob_server import NAME, Dialect, serving
+from small_suites import small_suite
 from tiny_gguf import ascii_tokenizer, served_model
 
 QUICK = Traffic(pause=0.01)

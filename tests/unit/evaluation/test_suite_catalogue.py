@@ -5,7 +5,6 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
-from hub_copies import write_copies
 
 from forgetmap.errors import MissingInputError, UsageError
 from forgetmap.evaluation.suites import catalogue
@@ -13,6 +12,7 @@ from forgetmap.evaluation.suites.basics import basics_suite
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.evaluation.suites.lessons import format_lessons
 from forgetmap.scoring.grades import AnswerKind
+from hub_copies import write_copies
 
 
 def test_suites_by_name() -> None:

@@ -24,7 +24,7 @@ from forgetmap.harness_runs.request import Driver, Order
 from forgetmap.harness_runs.run import DRIVERS, Plan, plan_harness, run_harness
 from tiny_models import tiny_model, tokenizer
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "support"
 
 
 def small(what: str) -> Driver:

@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from small_items import compare, item, table
 
 import forgetmap as fm
 from forgetmap.errors import MetricError
 from forgetmap.pairing.metric import select_metric
 from forgetmap.records.manifest import RunInfo, TaskInfo
+from small_items import compare, item, table
 
 ACC: dict[str, Any] = {"metric": "acc", "scorer": "strict"}
 LOOSE: dict[str, Any] = {"metric": "acc", "scorer": "loose"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from small_items import compare, item, paired_ids, table, warned
 
 from forgetmap.errors import PairingError, TooFewPairedError
 from forgetmap.pairing.keys import choose_keys
+from small_items import compare, item, paired_ids, table, warned
 
 FULL = {"rows": 4, "question_hash": 4, "gold_hash": 4, "options_hash": 2}
 

@@ -9,10 +9,10 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-from small_items import warned
 
 import forgetmap as fm
 from forgetmap.errors import TooFewPairedError
+from small_items import warned
 
 
 def items(

@@ -6,9 +6,9 @@ import itertools
 
 import polars as pl
 import pytest
-from small_items import compare, item, paired_ids, table, warned
 
 from forgetmap.errors import DuplicateKeyError
+from small_items import compare, item, paired_ids, table, warned
 
 
 def test_twins_are_told_apart_by_ids_that_agree() -> None:

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_folders import results, run_of
 
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records.engine import connection
@@ -26,6 +25,7 @@ from forgetmap.records.run import Run
 from forgetmap.records.summary import survey
 from forgetmap.records.validate import check_run, reading
 from forgetmap.sources.open import open_run
+from run_folders import results, run_of
 
 Cells = tuple[str, str, str, str, str]
 COLUMNS = ("task", "item", "score", "k", "outcome")

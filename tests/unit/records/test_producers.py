@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from run_folders import Row, on_disk, results, scores_of, write
 
 from forgetmap.errors import FieldError
 from forgetmap.records.folder import read_run
 from forgetmap.records.schema import BY_NAME, KEY, json_schema
 from forgetmap.records.validate import check_run, refuse_duplicates, result_key
 from forgetmap.sources.open import open_run
+from run_folders import Row, on_disk, results, scores_of, write
 
 Producer = tuple[dict[str, Any], list[Row]]
 ONCE = {"repeat": 0, "scorer": "default"}

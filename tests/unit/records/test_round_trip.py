@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_folders import Row, on_disk, results, run_of
 
 from forgetmap.records.folder import read_run, write_run
 from forgetmap.records.tables import write_table
 from forgetmap.sources.open import open_run
+from run_folders import Row, on_disk, results, run_of
 
 ENDINGS = ["csv", "jsonl", "parquet"]
 RICH: list[Row] = [

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from run_folders import on_disk, results, run_of, write
 
 from forgetmap.errors import OutputError, UnreadableError
 from forgetmap.records.folder import complete_folder, read_run, write_run
@@ -17,6 +16,7 @@ from forgetmap.records.run import Run
 from forgetmap.records.schema import scores_schema, texts_schema
 from forgetmap.records.tables import write_table
 from forgetmap.sources.open import open_run
+from run_folders import on_disk, results, run_of, write
 
 RUN = run_of(results([1, 0, 0.5, None], response="said"))
 

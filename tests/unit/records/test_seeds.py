@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import results, scores_of, write
 
 from forgetmap.errors import DuplicateKeyError, ManifestError
 from forgetmap.records.summary import survey
 from forgetmap.records.validate import check_run, refuse_duplicates, result_key
 from forgetmap.sources.open import open_run
+from run_folders import results, scores_of, write
 
 ALIKE: dict[str, Any] = {
     "model": {"name": "m", "revision": "1"},

@@ -8,11 +8,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from run_folders import run_of
 
 from forgetmap.records.spreadsheet import quote_formulas, unquote_formula, unquoted_sql
 from forgetmap.records.tables import write_table
 from forgetmap.sources.open import open_run
+from run_folders import run_of
 
 RISKY = ["=1+1", "+cmd|x", "-x", "@SUM(1)", "\t=1", "\r=1", "'=1", "''-5", "- a list", "-5-3"]
 PLAIN = ["-5", "+3.25", "-1e-3", "a=b", "'tis", "'", "", "1=1", " =1", "-.5"]

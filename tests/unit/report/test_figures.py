@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import vl_convert
-from drawings import CHAIN, MANY, PAIR, Groups, axis_labels, figure, marks, report
 
+from drawings import CHAIN, MANY, PAIR, Groups, axis_labels, figure, marks, report
 from forgetmap.comparison.result import PathResult
 from forgetmap.report.figures import all_figures, look, rows_as_records
 from forgetmap.report.figures.flow import moves_of

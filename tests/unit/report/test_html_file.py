@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from reports import two_runs, with_texts
 
 import forgetmap as fm
 from forgetmap.errors import OutputError
@@ -17,6 +16,7 @@ from forgetmap.report.html import policy, report_html, write_report
 from forgetmap.report.packing import packed
 from forgetmap.report.payload import Payload
 from report_files import payload_in, unpacked
+from reports import two_runs, with_texts
 
 COUNTS = {"a": {"n11": 20, "n10": 5, "n01": 5, "n00": 10}}
 

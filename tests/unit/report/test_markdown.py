@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from reports import two_runs, with_texts
 
 import forgetmap as fm
 from command_line import results, write
 from forgetmap.report.build import make_payload
 from forgetmap.report.markdown import as_markdown, escaped, quoted
+from reports import two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 12, "n01": 20, "n00": 18}, "b": {"n11": 30, "n10": 3}}
 

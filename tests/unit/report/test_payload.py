@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reports import column, find, payload_of, two_runs, with_texts
 
 import forgetmap as fm
 from command_line import results, write
@@ -25,6 +24,7 @@ from forgetmap.report.build import make_payload
 from forgetmap.report.payload import ESTIMATORS, Payload
 from forgetmap.report.texts import fair_cap, shortened
 from forgetmap.report.written import payload_from_folder
+from reports import column, find, payload_of, two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 10, "n01": 20, "n00": 20}}
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
-from reports import two_runs
 
 import forgetmap as fm
 from forgetmap.comparison.export import write_result
 from forgetmap.report.written import payload_from_folder
+from reports import two_runs
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "payload.schema.json"
 COUNTS = {"a": {"n11": 20, "n10": 5, "n01": 5, "n00": 10}, "b": {"n11": 4, "n10": 1}}

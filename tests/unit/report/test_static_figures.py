@@ -8,8 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from drawings import CHAIN, MANY, PAIR, report
 
+from drawings import CHAIN, MANY, PAIR, report
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.report.figures import all_figures
 from forgetmap.report.figures.look import GROUND, TEXT

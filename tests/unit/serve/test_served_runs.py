@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from served_runs import AFTER, BEFORE, results, write_folder
 
 from forgetmap.errors import MissingInputError, UnknownFormatError
 from forgetmap.serve.runs import describe, find_runs
+from served_runs import AFTER, BEFORE, results, write_folder
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from served_runs import AFTER, BEFORE, results, write_folder
 
 from forgetmap.records.engine import connection
 from forgetmap.serve.runs import find_runs
 from forgetmap.serve.shelf import Shelf
+from served_runs import AFTER, BEFORE, results, write_folder
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_runs import AFTER, BEFORE, Row, add_pair, results, write_folder
 
 import forgetmap as fm
 from forgetmap.serve.store import PairTable, Selection, Store, rare_part
+from served_runs import AFTER, BEFORE, Row, add_pair, results, write_folder
 
 KINDS = {(1, 0): "forgotten", (0, 1): "gained", (1, 1): "kept", (0, 0): "never"}
 

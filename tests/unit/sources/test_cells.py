@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from table_writers import WRITERS, Row, as_csv, as_jsonl, as_parquet, every_format, found
 
 from forgetmap.errors import FieldError
 from forgetmap.records.validate import check_run
 from forgetmap.sources.open import open_run
+from table_writers import WRITERS, Row, as_csv, as_jsonl, as_parquet, every_format, found
 
 
 def texts_of(path: Path, *columns: str) -> list[tuple[Any, ...]]:

@@ -6,6 +6,8 @@ import gzip
 from pathlib import Path
 
 import pytest
+
+from forgetmap.sources.open import open_run
 from table_writers import (
     ROWS,
     WRITERS,
@@ -18,8 +20,6 @@ from table_writers import (
     found,
     wanted,
 )
-
-from forgetmap.sources.open import open_run
 
 
 @every_format

@@ -1,6 +1,6 @@
 """Fuzz every adapter with damaged copies of the fixtures: `make fuzz`, or
 
-    python tests/fuzz/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0]
+    python tests/support/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0]
 
 Nothing but typed errors may come out, nothing may take long, and damage to one row must not change
 what is known of the items of other rows without a problem being reported.
@@ -25,6 +25,13 @@ from types import FrameType
 from typing import Any
 
 import pyarrow.parquet as pq
+
+from forgetmap.errors import ForgetmapError
+from forgetmap.records.schema import SCORES, TEXTS
+from forgetmap.sources.adapter import Problems
+from forgetmap.sources.gather import RunWriter
+from forgetmap.sources.logs import choose, recognise
+from forgetmap.sources.registry import adapter
 from log_mutations import (
     Files,
     Named,
@@ -37,13 +44,6 @@ from log_mutations import (
     table_of,
     unpacked,
 )
-
-from forgetmap.errors import ForgetmapError
-from forgetmap.records.schema import SCORES, TEXTS
-from forgetmap.sources.adapter import Problems
-from forgetmap.sources.gather import RunWriter
-from forgetmap.sources.logs import choose, recognise
-from forgetmap.sources.registry import adapter
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 LONGEST_SECONDS = 20
