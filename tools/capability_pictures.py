@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from playwright.sync_api import sync_playwright
-from report_pictures import IMAGES, launch, opened
 
 from forgetmap.capabilities.api import drift_with_runs
 from forgetmap.capabilities.taxonomy import Metric, load_taxonomy
 from forgetmap.report.drifted import make_drift_payload
 from forgetmap.report.html import write_report
+from report_pictures import IMAGES, launch, opened
 
 ITEMS = 120
 TARGET = "contracts"

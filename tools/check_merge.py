@@ -36,7 +36,6 @@ from typing import Any
 
 import torch
 import yaml  # type: ignore[import-untyped]
-from peer_mergekit import shared_generator
 from safetensors.torch import load_file
 from transformers import (
     GPT2Config,
@@ -50,6 +49,7 @@ from transformers import (
 from forgetmap.merge.apply import apply_recipe
 from forgetmap.merge.method import Draws
 from forgetmap.merge.recipe import read_recipe
+from peer_mergekit import shared_generator
 
 HERE = Path(__file__).parent
 STUDY = HERE.parent / "tests" / "fixtures" / "merge_recipes"

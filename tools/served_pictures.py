@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
-from report_pictures import IMAGES, answers, launch
 
 from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo
 from forgetmap.sources.open import open_run
+from report_pictures import IMAGES, answers, launch
 
 PARENTS = {"base": None, "sft": "base", "dpo": "sft", "rl": "dpo"}
 READY = "body[data-ready=true]"
