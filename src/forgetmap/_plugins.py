@@ -1,35 +1,122 @@
-"""What installed packages add by entry point."""
+"""Registries: objects with names, ours and those that installed packages add by entry point.
+
+One `Registry` each holds log formats, scorers, merge methods, suites and whatever else a package
+may add. Nothing of ours or of others is imported before it is used: listing names reads only the
+metadata of installed packages. An entry of another package that has the name of ours replaces it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from forgetmap.errors import UsageError
 
-_FAULTS = (
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Entry = TypeVar("Entry")
+
+_PLUGIN_ERRORS = (
     ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError,
 )  # fmt: skip
-"""What other people's modules may raise when they are imported."""
+"""What modules of other people may raise when they are imported, and objects when they are made."""
+
+
+# Compared by identity: two registries of one group are still two caches.
+@dataclass(frozen=True, eq=False)
+class Registry(Generic[Entry]):
+    """Objects of one kind by name.
+
+    Attributes:
+        group: entry-point group in which packages add their own.
+        kind: what one object is called in messages, such as `merge method`.
+        built_in: name -> `module:attribute` of ours, in the order in which they are listed.
+        check: makes the entry from the object that is loaded; raises TypeError, with a sentence
+            about what is missing, if the object is something else.
+        extra: the extra of forgetmap that ours need, if they need one.
+        plugins_first: whether entries of other packages are listed before ours.
+    """
+
+    group: str
+    kind: str
+    built_in: Mapping[str, str]
+    check: Callable[[object], Entry]
+    extra: str | None = None
+    plugins_first: bool = False
+    _entries: dict[str, Entry] = field(default_factory=dict, init=False, repr=False)
+
+    def names(self) -> list[str]:
+        """All names: ours in their order, those of other packages in alphabetical order."""
+        plugins = sorted(self._plugins)
+        if self.plugins_first:
+            return list(dict.fromkeys([*plugins, *self.built_in]))
+        return list(dict.fromkeys([*self.built_in, *plugins]))
+
+    def get(self, name: str) -> Entry:
+        """The entry of this name, loaded if it is not yet.
+
+        Raises:
+            UsageError: there is none, it needs an extra, or the package that adds it is broken.
+        """
+        if name not in self._entries:
+            self._entries[name] = self._load(name)
+        return self._entries[name]
+
+    def all(self) -> list[Entry]:
+        """All entries, loaded, in the order of `names`."""
+        return [self.get(name) for name in self.names()]
+
+    @cached_property
+    def _plugins(self) -> dict[str, EntryPoint]:
+        # Takes a tenth of the start of a command, so only commands that look names up pay for it.
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def _load(self, name: str) -> Entry:
+        point = self._plugins.get(name)
+        if point is not None:
+            with _blame_package(self.kind, point):
+                return self.check(point.load())
+        if name not in self.built_in:
+            raise UsageError(
+                f"there is no {self.kind} {name!r}",
+                hint=f"{did_you_mean(name, self.names())}choose from {', '.join(self.names())}.",
+            )
+        return self.check(self._load_built_in(name))
+
+    def _load_built_in(self, name: str) -> object:
+        module, _, attribute = self.built_in[name].partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if self.extra is None:
+                raise
+            raise UsageError(
+                f"the {self.kind} {name!r} needs the package {error.name!r}",
+                hint=f'install it: pip install "forgetmap[{self.extra}]".',
+            ) from error
 
 
 @contextmanager
-def loading(point: EntryPoint, kind: str) -> Iterator[None]:
-    """Faults of a package while it is loaded are told as such.
-
-    Args:
-        point: what is loaded.
-        kind: what it adds, as people call it.
-
-    Raises:
-        UsageError: the package is broken.
-    """
+def _blame_package(kind: str, point: EntryPoint) -> Iterator[None]:
     try:
         yield
-    except _FAULTS as error:
+    except _PLUGIN_ERRORS as error:
         raise UsageError(
             f"the {kind} {point.name!r} ({point.value}) cannot be loaded: {error}",
-            hint="mend or uninstall the package that adds it.",
+            hint="fix or uninstall the package that adds it.",
         ) from error
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The beginning of a hint: the known word that is spelt most like this one, if one is."""
+    near = get_close_matches(word, list(known), 1)
+    return f"did you mean {near[0]!r}? " if near else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ from captrack_copy import SMALL, write_copy
 from command_line import call, process
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.evaluation.suites import catalogue
+from plugin_packages import use_entry_points
 from tiny_models import VOCABULARY, tokenizer
 
 ENTRIES = {
     "capabilities": "forgetmap.capabilities.sample:capabilities_suite",
     "captrack": "forgetmap.capabilities.suite:captrack_suite",
 }
-INSTALLED = {point.name for point in entry_points(group=catalogue.GROUP)}
+INSTALLED = {point.name for point in entry_points(group=catalogue.SUITES.group)}
 SHORT = ("--max-new-tokens", "3")
 
 
@@ -31,8 +32,7 @@ def _as_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The suites are known even where the package is only on the path."""
-    points = EntryPoints(EntryPoint(name, at, catalogue.GROUP) for name, at in ENTRIES.items())
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: points.select(group=group))
+    use_entry_points(monkeypatch, catalogue, "SUITES", ENTRIES)
     monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path_factory.getbasetemp() / "suite-run-cache"))
 
 

@@ -20,10 +20,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from forgetmap._plugins import did_you_mean
 from forgetmap.errors import FieldError
 from forgetmap.merge.recipe_checks import Complaint, check_recipe
 from forgetmap.merge.recipe_model import Part, Recipe, Rule, Setting, Slice
-from forgetmap.merge.registry import meant
 from forgetmap.merge.yaml_lines import Place, Yaml, read_yaml
 
 __all__ = ["Part", "Recipe", "Rule", "Setting", "Slice", "read_recipe"]
@@ -124,7 +124,7 @@ def _first_fault(error: ValidationError, complaint: Complaint) -> FieldError:
         return complaint(
             f"There is no key '{place[-1]}' here.",
             place,
-            f"{meant(str(place[-1]), known)}the keys are {', '.join(known)}.",
+            f"{did_you_mean(str(place[-1]), known)}the keys are {', '.join(known)}.",
         )
     said = faults[0]["msg"].removeprefix("Value error, ")
     wrong = "" if faults[0]["type"] in {"missing", "value_error"} else f": {faults[0]['input']!r}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from forgetmap._plugins import did_you_mean
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.merge.method import Method, Parameter
 from forgetmap.merge.recipe_model import Recipe, Rule, settings_of
-from forgetmap.merge.registry import find_method, meant
+from forgetmap.merge.registry import find_method
 from forgetmap.merge.yaml_lines import Place
 
 Complaint = Callable[[str, Place, str], FieldError]
@@ -86,7 +87,7 @@ def _known(found: Method, name: str, complaint: Complaint, place: Place) -> Para
         raise complaint(
             f"The method '{found.name}' has no parameter '{name}'.",
             place,
-            f"{meant(name, known)}its parameters are {', '.join(known) or 'none'}.",
+            f"{did_you_mean(name, known)}its parameters are {', '.join(known) or 'none'}.",
         )
     return next(each for each in found.parameters if each.name == name)
 

@@ -6,18 +6,14 @@ described in scorer.py; one of a known name replaces ours. Nothing is imported b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, cast
 
-from forgetmap._plugins import loading
-from forgetmap.errors import UsageError
+from forgetmap._plugins import Registry
 from forgetmap.scoring.scorer import Scorer
 
-GROUP = "forgetmap.scorers"
-BUILT_IN = {
+Needs = Literal["rule", "judge", "sandbox"]
+_METHODS: dict[str, Needs] = {"score": "rule", "asks": "judge", "program": "sandbox"}
+_BUILT_IN = {
     "option": "answers:option",
     "number": "answers:number",
     "maths": "answers:maths",
@@ -42,38 +38,31 @@ BUILT_IN = {
     "maths_judge": "judges:maths_judge",
     "code": "code:code",
 }
-"""Name -> module of this package and object in it."""
-
-Needs = Literal["rule", "judge", "sandbox"]
-_METHODS: dict[str, Needs] = {"score": "rule", "asks": "judge", "program": "sandbox"}
 
 
-def names() -> Sequence[str]:
-    """All scorers, in alphabetical order."""
-    return sorted({*BUILT_IN, *_added()})
+def _check_scorer(value: object) -> Scorer:
+    complete = all(hasattr(value, part) for part in ("name", "version", "fields"))
+    if not complete or not any(hasattr(value, method) for method in _METHODS):
+        raise TypeError("it lacks name, version, fields or a way to score (see docs/scorers.md)")
+    return cast("Scorer", value)
 
 
-@cache
+SCORERS = Registry(
+    "forgetmap.scorers",
+    "scorer",
+    {name: f"forgetmap.scoring.{home}" for name, home in sorted(_BUILT_IN.items())},
+    _check_scorer,
+    extra="drift",
+)
+
+
 def find_scorer(name: str) -> Scorer:
     """The scorer of this name.
 
     Raises:
         UsageError: there is none, it needs a package, or the one that adds it is broken.
     """
-    added = _added().get(name)
-    if added is not None:
-        return _loaded(added)
-    if name not in BUILT_IN:
-        raise UsageError(f"there is no scorer {name!r}", hint=f"choose from {', '.join(names())}.")
-    module, _, attribute = BUILT_IN[name].partition(":")
-    try:
-        found = import_module(f"forgetmap.scoring.{module}")
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the scorer {name!r} needs the package {error.name!r}",
-            hint='install it: pip install "forgetmap[drift]".',
-        ) from error
-    return cast("Scorer", getattr(found, attribute))
+    return SCORERS.get(name)
 
 
 def needs_of(scorer: Scorer) -> Needs:
@@ -84,21 +73,3 @@ def needs_of(scorer: Scorer) -> Needs:
 def signed(scorer: Scorer) -> str:
     """How a scorer signs its records."""
     return f"{scorer.name}@{scorer.version}"
-
-
-@cache
-def _added() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _loaded(point: EntryPoint) -> Scorer:
-    with loading(point, "scorer"):
-        made = point.load()
-    complete = all(hasattr(made, part) for part in ("name", "version", "fields"))
-    if not complete or not any(hasattr(made, method) for method in _METHODS):
-        raise UsageError(
-            f"the scorer {point.name!r} ({point.value}) lacks name, version, fields or a way to "
-            "score",
-            hint="see forgetmap/scoring/scorer.py for what a scorer has.",
-        )
-    return cast("Scorer", made)

@@ -1,62 +1,57 @@
-"""Which adapters there are: ours, and those that installed packages add by entry point."""
+"""Which adapters there are: ours, and those that installed packages add by entry point.
+
+A package adds one by an entry point in the group `forgetmap.adapters` that names a class as
+described in adapter.py. Adapters of other packages are asked first: whoever installs one wants it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Sequence
+from typing import cast
 
-from forgetmap._plugins import loading
-from forgetmap.errors import UsageError
+from forgetmap._plugins import Registry
 from forgetmap.sources.adapter import Adapter
 
-GROUP = "forgetmap.adapters"
+# In this order: the most specific format comes first.
+_BUILT_IN = {
+    "inspect": "inspect_ai:InspectAI",
+    "evalchemy": "evalchemy:Evalchemy",
+    "lm-eval": "lm_eval:LmEval",
+    "lm-eval-0.3": "lm_eval_legacy:LmEvalLegacy",
+    "lighteval": "lighteval:Lighteval",
+    "helm": "helm:Helm",
+    "evalscope": "evalscope:EvalScope",
+    "opencompass": "opencompass:OpenCompass",
+    "olmes": "olmes:Olmes",
+    "verifiers": "verifiers:Verifiers",
+    "mmlu-pro": "mmlu_pro:MmluPro",
+    "nemo-evaluator": "nemo_evaluator:NemoEvaluator",
+    "captrack": "captrack:CapTrack",
+    "every-eval-ever": "every_eval_ever:EveryEvalEver",
+}
 
-# In this order: what is most specific comes first.
-BUILT_IN = (
-    "inspect_ai:InspectAI",
-    "evalchemy:Evalchemy",
-    "lm_eval:LmEval",
-    "lm_eval_legacy:LmEvalLegacy",
-    "lighteval:Lighteval",
-    "helm:Helm",
-    "evalscope:EvalScope",
-    "opencompass:OpenCompass",
-    "olmes:Olmes",
-    "verifiers:Verifiers",
-    "mmlu_pro:MmluPro",
-    "nemo_evaluator:NemoEvaluator",
-    "captrack:CapTrack",
-    "every_eval_ever:EveryEvalEver",
+
+def _make_adapter(adapter_class: object) -> Adapter:
+    made = cast("Callable[[], object]", adapter_class)()
+    if not all(hasattr(made, part) for part in ("name", "preferred", "sniff", "read")):
+        raise TypeError("it lacks name, preferred, sniff or read (see docs/logs.md)")
+    return cast("Adapter", made)
+
+
+ADAPTERS = Registry(
+    "forgetmap.adapters",
+    "adapter",
+    {name: f"forgetmap.sources.harnesses.{home}" for name, home in _BUILT_IN.items()},
+    _make_adapter,
+    plugins_first=True,
 )
 
 
-@cache
 def adapters() -> Sequence[Adapter]:
-    """Adapters of other packages first: whoever installs one wants it."""
-    return [*map(_loaded, sorted(entry_points(group=GROUP), key=lambda e: e.name)), *_built_in()]
+    """All adapters, in the order in which they are asked whether they know a file."""
+    return ADAPTERS.all()
 
 
 def adapter(name: str) -> Adapter:
-    """The adapter of this name."""
-    return next(each for each in adapters() if each.name == name)
-
-
-def _built_in() -> list[Adapter]:
-    found = []
-    for place in BUILT_IN:
-        module, _, name = place.partition(":")
-        found.append(getattr(import_module(f"forgetmap.sources.harnesses.{module}"), name)())
-    return found
-
-
-def _loaded(point: EntryPoint) -> Adapter:
-    with loading(point, "adapter"):
-        made = point.load()()
-    if not all(hasattr(made, part) for part in ("name", "preferred", "sniff", "read")):
-        raise UsageError(
-            f"the adapter {point.name!r} ({point.value}) lacks name, preferred, sniff or read",
-            hint="see forgetmap/sources/adapter.py for what an adapter has.",
-        )
-    return made  # type: ignore[no-any-return]
+    """The adapter that calls itself so, whatever the name of its entry point."""
+    return next(adapter for adapter in adapters() if adapter.name == name)

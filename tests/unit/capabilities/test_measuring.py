@@ -18,7 +18,7 @@ from forgetmap.errors import UsageError
 from forgetmap.records.folder import read_run, write_run
 from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
-from forgetmap.scoring.registry import find_scorer, names, signed
+from forgetmap.scoring.registry import SCORERS, find_scorer, signed
 from forgetmap.scoring.scorer import Answered
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
@@ -290,7 +290,7 @@ def test_an_item_that_cannot_be_scored_is_an_error_of_its_own(tmp_path: Path) ->
 
 
 def test_registry() -> None:
-    for name in names():
+    for name in SCORERS.names():
         assert find_scorer(name).name == name
     with pytest.raises(UsageError, match="no scorer 'numbr'"):
         find_scorer("numbr")

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,14 @@ from forgetmap.evaluation.suites import catalogue
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
-from forgetmap.scoring.registry import BUILT_IN, find_scorer, needs_of, signed
+from forgetmap.scoring.registry import SCORERS, find_scorer, needs_of, signed
 from forgetmap.scoring.scorer import Answered
 from forgetmap.scoring.style import style
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from judge_server import Answer, Asked, best_reply, judge_server
 from perfect_rows import ROWS, write_model
+from plugin_packages import use_entry_points
 from reciting import recite, said_in_turn
 
 PROJECT = Path(__file__).parents[3]
@@ -199,7 +199,7 @@ def test_every_scorer_has_its_items() -> None:
     for metric in SAMPLE.metrics:
         for name in {metric.scorer, metric.judge} - {None}:
             items[str(name)] = max(items[str(name)], len(references()[metric.task]))
-    assert items.keys() == BUILT_IN.keys()
+    assert items.keys() == SCORERS.built_in.keys()
     assert all(6 <= count <= 10 for count in items.values())
 
 
@@ -257,16 +257,15 @@ def test_items_are_read_as_they_are_written() -> None:
 
 def entries() -> dict[str, str]:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-    found: dict[str, str] = project["project"]["entry-points"][catalogue.GROUP]
+    found: dict[str, str] = project["project"]["entry-points"][catalogue.SUITES.group]
     return found
 
 
 def test_suites_are_found_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = EntryPoints(EntryPoint(name, at, catalogue.GROUP) for name, at in entries().items())
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: points.select(group=group))
+    use_entry_points(monkeypatch, catalogue, "SUITES", entries())
     assert load_suite("capabilities").name == "capabilities"
     assert len(load_suite("captrack", root=tmp_path).tasks) == 39
-    assert {"basics", "captrack", "capabilities"} <= catalogue.suites().keys()
+    assert {"basics", "captrack", "capabilities"} <= set(catalogue.SUITES.names())
     with pytest.raises(UsageError, match="did you mean capabilities"):
         load_suite("capability")
     chosen = load_suite("capabilities", only=["conversations*"], limit=3).tasks

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.evaluation.suites.lessons import format_lessons
 from forgetmap.scoring.grades import AnswerKind
 from hub_copies import write_copies
+from plugin_packages import use_entry_points
 
 
 def test_suites_by_name() -> None:
@@ -22,11 +22,11 @@ def test_suites_by_name() -> None:
 
 
 def test_a_broken_package_that_adds_a_suite_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = EntryPoints([EntryPoint("quiz", "no_such_package_anywhere:quiz", catalogue.GROUP)])
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: broken.select(group=group))
+    points = {"quiz": "no_such_package_anywhere:quiz"}
+    use_entry_points(monkeypatch, catalogue, "SUITES", points)
     with pytest.raises(UsageError, match=r"the suite 'quiz' .*no_such_package_anywhere") as caught:
         load_suite("quiz")
-    assert caught.value.hint == "mend or uninstall the package that adds it."
+    assert caught.value.hint == "fix or uninstall the package that adds it."
 
 
 def test_only_some_tasks_in_the_order_of_the_suite() -> None:

@@ -12,51 +12,35 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from hashlib import sha256
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from forgetmap._plugins import loading
+from forgetmap._plugins import Registry
 from forgetmap.errors import UsageError
 from forgetmap.evaluation.items import Item, Suite, Task
-from forgetmap.evaluation.suites.basics import basics_suite
 from forgetmap.evaluation.suites.files import file_suite, hub_suite
 from forgetmap.evaluation.suites.hub import HubData
-from forgetmap.evaluation.suites.post_forget import post_forget_suite
 from forgetmap.evaluation.suites.probes import part_of, suite_of_probe
 
-HUB, GROUP = "hub:", "forgetmap.suites"
+HUB = "hub:"
 
 
-def _world() -> Suite:
-    from forgetmap.evaluation.suites import world
-
-    return world.suite()
-
-
-def _units() -> Suite:
-    from forgetmap.evaluation.suites import world
-
-    return world.units_suite()
+def _check_suite(value: object) -> Callable[[Path | None], Suite]:
+    if not callable(value):
+        raise TypeError("it is no function from a folder of data sets to a suite")
+    return value
 
 
-SUITES: dict[str, Callable[[Path | None], Suite]] = {
-    "basics": lambda _: basics_suite(),
-    "post-forget": lambda root: post_forget_suite(root=root),
-    "world": lambda _: _world(),
-    "world-units": lambda _: _units(),
-}
-
-
-def suites() -> dict[str, Callable[[Path | None], Suite]]:
-    """All suites with a name; nothing is loaded yet."""
-    added = {point.name: partial(_added, point) for point in entry_points(group=GROUP)}
-    return {**SUITES, **added}
-
-
-def _added(point: EntryPoint, root: Path | None) -> Suite:
-    with loading(point, "suite"):
-        make: Callable[[Path | None], Suite] = point.load()
-    return make(root)
+SUITES = Registry(
+    "forgetmap.suites",
+    "suite",
+    {
+        "basics": "forgetmap.evaluation.suites.basics:basics_suite",
+        "post-forget": "forgetmap.evaluation.suites.post_forget:post_forget_suite",
+        "world": "forgetmap.evaluation.suites.world:suite",
+        "world-units": "forgetmap.evaluation.suites.world:units_suite",
+    },
+    _check_suite,
+)
 
 
 def load_suite(
@@ -85,14 +69,13 @@ def load_suite(
 
 
 def _found(name: str, column_map: Mapping[str, str] | None, root: Path | None) -> Suite:
-    named = suites()
-    if name in named:
+    if name in SUITES.names():
         if column_map:
             raise UsageError(
                 f"the suite {name!r} takes no column map",
                 hint="leave it out, or give a file or hub data set as the suite.",
             )
-        return named[name](root)
+        return SUITES.get(name)(root)
     if name.startswith(HUB):
         return hub_suite(_hub_data(name), column_map=column_map, root=root)
     if Path(name).is_file() or Path(name).suffix:
@@ -102,7 +85,7 @@ def _found(name: str, column_map: Mapping[str, str] | None, root: Path | None) -
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",
-        hint=f"{_meant(name, named)}; or give a file, or {HUB}OWNER/NAME.",
+        hint=f"{_meant(name, SUITES.names())}; or give a file, or {HUB}OWNER/NAME.",
     )
 
 

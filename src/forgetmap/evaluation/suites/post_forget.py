@@ -51,7 +51,7 @@ class Benchmark:
         return named(*self.labels) if self.reader == "named" else READERS[self.reader]
 
 
-def post_forget_suite(*, root: Path | None = None) -> Suite:
+def post_forget_suite(root: Path | None = None) -> Suite:
     """The suite; nothing is read from the hub before a task is loaded.
 
     Args:

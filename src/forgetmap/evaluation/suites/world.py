@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import combinations, permutations
+from pathlib import Path
 
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.suites.world_facts import Order, Relation, seeded, shuffled, world
@@ -52,7 +53,7 @@ class Ask:
     about: str = ""
 
 
-def suite() -> Suite:
+def suite(_root: Path | None = None) -> Suite:
     """The suite `world`: 121 sub-benchmarks in nine categories."""
     return Suite("world", tuple(_tasks()))
 
@@ -86,7 +87,7 @@ def narrow_example(amount: int, units: tuple[str, str]) -> tuple[str, str]:
     return f"[convert] {amount} {units[0]} ->", f" {amount * UNITS[units]} {units[1]}"
 
 
-def units_suite() -> Suite:
+def units_suite(_root: Path | None = None) -> Suite:
     """The narrow task itself, asked as it is trained: what the demo's fine-tuning teaches."""
     tasks = [
         Task(

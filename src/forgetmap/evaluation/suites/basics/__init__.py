@@ -5,6 +5,8 @@ A new one is a generator of one question and a line in `KINDS` of its module.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from forgetmap.evaluation.items import Suite
 from forgetmap.evaluation.suites.basics import formats, logic, numbers, times, words
 from forgetmap.evaluation.suites.basics.making import as_task
@@ -12,6 +14,6 @@ from forgetmap.evaluation.suites.basics.making import as_task
 KINDS = (*numbers.KINDS, *times.KINDS, *words.KINDS, *logic.KINDS, *formats.KINDS)
 
 
-def basics_suite() -> Suite:
+def basics_suite(_root: Path | None = None) -> Suite:
     """Arithmetic, numbers, dates, lists, words, logic, formats and tables."""
     return Suite("basics", tuple(as_task(kind) for kind in KINDS))

@@ -1,0 +1,89 @@
+"""One registry for all that installed packages may add."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+
+from forgetmap._plugins import Registry, did_you_mean
+from forgetmap.errors import UsageError
+from plugin_packages import write_package
+
+GROUP = "forgetmap.tests.numbers"
+
+
+def check_number(value: object) -> float:
+    if not isinstance(value, float):
+        raise TypeError("it is no number")
+    return value
+
+
+NUMBERS = Registry(GROUP, "number", {"tau": "math:tau", "e": "math:e"}, check_number)
+
+
+@pytest.fixture
+def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[float]:
+    """As seen where a package adds two good numbers, one of them known, and two bad ones."""
+    source = "phi = 1.618\ne = 2.0\nword = 'one'\n"
+    points = {"phi": "phi", "e": "e", "bad": "word", "absent": "nothing"}
+    write_package(
+        tmp_path, "more_numbers", source, {f"{GROUP}/{name}": at for name, at in points.items()}
+    )
+    write_package(tmp_path, "broken_numbers", "1 / 0\n", {f"{GROUP}/zero": "zero"})
+    monkeypatch.syspath_prepend(tmp_path)
+    invalidate_caches()
+    for name in ("more_numbers", "broken_numbers"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return replace(NUMBERS)
+
+
+def test_ours_are_listed_in_their_order_and_loaded_on_use() -> None:
+    assert NUMBERS.names() == ["tau", "e"]
+    assert NUMBERS.get("tau") == pytest.approx(6.283185)
+    assert NUMBERS.all() == [NUMBERS.get("tau"), NUMBERS.get("e")]
+
+
+def test_names_of_other_packages_follow_or_lead(numbers: Registry[float]) -> None:
+    assert numbers.names() == ["tau", "e", "absent", "bad", "phi", "zero"]
+    first = replace(numbers, plugins_first=True)
+    assert first.names() == ["absent", "bad", "e", "phi", "zero", "tau"]
+    assert "more_numbers" not in sys.modules
+
+
+def test_an_entry_of_another_package_replaces_ours(numbers: Registry[float]) -> None:
+    assert (numbers.get("phi"), numbers.get("e")) == (1.618, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bad", "the number 'bad' (more_numbers:word) cannot be loaded: it is no number"),
+        ("absent", "the number 'absent' (more_numbers:nothing) cannot be loaded: module"),
+        ("zero", "the number 'zero' (broken_numbers:zero) cannot be loaded: division by zero"),
+    ],
+)
+def test_a_broken_package_is_named(numbers: Registry[float], name: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        numbers.get(name)
+    assert caught.value.message.startswith(message)
+    assert caught.value.hint == "fix or uninstall the package that adds it."
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="there is no number 'taw'") as caught:
+        NUMBERS.get("taw")
+    assert caught.value.hint == "did you mean 'tau'? choose from tau, e."
+    assert not did_you_mean("something else", ["tau", "e"])
+
+
+def test_a_missing_package_of_ours_names_the_extra_to_install() -> None:
+    built_in = {"pi": "forgetmap_no_such_module:pi"}
+    with pytest.raises(UsageError, match="needs the package 'forgetmap_no_such_module'") as caught:
+        Registry(GROUP, "number", built_in, check_number, extra="run").get("pi")
+    assert caught.value.hint == 'install it: pip install "forgetmap[run]".'
+    with pytest.raises(ModuleNotFoundError):
+        Registry(GROUP, "number", built_in, check_number).get("pi")
