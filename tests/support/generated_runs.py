@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from hypothesis import strategies as st
 
 from oracle import Row
 
+T = TypeVar("T")
 Pair = tuple[list[Row], list[Row]]
 IDS = ("9", "10", "x y", "é", "O'Neill", "nan", "1.0", "a,b", "007")
 ITEMS: list[Row] = [
@@ -31,36 +33,57 @@ ANSWERS: list[Row] = [
 NO_ANSWER: list[Row | None] = [None] * (len(ANSWERS) // 3)
 
 
+LABELS: tuple[tuple[int | None, ...], ...] = ((None,), (5,), (11, 42, 7))
+CONTENTS = ("none", "own", "shared", "changed")
+
+
+class Pick(Protocol):
+    """Chooses one of several."""
+
+    def __call__(self, options: Sequence[T], /) -> T: ...
+
+
 @st.composite
-def pairs_of_runs(
-    draw: st.DrawFn, contents: Sequence[str] = ("none", "own", "shared", "changed")
+def pairs_of_runs(draw: st.DrawFn, contents: Sequence[str] = CONTENTS) -> Pair:
+    """Two small runs as `make_pair` makes them."""
+
+    def pick(options: Sequence[T], /) -> T:
+        return draw(st.sampled_from(options))
+
+    return make_pair(pick, contents)
+
+
+def make_pair(
+    pick: Pick,
+    contents: Sequence[str] = CONTENTS,
+    repeats: Sequence[tuple[int | None, ...]] = LABELS,
 ) -> Pair:
     """Two small runs of the same items, of which each side may lack some.
 
     Contents: `none`; its `own` for each item; `shared` by several; `changed` for some after.
+    Repeats: how they may be labelled.
     """
-    content = draw(st.sampled_from(contents))
-    labels = draw(st.sampled_from([(None,), (5,), (11, 42, 7)]))
-    same_ids = content == "none" or draw(st.booleans())
+    content = pick(contents)
+    labels = pick(repeats)
+    same_ids = content == "none" or pick((True, False))
     runs: Pair = [], []
     described: dict[tuple[str, str], Row] = {}
-    for task in draw(st.sampled_from([("a",), ("a", "b"), ("b", "c d")])):
-        for number, name in enumerate(IDS[: draw(st.integers(1, len(IDS)))]):
+    for task in pick((("a",), ("a", "b"), ("b", "c d"))):
+        for number, name in enumerate(IDS[: pick(range(1, len(IDS) + 1))]):
             text = _text(content, number)
             # What describes an item goes with its content: it is the same in every repeat.
-            item = described.setdefault(
-                (task, text.get("gold", name)), draw(st.sampled_from(ITEMS))
-            )
+            item = described.setdefault((task, text.get("gold", name)), pick(ITEMS))
             for label in labels:
                 for side, rows in enumerate(runs):
                     # The first item has all there is, so that both sides know every repeat.
-                    answer = draw(st.sampled_from(ANSWERS + NO_ANSWER if number else ANSWERS))
+                    answer = pick(ANSWERS + NO_ANSWER if number else ANSWERS)
                     own = {"task": task, "item": name if same_ids else f"{side}{name}"}
                     if side and content == "changed" and number % 4 == 2:
                         own["question"] = "Something else?"
                     if answer is not None:
                         rows.append(item | text | {"repeat": label} | answer | own)
-    unused = draw(st.sets(st.sampled_from(["category", "tags", "k", "outcome", "choice"])))
+    named = ("category", "tags", "k", "outcome", "choice")
+    unused = {name for name in named if pick((True, False))}
     unused |= {"repeat"} if labels == (None,) else set()
     kept = [name for name in runs[0][0] if name not in unused]
     return [_only(row, kept) for row in runs[0]], [_only(row, kept) for row in runs[1]]

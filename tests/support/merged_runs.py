@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import forgetmap as fm
 from forgetmap.records.build import build_run
 from forgetmap.records.folder import write_run
 from forgetmap.records.run import Run
 from forgetmap.simulation.api import SimulatedTask, simulate
-from forgetmap.sweep.compared import MergedPath
+from forgetmap.sweep.compared import MergedPath, Sweep, compare_runs
 from forgetmap.sweep.grid import Merge
 
+TUNED = Merge("linear", 1.0)
 TASKS = [
     SimulatedTask("one", items=150, k=None, known=0.6, lost=0.4, gained=0.5, category="A"),
     SimulatedTask("two", items=150, k=None, known=0.7, lost=0.2, gained=0.6, category="B"),
 ]
+FEW = [replace(TASKS[0], items=30, category=None), replace(TASKS[1], items=30)]
 
 
 def columns_of(run: Run) -> dict[str, list[Any]]:
@@ -46,5 +50,53 @@ def write_mixtures(
         write_run(build_run(columns, info, name), folder / name)
     merges = {Merge("linear", 0.0): "base"}
     merges |= {Merge("linear", weight): f"mixed-{weight:g}" for weight in weights}
-    merges[Merge("linear", 1.0)] = "tuned"
+    merges[TUNED] = "tuned"
     return MergedPath("models/tuned", "tuned", merges)
+
+
+def sweep_mixtures(
+    folder: Path,
+    weights: Sequence[float],
+    *,
+    tasks: Sequence[SimulatedTask] = FEW,
+    seeds: Sequence[int] = (0,),
+    targets: Sequence[str] = (),
+    budget: float = 0.5,
+    drift: bool = False,
+) -> Sweep:
+    """The sweep of one base and a tuned model for each seed.
+
+    Args:
+        folder: where the runs are written.
+        weights: of the mixtures.
+        tasks: what is asked.
+        seeds: of the answers; the base is that of the first.
+        targets: tasks that the tuned models were trained for.
+        budget: most forgetting of the best merge.
+        drift: invent how far the weights moved.
+    """
+    base = f"{seeds[0]}/base"
+    paths = []
+    for seed in seeds:
+        made = write_mixtures(folder / f"{seed}", weights, seed=seed, tasks=tasks)
+        runs = {merge: f"{seed}/{run}" for merge, run in made.merges.items()}
+        paths.append(
+            MergedPath(f"models/tuned-{seed}", runs[TUNED], runs | {Merge("linear", 0.0): base})
+        )
+    drifts = [_drift(path.model, 0.1 * n) for n, path in enumerate(paths, start=1)] if drift else ()
+    return compare_runs(
+        folder, ("models/base", base), paths,
+        suite="simulated", targets=targets, budget=budget, drifts=drifts,
+    )  # fmt: skip
+
+
+def _drift(tuned: str, relative: float) -> fm.WeightDrift:
+    total = {
+        "name": "all", "tensors": 1, "parameters": 1, "relative": relative, "cosine": 1.0,
+        "difference": 1.0, "length": 1.0, "effective_rank": None, "rank_share": None,
+    }  # fmt: skip
+    lists = (
+        "layers", "kinds", "modules", "tensors", "only_base", "only_tuned", "other_shape", "notices"
+    )  # fmt: skip
+    named = {"base": "models/base", "tuned": tuned, "total": total, "unchanged": 0}
+    return fm.WeightDrift.model_validate(named | {name: [] for name in lists})
