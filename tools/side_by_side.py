@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import forgetmap as fm
-from forgetmap.comparison.result import Estimate, GroupResult
-from forgetmap.comparison.words import percent
+from forgetmap.comparison.result import GroupResult
+from forgetmap.results import Estimate
 from forgetmap.simulation.answers import Habits
+from forgetmap.text import percent
 
 ITEMS = 3000
 SEED = 11

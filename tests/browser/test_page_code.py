@@ -16,9 +16,9 @@ import pytest
 from playwright.sync_api import Page
 
 from chromium import chromium, watched
-from forgetmap.comparison import words
 from forgetmap.records.spreadsheet import quote_formulas
 from forgetmap.scoring.thinking import without_thinking
+from forgetmap.text import percent
 
 FOLDER = files("forgetmap.report") / "page"
 MODULES = [
@@ -129,7 +129,7 @@ def test_what_is_said_aloud_is_what_the_scorer_reads(code: Page, response: str) 
 @pytest.mark.parametrize("share", [None, 0, 1, 0.5, 1e-9, 1 - 1e-9, 0.12345, -0.25, -1e-9, 1.5])
 def test_shares_read_as_in_the_terminal(code: Page, share: float | None) -> None:
     shown = code.evaluate("value => percent(value)", share)
-    assert shown.replace("\N{MINUS SIGN}", "-").replace("\N{EN DASH}", "-") == words.percent(share)
+    assert shown.replace("\N{MINUS SIGN}", "-").replace("\N{EN DASH}", "-") == percent(share)
 
 
 def test_cells_that_a_spreadsheet_would_run_are_quoted(code: Page) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from forgetmap.capabilities.result import Gate, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
 from forgetmap.capabilities.values import Source, TaskPairs
-from forgetmap.comparison import percent
-from forgetmap.pairing import compare_conditions, listed
+from forgetmap.pairing import compare_conditions
+from forgetmap.text import listed, percent
 
 CEILING = 0.99
 FEWEST = 100

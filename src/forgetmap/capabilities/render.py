@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
-from forgetmap.comparison import printable
 from forgetmap.stats import FDR
+from forgetmap.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,12 +21,12 @@ from forgetmap.comparison import (
     FanOut,
     Kind,
     print_comparison,
-    printable,
     write_result,
 )
 from forgetmap.comparison import compare as compare_runs
 from forgetmap.errors import UsageError
 from forgetmap.records import reading, refuse_to_replace
+from forgetmap.text import printable
 
 EXAMPLES = """\b
 Examples:

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from forgetmap import __version__
 from forgetmap.cli.options import json_option
-from forgetmap.comparison import printable
 from forgetmap.doctor import Finding, all_parts, examine
+from forgetmap.text import printable
 
 EXAMPLES = """\b
 Examples:

@@ -45,11 +45,8 @@ def driving_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def drive(context: click.Context, out: Path) -> None:
     """Run the harness, or with `--dry-run` show what would be run."""
-    from forgetmap.comparison import (
-        counted,
-        printable,  # heavy
-    )
     from forgetmap.harness_runs import plan_harness, run_harness  # heavy
+    from forgetmap.text import counted, printable
 
     options = context.params
     _refuse_others(context)

@@ -115,7 +115,7 @@ def _survive_any_letter() -> None:
 
 
 def _print_error(error: ForgetmapError) -> None:
-    from forgetmap.comparison import printable  # heavy
+    from forgetmap.text import printable  # heavy
 
     facts, _, hint = str(error).rpartition("\nHint: ")
     said: tuple[str, ...] = ()

@@ -75,13 +75,14 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     from rich.console import Console  # heavy
 
     from forgetmap.cli.progress import Shown
-    from forgetmap.comparison import print_comparison, printable
+    from forgetmap.comparison import print_comparison
     from forgetmap.evaluation import (
         estimate,
         open_model,
         run_names,
     )
     from forgetmap.map import REPEATS, REPORT, map_models
+    from forgetmap.text import printable
 
     models = [before, *after]
     sources = [find_model(model) for model in models]
@@ -131,10 +132,7 @@ def _auto(options: dict[str, Any]) -> Auto | None:
 
 def print_repeats(path: Path) -> None:
     """What every category took, and why it ended."""
-    from forgetmap.comparison import (
-        percent,
-        printable,
-    )
+    from forgetmap.text import percent, printable
 
     spent = json.loads(path.read_text(encoding="utf-8"))
     share = percent(spent["answers"] / spent["full"], 0)

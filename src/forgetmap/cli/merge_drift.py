@@ -37,12 +37,12 @@ def drift(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json
     need("torch")
     from rich.console import Console  # heavy
 
-    from forgetmap.comparison import print_blocks
     from forgetmap.merge import weight_drift
     from forgetmap.sweep import (
         draw_drift,
         tell_weights,
     )
+    from forgetmap.text import print_blocks
 
     found = weight_drift(base, tuned, ranks=not no_ranks)
     if figure is not None:

@@ -117,11 +117,11 @@ def sweep(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
 def _show(found: Any, out: Path, *, as_json: bool) -> None:
     from rich.console import Console  # heavy
 
-    from forgetmap.comparison import print_blocks, printable
     from forgetmap.sweep import (
         REPORT,
         tell_sweep,
     )
+    from forgetmap.text import print_blocks, printable
 
     if as_json:
         click.echo(found.to_json())

@@ -20,8 +20,8 @@ from forgetmap.errors import OutputError
 from forgetmap.evaluation import Dtype, is_address
 
 if TYPE_CHECKING:
-    from forgetmap.comparison import Blocks
     from forgetmap.overlap import Asked, Model, OverlapResult
+    from forgetmap.text import Blocks
 
 MODELS_EXAMPLES = """\b
 Examples:
@@ -269,6 +269,6 @@ def _show(result: OverlapResult, *, as_json: bool) -> None:
 def _print(blocks: Blocks) -> None:
     from rich.console import Console  # 50 ms
 
-    from forgetmap.comparison import print_blocks
+    from forgetmap.text import print_blocks
 
     print_blocks(Console(), blocks)

@@ -20,17 +20,13 @@ from forgetmap.comparison import (
     Comparison,
     ComparisonResult,
     PlanResult,
-    Sheet,
     Wish,
     advise,
     compare,
-    counted,
     make_plan,
-    percent,
-    print_sheet,
-    printable,
 )
 from forgetmap.errors import UsageError
+from forgetmap.text import Sheet, counted, percent, print_sheet, printable
 
 EXAMPLES = """\b
 Examples:

@@ -116,11 +116,7 @@ def _print_probe(found: Probe, out: Path) -> None:
     from rich.console import Console  # heavy
     from rich.table import Table
 
-    from forgetmap.comparison import (
-        counted,
-        percent,
-        printable,
-    )
+    from forgetmap.text import counted, percent, printable
 
     table = Table(box=None, pad_edge=False)
     for name in ("", "items", "known stably", "chosen", "unchanged, wrong", "detects"):
@@ -181,10 +177,7 @@ def _print_findings(findings: list[Finding]) -> None:
     from rich.console import Console  # heavy
     from rich.table import Table
 
-    from forgetmap.comparison import (
-        percent,
-        printable,
-    )
+    from forgetmap.text import percent, printable
 
     full = any(each.full for each in findings)
     table = Table(box=None, pad_edge=False)

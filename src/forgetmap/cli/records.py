@@ -21,16 +21,7 @@ from forgetmap.cli.options import (
     with_options,
 )
 from forgetmap.cli.reading import log_options, reading_progress
-from forgetmap.comparison import (
-    SIMULATED,
-    ComparisonResult,
-    FanOutResult,
-    Sheet,
-    counted,
-    print_sheet,
-    printable,
-    shorten,
-)
+from forgetmap.comparison import SIMULATED, ComparisonResult, FanOutResult
 from forgetmap.records import (
     ModelInfo,
     Run,
@@ -47,6 +38,7 @@ from forgetmap.records import (
     write_table,
 )
 from forgetmap.sources import Reading, chosen, open_run, save_map
+from forgetmap.text import Sheet, counted, print_sheet, printable, shorten
 
 TABLE_ENDINGS = (".csv", ".jsonl", ".parquet")
 

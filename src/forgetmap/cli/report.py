@@ -12,7 +12,7 @@ from forgetmap.cli.comparing import comparison_options
 from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.reading import reading_progress
 from forgetmap.cli.showing import PICTURES, WRITERS, refuse_to_replace, showing_options, shown
-from forgetmap.comparison import compare, printable
+from forgetmap.comparison import compare
 from forgetmap.errors import UsageError
 from forgetmap.overlap import fit_bridge, read_models
 from forgetmap.report import (
@@ -24,6 +24,7 @@ from forgetmap.report import (
     patterns_of,
     payload_from_folder,
 )
+from forgetmap.text import printable
 
 PLACES = {"html": "report.html", **dict.fromkeys(PICTURES, "figures")}
 EXAMPLES = r"""\b

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from forgetmap.cli.comparing import rule_options
 from forgetmap.cli.reading import log_options, reading_progress
-from forgetmap.comparison import counted, make_rule
+from forgetmap.comparison import make_rule
 from forgetmap.errors import UsageError
 from forgetmap.sources import Progress, Reading
+from forgetmap.text import counted
 
 MEMORY = "512MB"
 """What the engine may hold in memory; Python and what it imports come on top."""

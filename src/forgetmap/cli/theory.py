@@ -14,7 +14,7 @@ from forgetmap.cli.options import json_option
 from forgetmap.cli.theory_advice import advise
 from forgetmap.cli.theory_lab import page, simulate
 from forgetmap.cli.theory_limits import print_limits
-from forgetmap.comparison import Sheet, print_sheet
+from forgetmap.text import Sheet, print_sheet
 
 if TYPE_CHECKING:
     from forgetmap.theory import Outcome

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from forgetmap.cli.options import Command, json_option
 from forgetmap.cli.theory_limits import print_limits
-from forgetmap.comparison import Sheet, print_sheet
 from forgetmap.errors import OutputError, UsageError
+from forgetmap.text import Sheet, print_sheet
 
 if TYPE_CHECKING:
     from forgetmap.theory import Knobs, Run, Setting

@@ -35,20 +35,13 @@ from forgetmap.comparison.result import (
 from forgetmap.comparison.rollups import count_seeds, roll_up
 from forgetmap.comparison.sanity import count_failures, sanity_warnings
 from forgetmap.comparison.task_tables import load_table, with_task_table
-from forgetmap.comparison.words import counted, seen
+from forgetmap.comparison.words import seen
 from forgetmap.errors import PairingError
-from forgetmap.pairing import (
-    Notice,
-    Pairs,
-    Side,
-    check_directions,
-    compare_conditions,
-    listed,
-    match,
-    match_twins,
-)
+from forgetmap.pairing import Pairs, Side, check_directions, compare_conditions, match, match_twins
 from forgetmap.records import Frame, Run, reading
+from forgetmap.results import Notice
 from forgetmap.stats import FDR
+from forgetmap.text import counted, listed
 
 
 @dataclass(frozen=True, slots=True, repr=False)

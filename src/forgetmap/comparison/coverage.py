@@ -10,10 +10,11 @@ import narwhals as nw
 
 from forgetmap.comparison.cells import Cells, Label, by_task
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.words import counted
 from forgetmap.errors import TooFewPairedError
-from forgetmap.pairing import Notice, Pairs, Side, is_in, listed
+from forgetmap.pairing import Pairs, Side, is_in
 from forgetmap.records import Frame
+from forgetmap.results import Notice
+from forgetmap.text import counted, listed
 
 
 @dataclass(frozen=True, slots=True)

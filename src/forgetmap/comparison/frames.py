@@ -9,8 +9,9 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.comparison.cells import REASONS
-from forgetmap.comparison.result import Estimate, GroupResult
+from forgetmap.comparison.result import GroupResult
 from forgetmap.records import Frame, Run, fresh_name
+from forgetmap.results import Estimate
 
 COUNTS = ("items", "n", "n00", "n01", "n10", "n11")
 RATES = ("acc_before", "acc_after")

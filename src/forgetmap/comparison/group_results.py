@@ -11,7 +11,8 @@ from forgetmap.comparison.cells import REASONS, Cells
 from forgetmap.comparison.choice_counts import PAIR, ByOptions, reverse
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.headline import Judge
-from forgetmap.comparison.result import Estimate, Estimates, GroupResult, PublishedResult
+from forgetmap.comparison.result import GroupResult, PublishedResult
+from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import (
     FEWEST,
     ClusterVariance,

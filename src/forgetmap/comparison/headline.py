@@ -14,16 +14,10 @@ from typing import NamedTuple
 
 from forgetmap.comparison.choice_counts import PAIR
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.result import (
-    Estimate,
-    Estimates,
-    Estimator,
-    GroupResult,
-    Headline,
-    Verdict,
-)
-from forgetmap.comparison.words import counted, percent
+from forgetmap.comparison.result import Estimator, GroupResult, Headline, Verdict
+from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import LEVEL
+from forgetmap.text import counted, percent
 
 NEGLIGIBLE = 0.01
 """If at most this share of what was known can be lost, the words say that none was."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from forgetmap.comparison.choice_counts import PAIR
-from forgetmap.comparison.result import ComparisonResult, GroupResult, Value
+from forgetmap.comparison.result import ComparisonResult, GroupResult
 from forgetmap.errors import UsageError
+from forgetmap.results import Value
 from forgetmap.stats import items_needed, knowledge_scale, repeated_items_needed
 
 KS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)

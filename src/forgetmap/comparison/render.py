@@ -7,37 +7,29 @@ the notebook only differ in how they show these.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from html import escape
-from io import StringIO
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from forgetmap.comparison.result import (
-    ComparisonResult,
-    Estimate,
-    FanOutResult,
-    GroupResult,
-    StageResult,
-)
+from forgetmap.comparison.result import ComparisonResult, FanOutResult, GroupResult, StageResult
 from forgetmap.comparison.rollups import MEASURES
-from forgetmap.comparison.words import (
-    SIMULATED,
-    compared_by,
+from forgetmap.comparison.words import SIMULATED, compared_by, what_paired, why_lost
+from forgetmap.results import Estimate
+from forgetmap.stats import FDR
+from forgetmap.text import (
+    Blocks,
+    Line,
+    Sheet,
+    blocks_to_html,
+    blocks_to_text,
     counted,
     percent,
-    what_paired,
-    why_lost,
+    print_blocks,
 )
-from forgetmap.stats import FDR
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 MOST_ROWS = 40
 MOST_PATHS = 16
-MOST_WIDTH = 100
-LEAST_NAME, SHORT_NAME, LONG_NAME = 8, 16, 60
-"""Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
 
 COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "items": lambda group: f"{group.items:,}",
@@ -79,75 +71,23 @@ CHAIN_LEGEND = (
 
 ROLLED_UP_HEADS = ("forgotten", "gained", "most to\nlose", "most to\ngain", "before", "after")
 
-Look = Literal["plain", "strong", "faint", "warning", "simulated"]
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A sentence; `lead` stands before it, apart."""
-
-    text: str = ""
-    look: Look = "plain"
-    lead: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table: names on the left, numbers on the right.
-
-    Attributes:
-        heads: of the columns.
-        rows: as many cells each as there are heads.
-        strong: how many rows on top are stressed.
-        spare: columns to leave out, one after the other, where there is no room.
-    """
-
-    heads: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    strong: int = 0
-    spare: tuple[str, ...] = ()
-
-
-Blocks = list[Line | Sheet]
 AnyResult = ComparisonResult | FanOutResult
 
 
 def as_text(result: AnyResult, *, by: str = "category", width: int | None = None) -> str:
     """A result as plain text, as wide as the terminal, but not endlessly."""
-    from rich.console import Console  # 50 ms, only when something is shown
+    return blocks_to_text(tell(result, by), width)
 
-    stream = StringIO()
-    console = Console(file=stream, color_system=None, legacy_windows=False, width=width)
-    console.width = min(console.width, width or MOST_WIDTH)
-    print_comparison(console, result, by=by)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip()
+
+def as_html(result: AnyResult) -> str:
+    """A result for a notebook."""
+    return blocks_to_html(tell(result, "category"))
 
 
 def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
     """Print a comparison, a chain or a fan-out."""
     print_blocks(console, tell(result, by))
-
-
-def print_blocks(console: Console, blocks: Blocks) -> None:
-    """Print lines and tables."""
-    for block in blocks:
-        if isinstance(block, Sheet):
-            print_sheet(console, block)
-        else:
-            console.print(_rich_line(block))
-
-
-def print_sheet(console: Console, sheet: Sheet) -> None:
-    """Print a table so that it fits the terminal."""
-    console.print(_rich_table(fit(sheet, console.width)))
-
-
-def as_html(result: AnyResult) -> str:
-    """A result for a notebook."""
-    return "".join(
-        _html_table(block) if isinstance(block, Sheet) else _html_line(block)
-        for block in tell(result, "category")
-    )
 
 
 def _really_lost(group: GroupResult) -> str:
@@ -158,11 +98,6 @@ def _really_lost(group: GroupResult) -> str:
     limits = f"{percent(found.low)} to {percent(found.high)}"
     star = "*" if group.q_lost is not None and group.q_lost <= FDR else " "
     return (f"{percent(found.value)} ({limits})" if found.value is not None else limits) + star
-
-
-def printable(text: str) -> str:
-    """Text from outside without control characters, which could drive the terminal."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def tell(result: AnyResult, by: str) -> Blocks:
@@ -237,40 +172,6 @@ def _worst(group: GroupResult) -> float:
     """What groups are sorted by: the number to believe, or the upper end of a bracket."""
     found = group.headline.forgetting
     return found.value if found.value is not None else found.high or 0.0
-
-
-def fit(sheet: Sheet, width: int) -> Sheet:
-    """The sheet as it fits: first columns are left out, then names shortened."""
-    from rich.cells import cell_len
-
-    def wide(place: int) -> int:
-        cells = [*sheet.heads[place].split("\n"), *(printable(row[place]) for row in sheet.rows)]
-        return max(map(cell_len, cells))
-
-    left = list(range(len(sheet.heads)))
-    spare = [sheet.heads.index(head) for head in sheet.spare]
-
-    def room() -> int:
-        return width - sum(wide(place) + 2 for place in left[1:])
-
-    while spare and room() < min(SHORT_NAME, wide(0)):
-        left.remove(spare.pop(0))
-    longest = min(max(room(), LEAST_NAME), LONG_NAME)
-    rows = [
-        (shorten(printable(row[0]), longest), *(printable(row[place]) for place in left[1:]))
-        for row in sheet.rows
-    ]
-    return Sheet(tuple(sheet.heads[place] for place in left), rows, sheet.strong)
-
-
-def shorten(name: str, width: int) -> str:
-    """Both ends of a name that is too long: tasks of one family differ at the end."""
-    from rich.cells import cell_len, set_cell_size
-
-    if cell_len(name) <= width:
-        return name
-    tail = (width - 1) // 2
-    return f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
 
 
 def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
@@ -387,53 +288,3 @@ def _stage_warnings(stages: Sequence[StageResult]) -> Blocks:
         Line(text if len(names) == len(stages) else f"{', '.join(names)}: {text}", "warning", "!")
         for text, names in about.items()
     ]
-
-
-_STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
-_COLOURS = {"forgotten": "red", "really lost": "bold red", "lost": "red", "gained": "green"}
-
-
-def _rich_line(line: Line) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    text = Text(printable(line.text), style=_STYLES.get(line.look, ""))
-    if not line.lead:
-        return text
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_row(Text(line.lead, style="yellow" if line.look == "warning" else "dim"), text)
-    return grid
-
-
-def _rich_table(sheet: Sheet) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, head in enumerate(sheet.heads):
-        table.add_column(
-            Text(head, style="bold"),
-            justify="right" if place else "left",
-            vertical="bottom",
-            no_wrap=True,
-            style=_COLOURS.get(head.rpartition("\n")[2]),
-        )
-    for place, row in enumerate(sheet.rows):
-        table.add_row(*map(Text, row), style="bold" if place < sheet.strong else None)
-    return table
-
-
-def _html_line(line: Line) -> str:
-    text = " ".join(escape(part) for part in (line.lead.strip(), line.text) if part)
-    tag = "b" if line.look in ("strong", "simulated") else "span"
-    return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
-
-
-def _html_table(sheet: Sheet) -> str:
-    def row(cells: Iterable[str], tag: str) -> str:
-        name, *numbers = map(escape, cells)
-        first = f'<{tag} style="text-align: left">{name}</{tag}>'
-        return f"<tr>{first}{''.join(f'<{tag}>{number}</{tag}>' for number in numbers)}</tr>"
-
-    body = "".join(row(cells, "td") for cells in sheet.rows)
-    return f"<table><thead>{row(sheet.heads, 'th')}</thead><tbody>{body}</tbody></table>"

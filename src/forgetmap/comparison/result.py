@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from forgetmap.pairing import Notice, PairBy
+from forgetmap.pairing import PairBy
+from forgetmap.results import Estimate, Estimates, Notice, Value
 
 RESULT_VERSION = 1
 Estimator = Literal[
@@ -17,38 +16,6 @@ Estimator = Literal[
 Rollup = Literal["default", "post-forget"]
 Verdict = Literal["lost", "none_lost", "cannot_tell"]
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
-_UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
-
-
-class Value(BaseModel):
-    """A plain value that never changes and prints as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """As JSON that is safe to print: what drives a terminal is escaped, letters are not."""
-        return _UNUSUAL.sub(_escaped, self.model_dump_json(indent=indent))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
-
-
-class Estimate(Value):
-    """A number, how sure we are, and how it was made. Unknown is null, never 0."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    method: str
-    reason: str | None = Field(default=None, description="Why there is no value.")
-
-
-class Estimates(Value):
-    """One estimator in both directions, as shares of all items."""
-
-    forgetting: Estimate
-    backward_transfer: Estimate
 
 
 class PublishedResult(Estimates):

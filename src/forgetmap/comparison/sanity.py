@@ -9,9 +9,10 @@ import narwhals as nw
 
 from forgetmap.comparison.cells import is_none
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.words import counted, percent
-from forgetmap.pairing import SIDES, Notice, listed
+from forgetmap.pairing import SIDES
 from forgetmap.records import MISSING, Frame, Outcome
+from forgetmap.results import Notice
+from forgetmap.text import counted, listed, percent
 
 TINY = 30
 """Fewer items are anecdotes."""

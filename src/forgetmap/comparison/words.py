@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from forgetmap.comparison.result import GroupResult, PairingResult
-from forgetmap.pairing import Measure, listed
+from forgetmap.pairing import Measure
+from forgetmap.text import counted, listed, percent
 
 SIMULATED = "SIMULATED data, not a measured model."
 ENDINGS = {
@@ -70,26 +71,6 @@ def compared_by(measures: Mapping[str, str]) -> str:
     (most, _), *rest = sorted(tasks.items(), key=lambda each: (-len(each[1]), each[0]))
     others = "".join(f"; {listed(names, 'tasks')} by {measure}" for measure, names in rest)
     return f"Compared by {most}{others}."
-
-
-def percent(value: float | None, digits: int = 1) -> str:
-    """A share as people read it; a dash where there is none, and never a false 0% or 100%."""
-    if value is None:
-        return "-"
-    if value < 0:
-        shown = percent(-value, digits)
-        return f">-{shown[1:]}" if shown.startswith("<") else f"-{shown}"
-    shown, least = f"{100 * value:.{digits}f}", 10.0**-digits
-    if value > 0 and not float(shown):
-        return f"<{least:g}%"
-    if value < 1 and float(shown) == 100:
-        return f">{100 - least:g}%"
-    return f"{shown}%"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 item`, `2,000 items`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _number(count: int) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forgetmap.comparison import Chain, Comparison, ComparisonResult, FanOut, GroupResult, percent
+from forgetmap.comparison import Chain, Comparison, ComparisonResult, FanOut, GroupResult
 from forgetmap.map.adaptive import Spent
-from forgetmap.pairing import Notice
+from forgetmap.results import Notice
 from forgetmap.stats import Decision
+from forgetmap.text import percent
 
 NOTICE = (
     "repeats were spent until categories were decided: the verdicts of categories and of the total "

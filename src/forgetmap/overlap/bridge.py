@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, ValidationError
 
-from forgetmap.comparison import ComparisonResult, Value
+from forgetmap.comparison import ComparisonResult
 from forgetmap.errors import (
     ColumnError,
     FieldError,
@@ -28,6 +28,7 @@ from forgetmap.errors import (
 )
 from forgetmap.overlap.result import GroupResult, Notice, OverlapResult
 from forgetmap.overlap.samples import Floats
+from forgetmap.results import Value
 
 FEWEST_METHODS = 3
 FOR_A_CURVE = 4

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.comparison import Estimate
 from forgetmap.errors import EmptyInputError, UsageError
 from forgetmap.overlap.intervals import Limits, Part, bootstrap, by_cluster
 from forgetmap.overlap.result import GroupResult, LengthResult, OverlapResult, PromptResult, Scope
 from forgetmap.overlap.samples import SIDES, Floats, Places, Sample, Side, Table, table_of
 from forgetmap.overlap.trust import notices_on
+from forgetmap.results import Estimate
 from forgetmap.theory import (
     RATIO_LIMIT,
     effective_separation,

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from forgetmap.comparison import printable
 from forgetmap.overlap.bridge import BridgeResult, Fit, curve
+from forgetmap.text import printable
 
 Spec = dict[str, Any]
 

@@ -14,12 +14,13 @@ import narwhals as nw
 import numpy as np
 from pydantic import Field
 
-from forgetmap.comparison import Comparison, Estimate, Options, Value, compare
+from forgetmap.comparison import Comparison, Options, compare
 from forgetmap.errors import ColumnError, FieldError
 from forgetmap.overlap.intervals import Part, bootstrap, by_cluster
 from forgetmap.overlap.samples import Floats
 from forgetmap.pairing import SIDES, both_sides
 from forgetmap.records import Run, reading
+from forgetmap.results import Estimate, Value
 from forgetmap.theory import ROUNDING, bernoulli_kl
 
 SURE = 1 - 1e-9

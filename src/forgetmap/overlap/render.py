@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forgetmap.comparison import Blocks, Estimate, Line, Sheet, shorten
 from forgetmap.overlap.bridge import BridgeResult
 from forgetmap.overlap.figures import NAMES, in_words
 from forgetmap.overlap.records import EventGroup, EventResult
 from forgetmap.overlap.result import Figures, GroupResult, Notice, OverlapResult
+from forgetmap.results import Estimate
+from forgetmap.text import Blocks, Line, Sheet, shorten
 
 MOST_PROMPTS = 10
 NAME_WIDTH = 28

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from forgetmap.comparison import Estimate, Value
+from forgetmap.results import Estimate, Value
 
 RESULT_VERSION = 1
 Scope = Literal["prompts like these", "these prompts"]

@@ -8,7 +8,7 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.pairing.alignment import align
-    from forgetmap.pairing.checks import Notice, check_directions, compare_conditions, listed
+    from forgetmap.pairing.checks import check_directions, compare_conditions
     from forgetmap.pairing.keys import PairBy
     from forgetmap.pairing.matching import Side, match, match_twins, prepare
     from forgetmap.pairing.metric import Measure
@@ -31,7 +31,6 @@ __all__ = [
     "UNSCORED",
     "WRONG",
     "Measure",
-    "Notice",
     "PairBy",
     "Pairs",
     "Side",
@@ -41,7 +40,6 @@ __all__ = [
     "compare_conditions",
     "either",
     "is_in",
-    "listed",
     "match",
     "match_twins",
     "prepare",

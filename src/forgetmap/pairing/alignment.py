@@ -14,10 +14,10 @@ from dataclasses import replace
 import narwhals as nw
 
 from forgetmap.errors import PairingError
-from forgetmap.pairing.checks import listed
 from forgetmap.pairing.matching import Side
 from forgetmap.pairing.metric import Measured
 from forgetmap.records import Frame
+from forgetmap.text import listed
 
 LEAST_SHARED = 0.1
 """Share of the smaller task's questions that must occur in the other one. Low, because a task may

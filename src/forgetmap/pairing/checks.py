@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
 from forgetmap.errors import MetricError, PairingError, TaskVersionError
 from forgetmap.pairing.metric import Measure
 from forgetmap.records import Run, RunInfo
-
-MOST_NAMES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something a reader must know before believing the numbers.
-
-    Attributes:
-        code: stable name, for programs.
-        message: one sentence, for people.
-    """
-
-    code: str
-    message: str
+from forgetmap.results import Notice
+from forgetmap.text import listed
 
 
 def check_versions(before: Run, after: Run) -> None:
@@ -151,12 +137,6 @@ def _sampling(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
             "answers were sampled: a model also disagrees with itself, so some of the flips are "
             "chance.",
         )
-
-
-def listed(names: Sequence[str], noun: str = "") -> str:
-    """The first few names and how many more there are."""
-    shown, more = ", ".join(names[:MOST_NAMES]), len(names) - MOST_NAMES
-    return f"{shown} and {more:,} more {noun}".rstrip() if more > 0 else shown
 
 
 def _parts(value: object) -> dict[str, object]:

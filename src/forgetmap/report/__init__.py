@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         write_whole,
     )
     from forgetmap.report.items import count_flips
-    from forgetmap.report.markdown import as_markdown, blocks_as_markdown, escaped
+    from forgetmap.report.markdown import as_markdown
     from forgetmap.report.packing import packed
     from forgetmap.report.payload import Items, Payload
     from forgetmap.report.static import Format, picture, write_figures
@@ -44,10 +44,8 @@ __all__ = [
     "as_markdown",
     "as_table",
     "assemble",
-    "blocks_as_markdown",
     "count_flips",
     "drawable",
-    "escaped",
     "figures_json",
     "fill_page",
     "is_comparison_folder",

@@ -15,7 +15,6 @@ from forgetmap.comparison import (
     PairingResult,
     RunResult,
 )
-from forgetmap.pairing import Notice
 from forgetmap.records import Frame, Run
 from forgetmap.report.items import items_of
 from forgetmap.report.packing import packed_size
@@ -32,6 +31,7 @@ from forgetmap.report.texts import (
     sizes,
     without_texts,
 )
+from forgetmap.results import Notice
 
 MOST_ITEMS = 10_000
 """Flips in a report, over all its comparisons."""

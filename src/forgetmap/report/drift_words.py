@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from forgetmap.capabilities import TARGET, Cell, DriftResult, MetricCell
-from forgetmap.comparison import Blocks, Line, Sheet, counted
 from forgetmap.report.payload import Capabilities, DriftScale, DriftState, Withheld
 from forgetmap.stats import FDR
+from forgetmap.text import Blocks, Line, Sheet, counted
 
 NO_DATA = "no data"
 NOT_HERE = "n/a"

@@ -7,8 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from forgetmap.capabilities import DriftResult
-from forgetmap.comparison import ComparisonResult, Value
+from forgetmap.comparison import ComparisonResult
 from forgetmap.overlap import BridgeResult
+from forgetmap.results import Value
 
 PAYLOAD_VERSION: Literal[1] = 1
 """Rises when something is renamed, removed or means something else."""

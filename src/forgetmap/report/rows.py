@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from forgetmap.comparison import KNOWLEDGE, ComparisonResult, Estimate, Estimates, GroupResult
+from forgetmap.comparison import KNOWLEDGE, ComparisonResult, GroupResult
 from forgetmap.report.payload import ESTIMATORS, NOISE_FLOOR, Direction, Level, Rows, Scale
+from forgetmap.results import Estimate, Estimates
 
 ON_KNOWLEDGE = (*KNOWLEDGE, "published")
 """Estimators that take luck out: what there was to lose is then what was known beyond luck."""

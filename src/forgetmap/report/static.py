@@ -10,7 +10,6 @@ from textwrap import wrap
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
-from forgetmap.comparison import printable
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.report.figures import Figure, all_figures, records_of
 from forgetmap.report.figures.figure import Record, Spec
@@ -18,6 +17,7 @@ from forgetmap.report.figures.look import FONT, GROUND, TEXT, Theme
 from forgetmap.report.figures.svg import NAMESPACE, add, write
 from forgetmap.report.payload import Payload
 from forgetmap.report.reportable import Reportable, payload_for
+from forgetmap.text import printable
 
 Format = Literal["svg", "png", "pdf"]
 WIDTH = 580

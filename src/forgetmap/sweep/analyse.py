@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetmap.comparison import Estimate, GroupResult
+from forgetmap.comparison import GroupResult
 from forgetmap.merge import WeightDrift
+from forgetmap.results import Estimate
 from forgetmap.stats import FEWEST_PAIRS, LEVEL, Design, normal_quantile, rank_correlation
 from forgetmap.sweep import words
 from forgetmap.sweep.measures import Rates, greatest, means, rates, share, sum_less_one

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from forgetmap.comparison import Estimate, percent
 from forgetmap.merge import WeightDrift
 from forgetmap.report import NAME_AXIS, Figure, Record, Spec, as_table
 from forgetmap.report.figures import look
+from forgetmap.results import Estimate
 from forgetmap.sweep.analyse import ALL
 from forgetmap.sweep.render import signed, told
 from forgetmap.sweep.result import PairResult, PointResult, SweepResult
 from forgetmap.sweep.words import spot
+from forgetmap.text import percent
 
 MOST_GROUPS = 24
 HEIGHT, LOW = 320, 220

@@ -8,7 +8,6 @@ from html import escape
 from pathlib import Path
 
 import forgetmap
-from forgetmap.comparison import Sheet, percent, printable
 from forgetmap.report import (
     drawable,
     fill_page,
@@ -35,6 +34,7 @@ from forgetmap.sweep.render import (
 )
 from forgetmap.sweep.result import Barrier, PairResult, SweepResult
 from forgetmap.sweep.words import limits, spot
+from forgetmap.text import Sheet, percent, printable
 
 OWN = "forgetmap.sweep"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import PurePath
 
 import forgetmap
-from forgetmap.report import blocks_as_markdown, escaped
 from forgetmap.sweep.render import tell_sweep
 from forgetmap.sweep.result import SweepResult
+from forgetmap.text import blocks_to_markdown, escape_markdown
 
 
 def sweep_markdown(result: SweepResult) -> str:
     """The words and tables that the terminal shows."""
-    parts = [f"# {escaped(title_of(result))}", *blocks_as_markdown(tell_sweep(result))]
+    parts = [f"# {escape_markdown(title_of(result))}", *blocks_to_markdown(tell_sweep(result))]
     parts.append(f"Made with forgetmap {forgetmap.__version__}.")
     return "\n\n".join(parts) + "\n"
 

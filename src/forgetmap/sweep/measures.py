@@ -9,7 +9,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.comparison import Estimate
+from forgetmap.results import Estimate
 from forgetmap.stats import (
     LEVEL,
     Design,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forgetmap.comparison import Blocks, Estimate, Line, Sheet, percent, shorten
 from forgetmap.merge import Distance, GroupDrift, WeightDrift
+from forgetmap.results import Estimate
 from forgetmap.sweep.analyse import ALL
 from forgetmap.sweep.result import Barrier, PairResult, PointResult, SweepResult
 from forgetmap.sweep.words import limits
+from forgetmap.text import Blocks, Line, Sheet, percent, shorten
 
 MOST_TENSORS = 10
 WITHIN = {"surely": "yes", "perhaps": "perhaps", "no": "no", None: ""}

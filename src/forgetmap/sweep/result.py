@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from forgetmap.comparison import Estimate, Value
 from forgetmap.merge import WeightDrift
+from forgetmap.results import Estimate, Value
 
 RESULT_VERSION = 1
 Within = Literal["surely", "perhaps", "no"]

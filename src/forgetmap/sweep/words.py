@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forgetmap.comparison import Estimate, counted, percent
+from forgetmap.results import Estimate
 from forgetmap.stats import FEWEST_PAIRS
 from forgetmap.sweep.result import PairResult, PointResult
 from forgetmap.sweep.states import Flags, States
+from forgetmap.text import counted, percent
 
 FEW_GAINED = 30
 """Items gained, below which what is kept of them can hardly be told."""

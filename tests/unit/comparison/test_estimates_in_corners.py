@@ -15,8 +15,9 @@ from backends import as_arrow
 from command_line import call, write
 from estimator_oracle import Row, Shape
 from forgetmap.comparison.plan import Wish, make_plan
-from forgetmap.comparison.result import ComparisonResult, Estimate
+from forgetmap.comparison.result import ComparisonResult
 from forgetmap.errors import PairingError
+from forgetmap.results import Estimate
 
 
 def sampled(seed: int) -> pa.Table:

@@ -15,7 +15,8 @@ from statsmodels.stats.multitest import multipletests
 import estimator_oracle as oracle
 import forgetmap as fm
 from estimator_oracle import Item, Limits, Shape
-from forgetmap.comparison.result import ComparisonResult, Estimate, Estimates, GroupResult
+from forgetmap.comparison.result import ComparisonResult, GroupResult
+from forgetmap.results import Estimate, Estimates
 
 SEEDS = (1, 2)
 SHAPES = {

@@ -9,7 +9,8 @@ from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
 from forgetmap.comparison.headline import Judge
-from forgetmap.comparison.words import percent, seen, what_paired, why_lost
+from forgetmap.comparison.words import seen, what_paired, why_lost
+from forgetmap.text import percent
 from small_runs import table
 
 

@@ -14,7 +14,8 @@ from forgetmap.comparison.choice_counts import OptionCounts
 from forgetmap.comparison.evidence import Evidence, Gathered
 from forgetmap.comparison.group_results import group_result, macro_result
 from forgetmap.comparison.headline import Judge
-from forgetmap.comparison.result import Estimate, GroupResult
+from forgetmap.comparison.result import GroupResult
+from forgetmap.results import Estimate
 
 RATES = ("forgetting", "backward_transfer", "conditional_forgetting")
 PLAIN = ("acc_before", "acc_after", "conventional_forgetting")

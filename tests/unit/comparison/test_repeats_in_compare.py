@@ -18,8 +18,8 @@ from backends import as_arrow
 from estimator_oracle import Shape
 from estimator_runs import compared, every_group
 from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess, excess_p, net
-from forgetmap.comparison.result import Estimate
 from forgetmap.errors import PairingError
+from forgetmap.results import Estimate
 
 SEED = 1
 SHAPES = {

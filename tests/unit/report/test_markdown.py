@@ -10,7 +10,8 @@ import pytest
 import forgetmap as fm
 from command_line import results, write
 from forgetmap.report.build import make_payload
-from forgetmap.report.markdown import as_markdown, escaped, quoted
+from forgetmap.report.markdown import as_markdown
+from forgetmap.text import escape_markdown, quote_markdown
 from reports import two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 12, "n01": 20, "n00": 18}, "b": {"n11": 30, "n10": 3}}
@@ -108,7 +109,7 @@ def test_texts_of_items_are_code(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_names_are_escaped(text: str) -> None:
-    found = escaped(text)
+    found = escape_markdown(text)
     plain = re.sub(r"\\[^\w\s]", "", found)
     assert "<" not in found
     assert not set("`*_{}[]|~$") & set(plain)
@@ -128,9 +129,9 @@ def test_a_name_starts_no_title_list_or_quotation(tmp_path: Path, name: str) -> 
 
 
 def test_long_texts_are_cut_and_empty_ones_empty() -> None:
-    assert quoted("x" * 1_000_000, most=10) == f"`{'x' * 9}…`"
-    assert quoted(" \n ") == ""
-    assert quoted("`a`") == "`` `a` ``"
+    assert quote_markdown("x" * 1_000_000, most=10) == f"`{'x' * 9}…`"
+    assert quote_markdown(" \n ") == ""
+    assert quote_markdown("`a`") == "`` `a` ``"
 
 
 def test_a_redacted_report_says_so(tmp_path: Path) -> None:

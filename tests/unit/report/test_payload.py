@@ -256,7 +256,7 @@ def test_a_report_that_leaves_the_house_names_no_folder_of_it(
 
 
 def test_rows_quoted_from_logs_do_not_leave_the_house(tmp_path: Path) -> None:
-    from forgetmap.pairing.checks import Notice
+    from forgetmap.results import Notice
 
     comparison = fm.compare(*two_runs(tmp_path, COUNTS))
     notice = Notice("problems", f"base: 2 problems, such as {tmp_path}/x.jsonl, line 3: 'ann'.")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from forgetmap.comparison.api import FanOut
-from forgetmap.comparison.result import Estimate
 from forgetmap.merge.distance import GroupDrift, WeightDrift
+from forgetmap.results import Estimate
 from forgetmap.stats.simultaneous import Design
 from forgetmap.sweep.analyse import ALL, Spot, analyse_pair, correlate
 from forgetmap.sweep.compared import Sweep, compare_runs

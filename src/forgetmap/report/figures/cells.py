@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from forgetmap.comparison import GroupResult, percent
+from forgetmap.comparison import GroupResult
 from forgetmap.report.figures import look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payload import Payload
+from forgetmap.text import percent
 
 COLOURS = {
     "kept": look.KEPT,

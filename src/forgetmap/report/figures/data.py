@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forgetmap.comparison import GroupResult, percent
+from forgetmap.comparison import GroupResult
 from forgetmap.report.figures.figure import Record, as_table
 from forgetmap.report.payload import ESTIMATORS, Direction, DriftRows, Level, Payload, Rows
+from forgetmap.text import percent
 
 MOST_GROUPS = 40
 """Lines in one figure; the groups with the greatest losses are drawn."""

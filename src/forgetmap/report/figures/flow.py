@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from forgetmap.comparison import PathResult, counted, percent
+from forgetmap.comparison import PathResult
 from forgetmap.report.figures import look, svg
 from forgetmap.report.figures.figure import Figure
 from forgetmap.report.payload import Payload
+from forgetmap.text import counted, percent
 
 TALL, GAP, TOP, BAR, STEP, LEFT = 240.0, 24.0, 46.0, 14.0, 190.0, 24.0
 COLOURS = {

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from forgetmap.comparison import printable
 from forgetmap.report.figures.data import default_estimator
 from forgetmap.report.figures.figure import Record, Spec
 from forgetmap.report.payload import Capabilities, Level, Payload
+from forgetmap.text import printable
 
 Theme = Literal["light", "dark"]
 FORGOTTEN, GAINED, KEPT, NEVER, REGAINED = "#D55E00", "#0072B2", "#009E73", "#8c8c8c", "#56B4E9"

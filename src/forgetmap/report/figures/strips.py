@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from xml.etree import ElementTree as ET
 
-from forgetmap.comparison import counted
 from forgetmap.report.figures import look, svg
 from forgetmap.report.figures.figure import Figure
 from forgetmap.report.payload import Histories, Payload
+from forgetmap.text import counted
 
 MOST_STRIPS = 120
 MOST_UNCHANGED = 12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from forgetmap.comparison import printable
 from forgetmap.report.figures.look import FONT, TEXT
+from forgetmap.text import printable
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 

@@ -1,0 +1,55 @@
+"""Values that several packages hand out: a number with its interval, and a notice to the reader."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
+
+
+class Value(BaseModel):
+    """A plain value that never changes and prints as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """As JSON that is safe to print: what drives a terminal is escaped, letters are not."""
+        return _UNUSUAL.sub(_escape, self.model_dump_json(indent=indent))
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
+
+
+class Estimate(Value):
+    """A number, how sure we are, and how it was made. Unknown is null, never 0."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str
+    reason: str | None = Field(default=None, description="Why there is no value.")
+
+
+class Estimates(Value):
+    """One estimator in both directions, as shares of all items."""
+
+    forgetting: Estimate
+    backward_transfer: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a reader must know before believing the numbers.
+
+    Attributes:
+        code: stable name, for programs.
+        message: one sentence, for people.
+    """
+
+    code: str
+    message: str

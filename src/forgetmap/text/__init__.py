@@ -1,0 +1,42 @@
+"""Sentences and tables as plain structures, and their plain-text, HTML and Markdown writers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.text.blocks import Blocks, Line, Look, Sheet
+    from forgetmap.text.console import blocks_to_text, fit, print_blocks, print_sheet, shorten
+    from forgetmap.text.markup import (
+        blocks_to_html,
+        blocks_to_markdown,
+        escape_markdown,
+        markdown_table,
+        quote_markdown,
+    )
+    from forgetmap.text.words import counted, listed, percent, printable
+
+__all__ = [
+    "Blocks",
+    "Line",
+    "Look",
+    "Sheet",
+    "blocks_to_html",
+    "blocks_to_markdown",
+    "blocks_to_text",
+    "counted",
+    "escape_markdown",
+    "fit",
+    "listed",
+    "markdown_table",
+    "percent",
+    "print_blocks",
+    "print_sheet",
+    "printable",
+    "quote_markdown",
+    "shorten",
+]
+
+__getattr__ = load_on_use(__name__, __file__)

@@ -1,0 +1,40 @@
+"""What is said about a result, before anybody decides how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Look = Literal["plain", "strong", "faint", "warning", "simulated"]
+"""How much a line is stressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence; `lead` stands before it, apart."""
+
+    text: str = ""
+    look: Look = "plain"
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table: names on the left, numbers on the right.
+
+    Attributes:
+        heads: of the columns.
+        rows: as many cells each as there are heads.
+        strong: how many rows on top are stressed.
+        spare: columns to leave out, one after the other, where there is no room.
+    """
+
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    strong: int = 0
+    spare: tuple[str, ...] = ()
+
+
+Blocks = list[Line | Sheet]
+"""Sentences and tables in reading order."""

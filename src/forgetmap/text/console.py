@@ -1,0 +1,107 @@
+"""Blocks in a terminal. Rich takes 50 ms to load, so only functions that print import it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from forgetmap.text.blocks import Blocks, Line, Sheet
+from forgetmap.text.words import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+MAX_WIDTH = 100
+MIN_NAME, SHORT_NAME, LONG_NAME = 8, 16, 60
+"""Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
+_STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
+_COLOURS = {"forgotten": "red", "really lost": "bold red", "lost": "red", "gained": "green"}
+
+
+def blocks_to_text(blocks: Blocks, width: int | None = None) -> str:
+    """Blocks as plain text, as wide as the terminal, but not endlessly."""
+    from rich.console import Console
+
+    stream = StringIO()
+    console = Console(file=stream, color_system=None, legacy_windows=False, width=width)
+    console.width = min(console.width, width or MAX_WIDTH)
+    print_blocks(console, blocks)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip()
+
+
+def print_blocks(console: Console, blocks: Blocks) -> None:
+    """Print lines and tables."""
+    for block in blocks:
+        if isinstance(block, Sheet):
+            print_sheet(console, block)
+        else:
+            console.print(_rich_line(block))
+
+
+def print_sheet(console: Console, sheet: Sheet) -> None:
+    """Print a table so that it fits the terminal."""
+    console.print(_rich_table(fit(sheet, console.width)))
+
+
+def fit(sheet: Sheet, width: int) -> Sheet:
+    """The sheet as it fits: first columns are left out, then names shortened."""
+    from rich.cells import cell_len
+
+    def width_of(index: int) -> int:
+        cells = [*sheet.heads[index].split("\n"), *(printable(row[index]) for row in sheet.rows)]
+        return max(map(cell_len, cells))
+
+    columns = list(range(len(sheet.heads)))
+    spare = [sheet.heads.index(head) for head in sheet.spare]
+
+    def room() -> int:
+        return width - sum(width_of(index) + 2 for index in columns[1:])
+
+    while spare and room() < min(SHORT_NAME, width_of(0)):
+        columns.remove(spare.pop(0))
+    longest = min(max(room(), MIN_NAME), LONG_NAME)
+    rows = [
+        (shorten(printable(row[0]), longest), *(printable(row[index]) for index in columns[1:]))
+        for row in sheet.rows
+    ]
+    return Sheet(tuple(sheet.heads[index] for index in columns), rows, sheet.strong)
+
+
+def shorten(name: str, width: int) -> str:
+    """Both ends of a name that is too long: tasks of one family differ at the end."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(name) <= width:
+        return name
+    tail = (width - 1) // 2
+    return f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
+
+
+def _rich_line(line: Line) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    text = Text(printable(line.text), style=_STYLES.get(line.look, ""))
+    if not line.lead:
+        return text
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_row(Text(line.lead, style="yellow" if line.look == "warning" else "dim"), text)
+    return grid
+
+
+def _rich_table(sheet: Sheet) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, head in enumerate(sheet.heads):
+        table.add_column(
+            Text(head, style="bold"),
+            justify="right" if index else "left",
+            vertical="bottom",
+            no_wrap=True,
+            style=_COLOURS.get(head.rpartition("\n")[2]),
+        )
+    for index, row in enumerate(sheet.rows):
+        table.add_row(*map(Text, row), style="bold" if index < sheet.strong else None)
+    return table

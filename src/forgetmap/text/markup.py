@@ -1,0 +1,105 @@
+"""Blocks as HTML for notebooks, and as Markdown for pull requests and model cards.
+
+Nothing in names or texts can become a link, a mention, HTML or a table of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from forgetmap.text.blocks import Blocks, Line, Sheet
+from forgetmap.text.words import printable
+
+MAX_LETTERS = 120
+_SPECIAL = re.compile(r"[\\`*_{}\[\]|~$]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;"}
+_LINE_STARTS = re.compile(r"^(\d*)([#>+=.)-])")
+_NO_BREAK = "\N{ZERO WIDTH SPACE}"
+
+
+def blocks_to_html(blocks: Blocks) -> str:
+    """Blocks for a notebook."""
+    return "".join(
+        _html_table(block) if isinstance(block, Sheet) else _html_line(block) for block in blocks
+    )
+
+
+def _html_line(line: Line) -> str:
+    text = " ".join(escape(part) for part in (line.lead.strip(), line.text) if part)
+    tag = "b" if line.look in ("strong", "simulated") else "span"
+    return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
+
+
+def _html_table(sheet: Sheet) -> str:
+    def row(cells: Iterable[str], tag: str) -> str:
+        name, *numbers = map(escape, cells)
+        first = f'<{tag} style="text-align: left">{name}</{tag}>'
+        return f"<tr>{first}{''.join(f'<{tag}>{number}</{tag}>' for number in numbers)}</tr>"
+
+    body = "".join(row(cells, "td") for cells in sheet.rows)
+    return f"<table><thead>{row(sheet.heads, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def blocks_to_markdown(blocks: Blocks) -> list[str]:
+    """Paragraphs and tables; lines with a lead are lists, which stand together."""
+    parts: list[str] = []
+    in_list = False
+    for block in blocks:
+        is_item = isinstance(block, Line) and bool(block.lead)
+        if isinstance(block, Sheet):
+            rows = [[escape_markdown(cell.strip()) for cell in row] for row in block.rows]
+            parts.append(markdown_table(block.heads, rows, align="---:"))
+        elif is_item and in_list:
+            parts[-1] += f"\n{_markdown_line(block)}"
+        elif block.text:
+            parts.append(_markdown_line(block))
+        in_list = is_item
+    return parts
+
+
+def _markdown_line(line: Line) -> str:
+    text = escape_markdown(line.text)
+    if line.look == "warning":
+        return f"- ⚠ {text}"
+    if line.lead:
+        return f"- **{escape_markdown(line.lead.strip())}**: {text}"
+    if line.look in ("strong", "simulated"):
+        return f"**{text}**"
+    # A name at the beginning must start no list, quotation or title.
+    return _LINE_STARTS.sub(r"\1\\\2", text)
+
+
+def markdown_table(
+    heads: Sequence[str], rows: Iterable[Iterable[str]], *, align: str = "---"
+) -> str:
+    """A table of cells that are escaped already; `align` is of all columns but the first."""
+    lines = [
+        " | ".join(head.replace("\n", " ") for head in heads),
+        " | ".join(["---", *[align] * (len(heads) - 1)]),
+        *(" | ".join(row) for row in rows),
+    ]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    text = "".join(_ENTITIES.get(letter, letter) for letter in printable(text))
+    text = _SPECIAL.sub(r"\\\g<0>", text)
+    # Links and mentions are made of plain text by whoever shows it.
+    text = re.sub(r"(?<=[@#])(?=\w)", _NO_BREAK, text)
+    text = re.sub(r":(?=//)", r"\:", text)
+    return re.sub(r"(?i)\b(www)\.", r"\1\\.", text)
+
+
+def quote_markdown(text: str, most: int = MAX_LETTERS) -> str:
+    """Text of an item as code, in which nothing is a link, a mention or a mark."""
+    words = " ".join(printable(" ".join(text.split())).split())
+    if len(words) > most:
+        words = f"{words[: most - 1]}…"
+    if not words:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    pad = " " if "`" in (words[0], words[-1]) else ""
+    return f"{fence}{pad}{words}{pad}{fence}".replace("|", r"\|")

@@ -1,0 +1,38 @@
+"""Numbers and names as they stand in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MAX_NAMES = 3
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as people read it; a dash where there is none, and never a false 0% or 100%."""
+    if value is None:
+        return "-"
+    if value < 0:
+        opposite = percent(-value, digits)
+        return f">-{opposite[1:]}" if opposite.startswith("<") else f"-{opposite}"
+    number, step = f"{100 * value:.{digits}f}", 10.0**-digits
+    if value > 0 and not float(number):
+        return f"<{step:g}%"
+    if value < 1 and float(number) == 100:
+        return f">{100 - step:g}%"
+    return f"{number}%"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 item`, `2,000 items`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Sequence[str], noun: str = "") -> str:
+    """The first few names and how many more there are."""
+    first, more = ", ".join(names[:MAX_NAMES]), len(names) - MAX_NAMES
+    return f"{first} and {more:,} more {noun}".rstrip() if more > 0 else first
+
+
+def printable(text: str) -> str:
+    """Text from outside without control characters, which could drive the terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
