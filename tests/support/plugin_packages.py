@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -20,16 +22,37 @@ def write_package(folder: Path, package: str, source: str, points: Mapping[str, 
         source: its code.
         points: `group/name` of an entry point -> the object in the module.
     """
-    about = folder / f"{package}-1.0.dist-info"
-    about.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{package}.py").write_text(source, encoding="utf-8")
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    lines = []
+    groups: dict[str, dict[str, str]] = {}
     for point, attribute in points.items():
         group, _, name = point.partition("/")
-        lines += [f"[{group}]", f"{name} = {package}:{attribute}"]
-    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        groups.setdefault(group, {})[name] = f"{package}:{attribute}"
+    _write_metadata(folder, package, groups)
     return folder
+
+
+def install_project(project: Path, folder: Path) -> None:
+    """A project folder (`pyproject.toml` and one module) as pip would install it.
+
+    A wheel of pure Python is a copy of the module and the metadata; to write both takes no pip, no
+    build tool and no second.
+    """
+    about = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (module,) = project.glob("*.py")
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(module, folder)
+    _write_metadata(folder, about["name"].replace("-", "_"), about["entry-points"])
+
+
+def _write_metadata(folder: Path, package: str, groups: Mapping[str, Mapping[str, str]]) -> None:
+    about = folder / f"{package}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    lines = []
+    for group, points in groups.items():
+        lines += [f"[{group}]", *(f"{name} = {home}" for name, home in points.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
 def use_entry_points(

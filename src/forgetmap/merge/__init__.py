@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         drift_between,
         weight_drift,
     )
-    from forgetmap.merge.method import Method, Parameter
+    from forgetmap.merge.method import Method, Parameter, PerModel, Tensors, merge_method
     from forgetmap.merge.models import merge_models
     from forgetmap.merge.recipe import Recipe, read_recipe
     from forgetmap.merge.registry import find_method, method_names
@@ -29,11 +29,14 @@ __all__ = [
     "MergeStep",
     "Method",
     "Parameter",
+    "PerModel",
     "Recipe",
+    "Tensors",
     "WeightDrift",
     "apply_recipe",
     "drift_between",
     "find_method",
+    "merge_method",
     "merge_models",
     "method_names",
     "prepare",

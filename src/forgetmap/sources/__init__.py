@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.sources.adapter import Log, Problems, Sample
+    from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.column_maps import save_map
     from forgetmap.sources.fields import Fields
     from forgetmap.sources.files import LogFile
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCORER",
+    "Adapter",
     "Fields",
     "Log",
     "LogFile",
@@ -26,6 +27,7 @@ __all__ = [
     "Progress",
     "Reading",
     "Sample",
+    "Score",
     "choose",
     "chosen",
     "is_remote",

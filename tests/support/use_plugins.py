@@ -1,0 +1,117 @@
+"""Uses the plugins of examples/plugins as users would.
+
+Run by a fresh Python that has them installed: one process for all, because a process that loads
+DuckDB and torch takes seconds. Prints one JSON object: name of the plugin's folder -> what came of
+it. To add one: a folder in examples/plugins, a function here, a test in test_plugins.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TAXONOMY = """\
+name = "manners"
+groups = [{ id = "HOW", title = "How it answers" }]
+tasks = [{ name = "chat", items = 4 }]
+capabilities = [{ id = "brevity", group = "HOW" }]
+
+[[metrics]]
+id = "brevity.chat"
+capability = "brevity"
+task = "chat"
+scorer = "brevity"
+field = "brief"
+polarity = "up"
+scale = "binary"
+"""
+
+RECIPE = """\
+method: median
+models:
+  - {{model: {folder}/a, parameters: {{shift: 4}}}}
+  - {{model: {folder}/b}}
+  - {{model: {folder}/c}}
+dtype: float32
+"""
+
+
+def use_log_format(folder: Path) -> dict[str, Any]:
+    """Counts of a comparison of two logs in the format that the plugin adds."""
+    from command_line import call
+
+    before, after = folder / "base.log", folder / "tuned.log"
+    before.write_text("QUIZ peru right\nQUIZ oslo right\nQUIZ mars wrong\nQUIZ?\n")
+    after.write_text("QUIZ oslo wrong\nQUIZ peru right\nQUIZ mars wrong\n")
+    done = call("compare", before, after, "--json")
+    assert done.code == 0, done.err
+    total = json.loads(done.out)["total"]
+    return {name: total[name] for name in ("n11", "n10", "n01", "n00")}
+
+
+def use_scorer(folder: Path) -> dict[str, Any]:
+    """Drift of the metric that a taxonomy measures by the plugin's scorer."""
+    import forgetmap as fm
+
+    taxonomy = folder / "manners.toml"
+    taxonomy.write_text(TAXONOMY)
+    responses = {"before": ["Yes.", "No.", "Maybe.", "I do not know."]}
+    responses["after"] = ["Yes.", "That is a question with a long answer.", "Maybe.", "No."]
+    runs = []
+    for name, texts in responses.items():
+        rows = [
+            {"task": "chat", "item": f"i{n}", "score": None, "question": f"{n}?", "response": text}
+            for n, text in enumerate(texts)
+        ]
+        runs.append(folder / f"{name}.jsonl")
+        runs[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (cell,) = fm.drift(*runs, taxonomy=taxonomy, draws=50, workers=1).metrics
+    return {"metric": cell.id, "before": cell.before, "after": cell.after}
+
+
+def use_merge_method(folder: Path) -> dict[str, Any]:
+    """Weights of a model merged by the plugin's method."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from forgetmap.merge import apply_recipe, find_method, method_names, read_recipe
+
+    for name, values in {"a": [1.0, 9.0], "b": [2.0, 3.0], "c": [3.0, 1.0]}.items():
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text('{"model_type": "llama"}')
+        save_file({"w": torch.tensor(values)}, folder / name / "model.safetensors")
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(RECIPE.format(folder=folder))
+    merged = apply_recipe(read_recipe(recipe), folder / "merged")
+    return {
+        "last": method_names()[-1],
+        "says": find_method("median").says,
+        "weights": load_file(merged / "model.safetensors")["w"].tolist(),
+    }
+
+
+USES: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "log_format": use_log_format,
+    "scorer": use_scorer,
+    "merge_method": use_merge_method,
+    # "estimator": group forgetmap.estimators
+    # "backend": group forgetmap.backends
+    # "figure": group forgetmap.figures
+}
+
+
+def main() -> None:
+    """Use all plugins, each in a folder of its own below the first argument."""
+    results = {}
+    for name, use in USES.items():
+        folder = Path(sys.argv[1]) / name
+        folder.mkdir()
+        results[name] = use(folder)
+    print(json.dumps(results))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
