@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
-from rich.console import Console
-from rich.text import Text
 
-from forgetmap.cli.comparing import comparison_options, spare_inputs
-from forgetmap.cli.options import by_option, json_option, overwrite_option
-from forgetmap.cli.reading import reading_progress
-from forgetmap.comparison import (
-    CELL_NAMES,
-    KINDS,
-    Chain,
-    Comparison,
-    FanOut,
-    Kind,
-    print_comparison,
-    write_result,
+from forgetmap.cli.options.compare import by_option, comparison_options
+from forgetmap.cli.options.logs import reading_progress
+from forgetmap.cli.options.output import (
+    json_option,
+    overwrite_option,
+    refuse_overwriting_inputs,
 )
-from forgetmap.comparison import compare as compare_runs
+from forgetmap.comparison import Kind
 from forgetmap.errors import UsageError
-from forgetmap.records import reading, refuse_to_replace
-from forgetmap.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from forgetmap.comparison import Chain, Comparison, FanOut
 
 EXAMPLES = """\b
 Examples:
   forgetmap compare runs/base runs/tuned
-  forgetmap compare base.csv tuned.csv --map item=question_id,score=correct --by task
+  forgetmap compare base.csv tuned.csv --columns item=question_id,score=correct --by task
   forgetmap compare runs/base runs/sft runs/dpo --json > result.json
   forgetmap compare runs/base runs/sft runs/rl --chain --out result
   forgetmap compare runs/base runs/tuned --show forgotten --limit 50
@@ -39,25 +34,54 @@ Examples:
   forgetmap compare lm-eval-logs/base inspect-logs/tuned.eval
   forgetmap compare runs/base runs/tuned --rollup post-forget --task-table corrected
 """
+ITEM_LINES = {
+    "question": "question",
+    "gold": "gold",
+    "before": "answer_before",
+    "after": "answer_after",
+    "ended": "outcome_after",
+    "said": "response_after",
+}
+"""Label -> column of what is listed of an item."""
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("compare", epilog=EXAMPLES)
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
-@by_option("Lines of the table; tasks where nothing has a category.")
+@by_option("Groups that are the rows of the table; tasks where nothing has a category.")
 @comparison_options
 @json_option
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for all tables and items.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for all tables and items [default: nothing is written].",
+)
 @overwrite_option
-@click.option("--show", type=click.Choice(list(KINDS)), help="List these items with both answers.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
-def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
+@click.option(
+    "--show",
+    type=click.Choice(get_args(Kind)),
+    help="List these items with both answers [default: no items].",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Number of items to list.",
+)
+def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     """What did the model AFTER forget, and gain, against the model BEFORE?
 
     BEFORE and AFTER are run folders, logs of an evaluation harness as it wrote them, or tables
     with columns task, item and score; on disk, or under https://, s3://, gs:// or hf://.
     Several AFTER are each compared with BEFORE; with --chain they are checkpoints.
     """
+    from rich.console import Console
+
+    from forgetmap.comparison import compare, print_comparison, write_result
+    from forgetmap.records import refuse_to_replace
+    from forgetmap.text import printable
+
     show, limit, by = options.pop("show"), options.pop("limit"), options.pop("by")
     out, overwrite = options.pop("out"), options.pop("overwrite")
     as_json = options.pop("as_json")
@@ -67,10 +91,10 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         )
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
-        spare_inputs(out, (before, *after, *filter(None, [options["noise"]])))
+        refuse_overwriting_inputs(out, (before, *after, *filter(None, [options["noise"]])))
     with Console(stderr=True).status("Pairing and counting ...") as status:
         options["progress"] = reading_progress(status)
-        result: Comparison | FanOut | Chain = compare_runs(before, *after, **options)
+        result: Comparison | FanOut | Chain = compare(before, *after, **options)
         if out is not None:
             write_result(result, out, overwrite=overwrite)
     if as_json:
@@ -78,43 +102,38 @@ def compare(before: str, after: tuple[str, ...], **options: Any) -> None:
         return
     console = Console()
     print_comparison(console, result.result, by=by)
-    for comparison in _shown(result) if show else ():
-        _print_flips(console, comparison, show, limit)
+    for comparison in _comparisons(result) if show else ():
+        _print_items(console, comparison, show, limit)
     if out is not None:
         click.echo(f"\n{printable(f'Written to {out}')}")
 
 
-def _shown(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:
+def _comparisons(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:
     """The comparisons to list items of; of a chain the first checkpoint with the last."""
+    from forgetmap.comparison import Chain, FanOut
+
     if isinstance(result, Chain):
         return result.comparisons[-1:]
     return result.comparisons if isinstance(result, FanOut) else (result,)
 
 
-def _print_flips(console: Console, comparison: Comparison, kind: Kind, limit: int) -> None:
+def _print_items(console: Console, comparison: Comparison, kind: Any, limit: int) -> None:
+    from rich.text import Text
+
+    from forgetmap.comparison import CELL_NAMES, KINDS
+    from forgetmap.records import reading
+    from forgetmap.text import printable
+
     with reading(comparison.before, comparison.after):
         rows = comparison.flip_frame(kind, texts=True, limit=limit).collect().rows(named=True)
     total = getattr(comparison.result.total, CELL_NAMES[KINDS[kind]])
-    found = f"{kind} ({comparison.after.name}): {len(rows):,} of {total:,}"
-    console.print(Text(f"\n{printable(found)}", style="bold"))
+    title = f"{kind} ({comparison.after.name}): {len(rows):,} of {total:,}"
+    console.print(Text(f"\n{printable(title)}", style="bold"))
     for row in rows:
-        name = printable(f"{row['task']} / {row['item']}{_repeat(row)}")
+        repeat = f" (repeat {row['repeat']})" if row["repeat"] else ""
+        name = printable(f"{row['task']} / {row['item']}{repeat}")
         console.print(Text(f"\n{name}", style="bold"))
-        for label, column in _SHOWN.items():
+        for label, column in ITEM_LINES.items():
             if row.get(column) is not None:
                 text = printable(" ".join(str(row[column]).split()))
                 console.print(Text(f"  {label:<9}{text}"), overflow="ellipsis", no_wrap=True)
-
-
-_SHOWN = {
-    "question": "question",
-    "gold": "gold",
-    "before": "answer_before",
-    "after": "answer_after",
-    "ended": "outcome_after",
-    "said": "response_after",
-}
-
-
-def _repeat(row: dict[str, Any]) -> str:
-    return f" (repeat {row['repeat']})" if row["repeat"] else ""

@@ -13,10 +13,10 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("completion", epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a shell."""
     script = get_completion_class(shell)
     assert script is not None  # noqa: S101  # click has all three

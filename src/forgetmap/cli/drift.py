@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
-from rich.console import Console
 
-from forgetmap.capabilities import (
-    AGGREGATORS,
-    DRAWS,
-    PROFILES,
-    SEED,
-    DriftOptions,
-    drift_with_runs,
-    print_drift,
+from forgetmap.capabilities import AGGREGATORS, DRAWS, PROFILES, SEED
+from forgetmap.cli.options import Command, with_options
+from forgetmap.cli.options.compare import pair_by_option
+from forgetmap.cli.options.evaluate import split_names
+from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.cli.options.output import json_option, overwrite_option, refuse_existing
+from forgetmap.cli.options.report import (
+    REPORT_FORMATS,
+    pop_payload_options,
+    report_options,
+    write_payload,
 )
-from forgetmap.cli.comparing import pair_by_option
-from forgetmap.cli.options import (
-    Command,
-    json_option,
-    overwrite_option,
-    table_options,
-    with_options,
-)
-from forgetmap.cli.reading import log_options, reading_progress
-from forgetmap.cli.showing import WRITERS, refuse_to_replace, showing_options, shown
 from forgetmap.errors import UsageError
-from forgetmap.records import writable
-from forgetmap.report import make_drift_payload, patterns_of
 
-ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+if TYPE_CHECKING:
+    from forgetmap.capabilities import DriftOptions
+
+FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 EXAMPLES = """\b
 Examples:
   forgetmap drift responses/base responses/tuned --taxonomy captrack
@@ -44,57 +37,61 @@ Examples:
 """
 
 
-def _measuring(command: Command) -> Command:
+def _measuring_options(command: Command) -> Command:
     options = [
         click.option(
             "--taxonomy",
             default="captrack",
             show_default=True,
             metavar="NAME|FILE",
-            help="What is measured: captrack, knowledge, sample, or a TOML file.",
+            help="Capabilities and metrics to measure: captrack, knowledge, sample, or a TOML "
+            "file.",
         ),
         click.option(
             "--aggregator",
             type=click.Choice(AGGREGATORS),
             default="default",
             show_default=True,
-            help="Mean of bounded effects with limits, or of relative changes as published.",
+            help="How metrics are averaged: bounded effects with intervals, or relative changes "
+            "as CapTrack published them.",
         ),
         click.option(
             "--profile",
             type=click.Choice(PROFILES),
             default="full",
             show_default=True,
-            help="quick: rules only, 200 items per task.",
+            help="How much is measured; quick: rules only, 200 items per task.",
         ),
         click.option(
             "--judge",
             nargs=2,
             metavar="URL MODEL",
-            help="OpenAI-compatible server, for metrics that need a judge.",
+            help="OpenAI-compatible server and model, for metrics that need a judge "
+            "[default: leave these metrics out].",
         ),
         click.option(
             "--allow-exec",
             is_flag=True,
-            help="Run code that the models wrote, in a sandbox, for metrics that need it.",
+            help="Run code that the models wrote, in a sandbox, for metrics that need it "
+            "[default: leave these metrics out].",
         ),
     ]
     return with_options(command, options)
 
 
-def _comparing(command: Command) -> Command:
+def _pairing_options(command: Command) -> Command:
     options = [
         click.option(
             "--noise",
             type=click.Path(),
             metavar="RUN",
-            help="A repeat of BEFORE: drift no larger than its own is marked.",
+            help="A repeat of BEFORE: drift no larger than its own is marked [default: none].",
         ),
         click.option(
             "--target",
             metavar="TASK,...",
             default="",
-            help="Tasks the models were trained for, in the same table.",
+            help="Tasks the models were trained for, shown in the same table [default: none].",
         ),
         pair_by_option,
         click.option(
@@ -102,17 +99,22 @@ def _comparing(command: Command) -> Command:
             type=click.IntRange(100),
             default=DRAWS,
             show_default=True,
-            help="Of the bootstrap.",
+            help="Number of bootstrap samples.",
         ),
-        click.option("--seed", default=SEED, show_default=True, help="Of the bootstrap."),
         click.option(
-            "--workers", type=click.IntRange(1), help="Processes that score; one per core."
+            "--seed", default=SEED, show_default=True, help="Random seed of the bootstrap."
+        ),
+        click.option(
+            "--processes",
+            "workers",
+            type=click.IntRange(1),
+            help="Processes that score responses [default: one per core].",
         ),
     ]
     return with_options(command, options)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("drift", epilog=EXAMPLES)
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
 @click.option(
@@ -121,10 +123,10 @@ def _comparing(command: Command) -> Command:
     type=click.Choice(["capability", "metric"]),
     default="capability",
     show_default=True,
-    help="Lines of the table.",
+    help="What the rows of the table are.",
 )
-@_measuring
-@_comparing
+@_measuring_options
+@_pairing_options
 @table_options
 @log_options
 @json_option
@@ -132,41 +134,47 @@ def _comparing(command: Command) -> Command:
     "--out",
     type=click.Path(path_type=Path),
     help="File for the report (.html), for Markdown (.md) or for all numbers (.json); folder for "
-    "figures.",
+    "figures [default: nothing is written].",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", *WRITERS]),
-    help="Of --out; by default what its name ends with.",
+    type=click.Choice(["json", *REPORT_FORMATS]),
+    help="Format of --out [default: by the ending of its name, else json].",
 )
-@showing_options
+@report_options
 @overwrite_option
-def drift(before: str, after: tuple[str, ...], **options: Any) -> None:
+def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     """How did what a model can do, will do, and how it does it, drift from BEFORE to AFTER?
 
     BEFORE and AFTER are run folders, tables of results, logs of an evaluation harness, responses
     collected for CapTrack, or CapTrack's metric files. Responses are scored where there are no
     scores yet. Several AFTER are columns of one heat map.
     """
+    from rich.console import Console
+
+    from forgetmap.capabilities import drift_with_runs, print_drift
+    from forgetmap.records import writable
+    from forgetmap.report import make_drift_payload, patterns_of
+
     rows, as_json = options.pop("rows"), options.pop("as_json")
     out, form = options.pop("out"), options.pop("form")
-    overwrite, what = options.pop("overwrite"), shown(options)
-    options["target"] = [task.strip() for task in options["target"].split(",") if task.strip()]
+    overwrite, payload_options = options.pop("overwrite"), pop_payload_options(options)
+    options["target"] = split_names(options["target"])
     options["judge"] = options["judge"] or None
     if form is not None and out is None:
         raise UsageError("--format is that of --out, which is missing", hint="name a file.")
     if out is not None:
-        form = form or ENDINGS.get(out.suffix.lower(), "json")
-        refuse_to_replace(out, (before, *after), overwrite=overwrite)
-    patterns_of(what["redact"])
+        form = form or FORMAT_OF_ENDING.get(out.suffix.lower(), "json")
+        refuse_existing(out, (before, *after), overwrite=overwrite)
+    patterns_of(payload_options["redact"])
     with Console(stderr=True).status("Reading ...") as status:
         options["progress"] = reading_progress(status)
-        drifted = drift_with_runs([before, *after], cast("DriftOptions", options))
-        result = drifted.result
+        drift = drift_with_runs([before, *after], cast("DriftOptions", options))
+        result = drift.result
         if out is not None and form != "json":
             status.update("Collecting changed items ...")
-            WRITERS[str(form)](make_drift_payload(drifted, **what), out)
+            write_payload(make_drift_payload(drift, **payload_options), out, str(form))
     if out is not None and form == "json":
         with writable(out):
             out.write_text(result.to_json() + "\n", encoding="utf-8")

@@ -6,12 +6,11 @@ import atexit
 import io
 import os
 import sys
-from importlib import import_module
 
 import click
-from click.shell_completion import CompletionItem
 
 from forgetmap import __version__
+from forgetmap.cli.groups import LazyGroup
 from forgetmap.errors import ForgetmapError, HarnessError
 
 COMMANDS = {
@@ -34,7 +33,7 @@ COMMANDS = {
 EXAMPLES = """\b
 Examples:
   forgetmap compare runs/base runs/tuned
-  forgetmap compare base.csv tuned.csv --map item=question_id,score=correct
+  forgetmap compare base.csv tuned.csv --columns item=question_id,score=correct
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
   forgetmap drift runs/base runs/tuned --taxonomy captrack
@@ -44,35 +43,16 @@ Examples:
 """
 
 
-class _LoadedOnDemand(click.Group):
-    """A group that knows its commands by name and imports one only to run it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command = getattr(import_module(f"forgetmap.cli.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command)  # noqa: S101
-        return command
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in COMMANDS if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=COMMANDS[name]) for name in names]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
 @click.group(
-    cls=_LoadedOnDemand,
+    cls=LazyGroup,
+    package="forgetmap.cli",
+    lines=COMMANDS,
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="forgetmap")
+@click.version_option(
+    __version__, prog_name="forgetmap", help="Show the version of forgetmap and exit."
+)
 def cli() -> None:
     """Show what a language model lost in post-training: which items, how many, and why."""
 
@@ -96,7 +76,7 @@ def script() -> None:
 
 def main() -> None:
     """Run the command; typed errors end in exit code 2."""
-    _survive_any_letter()
+    _replace_unencodable()
     try:
         cli.main(prog_name="forgetmap")
     except ForgetmapError as error:
@@ -108,19 +88,19 @@ def main() -> None:
         sys.exit(1)
 
 
-def _survive_any_letter() -> None:
+def _replace_unencodable() -> None:
     """Where the terminal does not know a letter, show a substitute instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def _print_error(error: ForgetmapError) -> None:
-    from forgetmap.text import printable  # heavy
+    from forgetmap.text import printable
 
-    facts, _, hint = str(error).rpartition("\nHint: ")
-    said: tuple[str, ...] = ()
+    message, _, hint = str(error).rpartition("\nHint: ")
+    output: tuple[str, ...] = ()
     if isinstance(error, HarnessError):
-        facts, said = error.message, error.said
+        message, output = error.message, error.said
     click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-    lines = [printable(facts), *(f"  | {printable(line)}" for line in said)]
+    lines = [printable(message), *(f"  | {printable(line)}" for line in output)]
     click.echo("\n".join([*lines, f"Hint: {printable(hint)}"]), err=True)

@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.asking import (
+from forgetmap.cli.options.evaluate import (
     AUTO,
-    asking_options,
-    chosen_suite,
-    loading,
-    print_estimate,
-    settings_of,
-    stoppable,
+    evaluation_options,
+    make_settings,
+    model_load_kwargs,
+    print_estimates,
+    print_services,
+    read_suite,
 )
-from forgetmap.cli.options import overwrite_option
-from forgetmap.cli.service import print_services
+from forgetmap.cli.options.output import overwrite_option
+from forgetmap.cli.progress import JobProgress, stoppable
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import find_model
 
 if TYPE_CHECKING:
     from forgetmap.map import Auto
 
-SAID = {"lost": "lost", "none_lost": "nothing lost", "cannot_tell": "undecided"}
-ENDED = {
+VERDICTS = {"lost": "lost", "none_lost": "nothing lost", "cannot_tell": "undecided"}
+STOP_REASONS = {
     "tested": "",
     "hopeless": " (more would hardly tell)",
     "used_up": " (no more were allowed)",
@@ -49,22 +48,27 @@ Examples:
     required=True,
     help="Folder for runs, result and report.",
 )
-@click.option("--chain", is_flag=True, help="The models are checkpoints, one from the other.")
+@click.option(
+    "--chain",
+    is_flag=True,
+    help="The models are checkpoints, each trained from the one before "
+    "[default: each AFTER is compared with BEFORE].",
+)
 @click.option(
     "--max-repeats",
     type=click.IntRange(2),
     default=8,
     show_default=True,
-    help="Most answers per item under --repeats auto.",
+    help="Upper limit on answers per item under --repeats auto.",
 )
 @click.option(
     "--budget",
     type=click.IntRange(1),
-    help="Most answers of all models together under --repeats auto.",
+    help="Upper limit on answers of all models together under --repeats auto [default: none].",
 )
-@asking_options(suite_required=True)
+@evaluation_options(suite_required=True)
 @overwrite_option
-def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:  # noqa: A001
+def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     """What did the models AFTER forget, and gain, against BEFORE? Evaluates all of them.
 
     Models are folders, hub ids, BASE+ADAPTER, GGUF files, or servers: http://HOST/v1#NAME. All are
@@ -72,30 +76,25 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
     is not done again. --repeats auto asks again only where a category is undecided, and stops
     when none is.
     """
-    from rich.console import Console  # heavy
+    from rich.console import Console
 
-    from forgetmap.cli.progress import Shown
     from forgetmap.comparison import print_comparison
-    from forgetmap.evaluation import (
-        estimate,
-        open_model,
-        run_names,
-    )
+    from forgetmap.evaluation import estimate, find_model, open_model, run_names
     from forgetmap.map import REPEATS, REPORT, map_models
     from forgetmap.text import printable
 
     models = [before, *after]
     sources = [find_model(model) for model in models]
-    repeats = _auto(options)
-    suite, settings = chosen_suite(options), settings_of(options)
+    repeats = _auto_repeats(options)
+    suite, settings = read_suite(options), make_settings(options)
     if options["dry_run"]:
-        found = []
+        estimates = []
         for source, name in zip(sources, run_names(models), strict=True):
-            backend, _ = open_model(source, name=name, **loading(options))
-            found.append((name, estimate(backend, suite, settings)))
-        print_estimate(found)
+            backend, _ = open_model(source, name=name, **model_load_kwargs(options))
+            estimates.append((name, estimate(backend, suite, settings)))
+        print_estimates(estimates)
         return
-    with stoppable(), Shown() as shown:
+    with stoppable(), JobProgress() as progress:
         result = map_models(
             before, *after,
             suite=suite,
@@ -104,20 +103,20 @@ def map(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
             repeats=repeats,
             chain=options["chain"],
             overwrite=options["overwrite"],
-            report=shown.step,
-            **loading(options),
+            report=progress.show_answers,
+            **model_load_kwargs(options),
         )  # fmt: skip
     print_comparison(Console(), result.result, by="category")
     if repeats is not None:
-        print_repeats(out / REPEATS)
+        _print_repeats(out / REPEATS)
     print_services(out / "runs" / name for name in run_names(models))
     click.echo(f"\n{printable(f'Written to {out}')}")
     click.echo(printable(f"Report: {out / REPORT}"))
 
 
-def _auto(options: dict[str, Any]) -> Auto | None:
+def _auto_repeats(options: dict[str, Any]) -> Auto | None:
     """How repeats are spent, if that is left open; the most of them go into the settings."""
-    from forgetmap.map import Auto  # heavy
+    from forgetmap.map import Auto
 
     if options["repeats"] != AUTO:
         if options["budget"] is not None:
@@ -130,23 +129,23 @@ def _auto(options: dict[str, Any]) -> Auto | None:
     return Auto(most=options["max_repeats"], budget=options["budget"])
 
 
-def print_repeats(path: Path) -> None:
+def _print_repeats(path: Path) -> None:
     """What every category took, and why it ended."""
     from forgetmap.text import percent, printable
 
-    spent = json.loads(path.read_text(encoding="utf-8"))
-    share = percent(spent["answers"] / spent["full"], 0)
+    repeats = json.loads(path.read_text(encoding="utf-8"))
+    share = percent(repeats["answers"] / repeats["full"], 0)
     click.echo(
-        f"\nRepeats: {spent['answers']:,} answers, {share} of the {spent['full']:,} that "
-        f"{spent['rule']['most']} per item would take."
+        f"\nRepeats: {repeats['answers']:,} answers, {share} of the {repeats['full']:,} that "
+        f"{repeats['rule']['most']} per item would take."
     )
-    several = len({each["after"] for each in spent["categories"]}) > 1
-    for each in spent["categories"]:
-        name = f"{each['after']}, {each['category']}" if several else each["category"]
-        limits = f"{percent(each['low'])} to {percent(each['high'])}"
+    several = len({row["after"] for row in repeats["categories"]}) > 1
+    for row in repeats["categories"]:
+        name = f"{row['after']}, {row['category']}" if several else row["category"]
+        interval = f"{percent(row['low'])} to {percent(row['high'])}"
         click.echo(
             printable(
-                f"  {name}: {SAID[each['verdict']]} after {each['repeats']} answers per item"
-                f"{ENDED[each['why']]}; {percent(each['value'])} of answers ({limits})"
+                f"  {name}: {VERDICTS[row['verdict']]} after {row['repeats']} answers per item"
+                f"{STOP_REASONS[row['why']]}; {percent(row['value'])} of answers ({interval})"
             )
         )

@@ -5,28 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import ValidationError
-from rich.console import Console
-from rich.text import Text
 
-from forgetmap.cli.options import by_option, json_option, table_options
-from forgetmap.comparison import (
-    KS,
-    REPEATS,
-    AdviceResult,
-    Comparison,
-    ComparisonResult,
-    PlanResult,
-    Wish,
-    advise,
-    compare,
-    make_plan,
-)
+from forgetmap.cli.options.compare import by_option
+from forgetmap.cli.options.logs import table_options
+from forgetmap.cli.options.output import json_option
+from forgetmap.comparison import KS, REPEATS, Wish
 from forgetmap.errors import UsageError
-from forgetmap.text import Sheet, counted, percent, print_sheet, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from forgetmap.comparison import AdviceResult, ComparisonResult, PlanResult
 
 EXAMPLES = """\b
 Examples:
@@ -35,6 +27,10 @@ Examples:
   forgetmap plan runs/base runs/tuned --loss 0.02
   forgetmap plan result/comparison.json --by task
 """
+
+
+def _list(numbers: Sequence[float]) -> str:
+    return ", ".join("open" if number == math.inf else f"{number:g}" for number in numbers)
 
 
 class OptionsType(click.ParamType[float]):
@@ -54,68 +50,76 @@ class OptionsType(click.ParamType[float]):
             self.fail(f"{value!r} is neither a number nor `open`", param, ctx)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("plan", epilog=EXAMPLES)
 @click.argument("runs", nargs=-1, type=click.Path(), metavar="[COMPARISON | BEFORE AFTER]")
 @click.option(
     "--loss",
     type=float,
     default=Wish().loss,
     show_default=True,
-    help="The loss to be found, as a share of all items.",
+    help="Loss to detect, as a share of all items.",
 )
 @click.option(
     "--accuracy",
     type=float,
     default=Wish().accuracy,
     show_default=True,
-    help="Of the model before, expected.",
+    help="Expected accuracy of the model before.",
 )
 @click.option(
     "--churn",
     type=float,
     default=Wish().churn,
     show_default=True,
-    help="How often two runs of one sampled model flip one way, expected.",
+    help="Expected noise floor: share of items that flip one way between two sampled runs of one "
+    "model.",
 )
 @click.option(
     "--k",
     "ks",
     type=OptionsType(),
     multiple=True,
-    help="Number of options, or `open`; may be given several times.",
+    help=f"Number of options of an item, or `open`. Repeatable [default: {_list(KS)}].",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(2),
     multiple=True,
-    help="Answers per item and model; may be given several times.",
+    help=f"Answers per item and model. Repeatable [default: {_list(REPEATS)}].",
 )
-@by_option("After a run: which groups to decide.")
+@by_option("Groups to decide, after a run.")
 @table_options
 @json_option
-def plan(runs: tuple[str, ...], **options: Any) -> None:
+def command(runs: tuple[str, ...], **options: Any) -> None:
     """How many items and repeats detect a loss?
 
     Without runs: what to evaluate. With a comparison (BEFORE and AFTER, or the comparison.json that
     `compare --out` wrote): what more would decide the groups of which nothing can be said yet.
     """
-    loss = options["loss"]
-    found: PlanResult | AdviceResult
+    from rich.console import Console
+
+    from forgetmap.comparison import PlanResult, advise, make_plan
+
+    result: PlanResult | AdviceResult
     if runs:
-        compared = _read(runs, column_map=options["column_map"], task=options["task"])
-        found = advise(compared, by=options["by"], loss=loss)
+        comparison = _read(runs, column_map=options["column_map"], task=options["task"])
+        result = advise(comparison, by=options["by"], loss=options["loss"])
     else:
-        wish = Wish(loss, options["accuracy"], options["churn"])
-        found = make_plan(wish, options["ks"] or KS, options["repeats"] or REPEATS)
+        wish = Wish(options["loss"], options["accuracy"], options["churn"])
+        result = make_plan(wish, options["ks"] or KS, options["repeats"] or REPEATS)
     if options["as_json"]:
-        click.echo(found.to_json())
-    elif isinstance(found, PlanResult):
-        _print_plan(Console(), found)
+        click.echo(result.to_json())
+    elif isinstance(result, PlanResult):
+        _print_plan(Console(), result)
     else:
-        _print_advice(Console(), found)
+        _print_advice(Console(), result)
 
 
 def _read(runs: Sequence[str], **options: Any) -> ComparisonResult:
+    from rich.console import Console
+
+    from forgetmap.comparison import Comparison, compare
+
     if len(runs) == 1:
         return _read_json(Path(runs[0]))
     if len(runs) > 2:
@@ -129,6 +133,10 @@ def _read(runs: Sequence[str], **options: Any) -> ComparisonResult:
 
 
 def _read_json(path: Path) -> ComparisonResult:
+    from pydantic import ValidationError
+
+    from forgetmap.comparison import ComparisonResult
+
     path = path / "comparison.json" if path.is_dir() else path
     try:
         return ComparisonResult.model_validate_json(path.read_text(encoding="utf-8"))
@@ -144,11 +152,15 @@ def _read_json(path: Path) -> ComparisonResult:
         ) from None
 
 
-def _print_plan(console: Console, found: PlanResult) -> None:
+def _print_plan(console: Console, plan: PlanResult) -> None:
+    from rich.text import Text
+
+    from forgetmap.text import Sheet, percent, print_sheet
+
     console.print(
         Text(
-            f"To find a loss of {percent(found.loss)} of all items four times in five "
-            f"(one-sided 5%), from an accuracy of {percent(found.accuracy)}:",
+            f"To find a loss of {percent(plan.loss)} of all items four times in five "
+            f"(one-sided 5%), from an accuracy of {percent(plan.accuracy)}:",
             style="bold",
         )
     )
@@ -156,17 +168,17 @@ def _print_plan(console: Console, found: PlanResult) -> None:
     rows = [
         (_kind(row.k, row.repeats), f"{row.repeats}", row.estimator, _count(row.items),
          _count(row.answers))
-        for row in found.rows
+        for row in plan.rows
     ]  # fmt: skip
     heads = ("kind of items", "repeats", "estimator", "items", "answers per model")
     print_sheet(console, Sheet(heads, rows))
     console.print()
-    said = (
+    note = (
         "repeats 1: one greedy run of each model, with the chosen options recorded. More: sampled "
-        f"answers of a model of which two runs flip {percent(found.churn)} one way, all of it on "
+        f"answers of a model of which two runs flip {percent(plan.churn)} one way, all of it on "
         "items that are right half of the time, which is the worst case."
     )
-    console.print(Text(said, style="dim"))
+    console.print(Text(note, style="dim"))
 
 
 def _kind(k: int | None, repeats: int) -> str:
@@ -179,13 +191,17 @@ def _count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def _print_advice(console: Console, found: AdviceResult) -> None:
-    if not found.open:
-        console.print(Text(f"Nothing is open: all {found.decided:,} groups are decided."))
+def _print_advice(console: Console, result: AdviceResult) -> None:
+    from rich.text import Text
+
+    from forgetmap.text import counted, printable
+
+    if not result.open:
+        console.print(Text(f"Nothing is open: all {result.decided:,} groups are decided."))
         return
-    said = f"{counted(len(found.open), 'group')} open, {found.decided:,} decided."
-    console.print(Text(said, style="bold"))
-    for each in found.open:
-        console.print(Text(f"\n{printable(each.name)}", style="bold"))
-        console.print(Text(f"  {printable(each.words)}"))
-        console.print(Text(f"  -> {each.advice}", style="green"))
+    count = f"{counted(len(result.open), 'group')} open, {result.decided:,} decided."
+    console.print(Text(count, style="bold"))
+    for group in result.open:
+        console.print(Text(f"\n{printable(group.name)}", style="bold"))
+        console.print(Text(f"  {printable(group.words)}"))
+        console.print(Text(f"  -> {group.advice}", style="green"))

@@ -1,38 +1,44 @@
-"""How far a long run is: a bar on a terminal, a line now and then elsewhere."""
+"""How far a long job is: bars on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from forgetmap.evaluation import Step
+if TYPE_CHECKING:
+    from forgetmap.evaluation import Step
+    from forgetmap.merge import MergeStep
 
-EVERY = 15.0
+INTERVAL_S = 15.0
 """Seconds between lines where there is no terminal."""
+EXIT_INTERRUPTED = 130
 
 
-class Shown:
-    """Shows the steps of one run after the other."""
+class JobProgress:
+    """Shows jobs one after the other, counted in items or in bytes."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         self._console = Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} answers"),
-            TextColumn("{task.fields[speed]:,.0f} tokens/s"),
-            TextColumn("{task.fields[failed]}"),
+            TextColumn("{task.fields[amount]}"),
+            TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=self._console,
             disable=not self._console.is_terminal,
         )
         self._tasks: dict[str, Any] = {}
-        self._said = time.monotonic()
+        self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -46,20 +52,55 @@ class Shown:
     ) -> None:
         self._bar.stop()
 
-    def step(self, name: str, step: Step) -> None:
-        """One answer more."""
+    def show_answers(self, name: str, step: Step) -> None:
+        """How far a run of a model is."""
         speed = step.tokens / step.seconds if step.seconds else 0.0
-        failed = f"{step.failed:,} failed" if step.failed else ""
+        failures = f", {step.failed:,} failed" if step.failed else ""
+        amount = f"{step.done:,} of {step.total:,} answers"
+        rate = f"{speed:,.0f} tokens/s{failures}"
+        left = (step.total - step.done) * step.seconds / max(step.done, 1)
+        self._show(name, (step.done, step.total), amount, rate, left)
+
+    def show_bytes(self, name: str, step: MergeStep) -> None:
+        """How far a merge is."""
+        if step.kept and name not in self._tasks:
+            share = step.kept / step.total
+            self._console.print(f"{name}: {share:.0%} is there from an earlier attempt")
+        speed = (step.done - step.kept) / max(step.seconds, 1e-9)
+        amount = f"{step.done / 1e9:,.1f} of {step.total / 1e9:,.1f} GB"
+        left = (step.total - step.done) / speed if speed else float("inf")
+        self._show(name, (step.done, step.total), amount, f"{speed / 1e6:,.0f} MB/s", left)
+
+    def show_items(self, name: str, done: int, total: int, unit: str) -> None:
+        """How many of a short list are done; nothing is printed without a terminal."""
+        if self._console.is_terminal:
+            self._show(name, (done, total), f"{done:,} of {total:,} {unit}", "", 0.0)
+
+    def _show(self, name: str, count: tuple[int, int], amount: str, rate: str, left: float) -> None:
+        done, total = count
         if name not in self._tasks:
-            self._tasks[name] = self._bar.add_task(name, total=step.total, speed=0.0, failed="")
-        self._bar.update(self._tasks[name], completed=step.done, speed=speed, failed=failed)
+            # What an earlier attempt did must not count as the speed of this one.
+            self._tasks[name] = self._bar.add_task(
+                name, total=total, completed=done, amount=amount, rate=rate
+            )
+        self._bar.update(self._tasks[name], completed=done, amount=amount, rate=rate)
         if self._console.is_terminal:
             return
-        if step.done == step.total or time.monotonic() - self._said > EVERY:
-            self._said = time.monotonic()
-            left = (step.total - step.done) * step.seconds / max(step.done, 1)
-            click.echo(
-                f"{name}: {step.done:,} of {step.total:,} answers, {speed:,.0f} tokens/s, "
-                f"about {left:,.0f} s left{', ' + failed if failed else ''}",
-                err=True,
-            )
+        if done == total or time.monotonic() - self._last_line > INTERVAL_S:
+            self._last_line = time.monotonic()
+            click.echo(f"{name}: {amount}, {rate}, about {left:,.0f} s left", err=True)
+
+
+@contextmanager
+def stoppable(
+    message: str = "Stopped; every answer so far is kept. Run the same command to go on.",
+) -> Iterator[None]:
+    """Ctrl-C, or being asked to end, keeps what was done and says how to go on."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"\n{message}", err=True)
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)

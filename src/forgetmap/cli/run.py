@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from forgetmap.cli.asking import (
-    asking_options,
-    chosen_suite,
-    loading,
-    print_estimate,
-    settings_of,
-    stoppable,
+from forgetmap.cli.options.evaluate import (
+    evaluation_options,
+    make_settings,
+    model_load_kwargs,
+    print_estimates,
+    print_notes,
+    print_services,
+    read_suite,
 )
-from forgetmap.cli.driving import drive, driving_options, refuse_without_harness
-from forgetmap.cli.options import overwrite_option
-from forgetmap.cli.service import print_notes, print_services
-from forgetmap.evaluation import find_model
+from forgetmap.cli.options.harness import harness_options, refuse_without_harness, run_with_harness
+from forgetmap.cli.options.output import overwrite_option
+from forgetmap.cli.progress import JobProgress, stoppable
 
 EXAMPLES = """\b
 Examples:
@@ -31,14 +31,14 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("run", epilog=EXAMPLES)
 @click.argument("model")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[-- ...]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder.")
-@asking_options(suite_required=False)
-@driving_options
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Run folder to write.")
+@evaluation_options(suite_required=False)
+@harness_options
 @overwrite_option
-def run(model: str, out: Path, **options: Any) -> None:
+def command(model: str, out: Path, **options: Any) -> None:
     """Evaluate one MODEL on a suite, or by another harness, and write a run folder.
 
     MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file; any of these behind vllm: for vLLM; or
@@ -46,31 +46,25 @@ def run(model: str, out: Path, **options: Any) -> None:
     where it was; one that is complete is not done again.
     """
     if options["harness"]:
-        drive(click.get_current_context(), out)
+        run_with_harness(click.get_current_context(), out)
         return
     refuse_without_harness(options)
-    from forgetmap.cli.progress import Shown  # heavy
-    from forgetmap.evaluation import (
-        Served,  # heavy
-        estimate,
-        open_model,
-        run_model,
-    )
+    from forgetmap.evaluation import Served, estimate, find_model, open_model, run_model
 
     source = find_model(model)
-    suite = chosen_suite(options)
-    settings = settings_of(options)
-    backend, who = open_model(source, name=out.name, **loading(options))
+    suite = read_suite(options)
+    settings = make_settings(options)
+    backend, identity = open_model(source, name=out.name, **model_load_kwargs(options))
     if options["dry_run"]:
-        print_estimate([(who.name, estimate(backend, suite, settings))])
+        print_estimates([(identity.name, estimate(backend, suite, settings))])
         if isinstance(backend, Served):
             print_notes(backend.service.notes)
         return
-    with stoppable(), Shown() as shown:
+    with stoppable(), JobProgress() as progress:
         run_model(
-            backend, suite, out, who, settings,
+            backend, suite, out, identity, settings,
             overwrite=options["overwrite"],
-            report=lambda step: shown.step(who.name, step),
+            report=lambda step: progress.show_answers(identity.name, step),
         )  # fmt: skip
     print_services([out])
     click.echo(f"Written to {out}")

@@ -6,19 +6,19 @@ import secrets
 import signal
 import socket
 import webbrowser
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
-from forgetmap.cli.comparing import rule_options
-from forgetmap.cli.reading import log_options, reading_progress
-from forgetmap.comparison import make_rule
+from forgetmap.cli.options.compare import rule_options
+from forgetmap.cli.options.logs import log_options, reading_progress
 from forgetmap.errors import UsageError
-from forgetmap.sources import Progress, Reading
-from forgetmap.text import counted
 
-MEMORY = "512MB"
+if TYPE_CHECKING:
+    from forgetmap.sources import Reading
+
+MAX_MEMORY = "512MB"
 """What the engine may hold in memory; Python and what it imports come on top."""
 EXAMPLES = """\b
 Examples:
@@ -30,18 +30,30 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("serve", epilog=EXAMPLES)
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 is any that is free."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on; 0 is any that is free [default: 0].",
 )
-@click.option("--token", is_flag=True, help="Ask for a token on this machine too.")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this server.")
-@click.option("--open", is_flag=True, help="Open it in a browser.")
+@click.option(
+    "--token",
+    is_flag=True,
+    help="Ask for a token on this machine too [default: only with another --host].",
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Further host name that browsers may use for this server. Repeatable.",
+)
+@click.option("--open", is_flag=True, help="Open the page in a browser.")
 @log_options
 @rule_options
-def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
+def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
     """Explore RUNS in a browser, and compare any two of them.
 
     RUNS are run folders, logs of an evaluation harness, tables, or folders that contain such.
@@ -51,6 +63,9 @@ def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
     first of RUNS, and is used wherever that one is before.
     """
     _require_server()
+    from rich.console import Console
+
+    from forgetmap.comparison import make_rule
     from forgetmap.serve import (
         Explorer,
         How,
@@ -60,11 +75,12 @@ def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
         is_loopback,
         make_app,
     )
+    from forgetmap.text import counted
 
     rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
-    store = Store(MEMORY, kept=options["cached"])
+    store = Store(MAX_MEMORY, kept=options["cached"])
     with Console(stderr=True).status("Opening the runs ...") as status:
-        reading = _how_to_read(options, reading_progress(status))
+        reading = _reading(options, reading_progress(status))
         known = find_runs(runs, reading)
         noise = find_runs([options["noise"]], reading)[0] if options["noise"] else None
     listener = _listen(host, port)
@@ -83,7 +99,9 @@ def serve(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
         explorer.close()
 
 
-def _how_to_read(options: dict[str, Any], progress: Progress) -> Reading:
+def _reading(options: dict[str, Any], progress: Callable[[str], None]) -> Reading:
+    from forgetmap.sources import Reading
+
     names = options["run"]
     if len(names) > 1:
         raise UsageError("--run is given more than once", hint="serve each of them by its folder.")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import pyarrow.parquet as pq
 
-from forgetmap.cli.options import Command, overwrite_option
-from forgetmap.records import complete_folder, write_run
-from forgetmap.simulation import Habits, SimulatedTask
-from forgetmap.simulation import simulate as simulate_runs
+from forgetmap.cli.options import Command
+from forgetmap.cli.options.output import overwrite_option
+
+if TYPE_CHECKING:
+    from forgetmap.simulation import SimulatedTask
 
 CATEGORIES = ("knowledge", "reasoning", "language")
 EXAMPLES = """\b
@@ -38,21 +38,25 @@ def _option_counts(
         raise click.BadParameter("give whole numbers from 2 on, or 'open'") from None
 
 
-@click.command(epilog=EXAMPLES)
+@click.command("simulate", epilog=EXAMPLES)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for both runs.")
-@click.option("--tasks", type=click.IntRange(1), default=9, show_default=True, help="How many.")
-@click.option("--items", type=click.IntRange(1), default=300, show_default=True, help="Per task.")
+@click.option(
+    "--tasks", type=click.IntRange(1), default=9, show_default=True, help="Number of tasks."
+)
+@click.option(
+    "--items", type=click.IntRange(1), default=300, show_default=True, help="Items of each task."
+)
 @click.option(
     "--k",
     multiple=True,
     default=("4", "10", "open"),
     show_default=True,
     callback=_option_counts,
-    help="Options per item, task after task; 'open' for open-ended.",
+    help="Number of options of the items, task after task, or `open`. Repeatable.",
 )
 @_share("--known", 0.6, "Share of items known before.")
-@_share("--lost", 0.15, "Share of the known that is lost, on average over tasks.")
-@_share("--gained", 0.2, "Share of the unknown that is gained.")
+@_share("--lost", 0.15, "Share of the known items that is lost, on average over tasks.")
+@_share("--gained", 0.2, "Share of the unknown items that is gained.")
 @click.option(
     "--repeats", type=click.IntRange(1), default=1, show_default=True, help="Answers per item."
 )
@@ -64,18 +68,23 @@ def _option_counts(
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="The same seed gives the same answers.",
+    help="Random seed; the same seed gives the same answers.",
 )
 @overwrite_option
-def simulate(out: Path, **options: Any) -> None:
+def command(out: Path, **options: Any) -> None:
     """Write two simulated runs whose truth is known, to try forgetmap without a model.
 
     truth.parquet beside them says of each item whether it was kept, lost, gained or never known.
     """
+    import pyarrow.parquet as pq
+
+    from forgetmap.records import complete_folder, write_run
+    from forgetmap.simulation import Habits, simulate
+
     habits = Habits(
         persistence=options["persistence"], mastery=options["mastery"], spread=options["spread"]
     )
-    simulation = simulate_runs(
+    simulation = simulate(
         _tasks(**options),
         seed=options["seed"],
         repeats=options["repeats"],
@@ -92,20 +101,22 @@ def simulate(out: Path, **options: Any) -> None:
 
 
 def _tasks(**options: Any) -> list[SimulatedTask]:
-    """Tasks that lose more or less around the wanted share."""
-    kinds, lost = options["k"], options["lost"]
+    """Tasks that lose more or less around the share of --lost."""
+    from forgetmap.simulation import SimulatedTask
+
+    ks, lost = options["k"], options["lost"]
     tasks = []
-    for place in range(options["tasks"]):
-        tilt = 2 * (place + 1) / (options["tasks"] + 1) - 1
+    for index in range(options["tasks"]):
+        tilt = 2 * (index + 1) / (options["tasks"] + 1) - 1
         tasks.append(
             SimulatedTask(
-                name=f"{CATEGORIES[place % 3]}-{place // 3 + 1}",
+                name=f"{CATEGORIES[index % 3]}-{index // 3 + 1}",
                 items=options["items"],
-                k=kinds[place % len(kinds)],
+                k=ks[index % len(ks)],
                 known=options["known"],
                 lost=lost + min(lost, 1 - lost) * tilt,
                 gained=options["gained"],
-                category=CATEGORIES[place % 3],
+                category=CATEGORIES[index % 3],
             )
         )
     return tasks

@@ -7,12 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.text import Text
 
-from forgetmap.cli.options import json_option
-from forgetmap.cli.theory_limits import print_limits
-from forgetmap.theory import LIMITS
+from forgetmap.cli.options.output import json_option
+from forgetmap.cli.theory import print_limits
 
 if TYPE_CHECKING:
     from forgetmap.theory import Advice
@@ -29,66 +26,92 @@ Examples:
 
 
 def _example(name: str) -> str:
-    """The one of a command."""
+    """The example of a command."""
     line = next(line for line in EXAMPLES.splitlines() if f" advise {name} " in line)
     return f"\b\nExamples:\n{line}\n"
 
 
-@click.group(epilog=EXAMPLES)
-def advise() -> None:
+@click.group("advise", epilog=EXAMPLES)
+def command() -> None:
     """What follows from the theory for a training run, with its assumptions."""
 
 
-@advise.command("batch", epilog=_example("batch"))
-@click.option("--old-weight", type=float, required=True, help="Share of samples that are old.")
-@click.option("--chance", type=float, default=0.01, show_default=True, help="Of a batch without.")
-@click.option("--replay", type=float, default=0.0, show_default=True, help="Fraction replayed.")
+@command.command("batch", epilog=_example("batch"))
+@click.option(
+    "--old-weight", type=float, required=True, help="Share of samples that show old behaviour."
+)
+@click.option(
+    "--chance",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Accepted chance of a batch without old behaviour.",
+)
+@click.option(
+    "--replay",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Share of each batch that is replayed old data.",
+)
 @json_option
 def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> None:
     """How large must a batch be to contain old behaviour?"""
-    from forgetmap.theory import advice as advisers  # heavy
+    from forgetmap.theory import advice as advisers
 
-    _say(advisers.batch_size(old_weight, chance, replay), as_json=as_json)
+    _print_advice(advisers.batch_size(old_weight, chance, replay), as_json=as_json)
 
 
-@advise.command("replay", epilog=_example("replay"))
+@command.command("replay", epilog=_example("replay"))
 @click.option("--keep", type=float, required=True, help="Old mass to be kept.")
-@click.option("--base", type=float, help="Old share of what is replayed, if not pure old data.")
+@click.option(
+    "--base",
+    type=float,
+    help="Share of old behaviour in what is replayed [default: pure old data].",
+)
 @json_option
 def replay(keep: float, base: float | None, *, as_json: bool) -> None:
     """How much old data does fine-tuning need?"""
     from forgetmap.theory import advice as advisers
 
-    _say(advisers.replay_fraction(keep, base), as_json=as_json)
+    _print_advice(advisers.replay_fraction(keep, base), as_json=as_json)
 
 
-@advise.command("kl", epilog=_example("kl"))
+@command.command("kl", epilog=_example("kl"))
 @click.option("--start", type=float, required=True, help="Old mass of the model before.")
 @click.option("--floor", type=float, required=True, help="Old mass to be kept.")
 @click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
-@click.option("--eta", type=float, help="Inverse temperature of an entropic utility.")
+@click.option(
+    "--eta", type=float, help="Inverse temperature of an entropic utility [default: none]."
+)
 @json_option
 def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bool) -> None:
     """How strong must the KL penalty be?"""
     from forgetmap.theory import advice as advisers
 
-    _say(advisers.kl_strength(start, floor, gap, eta), as_json=as_json)
+    _print_advice(advisers.kl_strength(start, floor, gap, eta), as_json=as_json)
 
 
-@advise.command("refreshes", epilog=_example("refreshes"))
+@command.command("refreshes", epilog=_example("refreshes"))
 @click.option("--start", type=float, required=True, help="Old mass of the model before.")
 @click.option("--floor", type=float, required=True, help="Old mass to be kept.")
 @click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
-@click.option("--temperature", type=float, default=1.0, show_default=True, help="Both of OAPL's.")
+@click.option(
+    "--temperature",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Both temperatures of OAPL.",
+)
 @json_option
 def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_json: bool) -> None:
     """How often may OAPL's lagged policy be refreshed?"""
     from forgetmap.theory import advice as advisers
 
-    _say(advisers.oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
+    _print_advice(advisers.oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
 
 
-@advise.command("anchor", epilog=_example("anchor"))
+@command.command("anchor", epilog=_example("anchor"))
 @click.option("--shown", type=int, required=True, help="Completions that show the old behaviour.")
 @click.option("--tried", type=int, required=True, help="Completions sampled from the teacher.")
 @click.option("--keep", type=float, required=True, help="Old mass to be kept.")
@@ -97,10 +120,15 @@ def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
     """Does the demonstration-conditioned teacher of SDFT keep the old behaviour?"""
     from forgetmap.theory import advice as advisers
 
-    _say(advisers.sdft_anchor(shown, tried, keep), as_json=as_json)
+    _print_advice(advisers.sdft_anchor(shown, tried, keep), as_json=as_json)
 
 
-def _say(advice: Advice, *, as_json: bool) -> None:
+def _print_advice(advice: Advice, *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from forgetmap.theory import LIMITS
+
     if as_json:
         click.echo(json.dumps(asdict(advice) | {"limits": LIMITS}, indent=2))
         return

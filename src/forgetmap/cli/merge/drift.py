@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from forgetmap.cli.options import json_option
-from forgetmap.evaluation import need
+from forgetmap.cli.options.output import json_option
 
 EXAMPLES = """\b
 Examples:
@@ -21,33 +20,34 @@ Examples:
 @click.command("drift", epilog=EXAMPLES)
 @click.argument("base")
 @click.argument("tuned")
-@click.option("--no-ranks", is_flag=True, help="Leave out effective ranks, which take longest.")
+@click.option(
+    "--no-ranks", is_flag=True, help="Leave out effective ranks, which take longest to compute."
+)
 @click.option(
     "--figure",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw layers and kinds of modules: .svg, .png or .pdf.",
+    help="Also draw layers and kinds of modules: .svg, .png or .pdf [default: no figure].",
 )
 @json_option
-def drift(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json: bool) -> None:
+def command(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json: bool) -> None:
     """How far do the weights of TUNED lie from those of BASE, by layer and module?
 
     Models are folders with safetensors, hub ids, or BASE+ADAPTER. One tensor of each is in memory
     at a time.
     """
-    need("torch")
-    from rich.console import Console  # heavy
+    from rich.console import Console
 
-    from forgetmap.merge import weight_drift
-    from forgetmap.sweep import (
-        draw_drift,
-        tell_weights,
-    )
+    from forgetmap.evaluation import need
     from forgetmap.text import print_blocks
 
-    found = weight_drift(base, tuned, ranks=not no_ranks)
+    need("torch")
+    from forgetmap.merge import weight_drift
+    from forgetmap.sweep import draw_drift, tell_weights
+
+    drift = weight_drift(base, tuned, ranks=not no_ranks)
     if figure is not None:
-        draw_drift(found, figure)
+        draw_drift(drift, figure)
     if as_json:
-        click.echo(json.dumps(found.model_dump(), indent=2, allow_nan=False))
+        click.echo(json.dumps(drift.model_dump(), indent=2, allow_nan=False))
     else:
-        print_blocks(Console(), tell_weights(found))
+        print_blocks(Console(), tell_weights(drift))

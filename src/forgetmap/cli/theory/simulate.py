@@ -1,4 +1,4 @@
-"""`forgetmap theory simulate` and `page`."""
+"""`forgetmap theory simulate`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
-from forgetmap.cli.options import Command, json_option
-from forgetmap.cli.theory_limits import print_limits
+from forgetmap.cli.options import Command
+from forgetmap.cli.options.output import json_option
+from forgetmap.cli.theory import print_limits
 from forgetmap.errors import OutputError, UsageError
-from forgetmap.text import Sheet, print_sheet
 
 if TYPE_CHECKING:
     from forgetmap.theory import Knobs, Run, Setting
 
 METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
-PHASES = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
-SIDE = 60
+KNOB_OF_METHOD = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
+PHASE_POINTS = 60
 PPI = 144
-PAGE_EXAMPLES = """\b
-Examples:
-  forgetmap theory page --out page.html
-"""
 EXAMPLES = """\b
 Examples:
   forgetmap theory simulate --method sft --separation 3
@@ -39,31 +33,36 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
     return click.option(name, type=float, default=default, show_default=True, help=text)
 
 
-@click.command(epilog=EXAMPLES)
-@click.option("--method", type=click.Choice(METHODS), required=True, help="How to train.")
+@click.command("simulate", epilog=EXAMPLES)
+@click.option("--method", type=click.Choice(METHODS), required=True, help="Way of post-training.")
 @_number("--separation", 5.0, "Distance of the two modes, in standard deviations.")
 @_number("--old-share", 0.5, "Weight of the old mode in the true target.")
-@_number("--start-weight", 0.5, "The model's weight on the old mode before.")
-@_number("--offset", 1.0, "How far the new component starts from the new mode.")
+@_number("--start-weight", 0.5, "Weight of the model on the old mode before training.")
+@_number("--offset", 1.0, "Distance at which the new component starts from the new mode.")
 @click.option(
     "--trained",
     type=click.Choice(["weight", "weight+new", "joint"]),
     default="joint",
     show_default=True,
-    help="Which parameters move.",
+    help="Which parameters are trained.",
 )
 @click.option(
     "--geometry",
     type=click.Choice(["logit", "euclid", "natural"]),
     default="logit",
     show_default=True,
-    help="In which metric the weight moves.",
+    help="Metric of the space in which the weight moves.",
 )
-@_number("--until", 1000.0, "The last time.")
+@_number("--until", 1000.0, "Time at which the simulation ends.")
 @_number("--fraction", 0.1, "replay, iw-replay: fraction of old data.")
 @_number("--gap", 1.0, "kl-rl, ttt-discover, oapl: reward of new minus old behaviour.")
 @_number("--temperature", 1.0, "kl-rl: strength of the KL penalty.")
-@click.option("--eta", default="2", show_default=True, help="ttt-discover: a number or `adaptive`.")
+@click.option(
+    "--eta",
+    default="2",
+    show_default=True,
+    help="ttt-discover: inverse temperature, a number or `adaptive`.",
+)
 @_number("--strength", 0.5, "ttt-discover: strength of the KL penalty.")
 @_number("--anchor", 0.2, "sdft: pull of the teacher to the demonstrations, 0 to 1.")
 @_number("--refresh", 0.2, "sdft: rate of the teacher's moving average.")
@@ -71,36 +70,54 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
 @_number("--t1", 1.0, "oapl: temperature of the soft maximum.")
 @_number("--t2", 1.0, "oapl: temperature of the regression.")
 @click.option(
-    "--refreshes", type=click.IntRange(1), default=6, show_default=True, help="oapl: how many."
+    "--refreshes",
+    type=click.IntRange(1),
+    default=6,
+    show_default=True,
+    help="oapl: number of refreshes of the lagged policy.",
 )
-@click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="iw-replay.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="iw-replay.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for plots.")
-@click.option("--two-by-two", is_flag=True, help="Plot direction of KL against target, too.")
-@click.option("--phase", is_flag=True, help="Plot old mass over separation and the method's knob.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="iw-replay: size of a batch.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="iw-replay: random seed."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for plots [default: no plots]."
+)
+@click.option(
+    "--two-by-two", is_flag=True, help="Also plot the direction of KL against the target."
+)
+@click.option(
+    "--phase", is_flag=True, help="Also plot old mass over separation and the method's parameter."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["svg", "png"]),
     default="svg",
     show_default=True,
-    help="Of the plots.",
+    help="Format of the plots.",
 )
 @json_option
-def simulate(method: str, **options: Any) -> None:
+def command(method: str, **options: Any) -> None:
     """Follow a way of post-training in the two-mode model.
 
     Prints how old weight, old mass and drift develop; with --out draws them.
     """
-    from forgetmap.theory import simulate as run_method  # heavy
+    from forgetmap.theory import simulate
 
-    run = run_method(method, _setting(options), _knobs(options), options["until"])  # type: ignore[arg-type]
-    written = _draw_all(run, options) if options["out"] else []
+    run = simulate(method, _setting(options), _knobs(options), options["until"])  # type: ignore[arg-type]
+    plots = _draw_all(run, options) if options["out"] else []
     if options["as_json"]:
-        click.echo(json.dumps(_table(run) | {"plots": [str(each) for each in written]}))
+        click.echo(json.dumps(_table(run) | {"plots": [str(path) for path in plots]}))
         return
     _print_run(run)
-    for path in written:
+    for path in plots:
         click.echo(f"Wrote {path}", err=True)
 
 
@@ -145,12 +162,17 @@ def _table(run: Run) -> dict[str, Any]:
 
 
 def _print_run(run: Run) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from forgetmap.text import Sheet, print_sheet
+
     console, last = Console(), len(run.path.times) - 1
-    places = sorted({round(last * part / 12) for part in range(13)})
+    steps = sorted({round(last * part / 12) for part in range(13)})
     rows = [
         (f"{run.path.times[k]:.4g}", f"{run.weight[k]:.4g}", f"{run.mass[k]:.4g}",
          f"{run.drift[k]:.3g}")
-        for k in places
+        for k in steps
     ]  # fmt: skip
     print_sheet(console, Sheet((run.unit, "old weight", "mass near old", "drift"), rows))
     kept = run.mass[-1] / run.mass[0]
@@ -161,23 +183,19 @@ def _print_run(run: Run) -> None:
 def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
     import numpy as np
 
-    from forgetmap.theory import (
-        KNOB_VALUES,
-        figures,
-        phase_diagram,
-        two_by_two,
-    )
+    from forgetmap.theory import KNOB_VALUES, figures, phase_diagram, two_by_two
 
     specs = figures.run_figures(run)
     if options["two_by_two"]:
         specs["two-by-two"] = figures.two_by_two_figure(two_by_two(run.setting, options["until"]))
     if options["phase"]:
-        knob: Any = PHASES.get(run.method)
+        knob: Any = KNOB_OF_METHOD.get(run.method)
         if knob is None:
             raise UsageError(
-                f"{run.method} has no phase diagram", hint=f"use one of {', '.join(PHASES)}."
+                f"{run.method} has no phase diagram",
+                hint=f"use one of {', '.join(KNOB_OF_METHOD)}.",
             )
-        separations = np.linspace(1, 8, SIDE)
+        separations = np.linspace(1, 8, PHASE_POINTS)
         values = KNOB_VALUES[knob]
         diagram = phase_diagram(knob, separations, values, options["until"], run.setting)
         specs[f"phase-{knob}"] = figures.phase_figure(diagram)
@@ -200,10 +218,11 @@ def write_plot(spec: dict[str, Any], path: Path) -> Path:
         content = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]).encode()
     else:
         content = vl_convert.vegalite_to_png(spec, ppi=PPI, scale=1, allowed_base_urls=[])
-    return _write(path, content)
+    return write_file(path, content)
 
 
-def _write(path: Path, content: bytes) -> Path:
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file, with its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -213,20 +232,3 @@ def _write(path: Path, content: bytes) -> Path:
             hint="give a folder that can be written to.",
         ) from error
     return path
-
-
-@click.command(epilog=PAGE_EXAMPLES)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The HTML file.",
-)
-def page(out: Path) -> None:
-    """Write an interactive page that follows the flow while you move its parameters.
-
-    One file, without a server or a network: the flow is computed in the browser.
-    """
-    from forgetmap.cli.theory_page import page_html  # heavy
-
-    click.echo(f"Wrote {_write(out, page_html().encode('utf-8'))}; open it in a browser.")

@@ -1,4 +1,4 @@
-"""`forgetmap run --harness`: another program asks, forgetmap imports what it logged."""
+"""Options of `forgetmap run --harness`: another program evaluates, forgetmap imports its logs."""
 
 from __future__ import annotations
 
@@ -6,63 +6,65 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.asking import settings_of, stoppable
-from forgetmap.cli.options import with_options
-from forgetmap.cli.service import print_notes
+from forgetmap.cli.options import Command, with_options
+from forgetmap.cli.options.evaluate import make_settings, print_notes, split_names
+from forgetmap.cli.progress import stoppable
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import find_model
+
+if TYPE_CHECKING:
+    from forgetmap.harness_runs import Order
 
 HARNESSES = ("lm-eval", "inspect", "lighteval")
-TAKEN = frozenset({
+HARNESS_PARAMETERS = frozenset({
     "model", "out", "overwrite", "harness", "harness_python", "more", "tasks", "limit", "chat",
     "system_prompt", "shots", "temperature", "top_p", "max_new_tokens", "repeats", "seed", "rows",
     "device", "dtype", "trust_remote_code", "concurrency", "dry_run",
 })  # fmt: skip
 """Parameters that mean something to a harness."""
 
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option(
         "--harness",
         type=click.Choice(HARNESSES),
         help="Let this program run its own --tasks instead of a suite, and import its logs; "
-        "arguments after -- are handed on to it.",
+        "arguments after -- are handed on to it [default: none].",
     ),
     click.option(
         "--harness-python",
-        help="Python, or environment, that the harness is installed in; this one without it.",
+        help="Python, or environment, that the harness is installed in [default: this one].",
     ),
 )
 
 
-def driving_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def harness_options(command: Command) -> Command:
     """Which harness."""
     return with_options(command, _OPTIONS)
 
 
-def drive(context: click.Context, out: Path) -> None:
+def run_with_harness(context: click.Context, out: Path) -> None:
     """Run the harness, or with `--dry-run` show what would be run."""
-    from forgetmap.harness_runs import plan_harness, run_harness  # heavy
+    from forgetmap.harness_runs import plan_harness, run_harness
     from forgetmap.text import counted, printable
 
     options = context.params
     _refuse_others(context)
-    order = _order(options)
-    plan = plan_harness(options["harness"], order, out, python=options["harness_python"])
+    request = _request(options)
+    plan = plan_harness(options["harness"], request, out, python=options["harness_python"])
     print_notes(plan.notes)
     if options["dry_run"]:
         click.echo(shlex.join(plan.command))
         return
     with stoppable():
-        run = run_harness(plan, out, overwrite=options["overwrite"], show=_shown())
+        run = run_harness(plan, out, overwrite=options["overwrite"], show=_printer())
     for notice in run.notices:
         click.echo(printable(f"! {notice}"), err=True)
     if run.problem_count:
-        said = f"{counted(run.problem_count, 'problem')}; the first: {run.problems[0]}"
-        click.echo(printable(f"! {said}"), err=True)
+        problems = f"{counted(run.problem_count, 'problem')}; the first: {run.problems[0]}"
+        click.echo(printable(f"! {problems}"), err=True)
     click.echo(printable(f"Written to {out}"))
 
 
@@ -86,21 +88,23 @@ def _refuse_others(context: click.Context) -> None:
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if source is click.core.ParameterSource.COMMANDLINE and name not in TAKEN:
+        typed = source is click.core.ParameterSource.COMMANDLINE
+        if typed and name not in HARNESS_PARAMETERS:
             raise UsageError(
                 f"{parameter.opts[0]} means nothing to {context.params['harness']}",
                 hint="leave it out, or hand on an argument of the harness itself after --.",
             )
 
 
-def _order(options: dict[str, Any]) -> Any:
-    from forgetmap.harness_runs import Order  # heavy
+def _request(options: dict[str, Any]) -> Order:
+    from forgetmap.evaluation import find_model
+    from forgetmap.harness_runs import Order
 
-    settings = settings_of(options)
+    settings = make_settings(options)
     same = ("limit", "concurrency", "device", "dtype", "trust_remote_code", "more")
     return Order(
         model=find_model(options["model"]),
-        tasks=tuple(filter(None, (each.strip() for each in (options["tasks"] or "").split(",")))),
+        tasks=tuple(split_names(options["tasks"])),
         chat=settings.chat,
         system_prompt=settings.system_prompt,
         shots=settings.shots,
@@ -114,7 +118,7 @@ def _order(options: dict[str, Any]) -> Any:
     )
 
 
-def _shown() -> Callable[[str], None]:
+def _printer() -> Callable[[str], None]:
     """What the harness prints: as it comes in a terminal, else line by line as it ends up."""
     if sys.stderr.isatty():
         return lambda text: click.echo(text, nl=False, err=True)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.asking import (
-    asking_options,
-    chosen_suite,
-    loading,
-    print_estimate,
-    settings_of,
-    stoppable,
+from forgetmap.cli.options.evaluate import (
+    evaluation_options,
+    make_settings,
+    model_load_kwargs,
+    print_estimates,
+    read_suite,
+    split_names,
 )
-from forgetmap.cli.options import json_option, overwrite_option
-from forgetmap.evaluation import find_model
+from forgetmap.cli.options.output import json_option, overwrite_option
+from forgetmap.cli.progress import JobProgress, stoppable
+
+if TYPE_CHECKING:
+    from forgetmap.evaluation import Settings, Suite
+    from forgetmap.sweep import Sweep
 
 EXAMPLES = """\b
 Examples:
@@ -40,7 +44,7 @@ Examples:
     "--methods",
     default="linear",
     show_default=True,
-    help="Ways from BASE to TUNED, such as linear,slerp,ties.",
+    help="Merge methods, such as linear,slerp,ties.",
 )
 @click.option(
     "--weights",
@@ -59,43 +63,50 @@ Examples:
 )
 @click.option(
     "--target",
-    help="Tasks that TUNED was trained for, such as 'gsm8k:*': gains count "
-    "there, forgetting elsewhere.",
+    help="Tasks that TUNED was trained for, such as 'gsm8k:*': gains count there, forgetting "
+    "elsewhere [default: none].",
 )
-@click.option("--target-suite", help="Items of such tasks, beside those of --suite.")
+@click.option(
+    "--target-suite",
+    help="Suite with items of such tasks, beside those of --suite [default: none].",
+)
 @click.option(
     "--budget",
     type=float,
     default=0.5,
     show_default=True,
-    help="Most that the best merge may forget, as a share of what TUNED forgot.",
+    help="Upper limit on what the best merge may forget, as a share of what TUNED forgot.",
 )
-@click.option("--keep-weights", is_flag=True, help="Keep every merge that was built.")
+@click.option(
+    "--keep-weights",
+    is_flag=True,
+    help="Keep the weights of every merge [default: delete them once it is evaluated].",
+)
 @click.option("--no-drift", is_flag=True, help="Do not measure how far the weights moved.")
-@asking_options(suite_required=True)
+@evaluation_options(suite_required=True)
 @json_option
 @overwrite_option
-def sweep(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
+def command(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
     """Does merging keep what BASE knew and what TUNED learnt? Builds and evaluates every merge.
 
     Each merge is compared with both parents and its weights are deleted again. What was stopped
     goes on where it was; what is complete is not done again. With several TUNED models: does
     merging help where the weights moved less?
-    """  # fmt: skip
-    from forgetmap.cli.progress import Shown  # heavy
+    """
+    from forgetmap.evaluation import find_model
     from forgetmap.sweep import joined_suite, merge_sweep
 
     for model in (base, *tuned):
         find_model(model)
-    settings = settings_of(options)
-    target = [name.strip() for name in (options["target"] or "").split(",") if name.strip()]
-    suite, targets = joined_suite(chosen_suite(options), target, options["target_suite"])
-    methods = [name.strip() for name in options["methods"].split(",") if name.strip()]
+    settings = make_settings(options)
+    target = split_names(options["target"])
+    suite, targets = joined_suite(read_suite(options), target, options["target_suite"])
+    methods = split_names(options["methods"])
     if options["dry_run"]:
-        _print_estimate(base, tuned, suite, settings, methods, options)
+        _print_estimate((base, *tuned), suite, settings, options)
         return
-    with stoppable(), Shown() as shown:
-        found = merge_sweep(
+    with stoppable(), JobProgress() as progress:
+        sweep = merge_sweep(
             base, *tuned,
             suite=suite,
             out=out,
@@ -108,48 +119,35 @@ def sweep(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
             drift=not options["no_drift"],
             settings=settings,
             overwrite=options["overwrite"],
-            report=shown.step,
-            **loading(options),
+            report=progress.show_answers,
+            **model_load_kwargs(options),
         )  # fmt: skip
-    _show(found, out, as_json=options["as_json"])
+    _print_sweep(sweep, out, as_json=options["as_json"])
 
 
-def _show(found: Any, out: Path, *, as_json: bool) -> None:
-    from rich.console import Console  # heavy
+def _print_sweep(sweep: Sweep, out: Path, *, as_json: bool) -> None:
+    from rich.console import Console
 
-    from forgetmap.sweep import (
-        REPORT,
-        tell_sweep,
-    )
+    from forgetmap.sweep import REPORT, tell_sweep
     from forgetmap.text import print_blocks, printable
 
     if as_json:
-        click.echo(found.to_json())
+        click.echo(sweep.to_json())
         return
-    print_blocks(Console(), tell_sweep(found.result))
+    print_blocks(Console(), tell_sweep(sweep.result))
     click.echo(f"\n{printable(f'Written to {out}')}")
     click.echo(printable(f"Report: {out / REPORT}"))
 
 
 def _print_estimate(
-    base: str,
-    tuned: tuple[str, ...],
-    suite: Any,
-    settings: Any,
-    methods: list[str],
-    options: dict[str, Any],
+    models: tuple[str, ...], suite: Suite, settings: Settings, options: dict[str, Any]
 ) -> None:
     """What one model takes, and how many there are."""
-    from forgetmap.evaluation import (
-        estimate,
-        open_model,  # heavy
-    )
+    from forgetmap.evaluation import estimate, open_model
     from forgetmap.sweep import merges_of
 
-    planned = merges_of(methods, options["weights"])
-    merges = sum(each.parent is None for each in planned) * len(tuned)
-    backend, _ = open_model(base, name="base", **loading(options))
-    print_estimate([(base, estimate(backend, suite, settings))])
-    click.echo(
-        f"{merges + 1 + len(tuned):,} models of this size: {merges:,} merges and the parents."
-    )
+    grid = merges_of(split_names(options["methods"]), options["weights"])
+    merges = sum(merge.parent is None for merge in grid) * (len(models) - 1)
+    backend, _ = open_model(models[0], name="base", **model_load_kwargs(options))
+    print_estimates([(models[0], estimate(backend, suite, settings))])
+    click.echo(f"{merges + len(models):,} models of this size: {merges:,} merges and the parents.")

@@ -1,0 +1,15 @@
+"""Options that several commands share, one module per subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Command = Callable[..., Any]
+
+
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """A command with these options, shown in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -1,0 +1,101 @@
+"""Options of commands that compare runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+import click
+
+from forgetmap.cli.options import Command, with_options
+from forgetmap.cli.options.logs import log_options, table_options
+from forgetmap.comparison import NAMES as TASK_TABLES
+from forgetmap.comparison import Estimator, Rollup, Rule
+from forgetmap.pairing import PairBy
+
+pair_by_option = click.option(
+    "--pair-by",
+    type=click.Choice(get_args(PairBy)),
+    default="auto",
+    show_default=True,
+    help="What makes two items the same; auto: content where both sides have it, else id.",
+)
+
+
+def comparison_options(command: Command) -> Command:
+    """How runs are read, paired and compared; the names are those of `compare`."""
+    chain = click.option(
+        "--chain",
+        is_flag=True,
+        help="The runs are checkpoints, each trained from the one before "
+        "[default: each AFTER is compared with BEFORE].",
+    )
+    metric, *others = _rules()
+    return with_options(command, [chain, metric, table_options, log_options, *others])
+
+
+def rule_options(command: Command) -> Command:
+    """How any two runs are paired and compared; the names are those of `compare`."""
+    return with_options(command, _rules())
+
+
+def by_option(help: str) -> Callable[[Command], Command]:  # noqa: A002  # as click calls it
+    """Which groups; what for is said in the help."""
+    return click.option(
+        "--by",
+        type=click.Choice(["task", "category", "tag"]),
+        default="category",
+        show_default=True,
+        help=help,
+    )
+
+
+def _rules() -> list[Callable[[Command], Command]]:
+    return [
+        click.option(
+            "--metric",
+            help="Metric to compare, METRIC or METRIC/SCORER [default: the main one of each task].",
+        ),
+        click.option(
+            "--min-paired",
+            type=float,
+            default=Rule().min_paired,
+            show_default=True,
+            help="Share of the smaller side that must pair; stop if it is less.",
+        ),
+        click.option(
+            "--correct-at",
+            type=float,
+            default=Rule().correct_at,
+            show_default=True,
+            help="Score from which on an answer counts as right.",
+        ),
+        pair_by_option,
+        click.option(
+            "--estimator",
+            type=click.Choice(get_args(Estimator)),
+            default="auto",
+            show_default=True,
+            help="Estimator of the headline; auto takes the best that the data allow.",
+        ),
+        click.option(
+            "--noise",
+            type=click.Path(),
+            metavar="RUN",
+            help="A repeat of BEFORE, whose disagreement with BEFORE is subtracted "
+            "[default: none].",
+        ),
+        click.option(
+            "--rollup",
+            type=click.Choice(get_args(Rollup)),
+            default="default",
+            show_default=True,
+            help="How tasks are averaged; post-forget adds the averages of Harmon et al. (2026).",
+        ),
+        click.option(
+            "--task-table",
+            type=click.Choice(TASK_TABLES),
+            help="Table of Harmon et al. (2026) with the number of options and the category of "
+            "tasks, where the data have none [default: none].",
+        ),
+    ]

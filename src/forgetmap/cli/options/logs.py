@@ -1,0 +1,79 @@
+"""Options of commands that read tables, and logs of a harness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.options import Command, with_options
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+class ColumnsType(click.ParamType[dict[str, str]]):
+    """`item=question_id,score=correct` as a mapping."""
+
+    name = "FIELD=COLUMN,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, str]:
+        """Read the mapping."""
+        if isinstance(value, dict):
+            return value
+        columns = {}
+        for part in str(value).split(","):
+            field, equals, column = part.partition("=")
+            if not (field.strip() and equals and column.strip()):
+                self.fail(f"{part!r} is not FIELD=COLUMN, such as item=question_id", param, ctx)
+            columns[field.strip()] = column.strip()
+        return columns
+
+
+def table_options(command: Command) -> Command:
+    """How to read a table whose columns are named otherwise."""
+    options = [
+        click.option(
+            "--columns",
+            "column_map",
+            type=ColumnsType(),
+            default={},
+            help="Names of the columns of a table, such as item=question_id,score=correct "
+            "[default: recognised by their names].",
+        ),
+        click.option("--task", help="Task of all rows, for a table without a task column."),
+    ]
+    return with_options(command, options)
+
+
+def log_options(command: Command) -> Command:
+    """How to read the logs of a harness."""
+    options = [
+        click.option(
+            "--run",
+            multiple=True,
+            help="Which run of logs that hold several: part of a model name, time stamp or file "
+            "name. Once for all sources, or once for each.",
+        ),
+        click.option(
+            "--strict",
+            is_flag=True,
+            help="Fail at the first row that cannot be used [default: leave it out and say so].",
+        ),
+        click.option(
+            "--cache/--no-cache",
+            "cached",
+            default=True,
+            show_default=True,
+            help="Use what was read from the same logs before.",
+        ),
+    ]
+    return with_options(command, options)
+
+
+def reading_progress(status: Status) -> Callable[[str], None]:
+    """Shows in the status line how far reading is."""
+    return lambda words: status.update(f"{words} ...")

@@ -1,0 +1,90 @@
+"""Options of commands that write a merged model, and the merge itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.options import Command, with_options
+from forgetmap.cli.options.output import overwrite_option
+from forgetmap.cli.progress import JobProgress, stoppable
+
+if TYPE_CHECKING:
+    from forgetmap.merge import Recipe
+
+DTYPES = ["float64", "float32", "float16", "bfloat16"]
+UNITS = {
+    "": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KIB": 1 << 10,
+    "MIB": 1 << 20,
+    "GIB": 1 << 30,
+}
+MODEL_HELP = "A model is a folder with safetensors, a hub id, or BASE+ADAPTER."
+
+
+class SizeType(click.ParamType[int]):
+    """`5GB` as a number of bytes."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the size."""
+        size = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?B|)\s*", str(value).upper())
+        if size is None or float(size[1]) <= 0:
+            self.fail(f"{value!r} is not a size, such as 5GB or 500MB", param, ctx)
+        return max(int(float(size[1]) * UNITS[size[2]]), 1)
+
+
+def writing_options(command: Command) -> Command:
+    """Where the result goes and how it is written."""
+    options = [
+        click.option("--out", type=click.Path(path_type=Path), required=True,
+                     help="Folder of the merged model."),
+        click.option("--shard-size", type=SizeType(), default="5GB", show_default=True,
+                     help="Upper limit on the size of a file of weights."),
+        click.option("--threads", type=click.IntRange(1),
+                     help="Tensors that are merged at the same time [default: cores + 1]."),
+        overwrite_option,
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def model_options(command: Command) -> Command:
+    """What the result is like, beyond the method."""
+    options = [
+        click.option("--dtype", type=click.Choice(DTYPES),
+                     help="Number format of the weights [default: that of the first model]."),
+        click.option("--seed", type=int, default=0, show_default=True,
+                     help="Random seed of methods that drop values at random."),
+        click.option("--vocabulary", type=click.Choice(["error", "smallest", "base", "union"]),
+                     default="error", show_default=True,
+                     help="What to do where models have different tokens."),
+        click.option("--tokenizer", metavar="MODEL",
+                     help="Model whose tokenizer is taken [default: the first]."),
+        click.option("--chat-template", metavar="TEMPLATE",
+                     help="Chat template of the result: `auto`, `chatml`, a model, a file, or the "
+                     "template itself [default: that of the tokenizer]."),
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def write_merge(
+    recipe: Recipe, *, out: Path, shard_size: int, threads: int | None, overwrite: bool
+) -> None:
+    """Merge, show how far it is, and say where the result lies."""
+    from forgetmap.merge import apply_recipe
+
+    message = "Stopped. Run the same command to go on where it was."
+    with stoppable(message), JobProgress() as progress:
+        apply_recipe(
+            recipe, out,
+            shard_bytes=shard_size, threads=threads, overwrite=overwrite,
+            report=lambda step: progress.show_bytes(out.name, step),
+        )  # fmt: skip
+    click.echo(f"Written to {out}")

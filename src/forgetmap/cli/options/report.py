@@ -1,0 +1,72 @@
+"""Options of commands that write a report, and the forms it is written in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from forgetmap.cli.options import Command, with_options
+from forgetmap.report import MOST_ITEMS, Format
+
+if TYPE_CHECKING:
+    from forgetmap.report import Payload
+
+FIGURE_FORMATS = get_args(Format)
+REPORT_FORMATS = ("html", "markdown", *FIGURE_FORMATS)
+
+
+def report_options(command: Command) -> Command:
+    """What a report shows; `pop_payload_options` takes them out again."""
+    options = [
+        click.option("--title", help="Title of the report [default: the names of the runs]."),
+        click.option(
+            "--limit",
+            type=click.IntRange(1),
+            default=MOST_ITEMS,
+            show_default=True,
+            help="Upper limit on flipped items in the report; every task has its share.",
+        ),
+        click.option(
+            "--no-text",
+            is_flag=True,
+            help="Leave out questions, answers and responses; names, scores and outcomes remain.",
+        ),
+        click.option(
+            "--redact",
+            multiple=True,
+            metavar="REGEX",
+            help="Blacken what matches in questions, options, answers, prompts, responses and "
+            r"warnings, not in names of tasks and items; \S blackens all. Also hides folders. "
+            "Repeatable.",
+        ),
+    ]
+    return with_options(command, options)
+
+
+def pop_payload_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What to show, as `make_payload` takes it."""
+    return {
+        "texts": not options.pop("no_text"),
+        "redact": options.pop("redact"),
+        "limit": options.pop("limit"),
+        "title": options.pop("title"),
+        "made": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def write_payload(payload: Payload, path: Path, form: str) -> None:
+    """Write a report as a page, as Markdown or as a folder of figures."""
+    from forgetmap.records import writable
+    from forgetmap.report import as_markdown, write_figures, write_report
+
+    if form == "html":
+        write_report(payload, path)
+    elif form == "markdown":
+        with writable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(as_markdown(payload), encoding="utf-8")
+    else:
+        write_figures(payload, path, form)  # type: ignore[arg-type]  # one of FIGURE_FORMATS

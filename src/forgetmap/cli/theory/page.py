@@ -1,0 +1,30 @@
+"""`forgetmap theory page`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+EXAMPLES = """\b
+Examples:
+  forgetmap theory page --out page.html
+"""
+
+
+@click.command("page", epilog=EXAMPLES)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="HTML file to write.",
+)
+def command(out: Path) -> None:
+    """Write an interactive page that follows the flow while you move its parameters.
+
+    One file, without a server or a network: the flow is computed in the browser.
+    """
+    from forgetmap.cli.theory.simulate import write_file
+    from forgetmap.cli.theory_page import page_html
+
+    click.echo(f"Wrote {write_file(out, page_html().encode('utf-8'))}; open it in a browser.")
