@@ -43,9 +43,6 @@ KNOWN_CYCLES: set[str] = {
     "scoring.llm_judge.port <-> scoring.llm_judge.rounds",
 }
 KNOWN_PAST_DOORS: set[str] = {
-    "forgetmap.cli.theory takes forgetmap.theory.verification",
-    "forgetmap.cli.theory_advice takes forgetmap.theory.advice",
-    "forgetmap.cli.theory_lab takes forgetmap.theory.figures",
     "forgetmap.report.build takes forgetmap",
     "forgetmap.report.drifted takes forgetmap",
     "forgetmap.sweep.figures takes forgetmap.report.figures.look",

@@ -118,7 +118,9 @@ def test_options_must_be_a_list(cell: str, kind: Format, tmp_path: Path) -> None
 @pytest.mark.parametrize("column", ["task", "item", "score"])
 def test_a_missing_column(column: str, kind: Format, tmp_path: Path) -> None:
     rows = [{name: cell for name, cell in row.items() if name != column} for row in good_rows()]
-    refuse(Bad(column, in_format(rows, kind), ColumnError, field=column, says=["--map"]), tmp_path)
+    refuse(
+        Bad(column, in_format(rows, kind), ColumnError, field=column, says=["--columns"]), tmp_path
+    )
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -420,7 +422,7 @@ def test_a_map_that_does_not_fit_the_table(option: str, tmp_path: Path) -> None:
     with pytest.raises(ColumnError) as caught:
         open_run(path, column_map={field: column})
     assert (caught.value.file, caught.value.field) == (str(path), field)
-    done = call("records", "check", path, "--map", option)
+    done = call("records", "check", path, "--columns", option)
     assert (done.code, done.out) == (2, "")
     assert f"{path}, field '{field}'" in done.err
     assert "\nHint: " in done.err

@@ -56,7 +56,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def drift(*args: object) -> dict[str, Any]:
-    done = call("drift", *args, "--draws", 100, "--workers", 1, "--json")
+    done = call("drift", *args, "--draws", 100, "--processes", 1, "--json")
     assert done.code == 0, done.err
     value = json.loads(done.out)
     assert isinstance(value, dict)
@@ -88,7 +88,7 @@ def test_the_sample_suite(models: list[Path], tmp_path: Path) -> None:
     assert cells["W3a.words"]["n"] == 8
     assert cells["C5a.sums"]["n"] == 8
     assert cells["H5.recall"]["n"] == 8
-    shown = call("drift", *paths, "--taxonomy", "sample", "--draws", 100, "--workers", 1)
+    shown = call("drift", *paths, "--taxonomy", "sample", "--draws", 100, "--processes", 1)
     assert "Drift from base (sample, default)" in shown.out
     assert "taxonomy does not know" not in shown.out
     warnings = fm.compare(paths[0], paths[1]).result.pairing.warnings

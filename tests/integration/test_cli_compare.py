@@ -229,7 +229,7 @@ def test_map_task_metric_and_thresholds(tmp_path: Path) -> None:
         return write(tmp_path / name, rows)
 
     paths = run("a.jsonl", [1, 1]), run("b.jsonl", [1, 0])
-    options = ["--map", "item=qid,score=correct", "--task", "quiz"]
+    options = ["--columns", "item=qid,score=correct", "--task", "quiz"]
     found = json_of(*paths, *options, "--metric", "acc")
     assert [(task["name"], task["n10"], task["n11"]) for task in found["tasks"]] == [("quiz", 1, 1)]
     strict = json_of(*paths, *options, "--metric", "half", "--correct-at", 0.51)

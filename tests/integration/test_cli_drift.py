@@ -12,8 +12,8 @@ import pytest
 
 from command_line import call
 from forgetmap.capabilities.taxonomy import load_taxonomy
-from forgetmap.cli.drift import drift as command
-from forgetmap.cli.run import run
+from forgetmap.cli.drift import command as drift_command
+from forgetmap.cli.run import command as run_command
 from report_files import payload_in
 
 
@@ -52,7 +52,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 def drift(*args: object, columns: int = 110) -> str:
-    done = call("drift", *args, "--draws", 200, "--workers", 1, columns=columns)
+    done = call("drift", *args, "--draws", 200, "--processes", 1, columns=columns)
     assert done.code == 0, done.err
     return done.out
 
@@ -173,7 +173,12 @@ def test_missing_input(models: list[Path], tmp_path: Path) -> None:
 
 def test_bug_28_documented_options_exist() -> None:
     page = (Path(__file__).parents[2] / "docs" / "capabilities.md").read_text(encoding="utf-8")
-    known = {name for each in (command, run) for option in each.params for name in option.opts}
+    known = {
+        name
+        for command in (drift_command, run_command)
+        for option in command.params
+        for name in option.opts
+    }
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert {"--judge", "--allow-exec"} < named
     assert named <= known

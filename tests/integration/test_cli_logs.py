@@ -116,7 +116,7 @@ def test_instances_are_written_and_read_back(logs: tuple[Path, Path], tmp_path: 
 def test_a_map_is_kept_when_asked(tmp_path: Path) -> None:
     table = tmp_path / "answers.csv"
     table.write_text("number,good\n1,1\n2,0\n")
-    given = ["--map", "item=number,score=good", "--task", "sums"]
+    given = ["--columns", "item=number,score=good", "--task", "sums"]
     assert call("records", "check", str(table), *given, "--save-map").code == 0
     assert call("records", "check", str(table)).code == 0
 

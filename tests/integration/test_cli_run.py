@@ -143,7 +143,7 @@ def test_the_chat_template_is_recorded_where_it_is_used(chatty: Path, tmp_path: 
         (["{model}", "--chat"], "no chat template"),
         (["{model}", "--repeats", "3"], "greedy answers"),
         (["{model}", "--temperature", "-1"], "out of range"),
-        (["{model}", "--suite", "{questions}", "--map", "question=nothing"], "nothing"),
+        (["{model}", "--suite", "{questions}", "--columns", "question=nothing"], "nothing"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_asked(

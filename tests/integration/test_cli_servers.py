@@ -298,7 +298,7 @@ def test_a_run_that_is_stopped_goes_on(llama: str, questions: Path, tmp_path: Pa
     [
         (["--engine", "ray"], "spreads its work itself"),
         (["--engine", "slurm"], "there is no engine"),
-        (["--workers", "2"], "--engine ray"),
+        (["--actors", "2"], "--engine ray"),
         (["--requests-per-minute", "0"], "out of range"),
         (["--timeout", "-1"], "out of range"),
         (["--price-in", "-1"], "out of range"),

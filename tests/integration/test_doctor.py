@@ -120,7 +120,7 @@ def test_a_server_is_tried() -> None:
 
 def test_a_server_that_is_not_there_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     one = [each for each in all_parts(["http://127.0.0.1:9/v1#m"]) if each.serves == "a server"]
-    monkeypatch.setattr("forgetmap.cli.doctor.all_parts", lambda _: one)
+    monkeypatch.setattr("forgetmap.doctor.parts.all_parts", lambda _: one)
     done = call("doctor", "http://127.0.0.1:9/v1#m")
     assert done.code == 1
     assert "fails" in done.out

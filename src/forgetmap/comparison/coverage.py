@@ -209,4 +209,6 @@ def _advice(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
         )
     if all(_lone_tasks(groups)):
         return "name the tasks alike on both sides; --task NAME names that of a whole table."
-    return "check that both come from the same benchmark and that --map names the same id column."
+    return (
+        "check that both come from the same benchmark and that --columns names the same id column."
+    )

@@ -218,7 +218,7 @@ class Crew:
                 raise ModelError(
                     f"The Ray cluster had no room for a worker in {ROOM_SECONDS:,.0f} s.",
                     hint="wait until others are done (ray status), or ask for smaller workers: "
-                    "more --workers share the processors.",
+                    "more --actors share the processors.",
                 )
 
     def _engage(self, worker: Any) -> None:
@@ -237,7 +237,7 @@ class Crew:
             raise ModelError(
                 f"{self._deaths} workers died one after the other, the last one of: "
                 f"{' '.join(str(error).split())[:300]}",
-                hint="if the memory is used up, take fewer --workers or a smaller --batch. Every "
+                hint="if the memory is used up, take fewer --actors or a smaller --batch. Every "
                 "answer so far is kept.",
             ) from error
         self._ray.kill(worker)

@@ -109,7 +109,7 @@ def choose_probe(
     if not chosen:
         raise UsageError(
             f"{run.name} has no item that the model knows stably",
-            hint="give a run of a model that knows more, a lower --margin, or more items.",
+            hint="give a run of a model that knows more, a lower --lead, or more items.",
         )
     rows = _rows_of_suite(chosen, suite) if suite else _rows_of_run(chosen, run)
     return Probe(tuple(rows), tuple(groups), known.evidence, detect)

@@ -406,14 +406,14 @@ def _check_map(present: list[str], column_map: ColumnMap, origin: str) -> None:
     for ours, theirs in column_map.items():
         if ours not in BY_NAME:
             raise ColumnError(
-                f"--map names a field {ours!r} that does not exist",
+                f"--columns names a field {ours!r} that does not exist",
                 file=origin,
                 field=ours,
                 hint=_close(ours, list(BY_NAME)),
             )
         if theirs not in present:
             raise ColumnError(
-                f"--map {ours}={theirs}: there is no column {theirs!r}; "
+                f"--columns {ours}={theirs}: there is no column {theirs!r}; "
                 f"the columns are {listed(present)}",
                 file=origin,
                 field=ours,
@@ -426,7 +426,7 @@ def _missing_hint(missing: list[str], present: list[str]) -> str:
     for name in missing:
         known = [theirs for theirs in SYNONYMS[name] if theirs in present]
         pairs.append(f"{name}={known[0] if known else 'COLUMN'}")
-    hint = f"name them with --map {','.join(pairs)}"
+    hint = f"name them with --columns {','.join(pairs)}"
     return hint + (" (or --task NAME if all rows are of one task)." if "task" in missing else ".")
 
 

@@ -112,5 +112,8 @@ def _check(path: Path, name: str, column: Any) -> None:
 
 def _wrong(path: Path, message: str, field: str | None = None) -> ColumnError:
     return ColumnError(
-        message, file=str(path), field=field, hint="correct the map, or delete it and use --map."
+        message,
+        file=str(path),
+        field=field,
+        hint="correct the map, or delete it and use --columns.",
     )

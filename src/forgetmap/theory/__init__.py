@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.theory.advice import Advice
+    from forgetmap.theory.advice import (
+        Advice,
+        batch_size,
+        kl_strength,
+        oapl_refreshes,
+        replay_fraction,
+        sdft_anchor,
+    )
     from forgetmap.theory.claims.registry import Outcome, find_claims
     from forgetmap.theory.estimators import (
         RATIO_LIMIT,
@@ -29,12 +36,12 @@ if TYPE_CHECKING:
         token_kl,
         total_variation_terms,
     )
-    from forgetmap.theory.figures import phase_figure
+    from forgetmap.theory.figures import phase_figure, run_figures, two_by_two_figure
     from forgetmap.theory.limits import LIMITS
     from forgetmap.theory.methods import Setting
     from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
     from forgetmap.theory.simulation import Knobs, Run, simulate, two_by_two
-    from forgetmap.theory.verification import TOLD, good, told, try_claims
+    from forgetmap.theory.verification import TOLD, as_json, as_markdown, good, told, try_claims
 
 __all__ = [
     "KNOBS",
@@ -48,27 +55,36 @@ __all__ = [
     "Outcome",
     "Run",
     "Setting",
+    "as_json",
+    "as_markdown",
+    "batch_size",
     "bernoulli_kl",
     "check_log_probs",
     "effective_separation",
     "effective_size_of_logs",
     "find_claims",
     "good",
+    "kl_strength",
     "kl_terms",
     "log_ratio",
     "misassignment_bound",
     "misassignment_terms",
+    "oapl_refreshes",
     "old_mass",
     "overlap_terms",
     "phase_diagram",
     "phase_figure",
+    "replay_fraction",
     "retention_floor",
+    "run_figures",
+    "sdft_anchor",
     "simulate",
     "token_kl",
     "told",
     "total_variation_terms",
     "try_claims",
     "two_by_two",
+    "two_by_two_figure",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

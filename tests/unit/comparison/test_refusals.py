@@ -29,7 +29,7 @@ def refusal(before: object, after: object) -> TooFewPairedError:
 def test_no_overlap_at_all() -> None:
     error = refusal(ids("a", "b", "c"), ids("x", "y"))
     assert error.message == ("no item of before occurs in after; 3 only before, 2 only after")
-    assert "--map names the same id column" in error.hint
+    assert "--columns names the same id column" in error.hint
 
 
 def test_other_task_names_are_named() -> None:

@@ -47,7 +47,7 @@ def test_a_probe_is_asked_as_the_full_run_was(asked: Path) -> None:
     """Items with gold A are known by a margin of log(.7 / .2); the other model misses them all."""
     out = asked / "probe.jsonl"
     done = call(
-        "probe", asked / "run-base", "--suite", asked / "items.jsonl", "--out", out, "--margin", "1"
+        "probe", asked / "run-base", "--suite", asked / "items.jsonl", "--out", out, "--lead", "1"
     )
     assert done.code == 0, done.err
     rows = probe_rows(out)
@@ -77,9 +77,9 @@ def test_a_probe_is_asked_as_the_full_run_was(asked: Path) -> None:
 
 
 def test_a_wide_margin_leaves_nothing(asked: Path, tmp_path: Path) -> None:
-    done = call("probe", asked / "run-base", "--out", tmp_path / "p.jsonl", "--margin", "2")
+    done = call("probe", asked / "run-base", "--out", tmp_path / "p.jsonl", "--lead", "2")
     assert done.code == 2
-    assert "lower --margin" in done.err
+    assert "lower --lead" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

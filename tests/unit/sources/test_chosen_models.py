@@ -179,4 +179,4 @@ def test_two_columns_that_may_be_meant_are_asked_about(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "task,id,doc_id,score\nt,a,1,1\n")
     with pytest.raises(ColumnError, match="'item'") as caught:
         open_run(path)
-    assert "--map item=id" in caught.value.hint
+    assert "--columns item=id" in caught.value.hint

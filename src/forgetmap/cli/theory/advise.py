@@ -57,9 +57,9 @@ def command() -> None:
 @json_option
 def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> None:
     """How large must a batch be to contain old behaviour?"""
-    from forgetmap.theory import advice as advisers
+    from forgetmap.theory import batch_size
 
-    _print_advice(advisers.batch_size(old_weight, chance, replay), as_json=as_json)
+    _print_advice(batch_size(old_weight, chance, replay), as_json=as_json)
 
 
 @command.command("replay", epilog=_example("replay"))
@@ -72,9 +72,9 @@ def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> 
 @json_option
 def replay(keep: float, base: float | None, *, as_json: bool) -> None:
     """How much old data does fine-tuning need?"""
-    from forgetmap.theory import advice as advisers
+    from forgetmap.theory import replay_fraction
 
-    _print_advice(advisers.replay_fraction(keep, base), as_json=as_json)
+    _print_advice(replay_fraction(keep, base), as_json=as_json)
 
 
 @command.command("kl", epilog=_example("kl"))
@@ -87,9 +87,9 @@ def replay(keep: float, base: float | None, *, as_json: bool) -> None:
 @json_option
 def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bool) -> None:
     """How strong must the KL penalty be?"""
-    from forgetmap.theory import advice as advisers
+    from forgetmap.theory import kl_strength
 
-    _print_advice(advisers.kl_strength(start, floor, gap, eta), as_json=as_json)
+    _print_advice(kl_strength(start, floor, gap, eta), as_json=as_json)
 
 
 @command.command("refreshes", epilog=_example("refreshes"))
@@ -106,9 +106,9 @@ def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bo
 @json_option
 def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_json: bool) -> None:
     """How often may OAPL's lagged policy be refreshed?"""
-    from forgetmap.theory import advice as advisers
+    from forgetmap.theory import oapl_refreshes
 
-    _print_advice(advisers.oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
+    _print_advice(oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
 
 
 @command.command("anchor", epilog=_example("anchor"))
@@ -118,9 +118,9 @@ def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_
 @json_option
 def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
     """Does the demonstration-conditioned teacher of SDFT keep the old behaviour?"""
-    from forgetmap.theory import advice as advisers
+    from forgetmap.theory import sdft_anchor
 
-    _print_advice(advisers.sdft_anchor(shown, tried, keep), as_json=as_json)
+    _print_advice(sdft_anchor(shown, tried, keep), as_json=as_json)
 
 
 def _print_advice(advice: Advice, *, as_json: bool) -> None:

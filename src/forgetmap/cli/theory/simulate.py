@@ -183,11 +183,18 @@ def _print_run(run: Run) -> None:
 def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
     import numpy as np
 
-    from forgetmap.theory import KNOB_VALUES, figures, phase_diagram, two_by_two
+    from forgetmap.theory import (
+        KNOB_VALUES,
+        phase_diagram,
+        phase_figure,
+        run_figures,
+        two_by_two,
+        two_by_two_figure,
+    )
 
-    specs = figures.run_figures(run)
+    specs = run_figures(run)
     if options["two_by_two"]:
-        specs["two-by-two"] = figures.two_by_two_figure(two_by_two(run.setting, options["until"]))
+        specs["two-by-two"] = two_by_two_figure(two_by_two(run.setting, options["until"]))
     if options["phase"]:
         knob: Any = KNOB_OF_METHOD.get(run.method)
         if knob is None:
@@ -198,7 +205,7 @@ def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
         separations = np.linspace(1, 8, PHASE_POINTS)
         values = KNOB_VALUES[knob]
         diagram = phase_diagram(knob, separations, values, options["until"], run.setting)
-        specs[f"phase-{knob}"] = figures.phase_figure(diagram)
+        specs[f"phase-{knob}"] = phase_figure(diagram)
     return [
         write_plot(spec, options["out"] / f"{run.method}-{name}.{options['form']}")
         for name, spec in specs.items()

@@ -51,16 +51,17 @@ def command(
     Without ID all of them, in a few minutes. With --controls a claim must also fail once its
     formula is changed by about 5 %: one that cannot fail is worth nothing.
     """
-    from forgetmap.theory import verification
+    from forgetmap.theory import as_json as outcomes_json
+    from forgetmap.theory import as_markdown, good
 
     outcomes = _try_claims(ids, controls=controls, processes=processes)
     if as_json:
-        click.echo(verification.as_json(outcomes))
+        click.echo(outcomes_json(outcomes))
     elif form == "markdown":
-        click.echo(verification.as_markdown(outcomes))
+        click.echo(as_markdown(outcomes))
     else:
         _print_outcomes(outcomes)
-    if not all(map(verification.good, outcomes)):
+    if not all(map(good, outcomes)):
         sys.exit(1)
 
 

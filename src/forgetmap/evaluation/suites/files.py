@@ -121,7 +121,7 @@ def _columns(present: list[str], column_map: Mapping[str, str], file: str) -> di
                 f"there is no column {field!r}; the columns are {', '.join(present)}",
                 file=file,
                 field=field,
-                hint=f"say which it is: --map {field}=COLUMN.",
+                hint=f"say which it is: --columns {field}=COLUMN.",
             )
     return chosen
 
@@ -211,7 +211,7 @@ def _gold_places(rows: Sequence[Cells], gold_as: str | None) -> list[Places]:
             raise row.fault(
                 f"the right answer {row.text('gold')!r} may be meant as {' or '.join(fitting)}",
                 "gold",
-                f"say how it is meant: --map gold_as={next(iter(fitting))}.",
+                f"say how it is meant: --columns gold_as={next(iter(fitting))}.",
             )
     way = next(iter(fitting))
     return [(_read(way, row) or ()) if row.texts("options") else () for row in rows]
@@ -232,7 +232,7 @@ def _refuse_gold(rows: Sequence[Cells], read: Sequence[Sequence[Places | None]])
         f"the right answer {row.text('gold')!r} is not among the {count} options",
         "gold",
         "give the text of an option, its letter, or its place counted from 0 (from 1 with "
-        "--map gold_as=index1).",
+        "--columns gold_as=index1).",
     )
 
 
