@@ -1,42 +1,29 @@
-"""What was read from logs is kept in the user's cache, and read again only when it changed."""
+"""Where files of ours are kept: the cache of the user, and a folder of this process."""
 
 from __future__ import annotations
 
+import atexit
+import itertools
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Sequence
-from hashlib import blake2b
-from importlib.metadata import version
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from platformdirs import user_cache_path
 
-from forgetmap.records import spill_folder
-from forgetmap.sources import Log
-
 LARGEST = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
 Kind = Literal["imports", "remote", "explorer", "scores"]
-FORMAT = 5
-"""Rises when the same log is to be read otherwise than before."""
+_numbers = itertools.count()
 
 
 def cache_root() -> Path:
     """Where it is: FORGETMAP_CACHE, or the cache folder of the user."""
-    given = os.environ.get("FORGETMAP_CACHE")
-    return Path(given) if given else user_cache_path("forgetmap")
-
-
-def key_of(files: Sequence[Path], logs: Sequence[Log], *options: object) -> str:
-    """The same only for the same files, unchanged, read in the same way."""
-    parts = [version("forgetmap"), str(FORMAT), repr(options)]
-    for path in files:
-        stat = path.stat()
-        parts.append(f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
-    parts += [f"{log.adapter}|{log.format}|{[file.inside for file in log.files]}" for log in logs]
-    return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+    folder = os.environ.get("FORGETMAP_CACHE")
+    return Path(folder) if folder else user_cache_path("forgetmap")
 
 
 def cached_folder(key: str, kind: Kind = "imports") -> Path:
@@ -56,8 +43,8 @@ def _writable_root(kind: Kind) -> Path:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return spill_folder()
-    return root if os.access(root, os.W_OK) else spill_folder()
+        return temporary_folder()
+    return root if os.access(root, os.W_OK) else temporary_folder()
 
 
 def _make_room(root: Path) -> None:
@@ -72,3 +59,22 @@ def _make_room(root: Path) -> None:
         total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         if total > LARGEST and time.time() - used > 3600:  # perhaps still in use
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def temporary_folder() -> Path:
+    """A folder for large intermediate files, gone when the process ends."""
+    folder = _made_folder()
+    folder.mkdir(exist_ok=True)  # the engine removes it when it is closed
+    return folder
+
+
+def temporary_path(suffix: str = "") -> Path:
+    """A place for an intermediate file or folder that nobody else uses."""
+    return temporary_folder() / f"{next(_numbers)}{suffix}"
+
+
+@cache
+def _made_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="forgetmap-spill-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

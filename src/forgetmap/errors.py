@@ -21,6 +21,8 @@
     ├── ModelError              a model cannot be found, loaded or used as asked
     ├── HarnessError            another evaluation program cannot be run, or failed
     ├── ConvergenceError        a computation did not come to an end that can be trusted
+    ├── WorkerError             a process that worked for this one ended without an answer
+    │   └── TaskTimeoutError        it was ended, because it took too long
     ├── OutputError             the result cannot be written where it was asked for
     └── UsageError              an option or argument makes no sense
 
@@ -179,6 +181,14 @@ class HarnessError(ForgetmapError, RuntimeError):
 
 class ConvergenceError(ForgetmapError, ArithmeticError):
     """A computation did not come to an end that can be trusted."""
+
+
+class WorkerError(ForgetmapError, RuntimeError):
+    """A process that worked for this one ended without an answer."""
+
+
+class TaskTimeoutError(WorkerError, TimeoutError):
+    """A process was ended, because what it did took too long."""
 
 
 class OutputError(ForgetmapError, OSError):

@@ -49,7 +49,7 @@ class DriftOptions(TypedDict, total=False):
     pair_by: PairBy
     draws: int
     seed: int
-    workers: int | None
+    processes: int | None
     cached: bool
     column_map: ColumnMap | None
     task: str | None
@@ -76,7 +76,7 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
         draws: of the bootstrap.
         seed: of the bootstrap.
-        workers: processes that score; by default one per core.
+        processes: how many read and score; by default one per core.
         cached: use what was read and scored before.
         column_map: canonical field -> column, for tables that name them otherwise.
         task: name of the task, for tables without such a column.
@@ -176,7 +176,7 @@ def _measuring(options: DriftOptions) -> Measuring:
         profile=options.get("profile", "full"),
         judge=judge_at(*address, cached=cached) if address else None,
         allow_exec=options.get("allow_exec", False),
-        workers=options.get("workers"),
+        processes=options.get("processes"),
         cached=cached,
         progress=options.get("progress"),
     )

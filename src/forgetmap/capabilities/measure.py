@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal, cast
@@ -16,9 +17,9 @@ from typing import Literal, cast
 import duckdb
 import pyarrow as pa
 
-from forgetmap._cache import cache_root, cached_folder
-from forgetmap.capabilities.crew import Crew
-from forgetmap.capabilities.scoring_batches import GIVEN, SCORED
+from forgetmap._cache import cache_root, cached_folder, temporary_path
+from forgetmap._workers import WorkerPool
+from forgetmap.capabilities.scoring_batches import GIVEN, SCORED, score_batch
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.capabilities.values import Source, is_provisional, relation_of, sql
 from forgetmap.records import (
@@ -34,14 +35,12 @@ from forgetmap.records import (
     complete_folder,
     fill_scores,
     fill_texts,
-    fresh_name,
     is_run_folder,
     literal,
     read_run,
     reading,
     scan,
     scores_schema,
-    spill_folder,
     write_parquet,
 )
 from forgetmap.scoring import (
@@ -77,7 +76,7 @@ class Measuring:
         profile: `full`, or `quick`: rules only, on 200 items per task.
         judge: for what only a judge can say, if there is one.
         allow_exec: whether code of the model may be run in a sandbox.
-        workers: processes that score; None is one per core.
+        processes: how many score; None is one per core.
         cached: whether what was measured before is used.
         progress: told now and then, in words, how far it is.
     """
@@ -85,7 +84,7 @@ class Measuring:
     profile: Profile = "full"
     judge: Judge | None = None
     allow_exec: bool = False
-    workers: int | None = None
+    processes: int | None = None
     cached: bool = True
     progress: Progress | None = None
 
@@ -147,9 +146,9 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     if not units:
         return run
     work = _Work(run, how)
-    few = how.workers is None and work.size(units) < FEW
-    with Crew(1 if few else how.workers) as crew:
-        parts = {unit: work.part(unit, crew) for unit in units}
+    few = how.processes is None and work.size(units) < FEW
+    with WorkerPool(1 if few else how.processes) as pool:
+        parts = {unit: work.part(unit, pool) for unit in units}
     folder = work.place_of_all(parts)
     if not is_run_folder(folder):
         with complete_folder(folder, overwrite=folder.exists()) as partial:
@@ -173,7 +172,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
 def _place(how: Measuring, *key: str) -> Path:
     """Where something is kept that is the same for the same key."""
     if not how.cached:
-        return spill_folder() / fresh_name()
+        return temporary_path()
     digest = blake2b("\n".join(key).encode(), digest_size=16).hexdigest()
     return cached_folder(digest, "scores")
 
@@ -204,7 +203,7 @@ class _Work:
     def place_of_all(self, parts: Mapping[Unit, Path]) -> Path:
         """Where the run with all its scores is kept: the same only for the same run and parts."""
         if any(_is_judged(unit) for unit in parts):
-            return spill_folder() / fresh_name()
+            return temporary_path()
         content = _digest(f"hash({', '.join(SCORE_NAMES)})")
         with reading(self._run):
             (scores,) = self._scores.aggregate(content).fetchall()
@@ -224,29 +223,30 @@ class _Work:
                     found[task] = (before[0], f"{before[1]} {digest}")
         return found
 
-    def part(self, unit: Unit, crew: Crew) -> Path:
+    def part(self, unit: Unit, pool: WorkerPool) -> Path:
         """The file with the values of one unit, measured unless it is there."""
         found = find_scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
         if _is_judged(unit):  # replies are kept already, and failures may pass
-            path = spill_folder() / fresh_name()
+            path = temporary_path()
         else:
             path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:
-                write_parquet(partial / SCORES, self._measured(unit, crew), SCORED)
+                write_parquet(partial / SCORES, self._measured(unit, pool), SCORED)
                 # Marks the folder as ours.
                 (partial / MANIFEST).write_text(RunInfo().model_dump_json(), encoding="utf-8")
         return path / SCORES
 
-    def _measured(self, unit: Unit, crew: Crew) -> Iterator[pa.RecordBatch]:
+    def _measured(self, unit: Unit, pool: WorkerPool) -> Iterator[pa.RecordBatch]:
         total, done = self._contents.get(unit.task, (0, ""))[0], 0
         if self._how.profile == "quick":
             total = min(total, QUICK_ITEMS)
         needs = needs_of(find_scorer(unit.scorer))
-        rows = min(max(total // (PER_PROCESS * crew.size), ROWS[0]), ROWS[1])
+        rows = min(max(total // (PER_PROCESS * pool.size), ROWS[0]), ROWS[1])
         if needs == "rule":
-            scored = crew.score(unit.scorer, self._responses(unit.task, rows))
+            score = partial(score_batch, unit.scorer)
+            scored = pool.map(score, self._responses(unit.task, rows))
         else:
             scored = self._with_help(unit, self._responses(unit.task, rows))
         for batch in scored:
@@ -263,7 +263,7 @@ class _Work:
 
         found = find_scorer(unit.scorer)
         if needs_of(found) == "sandbox":
-            return run_rows(cast("CodeScorer", found), batches, workers=self._how.workers)
+            return run_rows(cast("CodeScorer", found), batches, workers=self._how.processes)
         assert self._how.judge is not None  # noqa: S101  # else it was not planned
         return judge_rows(cast("JudgeScorer", found), batches, self._how.judge)
 

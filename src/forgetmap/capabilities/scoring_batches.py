@@ -15,6 +15,7 @@ from forgetmap.scoring import (
     Fields,
     RuleScorer,
     Scorer,
+    find_scorer,
     outcome_of,
     undecided,
     values_of,
@@ -35,6 +36,11 @@ SCORED = pa.schema(
         ("error", pa.string()),
     ]
 )
+
+
+def score_batch(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Score a batch by the rule of this name: what workers are asked for."""
+    return score_rows(cast("RuleScorer", find_scorer(name)), batch)
 
 
 def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -104,12 +104,6 @@ def _pairing_options(command: Command) -> Command:
         click.option(
             "--seed", default=SEED, show_default=True, help="Random seed of the bootstrap."
         ),
-        click.option(
-            "--processes",
-            "workers",
-            type=click.IntRange(1),
-            help="Processes that score responses [default: one per core].",
-        ),
     ]
     return with_options(command, options)
 

@@ -69,6 +69,7 @@ class Options(TypedDict, total=False):
     strict: bool
     cached: bool
     texts: bool
+    processes: int | None
     progress: Progress | None
 
 
@@ -110,6 +111,7 @@ def compare(
         strict: the first row of a log that cannot be used is an error, not a problem in the result.
         cached: use what was read from the same logs before.
         texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
+        processes: how many read large logs; by default one per core.
         progress: told now and then, in words, how far the reading is.
 
     Returns:
@@ -174,6 +176,7 @@ def make_readings(options: Options, count: int) -> list[Reading]:
         texts=options.get("texts", True),
         strict=options.get("strict", False),
         cached=options.get("cached", True),
+        processes=options.get("processes"),
         progress=options.get("progress"),
     )
     return [replace(common, run=wanted[place % len(wanted)]) for place in range(count)]

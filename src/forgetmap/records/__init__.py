@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         quote,
         readable,
         scan,
-        spill_folder,
         unreadable,
     )
     from forgetmap.records.every_eval_ever import IN_METADATA, PREFIX, write_instances
@@ -89,7 +88,6 @@ if TYPE_CHECKING:
         refuse_duplicates,
         result_key,
     )
-    from forgetmap.records.without_pandas import refuse_pandas
 
 __all__ = [
     "BY_NAME",
@@ -153,13 +151,11 @@ __all__ = [
     "readable",
     "reading",
     "refuse_duplicates",
-    "refuse_pandas",
     "refuse_to_replace",
     "result_key",
     "run_from_frame",
     "scan",
     "scores_schema",
-    "spill_folder",
     "survey",
     "text_hash",
     "texts_schema",

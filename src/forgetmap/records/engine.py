@@ -6,8 +6,6 @@ import atexit
 import gc
 import glob
 import itertools
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +15,7 @@ import duckdb
 import pyarrow as pa
 from narwhals import _namespace as narwhals_namespace
 
+from forgetmap._cache import temporary_folder
 from forgetmap.errors import ForgetmapError, UnreadableError
 
 _names = itertools.count()
@@ -25,9 +24,8 @@ _names = itertools.count()
 @cache
 def connection() -> duckdb.DuckDBPyConnection:
     """The process-wide connection that files are read through."""
-    spill = tempfile.mkdtemp(prefix="forgetmap-spill-")
-    connected = duckdb.connect(config={"temp_directory": spill})
-    atexit.register(_close, connected, spill)
+    connected = duckdb.connect(config={"temp_directory": str(temporary_folder())})
+    atexit.register(_close, connected)
     return connected
 
 
@@ -82,16 +80,8 @@ def fresh_name() -> str:
     return f"forgetmap_{next(_names)}"
 
 
-def spill_folder() -> Path:
-    """A folder for large intermediate files, gone when the process ends."""
-    folder = Path(connection().sql("SELECT current_setting('temp_directory')").fetchall()[0][0])
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _close(connected: duckdb.DuckDBPyConnection, spill: str) -> None:
+def _close(connected: duckdb.DuckDBPyConnection) -> None:
     connected.close()
-    shutil.rmtree(spill, ignore_errors=True)
     # narwhals caches its DuckDB namespace for the life of the process; DuckDB 2.0 (nanobind)
     # complains on stderr about every type still referenced when its module is torn down.
     cached = getattr(narwhals_namespace, "_builtin_namespace", None)

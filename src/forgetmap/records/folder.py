@@ -242,7 +242,7 @@ def fill_texts(texts: Frame) -> Frame:
 
 
 def _texts_of(folder: Path) -> list[Path]:
-    return [path for path in (folder / TEXTS, folder / MORE_TEXTS) if path.is_file()]
+    return [path for path in (folder / TEXTS, *sorted(folder.glob(MORE_TEXTS))) if path.is_file()]
 
 
 def _read_parquet(path: Path, *more: Path, needed: tuple[str, ...]) -> Frame:

@@ -19,9 +19,10 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forgetmap._cache import temporary_path
 from forgetmap.errors import ColumnError, FieldError, UnknownFormatError
 from forgetmap.records.content import ContentDeriver
-from forgetmap.records.engine import fresh_name, scan, spill_folder
+from forgetmap.records.engine import fresh_name, scan
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Frame, Rows, Run
 from forgetmap.records.schema import BY_NAME, HASHES, KEY, SCORE_NAMES, TEXT_NAMES
@@ -348,7 +349,7 @@ def _kept(names: list[str], deriver: ContentDeriver) -> list[str]:
 
 
 def _spill_file() -> Path:
-    return spill_folder() / f"{fresh_name()}.parquet"
+    return temporary_path(".parquet")
 
 
 def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:

@@ -18,7 +18,10 @@ import pyarrow as pa
 from forgetmap.records.outcome import Outcome
 
 SCHEMA_VERSION = 1
-SCORES, TEXTS, MORE_TEXTS = "scores.parquet", "texts.parquet", "texts-more.parquet"
+SCORES, TEXTS = "scores.parquet", "texts.parquet"
+"""Tables of a run folder."""
+MORE_TEXTS = "texts-*.parquet"
+"""Further files of texts, where several processes wrote a run."""
 """Files of a run folder; texts that two processes wrote are in two."""
 
 Part = Literal["key", "scores", "texts"]

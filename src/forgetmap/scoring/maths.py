@@ -1,28 +1,22 @@
-"""Answers that are mathematics, compared by math-verify in a process of its own.
+"""Answers that are mathematics, compared by math-verify in processes of its own.
 
 math-verify guards itself by signals, which work in the main thread only and cannot interrupt a
-huge power. A helper process can be ended at any time and serves every thread. Two plain numbers are
+huge power. A worker can be ended at any time and serves every thread. Two plain numbers are
 compared here, without it: equal ones are right, different whole ones wrong.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
-import queue
 import re
-import subprocess
-import sys
 import unicodedata
-from contextlib import suppress
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
-from pathlib import Path
-from threading import Lock, Thread
 
-from forgetmap.errors import UsageError
+from forgetmap._workers import WorkerPool
+from forgetmap.errors import TaskTimeoutError, UsageError, WorkerError
 from forgetmap.records import Outcome
 from forgetmap.scoring.claims import last_line, sentence, spoken
 from forgetmap.scoring.grades import Judged, failed, graded, undecided
@@ -35,8 +29,6 @@ def _as_fraction(character: str) -> str:
     return f"\\frac{{{top}}}{{{bottom}}}"
 
 
-_HELPER = Path(__file__).with_name("maths_helper.py")
-_START_SECONDS = 120.0
 _ANSWER_SECONDS = 5.0
 _FORMULA = re.compile(r"\$\$?([^$\n]{1,500})\$\$?|\\\(([^\n]{1,500}?)\\\)|\\\[([^\n]{1,500}?)\\\]")
 _JOINT = re.compile(r"\s*(?:,|;|,?\s*\b(?:and|or)\b)\s*", re.IGNORECASE)
@@ -104,71 +96,53 @@ class MathsReader:
 
 
 class Verifier:
-    """math-verify in a helper process: started when needed, replaced when it hangs."""
+    """math-verify in processes of its own: started when needed, replaced when one hangs."""
 
     def __init__(self, seconds: float = _ANSWER_SECONDS) -> None:
         self._seconds = seconds
-        self._lock = Lock()
-        self._process: subprocess.Popen[str] | None = None
-        self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+        # The first comparison loads grammars, which takes seconds.
+        self._pool = WorkerPool(prepare=partial(_compare, r"\frac{1}{2}", ("0.5",)))
 
     def compare(self, answer: str, right: tuple[str, ...]) -> str:
         """`right`, `wrong`, `unreadable`, or a sentence that says why nobody knows."""
-        with self._lock:
-            try:
-                if self._process is None or self._process.poll() is not None:
-                    self._start()
-                self._send({"answer": answer, "right": right})
-                return str(json.loads(self._replies.get(timeout=self._seconds)))
-            except queue.Empty:
-                self._stop()
-                return f"math-verify did not decide within {self._seconds:g} s"
-            except (OSError, ValueError):
-                self._stop()
-                return "math-verify ended without a verdict"
+        try:
+            return self._pool.call(_compare, answer, right, seconds=self._seconds)
+        except TaskTimeoutError:
+            return f"math-verify did not decide within {self._seconds:g} s"
+        except WorkerError:
+            return "math-verify ended without a verdict"
 
     def close(self) -> None:
-        """End the helper."""
-        with self._lock:
-            self._stop()
-
-    def _send(self, request: dict[str, object]) -> None:
-        if self._process and self._process.stdin:
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-
-    def _start(self) -> None:
-        self._stop()
-        self._replies = queue.SimpleQueue()
-        self._process = subprocess.Popen(  # noqa: S603  # our own file, this very Python
-            [sys.executable, "-P", "-W", "ignore", str(_HELPER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
-        Thread(target=_forward, args=(self._process, self._replies), daemon=True).start()
-        self._replies.get(timeout=_START_SECONDS)
-
-    def _stop(self) -> None:
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                if pipe:
-                    pipe.close()
-        self._process = None
+        """End the processes."""
+        self._pool.close()
 
 
-def _forward(process: subprocess.Popen[str], replies: queue.SimpleQueue[str]) -> None:
-    """Lines of the helper, one by one; an empty one when it ends."""
-    with suppress(ValueError, OSError):
-        for line in process.stdout or ():
-            replies.put(line)
-    replies.put("")
+def _compare(answer: str, right: tuple[str, ...]) -> str:
+    """See `Verifier.compare`; runs in a worker."""
+    from math_verify import verify  # type: ignore[import-untyped]  # slow, and an extra
+
+    try:
+        expected = [_parse(text) for text in right]
+        if not all(expected):
+            return "math-verify cannot read the right answer"
+        try:
+            parsed = _parse(answer)
+        except Exception:  # noqa: BLE001  # whatever a model writes must not end the worker
+            return "unreadable"
+        if not parsed:
+            return "unreadable"
+        same = any(verify(formulas, parsed, timeout_seconds=0) for formulas in expected)
+    except Exception as error:  # noqa: BLE001  # same; the caller records the item as missing
+        return f"math-verify failed: {type(error).__name__}"
+    return "right" if same else "wrong"
+
+
+def _parse(text: str) -> list[object]:
+    """What math-verify reads in a formula; not as an expression, which sympy would evaluate."""
+    from math_verify import LatexExtractionConfig, parse
+
+    latex = f"${text.strip().strip('$')}$"
+    return list(parse(latex, [LatexExtractionConfig()], parsing_timeout=0, raise_on_error=True))
 
 
 @cache

@@ -20,11 +20,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from forgetmap._workers import call_apart
 from forgetmap.comparison import KINDS, ComparisonResult, Rule, compare_sides
 from forgetmap.errors import ForgetmapError
 from forgetmap.pairing import Pairs, Side, align, prepare
-from forgetmap.report import Items, assemble, count_flips
-from forgetmap.serve.drawing import figures
+from forgetmap.report import Items, assemble, count_flips, figures_json
 from forgetmap.serve.runs import KnownRun, describe
 from forgetmap.serve.security import Guard, refused
 from forgetmap.serve.shell import page_html
@@ -272,7 +272,8 @@ def _answer(result: ComparisonResult) -> bytes:
     """The payload without items, and the figures, as JSON."""
     items = [Items(comparison=0, total=count_flips(result.total, KINDS), columns={})]
     payload = assemble([result], items)
-    return f'{{"payload": {payload.model_dump_json()}, "figures": {figures(payload)}}}'.encode()
+    figures = call_apart(figures_json, payload)  # Vega keeps 150 MB while its process lives
+    return f'{{"payload": {payload.model_dump_json()}, "figures": {figures}}}'.encode()
 
 
 def _only(request: Request, names: Collection[str]) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from forgetmap._cache import temporary_path
 from forgetmap.errors import ForgetmapError, UnknownFormatError, UsageError
-from forgetmap.records import Run, fresh_name, is_run_folder, read_run, spill_folder, write_run
+from forgetmap.records import Run, is_run_folder, read_run, write_run
 from forgetmap.sources import Reading, is_remote, open_run
 
 MOST_RUNS = 1_000
@@ -150,7 +151,7 @@ def _as_parquet(run: Run) -> Run:
     """A run whose texts can be looked up one by one; tables are written as a run folder first."""
     if run.format or is_run_folder(Path(run.origin)):
         return run
-    copy = read_run(write_run(run, spill_folder() / fresh_name()))
+    copy = read_run(write_run(run, temporary_path()))
     recorded = set(run.scores.collect_schema().names())
     # An empty column is not the same as none: that items have options is seen by the column.
     names = [name for name in copy.scores.collect_schema().names() if name in recorded]

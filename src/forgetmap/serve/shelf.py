@@ -14,8 +14,8 @@ from pathlib import Path
 
 import duckdb
 
-from forgetmap._cache import cached_folder
-from forgetmap.records import fresh_name, literal, spill_folder, writable
+from forgetmap._cache import cached_folder, temporary_path
+from forgetmap.records import fresh_name, literal, writable
 
 FORMAT = 1
 """Rises when the tables in the files change."""
@@ -53,7 +53,7 @@ class Shelf:
 
     def _place(self, made_from: object) -> Path:
         if made_from is None or not self._kept:
-            return spill_folder() / f"{fresh_name()}.duckdb"
+            return temporary_path(".duckdb")
         parts = (version("forgetmap"), duckdb.__version__, FORMAT, made_from)
         key = blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         return cached_folder(key, "explorer") / "tables.duckdb"

@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 
+from forgetmap._cache import temporary_path
 from forgetmap.pairing import SIDES, Pairs
 from forgetmap.records import (
     Frame,
@@ -24,7 +25,6 @@ from forgetmap.records import (
     fresh_name,
     literal,
     quote,
-    spill_folder,
 )
 from forgetmap.serve.shelf import Shelf
 from forgetmap.serve.tables import (
@@ -112,7 +112,7 @@ class Store:
             self._engine.execute(f"SET memory_limit = {literal(memory)}")
         self._shelf = Shelf(self._engine, kept=kept)
         self._hits = fresh_name()
-        file = spill_folder() / f"{self._hits}.duckdb"
+        file = temporary_path(".duckdb")
         self._engine.execute(f"ATTACH {literal(str(file))} AS {self._hits}")
         self._cursors = [self._engine.cursor() for _ in range(READERS)]
         self._free: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()

@@ -101,6 +101,11 @@ class Problems:
         if len(self.kept) < MOST_KEPT:
             self.kept.append(Problem(file, line, field, message))
 
+    def extend(self, others: Problems) -> None:
+        """Add those that another process found."""
+        self.count += others.count
+        self.kept = (self.kept + others.kept)[:MOST_KEPT]
+
 
 @dataclass(frozen=True, slots=True)
 class Log:

@@ -17,6 +17,7 @@ from typing import IO, Any, Literal, cast
 
 import pyarrow as pa
 
+from forgetmap._cache import temporary_path
 from forgetmap.errors import UnknownFormatError, UnreadableError
 from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import (
@@ -259,9 +260,8 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
     """A copy in the folder for temporary files, no larger than anything real."""
     limit = max(DENSE_FROM, MOST_RATIO * path.stat().st_size)
-    from forgetmap.records import fresh_name, spill_folder  # few need it
 
-    target = spill_folder() / fresh_name()
+    target = temporary_path()
     with whole(path), open_stream() as stream, target.open("wb") as out:
         while chunk := stream.read(1 << 20):
             limit -= out.write(chunk)

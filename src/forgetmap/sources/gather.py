@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
@@ -33,7 +35,7 @@ from forgetmap.records import (
     text_hash,
     texts_schema,
 )
-from forgetmap.sources.adapter import Problems, Sample, Score
+from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
 
 ROWS = 10_000
 MOST_TEXT = 64 << 20
@@ -58,6 +60,16 @@ _COPIED = tuple(
 _HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
 _OWN = ("metric", "scorer", "score", "outcome")
 _copied, _texts_of = attrgetter(*_COPIED), attrgetter(*TEXT_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSummary:
+    """What a writer wrote; see the attributes of `RunWriter`."""
+
+    folder: Path
+    samples: int
+    measures: dict[str, dict[Measure, None]]
+    ranges: dict[str, tuple[float, float]]
 
 
 class RunWriter:
@@ -128,24 +140,25 @@ class RunWriter:
         if self._scores.rows >= ROWS or self._size > MOST_TEXT:
             self._flush()
 
-    def told(self) -> dict[str, Any]:
-        """What was seen, for `take`."""
-        measures = {task: list(seen) for task, seen in self.measures.items()}
-        return {"samples": self.samples, "measures": measures, "ranges": self.ranges}
+    def summary(self) -> WriterSummary:
+        """What was seen, for `append`."""
+        return WriterSummary(self.folder, self.samples, dict(self.measures), self.ranges)
 
-    def take(self, folder: Path, told: Mapping[str, Any]) -> None:
-        """Take over what another writer wrote about other tasks, and told.
+    def append(self, part: WriterSummary) -> None:
+        """Take over the files that another writer wrote about other tasks.
 
         Its texts become a further file: to write them once more would take as long as to wait.
         """
         self._flush()
-        self._scores.append(folder / SCORES)
+        self._scores.append(part.folder / SCORES)
         if self._texts is not None:
-            (folder / TEXTS).rename(self.folder / MORE_TEXTS)
-        self.samples += told["samples"]
-        for task, seen in told["measures"].items():
-            self.measures[task].update(dict.fromkeys((metric, scorer) for metric, scorer in seen))
-        for metric, (low, high) in told["ranges"].items():
+            number = str(len(list(self.folder.glob(MORE_TEXTS))) + 1)
+            (part.folder / TEXTS).rename(self.folder / MORE_TEXTS.replace("*", number))
+        shutil.rmtree(part.folder)
+        self.samples += part.samples
+        for task, measures in part.measures.items():
+            self.measures[task].update(measures)
+        for metric, (low, high) in part.ranges.items():
             mine = self.ranges.get(metric, (low, high))
             self.ranges[metric] = (min(low, mine[0]), max(high, mine[1]))
 
@@ -205,6 +218,32 @@ class RunWriter:
         for metric, seen in values.items():
             seen.update(self.ranges.get(metric, ()))
             self.ranges[metric] = (min(seen), max(seen))
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Logs that one process reads, each with its adapter, and where it writes their samples."""
+
+    folder: Path
+    logs: Sequence[tuple[Adapter, Log]]
+    texts: bool
+
+
+def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
+    """Read a part of large logs, in a worker."""
+    shutil.rmtree(part.folder, ignore_errors=True)  # of a worker that died
+    part.folder.mkdir()
+    problems = Problems()
+    with RunWriter(part.folder, texts=part.texts, problems=problems, is_part=True) as writer:
+        for sample in samples_of(part, problems):
+            writer.add(sample)
+    return writer.summary(), problems
+
+
+def samples_of(part: LogPart, problems: Problems) -> Iterator[Sample]:
+    """All samples of all logs of a part."""
+    for reader, log in part.logs:
+        yield from reader.read(log, problems, texts=part.texts)
 
 
 class _Table:

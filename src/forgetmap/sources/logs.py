@@ -7,9 +7,13 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 
-from forgetmap._cache import cached_folder, key_of
+from forgetmap._cache import cached_folder, temporary_path
+from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
 from forgetmap.records import (
     MANIFEST,
@@ -17,20 +21,25 @@ from forgetmap.records import (
     Run,
     RunInfo,
     complete_folder,
-    fresh_name,
     read_run,
-    spill_folder,
 )
 from forgetmap.sources.adapter import Adapter, Log, Problems
-from forgetmap.sources.crew import Share, call_mate, shares
 from forgetmap.sources.files import LogFile, find_files
-from forgetmap.sources.gather import RunWriter, describe
+from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
 from forgetmap.sources.registry import adapter, adapters
 
+FORMAT = 5
+"""Rises when the same log is to be read otherwise than before."""
 READING = "reading.json"
 """What was found out while a cached run was read."""
 MOST_NAMES = 6
 EVERY = 2_000
+LARGE = 256 << 20
+"""Bytes from which on further processes are worth their start."""
+PER_PROCESS = 4
+"""Parts that each process should get, so that all end at about the same time."""
+ROW = 14 << 10
+"""Bytes that take as long to pass over as the work on one row."""
 Progress = Callable[[str], None]
 """Told what is going on, in words."""
 
@@ -44,6 +53,7 @@ class Reading:
         strict: whether the first problem in a row is an error.
         run: part of a time stamp, model or file name, to choose one of several runs.
         cached: whether what was read before is used again.
+        processes: how many read; None is one per core for large logs, and one for others.
         progress: told now and then, in words, how far it is.
     """
 
@@ -51,6 +61,7 @@ class Reading:
     strict: bool = False
     run: str | None = None
     cached: bool = True
+    processes: int | None = None
     progress: Progress | None = None
 
 
@@ -89,9 +100,9 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
     """The newest run among these logs, read or taken from the cache."""
     chosen, notices = choose(path, logs, reading.run)
     files = sorted({file.path for log in chosen for file in log.files})
-    folder = spill_folder() / fresh_name()
+    folder = temporary_path()
     if reading.cached:
-        folder = cached_folder(key_of(files, chosen, reading.texts, reading.strict))
+        folder = cached_folder(_cache_key(files, chosen, reading.texts, reading.strict))
     if not (folder / READING).is_file():
         shutil.rmtree(folder, ignore_errors=True)
         _import(path, chosen, folder, reading)
@@ -106,6 +117,16 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
         problems=tuple(Problem(**each) for each in known["problems"]),
         problem_count=known["problem_count"],
     )
+
+
+def _cache_key(files: Iterable[Path], logs: Sequence[Log], *options: object) -> str:
+    """The same only for the same files, unchanged, read in the same way."""
+    parts = [version("forgetmap"), str(FORMAT), repr(options)]
+    for path in files:
+        stat = path.stat()
+        parts.append(f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
+    parts += [f"{log.adapter}|{log.format}|{[file.inside for file in log.files]}" for log in logs]
+    return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> None:
@@ -129,27 +150,74 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
 def _read(
     path: Path, logs: Sequence[Log], writer: RunWriter, problems: Problems, reading: Reading
 ) -> None:
-    """All samples of all logs; if there are many, a second process reads some of them."""
-    given = shares(logs)
-    mate = None if reading.strict else call_mate(given, writer.folder, texts=reading.texts)
-    left = []
+    """All samples of all logs; large ones are read by several processes."""
 
-    def read(share: Share) -> None:
-        for log in share:
-            for sample in adapter(log.adapter).read(log, problems, texts=reading.texts):
-                writer.add(sample)
-                if reading.progress and writer.samples % EVERY == 0:
-                    reading.progress(f"Reading {path.name}: {writer.samples:,} samples")
+    def show() -> None:
+        if reading.progress:
+            reading.progress(f"Reading {path.name}: {writer.samples:,} samples")
 
-    for number, share in enumerate(given):
-        if mate is None or mate.leaves(number):
-            read(share)
-        else:
-            left.append(share)
-    if mate and not mate.hand_over(writer, problems):
-        for share in left:
-            read(share)
+    parts = _parts(logs, writer.folder, reading)
+    if len(parts) == 1:
+        for sample in samples_of(parts[0], problems):
+            writer.add(sample)
+            if writer.samples % EVERY == 0:
+                show()
+    else:
+        with WorkerPool(reading.processes) as pool:
+            for summary, others in pool.map(read_part, parts):
+                writer.append(summary)
+                problems.extend(others)
+                show()
     problems.kept.sort(key=lambda problem: (problem.file, problem.line or 0))
+
+
+def _parts(logs: Sequence[Log], folder: Path, reading: Reading) -> list[LogPart]:
+    """What can be read apart; one part where that is not worth it or not possible."""
+    processes = reading.processes or count_cores()
+    is_small = reading.processes is None and sum(f.size for log in logs for f in log.files) < LARGE
+    if processes == 1 or is_small or reading.strict or not _are_independent(logs):
+        groups = [list(logs)]
+    else:
+        groups = _balance(logs, PER_PROCESS * processes)
+    # With each log its adapter, so that a worker imports no more than it needs.
+    return [
+        LogPart(
+            folder / f"part-{number}",
+            [(adapter(log.adapter), log) for log in group],
+            reading.texts,
+        )
+        for number, group in enumerate(groups)
+    ]
+
+
+def _are_independent(logs: Sequence[Log]) -> bool:
+    """Whether logs with other tasks are about other results, and lie in files of their own."""
+    task_sets = {log.tasks for log in logs}
+    tasks = {task for tasks in task_sets for task in tasks}
+    in_archives = any(file.archive is not None for log in logs for file in log.files)
+    return () not in task_sets and len(tasks) == sum(map(len, task_sets)) and not in_archives
+
+
+def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:
+    """Groups of about the same work, no task in two of them, the largest first."""
+    by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
+    for log in logs:
+        by_tasks[log.tasks].append(log)
+    works = [(sum(map(_work, same)), same) for same in by_tasks.values()]
+    groups: list[tuple[float, list[Log]]] = [(0.0, [])] * min(count, len(works))
+    # What takes longest goes first, to the group that has least to do.
+    for work, same in sorted(works, key=itemgetter(0), reverse=True):
+        least = min(range(len(groups)), key=lambda index: (groups[index][0], len(groups[index][1])))
+        groups[least] = (groups[least][0] + work, groups[least][1] + same)
+    return [group for _, group in sorted(groups, key=itemgetter(0), reverse=True)]
+
+
+def _work(log: Log) -> float:
+    """How long a log takes, in bytes passed over: short rows take longer than long ones."""
+    return sum(
+        file.size * (1 + ROW * (file.head.count(b"\n") or 1) / max(len(file.head), 1))
+        for file in log.files
+    )
 
 
 def _nothing(path: Path, problems: Problems) -> EmptyInputError:

@@ -16,6 +16,7 @@ import duckdb
 import narwhals as nw
 import pyarrow as pa
 
+from forgetmap._cache import temporary_path
 from forgetmap.errors import ColumnError, EmptyInputError, FieldError, InputError
 from forgetmap.records import (
     BY_NAME,
@@ -38,7 +39,6 @@ from forgetmap.records import (
     quote,
     readable,
     scan,
-    spill_folder,
     unquoted_sql,
     unreadable,
 )
@@ -118,7 +118,7 @@ def _prepared(file: TableFile) -> TableFile:
 
 
 def _unpacked(file: TableFile, *, skip: int) -> TableFile:
-    unpacked = spill_folder() / fresh_name()
+    unpacked = temporary_path()
     with whole(file.path), unpacked.open("wb") as target, file.open() as stream:
         stream.read(skip)
         shutil.copyfileobj(stream, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import forgetmap as fm
+from forgetmap._workers import WorkerPool
 from forgetmap.capabilities import measure as measuring
-from forgetmap.capabilities.crew import Crew
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
+from forgetmap.capabilities.scoring_batches import score_batch
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.errors import UsageError
 from forgetmap.records.folder import read_run, write_run
@@ -41,7 +43,7 @@ def opened(path: Path) -> Run:
 
 
 def measured(run: Run, **options: Any) -> Run:
-    return measure(run, CAPTRACK, Measuring(workers=1, **options))
+    return measure(run, CAPTRACK, Measuring(processes=1, **options))
 
 
 def found(run: Run) -> Found:
@@ -137,7 +139,7 @@ def many(folder: Path, count: int = 2_400) -> Path:
 
 def test_several_processes_give_the_same(tmp_path: Path) -> None:
     run = opened(many(tmp_path / "m"))
-    two = measure(run, CAPTRACK, Measuring(workers=2, cached=False))
+    two = measure(run, CAPTRACK, Measuring(processes=2, cached=False))
     assert found(two) == found(measured(run, cached=False))
 
 
@@ -145,13 +147,15 @@ def test_a_process_that_dies_costs_nothing_but_time(tmp_path: Path) -> None:
     run = opened(many(tmp_path / "m", 30))
     batches = measuring._Work(run, Measuring())._responses("gsm8k.subset", 100)
     (batch,) = list(batches)
-    with Crew(2) as crew:
-        first = list(crew.score("number", iter([batch] * 3)))[:1]
-        assert len(crew._mates) == 2
-        for mate in crew._mates:
-            mate.kill()
-            mate.wait()
-        again = list(crew.score("number", iter([batch] * 4)))
+    score = partial(score_batch, "number")
+    with WorkerPool(2) as pool:
+        first = list(pool.map(score, [batch] * 3))[:1]
+        assert pool._workers
+        for worker in pool._workers:
+            worker._process.kill()
+            worker._process.wait()
+        again = list(pool.map(score, [batch] * 4))
+    assert first == [score(batch)]
     assert again == first * 4
 
 
@@ -180,11 +184,11 @@ def test_an_interrupted_measurement_goes_on(
     done: list[str] = []
     original = measuring._Work._measured
 
-    def counting(self: Any, unit: Any, crew: Any) -> Any:
+    def counting(self: Any, unit: Any, pool: Any) -> Any:
         if len(done) == 5:
             raise KeyboardInterrupt
         done.append(unit.task)
-        return original(self, unit, crew)
+        return original(self, unit, pool)
 
     monkeypatch.setattr(measuring._Work, "_measured", counting)
     with pytest.raises(KeyboardInterrupt):

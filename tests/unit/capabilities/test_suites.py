@@ -72,7 +72,7 @@ def letter_in(asked: Asked) -> str:
 def judged(path: Path) -> Run:
     """The run with all scores, those of a kind judge and a sandbox included."""
     with judge_server(lambda asked: Answer(best_reply(asked, letter_in(asked)))) as served:
-        how = Measuring(judge=judge_at(served.url, "judge"), allow_exec=True, workers=1)
+        how = Measuring(judge=judge_at(served.url, "judge"), allow_exec=True, processes=1)
         return measure(fm.open_run(path), SAMPLE, how)
 
 
@@ -177,7 +177,7 @@ def test_drift_sees_all_of_it(runs: Mapping[str, Path]) -> None:
     with judge_server(lambda asked: Answer(best_reply(asked, letter_in(asked)))) as served:
         result = fm.drift(
             runs["best"], runs["mute"], taxonomy="sample", judge=(served.url, "judge"),
-            allow_exec=True, draws=50, workers=1,
+            allow_exec=True, draws=50, processes=1,
         )  # fmt: skip
     cells = {cell.id: cell for cell in result.metrics}
     for metric in SAMPLE.metrics:
@@ -340,7 +340,7 @@ def test_a_run_of_captrack_scores_as_its_responses_do(tmp_path: Path) -> None:
     ours = values_of(fm.open_run(recite(suite, tmp_path / "run", answers.__getitem__)))
     folder = write_model(tmp_path / "model", "jsonl")
     read = open_run(folder, reading=Reading(cached=False))
-    theirs = values_of(measure(read, CAPTRACK, Measuring(workers=1, cached=False)))
+    theirs = values_of(measure(read, CAPTRACK, Measuring(processes=1, cached=False)))
     compared = 0
     for (place, metric, who), score in ours.items():
         task = place.partition("/")[0]

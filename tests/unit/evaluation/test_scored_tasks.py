@@ -333,7 +333,7 @@ def test_what_needs_help_is_scored_later(
     monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
     taxonomy = parse_taxonomy(TAXONOMY, origin="t")
     with judge_server(lambda asked: Answer(best_reply(asked))) as served:
-        how = Measuring(judge=judge_at(served.url, "judge"), allow_exec=True, workers=1)
+        how = Measuring(judge=judge_at(served.url, "judge"), allow_exec=True, processes=1)
         measured = measure(fm.open_run(done), taxonomy, how)
     check_run(measured)
     rows = measured.scores.collect().rows(named=True)
@@ -386,7 +386,7 @@ def test_drift_between_two_such_runs(
     monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
     other = run(tmp_path / "gpt2", backend=backend(kind="gpt2"))
     taxonomy = parse_taxonomy(TAXONOMY, origin="t")
-    result = fm.drift(done, other, taxonomy=taxonomy, draws=50, workers=1)
+    result = fm.drift(done, other, taxonomy=taxonomy, draws=50, processes=1)
     cells = {cell.id: cell for cell in result.metrics}
     words = [
         [row["score"] for key, row in scores_of(path).items() if key[1] == "words"
@@ -398,7 +398,7 @@ def test_drift_between_two_such_runs(
     assert cells["s.words"].after == pytest.approx(sum(words[1]) / N)
     assert cells["s.rating"].value is None
     assert cells["c.code"].value is None
-    same = fm.drift(done, done, taxonomy=taxonomy, draws=50, workers=1)
+    same = fm.drift(done, done, taxonomy=taxonomy, draws=50, processes=1)
     assert {cell.id: cell.value for cell in same.metrics}["c.sums"] in (0.0, None)
 
 

@@ -7,17 +7,19 @@ import json
 import random
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import forgetmap as fm
-from forgetmap.errors import FieldError, ForgetmapError
+from forgetmap.errors import FieldError, ForgetmapError, UnreadableError
 from forgetmap.records.identity import text_hash
 from forgetmap.records.run import Run
-from forgetmap.sources import crew, crewman
-from forgetmap.sources.gather import RunWriter
-from forgetmap.sources.logs import Reading, recognise
+from forgetmap.sources.adapter import Log
+from forgetmap.sources.files import LogFile
+from forgetmap.sources.gather import RunWriter, WriterSummary
+from forgetmap.sources.logs import Reading, _balance, _parts, recognise
 from forgetmap.sources.open import open_run
 from log_writers import lm_eval_row, opened, write_lm_eval
 
@@ -351,40 +353,65 @@ def test_nothing_usable_is_a_typed_error(tmp_path: Path) -> None:
         read(path)
 
 
-def take_first(mate: crew.Mate) -> bool:
-    return crewman.take(mate.folder, 0)
-
-
-def test_two_processes_find_the_same_as_one(
+def test_several_processes_find_the_same_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for task in ("sums", "more_sums"):
+    for task in ("sums", "more_sums", "most_sums"):
         rows = [row(n, float(n % 2)) for n in range(5)]
         write(tmp_path / "m" / f"samples_{task}_{STAMP}.jsonl", [*rows, {**row(9), "doc": None}])
     alone = read(tmp_path)
-    monkeypatch.setattr(crew, "LARGE", 0)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    taken: list[Path] = []
-    take = RunWriter.take
+    parts: list[WriterSummary] = []
+    append = RunWriter.append
 
-    def noted(writer: RunWriter, folder: Path, told: dict[str, Any]) -> None:
-        taken.append(folder)
-        take(writer, folder, told)
+    def append_and_note(writer: RunWriter, part: WriterSummary) -> None:
+        parts.append(part)
+        append(writer, part)
 
-    monkeypatch.setattr(RunWriter, "take", noted)
-    # So small a log would be read before the other process has even started.
-    monkeypatch.setattr(crew.Mate, "leaves", lambda mate, number: number == 0 and take_first(mate))
-    together = read(tmp_path)
-    assert len(taken) == 1
-    assert not taken[0].exists()
+    monkeypatch.setattr(RunWriter, "append", append_and_note)
+    together = read(tmp_path, processes=2)
+    assert [part.samples for part in parts] == [5, 5, 5]
+    assert not any(part.folder.exists() for part in parts)
     key = lambda r: (r["task"], r["item"])  # noqa: E731  # two words
     for table in ("scores", "texts"):
         frames = [getattr(run, table).collect() for run in (alone, together)]
         both = [sorted(frame.rows(named=True), key=key) for frame in frames]
         assert both[0] == both[1]
-        assert len(both[0]) == 10
+        assert len(both[0]) == 15
     assert sorted(map(str, together.problems)) == sorted(map(str, alone.problems))
     assert together.info == alone.info
+
+
+def test_an_error_in_another_process_is_the_same_error(tmp_path: Path) -> None:
+    for task in ("sums", "more_sums"):
+        write(tmp_path / "m" / f"samples_{task}_{STAMP}.jsonl", [row(n) for n in range(3)])
+    packed = tmp_path / "m" / f"samples_sums_{STAMP}.jsonl"
+    rows = [row(n, noise=random.Random(n).random()) for n in range(5_000)]
+    whole = gzip.compress("".join(json.dumps(each) + "\n" for each in rows).encode())
+    packed.write_bytes(whole[: len(whole) // 2])
+    errors = []
+    for processes in (1, 2):
+        with pytest.raises(UnreadableError) as caught:
+            read(tmp_path, processes=processes)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+
+
+def test_logs_of_the_same_task_stay_in_one_process(tmp_path: Path) -> None:
+    logs = [Log("lm-eval", (), tasks=tasks) for tasks in (("a",), ("b",), ("a",))]
+    parts = _parts(logs, tmp_path, Reading(processes=4))
+    assert sorted(len(part.logs) for part in parts) == [1, 2]
+    overlapping = [*logs, Log("lm-eval", (), tasks=("a", "b"))]
+    assert len(_parts(overlapping, tmp_path, Reading(processes=4))) == 1
+    for reading in (Reading(), Reading(processes=1), Reading(processes=4, strict=True)):
+        assert len(_parts(logs, tmp_path, reading)) == 1
+
+
+def test_work_is_spread_evenly() -> None:
+    files = [cast("LogFile", SimpleNamespace(size=n, head=b"")) for n in range(1, 9)]
+    logs = [Log("lm-eval", (file,), tasks=(str(file.size),)) for file in files]
+    groups = _balance(logs, 3)
+    assert [sum(f.size for log in group for f in log.files) for group in groups] == [13, 12, 11]
+    assert len(_balance(logs, 20)) == 8
 
 
 def test_prompt_hash_is_the_harness_own(tmp_path: Path) -> None:

@@ -70,6 +70,11 @@ def log_options(command: Command) -> Command:
             show_default=True,
             help="Use what was read from the same logs before.",
         ),
+        click.option(
+            "--processes",
+            type=click.IntRange(1),
+            help="Processes that read logs and score answers [default: one per core].",
+        ),
     ]
     return with_options(command, options)
 

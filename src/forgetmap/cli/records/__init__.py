@@ -82,6 +82,7 @@ def open_checked(path: str, options: dict[str, Any]) -> Run:
             run=options["run"][0] if options["run"] else None,
             strict=options["strict"],
             cached=options["cached"],
+            processes=options["processes"],
             progress=reading_progress(status),
         )
         run = open_run(path, column_map=columns, task=task, reading=reading)

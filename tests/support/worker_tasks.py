@@ -1,0 +1,90 @@
+"""Functions that workers call in tests: they are found by name, so they stand in a module."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from forgetmap.errors import FieldError
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def double_slowly(number: int) -> int:
+    """The first tasks take longest, so that later ones are done before them."""
+    time.sleep(max(0.0, 0.2 - number / 20))
+    return 2 * number
+
+
+def pid(_: object = None) -> int:
+    return os.getpid()
+
+
+def nap(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def die(_: object = None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_once(marker: Path) -> str:
+    """Ends its process, unless one was ended before it."""
+    if not marker.exists():
+        marker.touch()
+        die()
+    return "second try"
+
+
+def never_let_go() -> int:
+    """One operation of the interpreter, which no signal handler and no thread gets between."""
+    exponent: int = 9**9
+    return int(9**exponent)
+
+
+def make_temporary_file() -> Path:
+    return Path(tempfile.mkdtemp()) / "file"
+
+
+def refuse(_: object = None) -> None:
+    raise FieldError("not a number", file="a.csv", line=3, field="score", hint="write a number.")
+
+
+class OddError(Exception):
+    """Cannot be unpickled: it is built from two arguments and keeps one."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+def refuse_oddly() -> None:
+    raise OddError("odd", "ness")
+
+
+def print_a_lot() -> str:
+    os.write(1, b"printed\n" * 100)
+    print("printed")  # noqa: T201  # the point
+    return sys.stdin.read()
+
+
+def loaded() -> set[str]:
+    return {name.partition(".")[0] for name in sys.modules}
+
+
+_READY: list[int] = []
+
+
+def prepare() -> None:
+    time.sleep(0.3)
+    _READY.append(1)
+
+
+def times_prepared() -> int:
+    return len(_READY)
