@@ -8,24 +8,27 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.capabilities.api import (
-        AGGREGATORS,
         Drifted,
         DriftOptions,
         drift,
         drift_with_runs,
     )
-    from forgetmap.capabilities.measure import PROFILES
+    from forgetmap.capabilities.choices import (
+        AGGREGATORS,
+        BOOTSTRAP_DRAWS,
+        BOOTSTRAP_SEED,
+        PROFILES,
+    )
     from forgetmap.capabilities.render import print_drift
-    from forgetmap.capabilities.resampling import DRAWS, SEED
     from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
     from forgetmap.capabilities.taxonomy import TARGET, Metric, Taxonomy
     from forgetmap.capabilities.values import Source, TaskPairs, pair_items, relation_of, sql
 
 __all__ = [
     "AGGREGATORS",
-    "DRAWS",
+    "BOOTSTRAP_DRAWS",
+    "BOOTSTRAP_SEED",
     "PROFILES",
-    "SEED",
     "TARGET",
     "Cell",
     "DriftOptions",

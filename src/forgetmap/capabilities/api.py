@@ -14,17 +14,23 @@ from forgetmap.capabilities.cells import (
     compare_metrics,
     group_cells,
 )
+from forgetmap.capabilities.choices import (
+    AGGREGATORS,
+    BOOTSTRAP_DRAWS,
+    BOOTSTRAP_SEED,
+    Aggregator,
+    Profile,
+)
 from forgetmap.capabilities.estimates import Effect, Levels
 from forgetmap.capabilities.gates import gates
-from forgetmap.capabilities.measure import Measuring, Profile, judge_at, measure
+from forgetmap.capabilities.measure import Measuring, judge_at, measure
 from forgetmap.capabilities.published import (
     averages_of,
     drift_of_averages,
     is_metric_file,
     read_metric_file,
 )
-from forgetmap.capabilities.resampling import DRAWS, SEED
-from forgetmap.capabilities.result import Aggregator, AnyCell, DriftResult, Gate
+from forgetmap.capabilities.result import AnyCell, DriftResult, Gate
 from forgetmap.capabilities.taxonomy import Taxonomy, load_taxonomy, with_targets
 from forgetmap.capabilities.values import Source, pair_items
 from forgetmap.comparison import make_readings, open_all
@@ -32,8 +38,6 @@ from forgetmap.errors import UsageError
 from forgetmap.pairing import PairBy
 from forgetmap.records import ColumnMap, Run
 from forgetmap.sources import Progress
-
-AGGREGATORS: tuple[Aggregator, ...] = ("default", "captrack-relative")
 
 
 class DriftOptions(TypedDict, total=False):
@@ -183,7 +187,7 @@ def _measuring(options: DriftOptions) -> Measuring:
 
 
 def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOptions) -> DriftResult:
-    how = Resampling(options.get("seed", SEED), options.get("draws", DRAWS))
+    how = Resampling(options.get("seed", BOOTSTRAP_SEED), options.get("draws", BOOTSTRAP_DRAWS))
     pair_by = options.get("pair_by", "auto")
     sources = [Source(run, taxonomy) for run in runs]
     first, *later = sources

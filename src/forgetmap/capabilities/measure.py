@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import duckdb
 import pyarrow as pa
 
 from forgetmap._cache import cache_root, cached_folder, temporary_path
 from forgetmap._workers import WorkerPool
+from forgetmap.capabilities.choices import Profile
 from forgetmap.capabilities.scoring_batches import GIVEN, SCORED, score_batch
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.capabilities.values import Source, is_provisional, relation_of, sql
@@ -55,8 +56,6 @@ from forgetmap.scoring import (
 from forgetmap.sources import SCORER as PROVISIONAL
 from forgetmap.sources import Progress
 
-Profile = Literal["quick", "full"]
-PROFILES: tuple[Profile, ...] = ("quick", "full")
 QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
 ROWS = 100, 2_000

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from forgetmap.capabilities.cells import NOT_THERE, empty_cell
+from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.effects import effect
 from forgetmap.capabilities.result import (
-    Aggregator,
     Cell,
     Coverage,
     DriftResult,

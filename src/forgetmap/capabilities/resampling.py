@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from forgetmap.stats import Reals
 
-DRAWS = 2000
-SEED = 20_261_116
 LEVEL = 0.95
 MOST_UNITS = 20_000
 """More are put into so many bins at random, which are then resampled as if they were units."""

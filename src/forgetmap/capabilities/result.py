@@ -7,11 +7,11 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
+from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.distance import Distance
 from forgetmap.capabilities.taxonomy import ScaleName
 from forgetmap.scoring import Needs, Polarity
 
-Aggregator = Literal["default", "captrack-relative"]
 Direction = Literal["better", "more", "mixed"]
 """What a positive value means: better, more of it, or for some parts this and for some that."""
 

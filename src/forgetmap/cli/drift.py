@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from forgetmap.capabilities import AGGREGATORS, DRAWS, PROFILES, SEED
+from forgetmap.capabilities import AGGREGATORS, BOOTSTRAP_DRAWS, BOOTSTRAP_SEED, PROFILES
 from forgetmap.cli.options import Command, with_options
 from forgetmap.cli.options.compare import pair_by_option
 from forgetmap.cli.options.evaluate import split_names
@@ -97,12 +97,15 @@ def _pairing_options(command: Command) -> Command:
         click.option(
             "--draws",
             type=click.IntRange(100),
-            default=DRAWS,
+            default=BOOTSTRAP_DRAWS,
             show_default=True,
             help="Number of bootstrap samples.",
         ),
         click.option(
-            "--seed", default=SEED, show_default=True, help="Random seed of the bootstrap."
+            "--seed",
+            default=BOOTSTRAP_SEED,
+            show_default=True,
+            help="Random seed of the bootstrap.",
         ),
     ]
     return with_options(command, options)

@@ -12,7 +12,7 @@ import click
 from forgetmap.cli.options.compare import by_option
 from forgetmap.cli.options.logs import table_options
 from forgetmap.cli.options.output import json_option
-from forgetmap.comparison import KS, REPEATS, Wish
+from forgetmap.comparison import OPTION_COUNTS, REPEAT_COUNTS, Wish
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ class OptionsType(click.ParamType[float]):
     "ks",
     type=OptionsType(),
     multiple=True,
-    help=f"Number of options of an item, or `open`. Repeatable [default: {_list(KS)}].",
+    help=f"Number of options of an item, or `open`. Repeatable [default: {_list(OPTION_COUNTS)}].",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(2),
     multiple=True,
-    help=f"Answers per item and model. Repeatable [default: {_list(REPEATS)}].",
+    help=f"Answers per item and model. Repeatable [default: {_list(REPEAT_COUNTS)}].",
 )
 @by_option("Groups to decide, after a run.")
 @table_options
@@ -106,7 +106,9 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         result = advise(comparison, by=options["by"], loss=options["loss"])
     else:
         wish = Wish(options["loss"], options["accuracy"], options["churn"])
-        result = make_plan(wish, options["ks"] or KS, options["repeats"] or REPEATS)
+        result = make_plan(
+            wish, options["ks"] or OPTION_COUNTS, options["repeats"] or REPEAT_COUNTS
+        )
     if options["as_json"]:
         click.echo(result.to_json())
     elif isinstance(result, PlanResult):

@@ -18,16 +18,23 @@ if TYPE_CHECKING:
     )
     from forgetmap.comparison.cells import CELL_NAMES, REASONS, reason_of
     from forgetmap.comparison.chains import Chain
+    from forgetmap.comparison.choices import (
+        CORRECT_AT,
+        MIN_PAIRED,
+        OPTION_COUNTS,
+        REPEAT_COUNTS,
+        TASK_TABLES,
+        Kind,
+        Rollup,
+        Wish,
+    )
     from forgetmap.comparison.comparison import Comparison, compare_sides, pair_and_count
     from forgetmap.comparison.export import write_result
-    from forgetmap.comparison.flips import BOTH, KINDS, SHARED, Kind, select_flips, with_texts
+    from forgetmap.comparison.flips import BOTH, KINDS, SHARED, select_flips, with_texts
     from forgetmap.comparison.headline import KNOWLEDGE
     from forgetmap.comparison.plan import (
-        KS,
-        REPEATS,
         AdviceResult,
         PlanResult,
-        Wish,
         advise,
         make_plan,
     )
@@ -40,25 +47,26 @@ if TYPE_CHECKING:
         GroupResult,
         PairingResult,
         PathResult,
-        Rollup,
         Rule,
         RunResult,
     )
-    from forgetmap.comparison.task_tables import NAMES, plain_name
+    from forgetmap.comparison.task_tables import plain_name
     from forgetmap.comparison.words import ENDINGS, SIMULATED
 
 __all__ = [
     "BOTH",
     "CELL_NAMES",
+    "CORRECT_AT",
     "ENDINGS",
     "KINDS",
     "KNOWLEDGE",
-    "KS",
-    "NAMES",
+    "MIN_PAIRED",
+    "OPTION_COUNTS",
     "REASONS",
-    "REPEATS",
+    "REPEAT_COUNTS",
     "SHARED",
     "SIMULATED",
+    "TASK_TABLES",
     "AdviceResult",
     "Chain",
     "Comparison",

@@ -11,9 +11,10 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from pydantic import ValidationError
 
 from forgetmap.comparison.chains import Chain, build_chain, order_by_lineage
+from forgetmap.comparison.choices import Rollup
 from forgetmap.comparison.comparison import Comparison, compare_sides
 from forgetmap.comparison.render import as_html, as_text
-from forgetmap.comparison.result import Estimator, FanOutResult, Rollup, Rule
+from forgetmap.comparison.result import Estimator, FanOutResult, Rule
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing import PairBy, align, prepare

@@ -9,6 +9,7 @@ from typing import Any
 
 from forgetmap.comparison.cells import Cells, Label, count_cells
 from forgetmap.comparison.choice_counts import CHOICES
+from forgetmap.comparison.choices import Kind
 from forgetmap.comparison.coverage import (
     Coverage,
     coverage_warnings,
@@ -18,7 +19,7 @@ from forgetmap.comparison.coverage import (
     require_enough,
 )
 from forgetmap.comparison.evidence import Evidence, Gathered, gather
-from forgetmap.comparison.flips import Kind, select_flips, select_unpaired, with_texts
+from forgetmap.comparison.flips import select_flips, select_unpaired, with_texts
 from forgetmap.comparison.frames import small_frame, to_library
 from forgetmap.comparison.gold_positions import with_places
 from forgetmap.comparison.group_results import group_result, group_results, macro_result

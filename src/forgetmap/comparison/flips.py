@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import narwhals as nw
 
 from forgetmap.comparison.coverage import conflicting
@@ -21,7 +19,6 @@ from forgetmap.pairing import (
 )
 from forgetmap.records import KEY, Frame, Run
 
-Kind = Literal["forgotten", "gained", "kept", "never"]
 KINDS: dict[str, tuple[int, int]] = {
     "forgotten": (RIGHT, WRONG),
     "gained": (WRONG, RIGHT),

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pydantic import Field
 
 from forgetmap.comparison.choice_counts import PAIR
+from forgetmap.comparison.choices import OPTION_COUNTS, REPEAT_COUNTS, Wish
 from forgetmap.comparison.result import ComparisonResult, GroupResult
 from forgetmap.errors import UsageError
 from forgetmap.results import Value
 from forgetmap.stats import items_needed, knowledge_scale, repeated_items_needed
 
-KS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)
-REPEATS = (2, 3, 5)
 MOST_ITEMS = 10_000_000
 
 
@@ -57,22 +55,9 @@ class AdviceResult(Value):
     open: list[Advice]
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be found.
-
-    Attributes:
-        loss: share of all items that is lost.
-        accuracy: of the model before.
-        churn: how often two runs of one sampled model flip one way.
-    """
-
-    loss: float = 0.02
-    accuracy: float = 0.6
-    churn: float = 0.05
-
-
-def make_plan(wish: Wish, ks: Sequence[float] = KS, repeats: Sequence[int] = REPEATS) -> PlanResult:
+def make_plan(
+    wish: Wish, ks: Sequence[float] = OPTION_COUNTS, repeats: Sequence[int] = REPEAT_COUNTS
+) -> PlanResult:
     """Items and repeats for one greedy run and for repeated sampled ones.
 
     Raises:

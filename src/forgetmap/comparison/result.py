@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from forgetmap.comparison.choices import CORRECT_AT, MIN_PAIRED, Rollup
 from forgetmap.pairing import PairBy
 from forgetmap.results import Estimate, Estimates, Notice, Value
 
@@ -13,7 +14,6 @@ RESULT_VERSION = 1
 Estimator = Literal[
     "auto", "raw", "published", "latent", "upper", "matched", "excess", "excess_before", "net"
 ]
-Rollup = Literal["default", "post-forget"]
 Verdict = Literal["lost", "none_lost", "cannot_tell"]
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
 
@@ -112,10 +112,10 @@ class Rule(Value):
     """How it was decided what counts as right, and as the same item."""
 
     correct_at: float = Field(
-        default=0.5, allow_inf_nan=False, description="Right from this score on."
+        default=CORRECT_AT, allow_inf_nan=False, description="Right from this score on."
     )
     metric: str | None = Field(default=None, description="As asked for; null: as recorded.")
-    min_paired: float = Field(default=0.8, gt=0, le=1, description="Share that must pair.")
+    min_paired: float = Field(default=MIN_PAIRED, gt=0, le=1, description="Share that must pair.")
     pair_by: PairBy = "auto"
     estimator: Estimator = Field(default="auto", description="What the headline is made of.")
     rollup: Rollup = Field(default="default", description="How tasks are summed up.")

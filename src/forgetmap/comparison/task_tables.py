@@ -15,10 +15,10 @@ from typing import Any
 
 import narwhals as nw
 
+from forgetmap.comparison.choices import TASK_TABLES
 from forgetmap.errors import UsageError
 from forgetmap.pairing import Pairs, either
 
-NAMES = ("as-published", "corrected")
 IGNORED = "ignored"
 MISSING = "Missing"
 
@@ -45,9 +45,9 @@ class TaskTable:
 
 def load_table(name: str) -> TaskTable:
     """Read one of the tables that are shipped."""
-    if name not in NAMES:
+    if name not in TASK_TABLES:
         raise UsageError(
-            f"there is no task table {name!r}", hint=f"choose from {', '.join(NAMES)}."
+            f"there is no task table {name!r}", hint=f"choose from {', '.join(TASK_TABLES)}."
         )
     text = files("forgetmap.comparison").joinpath("data", f"{name}.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]

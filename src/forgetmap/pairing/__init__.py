@@ -9,7 +9,7 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.pairing.alignment import align
     from forgetmap.pairing.checks import check_directions, compare_conditions
-    from forgetmap.pairing.keys import PairBy
+    from forgetmap.pairing.choices import PairBy
     from forgetmap.pairing.matching import Side, match, match_twins, prepare
     from forgetmap.pairing.metric import Measure
     from forgetmap.pairing.pair import (

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import narwhals as nw
 
 from forgetmap.errors import PairingError
+from forgetmap.pairing.choices import PairBy
 from forgetmap.records import CONTENT_HASHES, Frame
 
-PairBy = Literal["auto", "content", "id"]
 Recorded = Mapping[str, Mapping[str, int]]
 """Task -> content column -> number of rows that have it; `rows` is the number of rows."""
 

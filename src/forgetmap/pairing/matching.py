@@ -9,7 +9,8 @@ import narwhals as nw
 
 from forgetmap.errors import BackendError
 from forgetmap.pairing.checks import check_positions, check_versions
-from forgetmap.pairing.keys import Keys, PairBy, choose_keys, loosen
+from forgetmap.pairing.choices import PairBy
+from forgetmap.pairing.keys import Keys, choose_keys, loosen
 from forgetmap.pairing.metric import Measured, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.twins import looks_doubled, tell_apart

@@ -14,7 +14,8 @@ import forgetmap as fm
 from backends import as_arrow
 from command_line import call, write
 from estimator_oracle import Row, Shape
-from forgetmap.comparison.plan import Wish, make_plan
+from forgetmap.comparison.choices import Wish
+from forgetmap.comparison.plan import make_plan
 from forgetmap.comparison.result import ComparisonResult
 from forgetmap.errors import PairingError
 from forgetmap.results import Estimate

@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 
 import forgetmap as fm
 from command_line import call, write
-from forgetmap.comparison.plan import AdviceResult, PlanResult, Wish, advise, make_plan
+from forgetmap.comparison.choices import Wish
+from forgetmap.comparison.plan import AdviceResult, PlanResult, advise, make_plan
 from forgetmap.comparison.result import ComparisonResult
 from forgetmap.errors import UsageError
 from forgetmap.simulation.batch import Shares, draw_cells

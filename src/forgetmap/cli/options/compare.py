@@ -9,8 +9,7 @@ import click
 
 from forgetmap.cli.options import Command, with_options
 from forgetmap.cli.options.logs import log_options, table_options
-from forgetmap.comparison import NAMES as TASK_TABLES
-from forgetmap.comparison import Estimator, Rollup, Rule
+from forgetmap.comparison import CORRECT_AT, MIN_PAIRED, TASK_TABLES, Estimator, Rollup
 from forgetmap.pairing import PairBy
 
 pair_by_option = click.option(
@@ -59,14 +58,14 @@ def _rules() -> list[Callable[[Command], Command]]:
         click.option(
             "--min-paired",
             type=float,
-            default=Rule().min_paired,
+            default=MIN_PAIRED,
             show_default=True,
             help="Share of the smaller side that must pair; stop if it is less.",
         ),
         click.option(
             "--correct-at",
             type=float,
-            default=Rule().correct_at,
+            default=CORRECT_AT,
             show_default=True,
             help="Score from which on an answer counts as right.",
         ),

@@ -1,0 +1,40 @@
+"""What options of a comparison offer, and their defaults.
+
+Imports nothing that computes: the command line needs it for every `--help`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["forgotten", "gained", "kept", "never"]
+"""What happened to an item, from the first model to the second."""
+Rollup = Literal["default", "post-forget"]
+"""How tasks are averaged: ours alone, or the averages of Harmon et al. (2026) beside it."""
+TASK_TABLES = ("as-published", "corrected")
+"""Tables of tasks that are shipped: number of options and category."""
+MIN_PAIRED = 0.8
+"""Share of the smaller side that must pair."""
+CORRECT_AT = 0.5
+"""Score from which on an answer is right."""
+OPTION_COUNTS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)
+"""Kinds of items that a plan is made for."""
+REPEAT_COUNTS = (2, 3, 5)
+"""Answers per item that a plan is made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be found.
+
+    Attributes:
+        loss: share of all items that is lost.
+        accuracy: of the model before.
+        churn: how often two runs of one sampled model flip one way.
+    """
+
+    loss: float = 0.02
+    accuracy: float = 0.6
+    churn: float = 0.05
