@@ -42,7 +42,7 @@ BLOCK = 1 << 20
 SHARD = 1_000_000_000
 WIDTH, INNER, HEADS, KEYS, TOKENS = 2048, 5632, 32, 4, 32_000
 LAYERS = 24
-LOOK = 0.005
+PROGRESS_INTERVAL_S = 0.005
 MOST_OVER_BARE = 1.5
 MOST_MEMORY = 0.5
 """Of mergekit's."""
@@ -159,9 +159,9 @@ def bare(data: Path, out: Path, _: dict[str, Any]) -> Callable[[], None]:
 
 def ours(data: Path, out: Path, settings: dict[str, Any]) -> Callable[[], None]:
     """Merge with forgetmap."""
-    from forgetmap.merge.apply import apply_recipe
+    from forgetmap.merge.api import apply_recipe
     from forgetmap.merge.plan import plan_merge  # noqa: F401  # imports torch
-    from forgetmap.merge.recipe import read_recipe
+    from forgetmap.merge.recipe.read import read_recipe
 
     path = data / "bfloat16.yaml"
     path.write_text(recipe(data, "bfloat16"))
@@ -254,7 +254,7 @@ def run(
     peak = 0
     while child.poll() is None:
         peak = max(peak, occupied(child.pid))
-        time.sleep(LOOK)
+        time.sleep(PROGRESS_INTERVAL_S)
     whole = time.perf_counter() - started
     said = child.stdout.read() if child.stdout else ""
     if child.returncode:
@@ -307,7 +307,7 @@ def compare(args: argparse.Namespace) -> None:
             for name, settings in contenders.items():
                 found = run(name, args, settings, cold=kind == "cold")
                 rounds.setdefault(kind, {}).setdefault(name, []).append(found)
-    report(args, rounds, tried)
+    on_progress(args, rounds, tried)
 
 
 def command_line(settings: dict[str, Any]) -> str:
@@ -321,7 +321,7 @@ def command_line(settings: dict[str, Any]) -> str:
     return " ".join(["mergekit-yaml", recipe_file, "OUT", "--no-copy-tokenizer", *words])
 
 
-def report(
+def on_progress(
     args: argparse.Namespace,
     rounds: dict[str, dict[str, list[dict[str, float]]]],
     tried: dict[str, dict[str, float]],

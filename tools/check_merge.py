@@ -46,9 +46,9 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from forgetmap.merge.apply import apply_recipe
+from forgetmap.merge.api import apply_recipe
 from forgetmap.merge.method import Draws
-from forgetmap.merge.recipe import read_recipe
+from forgetmap.merge.recipe.read import read_recipe
 from peer_mergekit import shared_generator
 
 HERE = Path(__file__).parent
@@ -399,8 +399,8 @@ def _shared_draws() -> Iterator[None]:
     """Let DARE draw what the peer draws."""
     own = Draws.generator
 
-    def generator(self: Draws, place: int) -> torch.Generator:
-        return shared_generator(DENSITIES[self.models[place].split()[0]])
+    def generator(self: Draws, index: int) -> torch.Generator:
+        return shared_generator(DENSITIES[self.models[index].split()[0]])
 
     Draws.generator = generator  # type: ignore[method-assign]
     try:

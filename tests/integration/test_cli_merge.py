@@ -11,7 +11,7 @@ import torch
 import merge_models
 import tiny_models
 from command_line import call
-from forgetmap.merge.recipe import read_recipe
+from forgetmap.merge.recipe.read import read_recipe
 from forgetmap.merge.registry import method_names
 
 

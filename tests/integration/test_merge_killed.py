@@ -20,9 +20,9 @@ import json, os, random, resource, signal, sys, time
 from pathlib import Path
 import torch
 from forgetmap.errors import ForgetmapError
-from forgetmap.merge.apply import apply_recipe
+from forgetmap.merge.api import apply_recipe
 from forgetmap.merge.plan import plan_merge
-from forgetmap.merge.recipe import read_recipe
+from forgetmap.merge.recipe.read import read_recipe
 home = Path(sys.argv[1])
 recipe = read_recipe(home / "recipe.yaml")
 """
@@ -33,7 +33,7 @@ def merging():
     if child == 0:
         kept = []
         seen = lambda step: kept.append(step.kept)
-        apply_recipe(recipe, home / "out", shard_bytes=9_000_000, report=seen)
+        apply_recipe(recipe, home / "out", shard_bytes=9_000_000, on_progress=seen)
         (home / "kept").write_text(str(kept[-1]))
         os._exit(0)
     return child
@@ -64,7 +64,7 @@ print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) *
 """
 ALL_STARVED = """
 import threading
-from forgetmap.merge.recipe import Recipe
+from forgetmap.merge.recipe.read import Recipe
 def own_memory():  # without pages of files, which come and go
     status = Path("/proc/self/status").read_text()
     return int(status.split("RssAnon:")[1].split()[0]) * 1024
@@ -101,12 +101,12 @@ except ForgetmapError as error:
     first = [type(error).__name__, str(error), (home / "out").exists()]
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 steps = []
-apply_recipe(recipe, home / "out", report=steps.append)
+apply_recipe(recipe, home / "out", on_progress=steps.append)
 print(json.dumps([*first, steps[-1].kept]))
 """
 TWO_AT_ONCE = """
-from forgetmap.merge.layout import Layout
-from forgetmap.merge.stage import staged
+from forgetmap.merge.output.layout import Layout
+from forgetmap.merge.output.atomic_folder import staged
 try:
     with staged(home / "out", Layout(()), "one", overwrite=False):
         apply_recipe(recipe, home / "out")

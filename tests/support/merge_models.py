@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import tiny_models
-from forgetmap.merge.recipe import Recipe
+from forgetmap.merge.recipe.model import Recipe
 
 
 def save_model(folder: Path, model: Any, *, shards: str = "60KB") -> Path:

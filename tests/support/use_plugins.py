@@ -88,7 +88,7 @@ def use_merge_method(folder: Path) -> dict[str, Any]:
     merged = apply_recipe(read_recipe(recipe), folder / "merged")
     return {
         "last": method_names()[-1],
-        "says": find_method("median").says,
+        "says": find_method("median").summary,
         "weights": load_file(merged / "model.safetensors")["w"].tolist(),
     }
 

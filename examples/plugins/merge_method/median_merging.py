@@ -5,7 +5,7 @@ import torch
 from forgetmap.merge import PerModel, Tensors, merge_method
 
 
-@merge_method("median", says="the median of the models, value by value", fewest=3)
+@merge_method("median", summary="the median of the models, value by value", min_models=3)
 def median(tensors: Tensors, *, shift: PerModel = (0.0,)) -> torch.Tensor:
     """Of the models' values, each model shifted first."""
     shifted = [tensor + amount for tensor, amount in zip(tensors, shift, strict=True)]

@@ -7,31 +7,52 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.merge.apply import apply_recipe, prepare
+    from forgetmap.merge.api import apply_recipe, merge_models, prepare
     from forgetmap.merge.checkpoint import Checkpoint
+    from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction
     from forgetmap.merge.distance import (
-        Distance,
         GroupDrift,
+        WeightDistance,
         WeightDrift,
         drift_between,
         weight_drift,
     )
-    from forgetmap.merge.method import Method, Parameter, PerModel, Tensors, merge_method
-    from forgetmap.merge.models import merge_models
-    from forgetmap.merge.recipe import Recipe, read_recipe
+    from forgetmap.merge.engine import MergeStep
+    from forgetmap.merge.method import (
+        ChunkedTensors,
+        Draws,
+        Method,
+        One,
+        OneChunkedTensor,
+        Parameter,
+        PerModel,
+        Share,
+        SharePerModel,
+        Tensors,
+        merge_method,
+    )
+    from forgetmap.merge.recipe.model import Recipe
+    from forgetmap.merge.recipe.read import read_recipe
     from forgetmap.merge.registry import find_method, method_names
-    from forgetmap.merge.work import MergeStep
 
 __all__ = [
     "Checkpoint",
-    "Distance",
+    "ChunkFunction",
+    "ChunkedTensor",
+    "ChunkedTensors",
+    "Draws",
     "GroupDrift",
     "MergeStep",
     "Method",
+    "One",
+    "OneChunkedTensor",
     "Parameter",
     "PerModel",
     "Recipe",
+    "Share",
+    "SharePerModel",
     "Tensors",
+    "WeightDistance",
     "WeightDrift",
     "apply_recipe",
     "drift_between",

@@ -31,7 +31,7 @@ MERGE_THERE = "merge it with peft's merge_and_unload and give the merged folder.
 
 
 @dataclass(frozen=True, slots=True)
-class Adapter:
+class LoraAdapter:
     """A LoRA adapter over a certain base.
 
     Attributes:
@@ -49,7 +49,7 @@ class Adapter:
     replaced: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: Path, config: dict[str, Any], base: dict[str, TensorInfo]) -> Adapter:
+    def open(cls, folder: Path, config: dict[str, Any], base: dict[str, TensorInfo]) -> LoraAdapter:
         """Check that it can be added to this base.
 
         Raises:
@@ -113,16 +113,16 @@ class Adapter:
         target = self._target(piece["module"] + ".weight", base)
         self.pieces.setdefault(target, {})[piece["kind"]] = name
 
-    def _target(self, wanted: str, base: dict[str, TensorInfo]) -> str:
-        if wanted in base:
-            return wanted
+    def _target(self, target: str, base: dict[str, TensorInfo]) -> str:
+        if target in base:
+            return target
         # Checkpoints of a bare model lack the prefix that the model with a head has.
-        near = [name for name in base if wanted.endswith(f".{name}") or name.endswith(f".{wanted}")]
+        near = [name for name in base if target.endswith(f".{name}") or name.endswith(f".{target}")]
         if len(near) == 1:
             return near[0]
-        tied = " Its output layer is tied to its input." if wanted == "lm_head.weight" else ""
+        tied = " Its output layer is tied to its input." if target == "lm_head.weight" else ""
         raise ModelError(
-            f"The adapter {self.folder} changes {wanted}, which its base does not have.{tied}",
+            f"The adapter {self.folder} changes {target}, which its base does not have.{tied}",
             hint="give the base that the adapter was trained on; adapter_config.json names it.",
         )
 

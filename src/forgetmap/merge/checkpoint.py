@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from forgetmap.errors import MissingInputError, ModelError, UnreadableError
-from forgetmap.merge.adapter import Adapter
-from forgetmap.merge.tensor_file import AGAIN, TensorFile, TensorInfo
+from forgetmap.merge.adapter import LoraAdapter
+from forgetmap.merge.tensor_file import DAMAGED_HINT, TensorFile, TensorInfo
 
 if TYPE_CHECKING:
     import torch
@@ -21,12 +21,12 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
 HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
-CAN_BE = (
+MODEL_HINT = (
     "give a folder with config.json and *.safetensors, a hub id such as org/name, or BASE+ADAPTER."
 )
 SHOWN = 3
 
-Change = Callable[["torch.Tensor"], "torch.Tensor"]
+TensorChange = Callable[["torch.Tensor"], "torch.Tensor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Checkpoint:
     config: dict[str, Any]
     tensors: dict[str, TensorInfo]
     stamp: str
-    adapter: Adapter | None = None
-    changes: Mapping[str, Change] = field(default_factory=dict)
+    adapter: LoraAdapter | None = None
+    changes: Mapping[str, TensorChange] = field(default_factory=dict)
     _files: dict[str, TensorFile] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -86,7 +86,9 @@ class Checkpoint:
         weight = self._files[name].read(name) if stands is None else self.adapter.file.read(stands)
         return self.adapter.add(name, weight)
 
-    def changed(self, changes: Mapping[str, Change], rows: int, config: dict[str, Any]) -> Self:
+    def changed(
+        self, changes: Mapping[str, TensorChange], rows: int, config: dict[str, Any]
+    ) -> Self:
         """The same with tensors that are changed while reading, to this many rows."""
         resized = {
             name: TensorInfo((rows, *self.tensors[name].shape[1:]), self.tensors[name].dtype)
@@ -94,7 +96,7 @@ class Checkpoint:
         }
         return replace(self, changes=changes, tensors=self.tensors | resized, config=config)
 
-    def in_parts(self, name: str) -> bool:
+    def can_read_in_parts(self, name: str) -> bool:
         """Whether some values of a tensor can be read without the others."""
         if self.adapter is not None and name in self.adapter.pieces | self.adapter.replaced:
             return False
@@ -112,7 +114,7 @@ class Checkpoint:
         return self.folder
 
     def _with(self, folder: Path) -> Self:
-        adapter = Adapter.open(folder, _json(folder / "adapter_config.json"), self.tensors)
+        adapter = LoraAdapter.open(folder, _json(folder / "adapter_config.json"), self.tensors)
         extra = _stamp(folder, adapter.config, {"": adapter.file})
         config = dict(self.config)
         if adapter.replaced.keys() - self.tensors.keys():
@@ -145,7 +147,7 @@ def _folder_of(model: str) -> Path:
     if path.is_dir():
         return path
     if path.exists() or not HUB_ID.fullmatch(model):
-        raise ModelError(f"There is no model {model}.", hint=CAN_BE)
+        raise ModelError(f"There is no model {model}.", hint=MODEL_HINT)
     return _from_hub(model)
 
 
@@ -155,13 +157,13 @@ def _from_hub(model: str) -> Path:
     from huggingface_hub import errors
 
     repo, _, revision = model.partition("@")
-    wanted: dict[str, Any] = {"revision": revision or None, "allow_patterns": HUB_FILES}
+    options: dict[str, Any] = {"revision": revision or None, "allow_patterns": HUB_FILES}
     try:
-        return Path(hub.snapshot_download(repo, local_files_only=True, **wanted))
+        return Path(hub.snapshot_download(repo, local_files_only=True, **options))
     except (errors.LocalEntryNotFoundError, errors.HFValidationError):
         pass
     try:
-        return Path(hub.snapshot_download(repo, **wanted))
+        return Path(hub.snapshot_download(repo, **options))
     except Exception as error:  # the hub's HTTP library is another one in other versions
         raise ModelError(
             f"{model} is no folder here, not in the cache, and the hub does not give it: {error}.",
@@ -171,14 +173,14 @@ def _from_hub(model: str) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise ModelError(f"The folder {path.parent} has no {path.name}.", hint=CAN_BE)
+        raise ModelError(f"The folder {path.parent} has no {path.name}.", hint=MODEL_HINT)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UnreadableError(f"Not JSON: {error}.", file=str(path), hint=AGAIN) from error
-    if not isinstance(found, dict):
-        raise UnreadableError("Not a JSON object.", file=str(path), hint=AGAIN)
-    return found
+        raise UnreadableError(f"Not JSON: {error}.", file=str(path), hint=DAMAGED_HINT) from error
+    if not isinstance(content, dict):
+        raise UnreadableError("Not a JSON object.", file=str(path), hint=DAMAGED_HINT)
+    return content
 
 
 def _weights(folder: Path) -> dict[str, TensorFile]:
@@ -200,7 +202,7 @@ def _sharded(folder: Path) -> dict[str, TensorFile]:
     places = _json(index).get("weight_map")
     if not isinstance(places, dict) or not all(_plain(shard) for shard in places.values()):
         raise UnreadableError(
-            "The index has no weight_map from tensors to files.", file=str(index), hint=AGAIN
+            "The index has no weight_map from tensors to files.", file=str(index), hint=DAMAGED_HINT
         )
     shards = sorted(set(places.values()))
     missing = [shard for shard in shards if not (folder / shard).is_file()]

@@ -35,7 +35,7 @@ KINDS: dict[str, re.Pattern[str]] = {
 OTHER = "other"
 
 
-class Distance(BaseModel):
+class WeightDistance(BaseModel):
     """How far one tensor, or several together, moved. Unknown is null, never 0."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +49,7 @@ class Distance(BaseModel):
     length: float = Field(description="Length (L2) of the base.")
 
 
-class TensorDrift(Distance):
+class TensorDrift(WeightDistance):
     """One tensor."""
 
     name: str
@@ -64,7 +64,7 @@ class TensorDrift(Distance):
     estimated: bool = Field(description="The rank is an estimate, within 5%; else computed.")
 
 
-class GroupDrift(Distance):
+class GroupDrift(WeightDistance):
     """Several tensors together; ranks are means over its matrices that changed."""
 
     name: str
@@ -106,7 +106,7 @@ class _Sums(NamedTuple):
         return _Sums(*(one + two for one, two in zip(self, other, strict=True)))
 
 
-Progress = Callable[[int, int], None]
+OnTensor = Callable[[int, int], None]
 """Called with the tensors done and all of them."""
 
 
@@ -115,7 +115,7 @@ def weight_drift(
     tuned: str | Path,
     *,
     ranks: bool = True,
-    report: Progress | None = None,
+    on_progress: OnTensor | None = None,
 ) -> WeightDrift:
     """How far did the weights move?
 
@@ -123,7 +123,7 @@ def weight_drift(
         base: the model before: a folder with safetensors, a hub id, or `BASE+ADAPTER`.
         tuned: the model after.
         ranks: with the effective rank of each difference, which takes most of the time.
-        report: called after every tensor.
+        on_progress: called after every tensor.
 
     Raises:
         ModelError: the two have no tensor in common.
@@ -134,11 +134,13 @@ def weight_drift(
     """
     from forgetmap.merge.checkpoint import Checkpoint  # torch
 
-    return drift_between(Checkpoint.open(base), Checkpoint.open(tuned), ranks=ranks, report=report)
+    return drift_between(
+        Checkpoint.open(base), Checkpoint.open(tuned), ranks=ranks, on_progress=on_progress
+    )
 
 
 def drift_between(
-    base: Checkpoint, tuned: Checkpoint, *, ranks: bool = True, report: Progress | None = None
+    base: Checkpoint, tuned: Checkpoint, *, ranks: bool = True, on_progress: OnTensor | None = None
 ) -> WeightDrift:
     """The same for opened checkpoints."""
     shared = [name for name in base.tensors if name in tuned.tensors]
@@ -148,25 +150,25 @@ def drift_between(
             f"{base.name} and {tuned.name} have no tensor of one name and shape in common",
             hint="give two checkpoints of the same architecture.",
         )
-    found, sums = [], []
-    for place, name in enumerate(alike, start=1):
+    drifts, sums = [], []
+    for index, name in enumerate(alike, start=1):
         drift, parts = _compare(name, base.read(name), tuned.read(name), ranks=ranks)
-        found.append(drift)
+        drifts.append(drift)
         sums.append(parts)
-        if report is not None:
-            report(place, len(alike))
+        if on_progress is not None:
+            on_progress(index, len(alike))
     missing = [name for name in base.tensors if name not in tuned.tensors]
     extra = [name for name in tuned.tensors if name not in base.tensors]
     other = [name for name in shared if name not in set(alike)]
     return WeightDrift(
         base=base.name,
         tuned=tuned.name,
-        total=_group("all", found, sums),
-        layers=_groups(found, sums, lambda each: each.layer, lambda key: f"layer {key}"),
-        kinds=_groups(found, sums, lambda each: each.kind, str),
-        modules=_groups(found, sums, lambda each: each.module, str),
-        tensors=sorted(found, key=lambda each: (-(each.relative or 0.0), each.name)),
-        unchanged=sum(not each.difference for each in found),
+        total=_group("all", drifts, sums),
+        layers=_groups(drifts, sums, lambda drift: drift.layer, lambda key: f"layer {key}"),
+        kinds=_groups(drifts, sums, lambda drift: drift.kind, str),
+        modules=_groups(drifts, sums, lambda drift: drift.module, str),
+        tensors=sorted(drifts, key=lambda drift: (-(drift.relative or 0.0), drift.name)),
+        unchanged=sum(not drift.difference for drift in drifts),
         only_base=missing,
         only_tuned=extra,
         other_shape=other,
@@ -174,7 +176,7 @@ def drift_between(
     )
 
 
-def layer_of(name: str) -> int | None:
+def layer_number(name: str) -> int | None:
     """The first number that is a part of a tensor's name."""
     return next((int(part) for part in name.split(".") if part.isdecimal()), None)
 
@@ -204,7 +206,7 @@ def _compare(
     drift = TensorDrift(
         name=name,
         shape=list(base.shape),
-        layer=layer_of(name),
+        layer=layer_number(name),
         kind=kind_of(name),
         module=_module_of(name),
         parameters=base.numel(),
@@ -219,7 +221,7 @@ def _sums(name: str, base: torch.Tensor, tuned: torch.Tensor) -> _Sums:
     """Sums of squares and products."""
     total = _Sums(0.0, 0.0, 0.0, 0.0)
     for start in range(0, base.numel(), BLOCK):
-        mine, yours = (each.reshape(-1)[start : start + BLOCK] for each in (base, tuned))
+        mine, yours = (drift.reshape(-1)[start : start + BLOCK] for drift in (base, tuned))
         one, two = mine.double(), yours.double()
         apart = two - one
         total += (float(one @ one), float(two @ two), float(one @ two), float(apart @ apart))
@@ -242,51 +244,51 @@ def _distances(sums: _Sums) -> dict[str, Any]:
 
 
 def _groups(
-    found: Sequence[TensorDrift],
+    drifts: Sequence[TensorDrift],
     sums: Sequence[_Sums],
     key: Callable[[TensorDrift], int | str | None],
     named: Callable[[int | str], str],
 ) -> list[GroupDrift]:
-    places: dict[int | str, list[int]] = {}
-    for place, each in enumerate(found):
-        group = key(each)
+    indices: dict[int | str, list[int]] = {}
+    for index, drift in enumerate(drifts):
+        group = key(drift)
         if group is not None:
-            places.setdefault(group, []).append(place)
-    order = sorted(places) if all(isinstance(one, int) for one in places) else list(places)
+            indices.setdefault(group, []).append(index)
+    order = sorted(indices) if all(isinstance(one, int) for one in indices) else list(indices)
     return [
-        _group(named(one), [found[n] for n in places[one]], [sums[n] for n in places[one]])
+        _group(named(one), [drifts[n] for n in indices[one]], [sums[n] for n in indices[one]])
         for one in order
     ]
 
 
-def _group(name: str, found: Sequence[TensorDrift], sums: Iterable[_Sums]) -> GroupDrift:
+def _group(name: str, drifts: Sequence[TensorDrift], sums: Iterable[_Sums]) -> GroupDrift:
     total = _Sums(0.0, 0.0, 0.0, 0.0)
-    for each in sums:
-        total += each
-    ranked = [(each.effective_rank, _smaller_side(each)) for each in found]
+    for drift in sums:
+        total += drift
+    ranked = [(drift.effective_rank, _smaller_side(drift)) for drift in drifts]
     known = [(rank, side) for rank, side in ranked if rank is not None]
     return GroupDrift(
         name=name,
-        tensors=len(found),
-        parameters=sum(each.parameters for each in found),
+        tensors=len(drifts),
+        parameters=sum(drift.parameters for drift in drifts),
         effective_rank=sum(rank for rank, _ in known) / len(known) if known else None,
         rank_share=sum(rank / side for rank, side in known) / len(known) if known else None,
         **_distances(total),
     )
 
 
-def _smaller_side(each: TensorDrift) -> int:
-    return min(each.shape[0], math.prod(each.shape[1:])) if each.shape else 1
+def _smaller_side(drift: TensorDrift) -> int:
+    return min(drift.shape[0], math.prod(drift.shape[1:])) if drift.shape else 1
 
 
 def _notices(missing: Sequence[str], extra: Sequence[str], other: Sequence[str]) -> list[str]:
-    said = {
+    sentences = {
         "only the base has": missing,
         "only the tuned model has": extra,
         "of another shape, so not compared, are": other,
     }
     return [
         f"{words} {', '.join(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
-        for words, names in said.items()
+        for words, names in sentences.items()
         if names
     ]

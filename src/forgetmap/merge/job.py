@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import torch
 
 from forgetmap.errors import ModelError
+from forgetmap.merge.chunks import ChunkedTensor, fill
 from forgetmap.merge.method import Draws, Method
-from forgetmap.merge.stretches import Values, fill
 
 Source = tuple[str, str]
 """A model and the name of a tensor of it."""
@@ -74,22 +74,22 @@ class Computation:
         result: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Merge."""
-        read = [*tensors, base] if base is not None else list(tensors)
-        if not read[0].is_floating_point():
-            return self._unmerged(read)
+        stored = [*tensors, base] if base is not None else list(tensors)
+        if not stored[0].is_floating_point():
+            return self._require_equal(stored)
         dtype = getattr(torch, self.computed_in)
-        taken = [Values(each.contiguous(), dtype) for each in read]
-        own_base = taken.pop() if base is not None else None
+        inputs = [ChunkedTensor(tensor.contiguous(), dtype) for tensor in stored]
+        own_base = inputs.pop() if base is not None else None
         if result is None:
-            result = torch.empty(read[0].shape, dtype=getattr(torch, self.dtype))
-        return fill(result, self.method.step(taken, own_base, self.values, self.draws))
+            result = torch.empty(stored[0].shape, dtype=getattr(torch, self.dtype))
+        return fill(result, self.method.chunk_function(inputs, own_base, self.values, self.draws))
 
-    def _unmerged(self, read: Sequence[torch.Tensor]) -> torch.Tensor:
+    def _require_equal(self, stored: Sequence[torch.Tensor]) -> torch.Tensor:
         """Whole numbers and masks are no weights: they have to be the same everywhere."""
-        if not all(torch.equal(read[0], each) for each in read[1:]):
+        if not all(torch.equal(stored[0], tensor) for tensor in stored[1:]):
             raise ModelError(
                 f"The tensor '{self.draws.tensor}' holds no floating-point numbers and differs "
                 "between the models",
                 hint="merge only models that share it.",
             )
-        return read[0]
+        return stored[0]

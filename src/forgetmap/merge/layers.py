@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _NUMBERED = re.compile(r"(?:(?P<stack>.*?)\.)?(?P<index>\d+)\.(?P<rest>.+)")
-_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _AT_THE_START = re.compile(r"embed(?!_out)|wte|wpe")
 _OF_TOKENS = re.compile(
     r"(^|\.)(embed_tokens|wte|word_embeddings|tok_embeddings|embed_in|embed_out|lm_head|shared)\."
@@ -36,8 +36,8 @@ class Layer:
 
 def layer_of(name: str) -> Layer | None:
     """By the first number in the name; later ones count experts. None outside of all layers."""
-    found = _NUMBERED.fullmatch(name)
-    return Layer(found["stack"] or "", int(found["index"]), found["rest"]) if found else None
+    match = _NUMBERED.fullmatch(name)
+    return Layer(match["stack"] or "", int(match["index"]), match["rest"]) if match else None
 
 
 def stacks(names: Iterable[str]) -> dict[str, int]:
@@ -51,10 +51,10 @@ def stacks(names: Iterable[str]) -> dict[str, int]:
 def configured_layers(config: Mapping[str, Any]) -> int | None:
     """How many layers the configuration promises."""
     inner = config.get("text_config")
-    for each in (config, inner if isinstance(inner, Mapping) else {}):
-        for key in _COUNTS:
-            if isinstance(each.get(key), int):
-                return int(each[key])
+    for section in (config, inner if isinstance(inner, Mapping) else {}):
+        for key in LAYER_COUNTS:
+            if isinstance(section.get(key), int):
+                return int(section[key])
     return None
 
 

@@ -1,6 +1,6 @@
 """What a merge method is: a pure function of tensors whose annotations say what it takes.
 
-    @merge_method("halfway", says="the middle between base and one model", paper="")
+    @merge_method("halfway", summary="the middle between base and one model")
     def halfway(tensors: One, base: torch.Tensor, *, t: Share = 0.5) -> torch.Tensor:
         return torch.lerp(base, tensors[0], t)
 
@@ -9,7 +9,8 @@ are by keyword and appear under their names in recipes (`lambda_` as `lambda`). 
 the dtype of the computation and must not be changed in place.
 
 A method that has to see whole tensors, but then works value by value, saves memory as a function of
-`Values` that returns a `Step`: it looks at them a stretch at a time and says how to merge one.
+`ChunkedTensor` that returns a `ChunkFunction`: it reads them chunk by chunk, and returns how to
+merge one chunk.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 
-from forgetmap.merge.stretches import Step, Values, fill
+from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, fill
 
 Tensors = Sequence[torch.Tensor]
 """The tensors of any number of models."""
 One = tuple[torch.Tensor]
 """The tensor of exactly one model."""
-ManyValues = Sequence[Values]
-"""As `Tensors`, for methods that return a step."""
-OneValues = tuple[Values]
-"""As `One`, for methods that return a step."""
+ChunkedTensors = Sequence[ChunkedTensor]
+"""As `Tensors`, for methods that return a chunk function."""
+OneChunkedTensor = tuple[ChunkedTensor]
+"""As `One`, for methods that return a chunk function."""
 BASE = "base"
-Merging = Callable[..., Any]
-"""Returns a tensor, or a step."""
+MethodFunction = Callable[..., Any]
+"""Returns a tensor, or a chunk function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,11 @@ class Between:
 
 
 Share = Annotated[float, Between(0.0, 1.0)]
+"""A number from 0 to 1."""
 PerModel = Annotated[tuple[float, ...], "per model"]
 """One value for every model."""
 SharePerModel = Annotated[tuple[float, ...], "per model", Between(0.0, 1.0)]
+"""A number from 0 to 1 for every model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,13 @@ class Draws:
     tensor: str
     models: tuple[str, ...]
 
-    def uniform(self, place: int, shape: Sequence[int]) -> torch.Tensor:
-        """Uniform on [0, 1), for the model at this place."""
-        return torch.rand(tuple(shape), generator=self.generator(place))
+    def uniform(self, index: int, shape: Sequence[int]) -> torch.Tensor:
+        """Uniform on [0, 1), for the model at this index."""
+        return torch.rand(tuple(shape), generator=self.generator(index))
 
-    def generator(self, place: int) -> torch.Generator:
+    def generator(self, index: int) -> torch.Generator:
         """Gives the same numbers with `torch.rand`, in as many parts as one likes."""
-        key = "\0".join((str(self.seed), self.tensor, self.models[place]))
+        key = "\0".join((str(self.seed), self.tensor, self.models[index]))
         number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1
         return torch.Generator().manual_seed(number)
 
@@ -99,27 +102,31 @@ class Method:
     """A way to merge tensors.
 
     Attributes:
+        summary: one line that says what it does.
+        paper: where it comes from.
+        direction: which way its parameters go, for help and model cards.
         base: whether a base model is needed, possible or ignored. A base that is needed or
             possible is handed over apart, and is not among the tensors.
         fewest: how many models it takes at least, the base not counted.
         most: how many at most, None for any number.
         ordered: the order of the models matters.
-        elementwise: a value of the result depends only on the values at the same place.
-        stepwise: the function takes `Values` and returns a step.
+        elementwise: a value of the result depends only on the values at the same index.
+        stepwise: the function takes `ChunkedTensor` and returns a step.
         draws: the keyword under which it takes random numbers, if it does.
     """
 
     name: str
-    says: str
+    summary: str
     paper: str
-    function: Merging
+    direction: str
+    function: MethodFunction
     parameters: tuple[Parameter, ...]
     base: Literal["needed", "possible", "ignored"]
-    fewest: int = 1
-    most: int | None = None
+    min_models: int = 1
+    max_models: int | None = None
     ordered: bool = False
     elementwise: bool = False
-    stepwise: bool = False
+    by_chunks: bool = False
     draws: str | None = None
 
     @property
@@ -135,96 +142,101 @@ class Method:
         draws: Draws | None = None,
     ) -> torch.Tensor:
         """Merge; `values` by the names of recipes."""
-        own_base = None if base is None else Values(base.contiguous(), base.dtype)
-        taken = [Values(tensor.contiguous(), tensor.dtype) for tensor in tensors]
-        step = self.step(taken, own_base, values or {}, draws)
-        return fill(torch.empty(tensors[0].shape, dtype=tensors[0].dtype), step)
+        own_base = None if base is None else ChunkedTensor(base.contiguous(), base.dtype)
+        inputs = [ChunkedTensor(tensor.contiguous(), tensor.dtype) for tensor in tensors]
+        merge_chunk = self.chunk_function(inputs, own_base, values or {}, draws)
+        return fill(torch.empty(tensors[0].shape, dtype=tensors[0].dtype), merge_chunk)
 
-    def step(
+    def chunk_function(
         self,
-        tensors: ManyValues,
-        base: Values | None,
+        tensors: ChunkedTensors,
+        base: ChunkedTensor | None,
         values: Mapping[str, Any],
         draws: Draws | None,
-    ) -> Step:
-        """How to merge any stretch of these tensors."""
-        keywords = {each.name: each.keyword for each in self.parameters}
-        given = {keywords[name]: value for name, value in values.items()}
+    ) -> ChunkFunction:
+        """How to merge any chunk of these tensors."""
+        keywords = {parameter.name: parameter.keyword for parameter in self.parameters}
+        arguments = {keywords[name]: value for name, value in values.items()}
         if self.draws is not None:
-            given[self.draws] = draws
+            arguments[self.draws] = draws
         takes_base = self.base != "ignored"
-        if self.stepwise:
-            step: Step = self.function(tensors, **given, **({BASE: base} if takes_base else {}))
-            return step
-
-        def merged(take: Callable[[Values], torch.Tensor]) -> torch.Tensor:
+        if self.by_chunks:
             if takes_base:
-                given[BASE] = None if base is None else take(base)
-            result: torch.Tensor = self.function([take(each) for each in tensors], **given)
+                arguments[BASE] = base
+            merge_chunk: ChunkFunction = self.function(tensors, **arguments)
+            return merge_chunk
+
+        def merge(read: Callable[[ChunkedTensor], torch.Tensor]) -> torch.Tensor:
+            if takes_base:
+                arguments[BASE] = None if base is None else read(base)
+            result: torch.Tensor = self.function([read(tensor) for tensor in tensors], **arguments)
             return result
 
         if self.elementwise:
-            return lambda stretch: merged(lambda each: each[stretch])
-        whole = merged(Values.whole).reshape(-1)
-        return lambda stretch: whole[stretch]
+            return lambda chunk: merge(lambda tensor: tensor[chunk])
+        whole = merge(ChunkedTensor.whole).reshape(-1)
+        return lambda chunk: whole[chunk]
 
 
 def merge_method(
     name: str,
     *,
-    says: str,
+    summary: str,
     paper: str = "",
-    fewest: int = 1,
+    direction: str = "",
+    min_models: int = 1,
     ordered: bool = False,
     elementwise: bool = False,
-) -> Callable[[Merging], Method]:
+) -> Callable[[MethodFunction], Method]:
     """Make a method of a function; its signature says all the rest.
 
     Args:
         name: as in recipes.
-        says: one line for people.
+        summary: one line that says what it does.
         paper: where it comes from.
-        fewest: how many models it takes at least, the base not counted.
+        direction: which way its parameters go, for help and model cards.
+        min_models: how many models it takes at least, the base not counted.
         ordered: the order of the models matters.
-        elementwise: a value of the result depends only on the values at the same place, so that
+        elementwise: a value of the result depends only on the values at the same index, so that
             large tensors may be merged in pieces.
     """
 
-    def made(function: Merging) -> Method:
+    def make(function: MethodFunction) -> Method:
         hints = get_type_hints(function, include_extras=True)
         first, *others = inspect.signature(function).parameters.values()
-        keywords = [each for each in others if each.name != BASE and hints[each.name] is not Draws]
+        keywords = [arg for arg in others if arg.name != BASE and hints[arg.name] is not Draws]
         return Method(
             name=name,
-            says=says,
+            summary=summary,
             paper=paper,
+            direction=direction,
             function=function,
-            parameters=tuple(_parameter(each, hints[each.name]) for each in keywords),
+            parameters=tuple(_parameter(arg, hints[arg.name]) for arg in keywords),
             base=_base(hints.get(BASE)),
-            fewest=fewest,
-            most=1 if hints[first.name] in {One, OneValues} else None,
+            min_models=min_models,
+            max_models=1 if hints[first.name] in {One, OneChunkedTensor} else None,
             ordered=ordered,
             elementwise=elementwise,
-            stepwise=hints["return"] == Step,
-            draws=next((each.name for each in others if hints[each.name] is Draws), None),
+            by_chunks=hints["return"] == ChunkFunction,
+            draws=next((arg.name for arg in others if hints[arg.name] is Draws), None),
         )
 
-    return made
+    return make
 
 
 def _base(hint: Any) -> Literal["needed", "possible", "ignored"]:
-    if hint in {torch.Tensor, Values}:
+    if hint in {torch.Tensor, ChunkedTensor}:
         return "needed"
     return "ignored" if hint is None else "possible"
 
 
-def _parameter(given: inspect.Parameter, hint: Any) -> Parameter:
+def _parameter(argument: inspect.Parameter, hint: Any) -> Parameter:
     kind, *marks = get_args(hint) if get_origin(hint) is Annotated else [hint]
-    limits: Between | None = next((each for each in marks if isinstance(each, Between)), None)
-    default = None if given.default is given.empty else given.default
+    limits: Between | None = next((mark for mark in marks if isinstance(mark, Between)), None)
+    default = None if argument.default is argument.empty else argument.default
     return Parameter(
-        name=given.name.rstrip("_"),
-        keyword=given.name,
+        name=argument.name.rstrip("_"),
+        keyword=argument.name,
         flag=kind is bool,
         per_model=get_origin(kind) is tuple,
         default=default[0] if isinstance(default, tuple) else default,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetmap.errors import ModelError
-from forgetmap.merge.job import Computation, Compute, Source, TensorJob
+from forgetmap.merge.job import Computation, TensorJob
 from forgetmap.merge.layers import (
     Layer,
     at_the_start,
@@ -17,12 +17,10 @@ from forgetmap.merge.layers import (
     stacks,
 )
 from forgetmap.merge.method import Draws, Method
-from forgetmap.merge.recipe_checks import check_recipe
-from forgetmap.merge.recipe_model import Part, Recipe, Settings, Slice, settings_of, short_name
-from forgetmap.merge.schedule import Scope, values_for
+from forgetmap.merge.recipe.checks import check_recipe
+from forgetmap.merge.recipe.model import ModelPart, Recipe, Settings, Slice, settings_of, short_name
+from forgetmap.merge.recipe.values import Scope, values_for
 from forgetmap.merge.tensor_file import TensorInfo
-
-__all__ = ["Compute", "ModelShape", "Source", "TensorInfo", "TensorJob", "plan_merge"]
 
 Infos = Sequence[tuple[str, TensorInfo]]
 """A tensor in every model that takes part."""
@@ -53,7 +51,7 @@ class _Output:
     """
 
     name: str
-    sources: Sequence[tuple[Part, str]]
+    sources: Sequence[tuple[ModelPart, str]]
     position: float = 0.0
     around: Settings = field(default_factory=dict)
 
@@ -77,14 +75,14 @@ def plan_merge(recipe: Recipe, models: Mapping[str, ModelShape]) -> list[TensorJ
 def _whole(recipe: Recipe, method: Method, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
     parts = list(recipe.models)
     if recipe.base and method.base != "ignored" and recipe.base not in recipe.part_models:
-        parts.insert(0, Part(model=recipe.base))
+        parts.insert(0, ModelPart(model=recipe.base))
     used = {part.model: models[part.model] for part in parts}
     if _varies_by_layer(recipe):
         for model, shape in used.items():
             _check_layers(model, shape)
     _check_depth(used)
     names = _common_names(
-        [(model, list(each.tensors)) for model, each in used.items()], tied=_tie(used)
+        [(model, list(shape.tensors)) for model, shape in used.items()], tied=_tie(used)
     )
     sizes = stacks(names)
     for name in names:
@@ -97,42 +95,41 @@ def _of_slices(recipe: Recipe, models: Mapping[str, ModelShape]) -> Iterator[_Ou
     for part in recipe.parts:
         _check_layers(part.model, models[part.model], one_stack=True)
     first, last = recipe.slices[0], recipe.slices[-1]
-    yield from (each for each in _outside(first, models) if at_the_start(each.name))
+    yield from (output for output in _outside(first, models) if at_the_start(output.name))
     start = 0
-    for each in recipe.slices:
-        yield from _of_slice(each, start, models)
-        start += each.layers
-    yield from (each for each in _outside(last, models) if not at_the_start(each.name))
+    for layers in recipe.slices:
+        yield from _of_slice(layers, start, models)
+        start += layers.layers
+    yield from (output for output in _outside(last, models) if not at_the_start(output.name))
 
 
-def _outside(given: Slice, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+def _outside(layers: Slice, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
     """The tensors outside of all layers."""
-    used = {part.model: models[part.model] for part in given.sources}
+    used = {part.model: models[part.model] for part in layers.sources}
     names = [
         (model, [name for name in shape.tensors if layer_of(name) is None])
         for model, shape in used.items()
     ]
     for name in _common_names(names, tied=_tie(used)):
-        sources = [(part, name) for part in given.sources]
-        yield _Output(name, sources, around=given.parameters)
+        sources = [(part, name) for part in layers.sources]
+        yield _Output(name, sources, around=layers.parameters)
 
 
-def _of_slice(given: Slice, start: int, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
-    for offset in range(given.layers):
-        found = [
-            _layer(part, (part.layer_range or (0, 0))[0] + offset, models[part.model])
-            for part in given.sources
+def _of_slice(layers: Slice, start: int, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
+    for offset in range(layers.layers):
+        tensors = [
+            (part, _layer(part, (part.layer_range or (0, 0))[0] + offset, models[part.model]))
+            for part in layers.sources
         ]
-        own = [(part.model, list(names)) for part, names in zip(given.sources, found, strict=True)]
-        for rest in _common_names(own, tied=False):
-            layers = [(part, names[rest]) for part, names in zip(given.sources, found, strict=True)]
-            sources = [(part, layer.name) for part, layer in layers]
-            position = _position(offset, given.layers)
-            name = layers[0][1].moved(start + offset)
-            yield _Output(name, sources, position, given.parameters)
+        names = [(part.model, list(by_rest)) for part, by_rest in tensors]
+        for rest in _common_names(names, tied=False):
+            sources = [(part, by_rest[rest].name) for part, by_rest in tensors]
+            name = tensors[0][1][rest].moved(start + offset)
+            position = _position(offset, layers.layers)
+            yield _Output(name, sources, position, layers.parameters)
 
 
-def _layer(part: Part, index: int, shape: ModelShape) -> dict[str, Layer]:
+def _layer(part: ModelPart, index: int, shape: ModelShape) -> dict[str, Layer]:
     """The tensors of one layer by what their names say after its number."""
     if index >= shape.layers:
         raise ModelError(
@@ -162,25 +159,25 @@ def _job(
     compute = Computation(
         method=method,
         values=values_for(method, scope, [part for part, _ in sources]),
-        draws=Draws(recipe.seed, output.name, _told_apart([model for model, _ in inputs])),
+        draws=Draws(recipe.seed, output.name, _distinct_names([model for model, _ in inputs])),
         dtype=dtype,
-        computed_in=_computed_in(recipe, infos),
+        computed_in=_computation_dtype(recipe, infos),
     )
     return TensorJob(output.name, shape, dtype, inputs, base, compute, method.elementwise)
 
 
-def _told_apart(models: Sequence[str]) -> tuple[str, ...]:
+def _distinct_names(models: Sequence[str]) -> tuple[str, ...]:
     """Short names of models, so that moving a folder changes no draw; numbered if they repeat."""
     short = [short_name(model) for model in models]
-    return tuple(f"{name} {short[:place].count(name)}" for place, name in enumerate(short))
+    return tuple(f"{name} {short[:index].count(name)}" for index, name in enumerate(short))
 
 
 def _shape(name: str, infos: Infos) -> tuple[int, ...]:
     shapes = {info.shape for _, info in infos}
     if len(shapes) > 1:
-        said = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos)
+        details = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos)
         raise ModelError(
-            f"The tensor '{name}' has different shapes: {said}",
+            f"The tensor '{name}' has different shapes: {details}",
             hint="merge models of one architecture and size.",
         )
     return shapes.pop()
@@ -190,19 +187,20 @@ def _dtype(name: str, recipe: Recipe, infos: Infos, leader: str) -> str:
     """Of the result: as asked for, or else as the base or the first model stores it."""
     floating = {info.dtype.startswith(_FLOATING) for _, info in infos}
     if len(floating) > 1:
-        said = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos)
+        dtypes = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos)
         raise ModelError(
-            f"The tensor '{name}' holds weights in one model and whole numbers in another: {said}",
+            f"The tensor '{name}' holds weights in one model and whole numbers in another: "
+            f"{dtypes}",
             hint="merge models that are stored alike; quantised ones have to be restored first.",
         )
     stored = dict(infos).get(leader, infos[0][1]).dtype
     return (recipe.out_dtype or recipe.dtype or stored) if floating == {True} else stored
 
 
-def _computed_in(recipe: Recipe, infos: Infos) -> str:
+def _computation_dtype(recipe: Recipe, infos: Infos) -> str:
     """Never coarser than float32, whatever is stored."""
-    wanted = {recipe.dtype} if recipe.dtype else {info.dtype for _, info in infos}
-    return "float64" if "float64" in wanted else "float32"
+    dtypes = {recipe.dtype} if recipe.dtype else {info.dtype for _, info in infos}
+    return "float64" if "float64" in dtypes else "float32"
 
 
 def _position(index: int, count: int) -> float:
@@ -210,7 +208,7 @@ def _position(index: int, count: int) -> float:
 
 
 def _varies_by_layer(recipe: Recipe) -> bool:
-    settings = (setting for _, each in settings_of(recipe) for setting in each.values())
+    settings = (setting for _, group in settings_of(recipe) for setting in group.values())
     values = (rule.value for setting in settings for rule in setting)
     return any(isinstance(value, tuple) and len(value) > 1 for value in values)
 
@@ -222,11 +220,11 @@ def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> 
     known = bool(sizes) and (promised is None or promised in sizes.values())
     if known and not (one_stack and len(sizes) > 1):
         return
-    found = ", ".join(f"{count} in '{stack}'" for stack, count in sizes.items()) or "none"
+    seen = ", ".join(f"{count} in '{stack}'" for stack, count in sizes.items()) or "none"
     expected = f", but its config says {promised}" if promised is not None else ""
     raise ModelError(
         f"The layers of '{model}' (architecture '{shape.config.get('model_type', 'unknown')}') "
-        f"cannot be told from the names of its tensors: found {found}{expected}",
+        f"cannot be told from the names of its tensors: found {seen}{expected}",
         hint="use neither slices nor values that change over the layers.",
     )
 
@@ -234,9 +232,9 @@ def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> 
 def _check_depth(shapes: Mapping[str, ModelShape]) -> None:
     depths = {model: shape.layers for model, shape in shapes.items()}
     if len(set(depths.values())) > 1:
-        said = ", ".join(f"'{model}' has {depth}" for model, depth in depths.items())
+        details = ", ".join(f"'{model}' has {depth}" for model, depth in depths.items())
         raise ModelError(
-            f"The models have different numbers of layers: {said}",
+            f"The models have different numbers of layers: {details}",
             hint="merge models of one size, or name layers in slices.",
         )
 

@@ -21,7 +21,7 @@ import torch
 EXACT = 1024
 TOLERANCE = 0.05
 """Relative error of an estimated effective rank; seen at most 0.02 over flat, falling, low and
-mixed spectra (tests/unit/test_merge_drift.py)."""
+mixed spectra (tests/unit/merge/test_distance.py)."""
 LEADING, PROBES = 64, 24
 """Directions with the largest values, and random directions."""
 NEAR, FAR = 12, 40
@@ -56,8 +56,8 @@ def effective_rank(matrix: torch.Tensor, *, exact: int = EXACT) -> EffectiveRank
         values = torch.linalg.eigvalsh(_gram(flat, scale)).clamp_min(0).sqrt()
         # The Gram matrix knows singular values to about 1e-8 of the largest; below is rounding.
         values = values[values > values.max() * 1e-7]
-        found = _exponential(float(values.sum()), float(torch.special.xlogy(values, values).sum()))
-        return EffectiveRank(found, estimated=False)
+        rank = _exponential(float(values.sum()), float(torch.special.xlogy(values, values).sum()))
+        return EffectiveRank(rank, estimated=False)
     total, logs = _traces(flat.float() / scale)
     most = float(flat.shape[1])
     return EffectiveRank(min(max(_exponential(total, logs), 1.0), most), estimated=True)

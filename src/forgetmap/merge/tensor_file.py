@@ -34,7 +34,7 @@ WIDTHS = dict(DTYPES.values())
 LENGTH_BYTES = 8
 LONGEST_HEADER = 100_000_000
 """The limit of the format."""
-AGAIN = "download or copy the file again; it is not whole."
+DAMAGED_HINT = "download or copy the file again; it is not whole."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class TensorFile:
         import torch  # heavy
 
         if values.numel():
-            place = self._starts[name] + start * WIDTHS[self.tensors[name].dtype]
-            self._fill(values.view(torch.uint8).numpy().data, place)
+            offset = self._starts[name] + start * WIDTHS[self.tensors[name].dtype]
+            self._fill(values.view(torch.uint8).numpy().data, offset)
 
     def _fill(self, view: memoryview, start: int) -> None:
         handle = os.open(self.path, os.O_RDONLY)
@@ -115,7 +115,7 @@ class TensorFile:
 
 
 def _broken(path: Path, facts: str) -> UnreadableError:
-    return UnreadableError(f"{facts}.", file=str(path), hint=AGAIN)
+    return UnreadableError(f"{facts}.", file=str(path), hint=DAMAGED_HINT)
 
 
 def _header(path: Path) -> tuple[bytes, int]:
@@ -130,13 +130,13 @@ def _header(path: Path) -> tuple[bytes, int]:
 
 def _entries(path: Path, header: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(header)
+        entries = json.loads(header)
     except ValueError as error:
         raise _broken(path, f"The header is not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(entries, dict):
         raise _broken(path, "The header is not an object")
-    found.pop("__metadata__", None)
-    return found
+    entries.pop("__metadata__", None)
+    return entries
 
 
 def _offset(entry: Any) -> tuple[int, int]:

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forgetmap.errors import ModelError, UnreadableError
-from forgetmap.merge.checkpoint import Change, Checkpoint
+from forgetmap.merge.checkpoint import Checkpoint, TensorChange
 from forgetmap.merge.layers import has_a_row_per_token
-from forgetmap.merge.tensor_file import AGAIN
+from forgetmap.merge.tensor_file import DAMAGED_HINT
 
 if TYPE_CHECKING:
     import torch
 
-    from forgetmap.merge.recipe import Recipe
+    from forgetmap.merge.recipe.model import Recipe
 
-POLICIES = (
+VOCABULARY_HINT = (
     "set vocabulary to 'smallest' (rows that all have), 'base' (tokens of the base) or 'union'."
 )
 
@@ -46,7 +46,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class OneVocabulary:
+class SharedVocabulary:
     """Models that agree on their tokens.
 
     Attributes:
@@ -60,7 +60,7 @@ class OneVocabulary:
     added: list[dict[str, Any]] = field(default_factory=list)
 
 
-def one_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> OneVocabulary:
+def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVocabulary:
     """Bring the models of a recipe to one vocabulary.
 
     Raises:
@@ -69,14 +69,14 @@ def one_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> OneVocabula
     named = recipe.tokenizer if recipe.tokenizer in models else None
     main = named or recipe.base or next(iter(models))
     rows = {name: _rows(model) for name, model in models.items()}
-    tokens = {name: tokens_of(model) for name, model in models.items()}
+    tokens = {name: read_tokens(model) for name, model in models.items()}
     if _same(rows, tokens):
-        return OneVocabulary(models, main)
+        return SharedVocabulary(models, main)
     if recipe.vocabulary == "error":
         raise _different(rows, tokens)
     if recipe.vocabulary == "smallest":
         return _smallest(models, rows, tokens, named)
-    known = {name: each for name, each in tokens.items() if each is not None}
+    known = {name: item for name, item in tokens.items() if item is not None}
     if len(known) < len(models):
         without = next(name for name in models if name not in known)
         raise ModelError(
@@ -87,19 +87,21 @@ def one_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> OneVocabula
     return _by_token(models, known, main, added)
 
 
-def tokens_of(model: Checkpoint) -> Tokens | None:
+def read_tokens(model: Checkpoint) -> Tokens | None:
     """The tokens of a model, if it has a tokenizer.json."""
     path = model.tokenizer_folder / "tokenizer.json"
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        vocabulary, added = found["model"]["vocab"], found.get("added_tokens") or []
+        content = json.loads(path.read_text(encoding="utf-8"))
+        vocabulary, added = content["model"]["vocab"], content.get("added_tokens") or []
         if isinstance(vocabulary, list):  # Unigram: pairs of token and score
             vocabulary = {token: at for at, (token, _) in enumerate(vocabulary)}
         ids = vocabulary | {entry["content"]: entry["id"] for entry in added}
     except (ValueError, LookupError, TypeError) as error:
-        raise UnreadableError(f"Not a tokenizer: {error}.", file=str(path), hint=AGAIN) from error
+        raise UnreadableError(
+            f"Not a tokenizer: {error}.", file=str(path), hint=DAMAGED_HINT
+        ) from error
     later = {entry["content"] for entry in added}
     ordinary = {token: at for token, at in vocabulary.items() if token not in later}
     return Tokens(ids, ordinary, added)
@@ -116,23 +118,23 @@ def _same(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -
 
     Added tokens may differ: fine-tuning gives reserved places new names.
     """
-    known = [each.ordinary for each in tokens.values() if each is not None]
-    return len(set(rows.values())) == 1 and all(each == known[0] for each in known[1:])
+    known = [item.ordinary for item in tokens.values() if item is not None]
+    return len(set(rows.values())) == 1 and all(item == known[0] for item in known[1:])
 
 
 def _different(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -> ModelError:
     if len(set(rows.values())) > 1:
         facts = ", ".join(f"{name} {count:,} rows" for name, count in rows.items() if count)
         return ModelError(
-            f"The models have vocabularies of different sizes: {facts}.", hint=POLICIES
+            f"The models have vocabularies of different sizes: {facts}.", hint=VOCABULARY_HINT
         )
-    (first, one), *others = [(name, each) for name, each in tokens.items() if each is not None]
-    other, two = next((n, each) for n, each in others if each.ordinary != one.ordinary)
+    (first, one), *others = [(name, item) for name, item in tokens.items() if item is not None]
+    other, two = next((n, item) for n, item in others if item.ordinary != one.ordinary)
     differ = sorted(set(one.ordinary.items()) ^ set(two.ordinary.items()), key=lambda item: item[1])
     return ModelError(
         f"{first} and {other} have vocabularies of one size, but of different tokens: "
         f"{len({token for token, _ in differ}):,} differ, such as {differ[0][0]!r}.",
-        hint=POLICIES,
+        hint=VOCABULARY_HINT,
     )
 
 
@@ -141,15 +143,15 @@ def _smallest(
     rows: Mapping[str, int | None],
     tokens: Mapping[str, Tokens | None],
     named: str | None,
-) -> OneVocabulary:
+) -> SharedVocabulary:
     least = min(count for count in rows.values() if count is not None)
-    known = {name: each for name, each in tokens.items() if each is not None}
+    known = {name: item for name, item in tokens.items() if item is not None}
     meaning = {
-        name: {token: at for token, at in each.ordinary.items() if at < least}
-        for name, each in known.items()
+        name: {token: at for token, at in item.ordinary.items() if at < least}
+        for name, item in known.items()
     }
     first = next(iter(meaning.values()), {})
-    wrong = next((name for name, each in meaning.items() if each != first), None)
+    wrong = next((name for name, item in meaning.items() if item != first), None)
     if wrong is not None:
         raise ModelError(
             f"The first {least:,} tokens of {wrong} are not those of {next(iter(meaning))}.",
@@ -165,12 +167,12 @@ def _smallest(
         name: _resized(model, least, lambda _: lambda t: t[:least])
         for name, model in models.items()
     }
-    return OneVocabulary(cut, fitting)
+    return SharedVocabulary(cut, fitting)
 
 
 def _resized(model: Checkpoint, rows: int, change_of: Any) -> Checkpoint:
     names = [name for name in model.tensors if has_a_row_per_token(name)]
-    changes: dict[str, Change] = {name: change_of(name) for name in names}
+    changes: dict[str, TensorChange] = {name: change_of(name) for name in names}
     return model.changed(changes, rows, {**model.config, "vocab_size": rows})
 
 
@@ -178,15 +180,15 @@ def _added(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any]]:
     """Entries for the tokens that the main tokenizer lacks, numbered on from its last."""
     have, entries = set(tokens[main].ids), []
     last = max(tokens[main].ids.values())
-    for name, each in tokens.items():
-        ordinary = next((token for token in each.ordinary if token not in have), None)
+    for name, item in tokens.items():
+        ordinary = next((token for token in item.ordinary if token not in have), None)
         if ordinary is not None:
             raise ModelError(
                 f"{name} has ordinary tokens that {main} lacks, such as {ordinary!r}: two "
                 "tokenizers that cut text differently have no union.",
                 hint="set vocabulary to 'base'.",
             )
-        for entry in each.added:
+        for entry in item.added:
             if entry["content"] not in have:
                 have.add(entry["content"])
                 last += 1
@@ -199,11 +201,11 @@ def _by_token(
     tokens: Mapping[str, Tokens],
     main: str,
     added: list[dict[str, Any]],
-) -> OneVocabulary:
-    wanted = tokens[main].ids | {entry["content"]: entry["id"] for entry in added}
-    rows = max(_rows(models[main]) or 0, max(wanted.values()) + 1)
-    places = {name: _places(each, wanted, rows) for name, each in tokens.items()}
-    named = set(wanted.values())
+) -> SharedVocabulary:
+    ids = tokens[main].ids | {entry["content"]: entry["id"] for entry in added}
+    rows = max(_rows(models[main]) or 0, max(ids.values()) + 1)
+    places = {name: _places(item, ids, rows) for name, item in tokens.items()}
+    named = set(ids.values())
     for at in range(_rows(models[main]) or 0):
         if at not in named:
             places[main][at] = at  # rows that no token has stay those of the base
@@ -211,13 +213,13 @@ def _by_token(
         name: _resized(model, rows, lambda tensor, n=name: _filled(models, places, main, n, tensor))
         for name, model in models.items()
     }
-    return OneVocabulary(resized, main, added)
+    return SharedVocabulary(resized, main, added)
 
 
-def _places(tokens: Tokens, wanted: Mapping[str, int], rows: int) -> list[int]:
+def _places(tokens: Tokens, ids: Mapping[str, int], rows: int) -> list[int]:
     """For each row of the result, the row of a model; -1 where it has none."""
     places = [-1] * rows
-    for token, row in wanted.items():
+    for token, row in ids.items():
         places[row] = tokens.ids.get(token, -1)
     return places
 
@@ -228,7 +230,7 @@ def _filled(
     main: str,
     name: str,
     tensor: str,
-) -> Change:
+) -> TensorChange:
     """Puts the rows of a model in order, and fills in what it lacks."""
 
     def change(weight: torch.Tensor) -> torch.Tensor:
@@ -271,15 +273,15 @@ def _tied(model: Checkpoint, tensor: str) -> str:
 def extend_tokenizer(folder: Path, added: Sequence[Mapping[str, Any]]) -> None:
     """Write added tokens into the files of a tokenizer."""
     path = folder / "tokenizer.json"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found["added_tokens"] = [*(found.get("added_tokens") or []), *added]
-    path.write_text(json.dumps(found, ensure_ascii=False, indent=2), encoding="utf-8")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["added_tokens"] = [*(content.get("added_tokens") or []), *added]
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
     config = folder / "tokenizer_config.json"
     if not config.is_file():
         return
     settings = json.loads(config.read_text(encoding="utf-8"))
     if "added_tokens_decoder" in settings:
         for entry in added:
-            told = {key: value for key, value in entry.items() if key != "id"}
-            settings["added_tokens_decoder"][str(entry["id"])] = told
+            entry_without_id = {key: value for key, value in entry.items() if key != "id"}
+            settings["added_tokens_decoder"][str(entry["id"])] = entry_without_id
         config.write_text(json.dumps(settings, ensure_ascii=False, indent=2), encoding="utf-8")

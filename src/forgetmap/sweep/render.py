@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forgetmap.merge import Distance, GroupDrift, WeightDrift
+from forgetmap.merge import GroupDrift, WeightDistance, WeightDrift
 from forgetmap.results import Estimate
 from forgetmap.sweep.analyse import ALL
 from forgetmap.sweep.result import Barrier, PairResult, PointResult, SweepResult
@@ -222,7 +222,7 @@ def groups_sheet(name: str, groups: Sequence[GroupDrift], *, strong: int = 0) ->
     return Sheet(heads, rows, strong=strong, spare=("parameters", "tensors"))
 
 
-def _numbers(each: Distance) -> tuple[str, str]:
+def _numbers(each: WeightDistance) -> tuple[str, str]:
     return percent(each.relative, 2), number(each.cosine)
 
 

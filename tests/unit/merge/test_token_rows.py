@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import merge_models
 import tiny_models
 from forgetmap.errors import ModelError
-from forgetmap.merge.apply import apply_recipe
+from forgetmap.merge.api import apply_recipe
 
 EMBEDDING = "model.embed_tokens.weight"
 ROWS = tiny_models.VOCABULARY

@@ -14,14 +14,11 @@ from forgetmap.errors import UsageError
 if TYPE_CHECKING:
     from forgetmap.merge import Method, Parameter, Recipe
 
-DIRECTION = {
-    "linear": "With two models --weight is the share of the second: 0 returns the first bit for "
-    "bit, 1 the second. With more, give one --weight per model; without any, all count the same.",
-    "slerp": "At --t 0 the result is BASE bit for bit, at 1 the other model.",
-    "wise_ft": "At --alpha 0 the result is BASE bit for bit, at 1 the tuned model.",
-    "ema": "Models are taken in their order: the mean keeps --decay of itself at every step.",
-    "passthrough": "With BASE+ADAPTER as the model, the adapter is merged into its base.",
-}
+LINEAR = (
+    "With two models --weight is the share of the second: 0 returns the first bit for bit, 1 the "
+    "second. With more, give one --weight per model; without any, all count the same."
+)
+"""A rule of this command; in recipes every model has its weight."""
 EXAMPLE_VALUES = {"weight": "0.2", "t": "0.2", "alpha": "0.2", "decay": "0.9"}
 PAIR = 2
 
@@ -40,7 +37,7 @@ def method_command(method: Method) -> click.Command:
     for parameter in reversed(method.parameters):
         command = _option(method, parameter)(command)
     words = "MODEL..." if method.base == "ignored" else "BASE MODEL..."
-    if method.most == 1:
+    if method.max_models == 1:
         words = words.replace("...", "")
     command = click.argument("models", nargs=-1, required=True, metavar=words)(command)
     return click.command(method.name, epilog=_examples(method))(command)
@@ -51,7 +48,7 @@ def make_recipe(method: Method, models: Sequence[str], options: dict[str, Any]) 
     from forgetmap.merge import Recipe
 
     base, parts = None, list(models)
-    if method.base != "ignored" and len(parts) > method.fewest:
+    if method.base != "ignored" and len(parts) > method.min_models:
         base, *parts = parts
     _check_count(method, parts, base)
     common: dict[str, Any] = {}
@@ -76,9 +73,10 @@ def make_recipe(method: Method, models: Sequence[str], options: dict[str, Any]) 
 
 
 def _check_count(method: Method, parts: Sequence[str], base: str | None) -> None:
-    few = len(parts) < method.fewest or (method.needs_base and base is None)
-    if few or (method.most is not None and len(parts) > method.most):
-        number = f"{method.fewest}{'' if method.most == method.fewest else ' or more'}"
+    few = len(parts) < method.min_models or (method.needs_base and base is None)
+    if few or (method.max_models is not None and len(parts) > method.max_models):
+        or_more = "" if method.max_models == method.min_models else " or more"
+        number = f"{method.min_models}{or_more}"
         before = "BASE and " if method.needs_base else ""
         raise UsageError(
             f"{method.name} takes {before}{number} models, not {len(parts) + (base is not None)}",
@@ -133,15 +131,16 @@ def _explain(method: Method, parameter: Parameter) -> str:
 
 def _help(method: Method) -> str:
     paper = f"\n\n{method.paper}." if method.paper else ""
-    direction = f"\n\n{DIRECTION[method.name]}" if method.name in DIRECTION else ""
-    start = method.says[0].upper() + method.says[1:]
+    direction = LINEAR if method.name == "linear" else method.direction
+    direction = f"\n\n{direction}" if direction else ""
+    start = method.summary[0].upper() + method.summary[1:]
     return f"{start}.{direction}\n\n{MODEL_HELP}{paper}"
 
 
 def _examples(method: Method) -> str:
     names = [part.name for part in method.parameters if part.default is None and not part.flag]
     values = "".join(f" --{name} {EXAMPLE_VALUES.get(name, '0.5')}" for name in names)
-    models = "base tuned" if method.base == "ignored" or method.most == 1 else "base one two"
+    models = "base tuned" if method.base == "ignored" or method.max_models == 1 else "base one two"
     if method.name == "passthrough":
         models = "base+adapter"
     line = f"forgetmap merge {method.name} {models}{values} --out merged"

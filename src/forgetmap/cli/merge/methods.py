@@ -39,7 +39,7 @@ def command(*, as_json: bool) -> None:
 def _as_json(method: Method) -> dict[str, object]:
     return {
         "name": method.name,
-        "says": method.says,
+        "says": method.summary,
         "paper": method.paper,
         "base": method.base,
         "parameters": [asdict(parameter) for parameter in method.parameters],
@@ -51,7 +51,7 @@ def _print_method(method: Method) -> None:
     from rich.text import Text
 
     console = Console()
-    console.print(Text(method.name, style="bold"), Text(method.says), soft_wrap=True)
+    console.print(Text(method.name, style="bold"), Text(method.summary), soft_wrap=True)
     parameters = ", ".join(map(_parameter, method.parameters)) or "no parameters"
     base = {"needed": "needs a base; ", "possible": "may have a base; "}.get(method.base, "")
     console.print(Text(f"    {base}{parameters}", style="dim"), soft_wrap=True)

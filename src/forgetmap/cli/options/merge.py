@@ -85,6 +85,6 @@ def write_merge(
         apply_recipe(
             recipe, out,
             shard_bytes=shard_size, threads=threads, overwrite=overwrite,
-            report=lambda step: progress.show_bytes(out.name, step),
+            on_progress=lambda step: progress.show_bytes(out.name, step),
         )  # fmt: skip
     click.echo(f"Written to {out}")

@@ -7,18 +7,18 @@ from typing import Protocol
 
 import torch
 
-from forgetmap.merge.stretches import STRETCH, stretches
+from forgetmap.merge.chunks import CHUNK_VALUES, chunk_slices
 
-PIECE = 1 << 20
+PRODUCT_VALUES = 1 << 20
 """Values whose products are added up at once."""
 
 
 class Vector(Protocol):
-    """Numbers that can be had a stretch at a time."""
+    """Numbers that can be read chunk by chunk."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, stretch: slice) -> torch.Tensor: ...
+    def __getitem__(self, chunk: slice) -> torch.Tensor: ...
 
 
 def cosine(one: Vector, other: Vector) -> float:
@@ -28,7 +28,7 @@ def cosine(one: Vector, other: Vector) -> float:
     cancel, and in single precision few digits would be left.
     """
     squares, others, products = [], [], []
-    for piece in stretches(len(one), PIECE):
+    for piece in chunk_slices(len(one), PRODUCT_VALUES):
         a, b = one[piece].double(), other[piece].double()
         squares.append(torch.dot(a, a).item())
         others.append(torch.dot(b, b).item())
@@ -47,8 +47,8 @@ def row_cosines(one: Vector, other: Vector, rows: int) -> torch.Tensor:
 def _row_products(one: Vector, other: Vector, rows: int) -> torch.Tensor:
     size = len(one) // rows
     products = torch.zeros(rows, dtype=torch.float64)
-    for some in stretches(rows, max(STRETCH // size, 1)):
-        for part in stretches(size):  # the whole row, unless it is very long
+    for some in chunk_slices(rows, max(CHUNK_VALUES // size, 1)):
+        for part in chunk_slices(size):  # the whole row, unless it is very long
             piece = slice(some.start * size + part.start, (some.stop - 1) * size + part.stop)
             terms = one[piece].double() * other[piece].double()
             products[some] += terms.view(some.stop - some.start, -1).sum(dim=1)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from forgetmap.merge.method import ManyValues, PerModel, merge_method
-from forgetmap.merge.methods.changes import merged_changes
-from forgetmap.merge.stretches import Step, Values
+from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction
+from forgetmap.merge.method import ChunkedTensors, PerModel, merge_method
+from forgetmap.merge.methods.task_vectors import merge_task_vectors
 
 
 @merge_method(
     "task_arithmetic",
-    says="the base plus the weighted changes of the models",
+    summary="the base plus the weighted changes of the models",
     paper="Ilharco et al. 2022, Editing models with task arithmetic, arXiv:2212.04089",
     elementwise=True,
 )
 def task_arithmetic(
-    tensors: ManyValues,
-    base: Values,
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
     *,
     weight: PerModel,
     normalize: bool = False,
     lambda_: float = 1.0,
-) -> Step:
+) -> ChunkFunction:
     """The base + lambda * sum of weight * (tensor - base); negative weights unlearn."""
-    return merged_changes(tensors, base, weight=weight, normalize=normalize, scale=lambda_)
+    return merge_task_vectors(tensors, base, weight=weight, normalize=normalize, scale=lambda_)

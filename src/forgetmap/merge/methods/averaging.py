@@ -12,7 +12,8 @@ from forgetmap.merge.method import One, PerModel, Share, Tensors, merge_method
 
 @merge_method(
     "linear",
-    says="weighted mean of the models",
+    summary="weighted mean of the models",
+    direction="Each `weight` is the share of its model, divided by the sum of all.",
     paper="Wortsman et al. 2022, Model soups, arXiv:2203.05482",
     elementwise=True,
 )
@@ -23,7 +24,8 @@ def linear(tensors: Tensors, *, weight: PerModel, normalize: bool = True) -> tor
 
 @merge_method(
     "ema",
-    says="exponential moving average of checkpoints in the order they are listed",
+    summary="exponential moving average of checkpoints in the order they are listed",
+    direction="The mean keeps `decay` of itself at every step.",
     paper="Polyak and Juditsky 1992; Morales-Brotons et al. 2024, arXiv:2411.18704",
     ordered=True,
     elementwise=True,
@@ -38,7 +40,8 @@ def ema(tensors: Tensors, *, decay: Share) -> torch.Tensor:
 
 @merge_method(
     "wise_ft",
-    says="a point on the straight path from the base to one tuned model",
+    summary="a point on the straight path from the base to one tuned model",
+    direction="At `alpha` 0 the result is the base bit for bit, at 1 the tuned model.",
     paper="Wortsman et al. 2021, Robust fine-tuning of zero-shot models, arXiv:2109.01903",
     elementwise=True,
 )
@@ -48,7 +51,10 @@ def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
 
 
 @merge_method(
-    "passthrough", says="one model as it is, layer by layer if slices say so", elementwise=True
+    "passthrough",
+    summary="one model as it is, layer by layer if slices say so",
+    direction="With BASE+ADAPTER as the model, the adapter is merged into its base.",
+    elementwise=True,
 )
 def passthrough(tensors: One, *, scale: PerModel = (1.0,)) -> torch.Tensor:
     """The tensor itself, times `scale`."""
@@ -87,6 +93,6 @@ def weighted_sum(tensors: Tensors, weights: Sequence[float]) -> torch.Tensor:
     if weight == 1 and not others:
         return first
     total = first * weight
-    for tensor, each in others:
-        total.add_(tensor, alpha=each)
+    for tensor, weight in others:
+        total.add_(tensor, alpha=weight)
     return total

@@ -4,71 +4,78 @@ from __future__ import annotations
 
 import torch
 
-from forgetmap.merge.method import ManyValues, PerModel, SharePerModel, merge_method
-from forgetmap.merge.methods.changes import Change, Thin, Thinning, merged_changes
-from forgetmap.merge.methods.selection import largest
-from forgetmap.merge.stretches import Step, Values
+from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction
+from forgetmap.merge.method import ChunkedTensors, PerModel, SharePerModel, merge_method
+from forgetmap.merge.methods.task_vectors import (
+    PruneChunk,
+    Pruning,
+    TaskVector,
+    largest_values,
+    merge_task_vectors,
+)
 
 PAPER = "Davari and Belilovsky 2023, Model Breadcrumbs, arXiv:2312.06795"
 
 
 @merge_method(
-    "breadcrumbs", says="changes without their smallest and largest values, added up", paper=PAPER
+    "breadcrumbs",
+    summary="changes without their smallest and largest values, added up",
+    paper=PAPER,
 )
 def breadcrumbs(
-    tensors: ManyValues,
-    base: Values,
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
     *,
     weight: PerModel,
     density: SharePerModel = (1.0,),
     gamma: SharePerModel = (0.01,),
     normalize: bool = False,
     lambda_: float = 1.0,
-) -> Step:
+) -> ChunkFunction:
     """Leaves out the share `gamma` of largest values, and of small ones until `density` stay.
 
     The share that stays comes first: with `density` 1 nothing is left out.
     """
-    thin = _middle(density, gamma)
-    return merged_changes(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, thin=thin
+    prune = _keep_middle(density, gamma)
+    return merge_task_vectors(
+        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune
     )
 
 
 @merge_method(
     "breadcrumbs_ties",
-    says="changes without their smallest and largest values, merged where the signs agree",
+    summary="changes without their smallest and largest values, merged where the signs agree",
     paper=PAPER,
 )
 def breadcrumbs_ties(
-    tensors: ManyValues,
-    base: Values,
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
     *,
     weight: PerModel,
     density: SharePerModel = (1.0,),
     gamma: SharePerModel = (0.01,),
     normalize: bool = False,
     lambda_: float = 1.0,
-) -> Step:
+) -> ChunkFunction:
     """As `breadcrumbs`, but with the election of `ties`."""
-    thin = _middle(density, gamma)
-    return merged_changes(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, thin=thin, elect=True
+    prune = _keep_middle(density, gamma)
+    return merge_task_vectors(
+        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune, elect=True
     )
 
 
-def _middle(density: tuple[float, ...], gamma: tuple[float, ...]) -> Thinning:
-    def thin(place: int, change: Change) -> Thin:
+def _keep_middle(density: tuple[float, ...], gamma: tuple[float, ...]) -> Pruning:
+    def prune(index: int, change: TaskVector) -> PruneChunk:
         count = len(change)
-        stay = int(density[place] * count)
-        top = min(int(gamma[place] * count), count - stay)
+        stay = int(density[index] * count)
+        top = min(int(gamma[index] * count), count - stay)
         # Of the largest `stay + top` values the largest `top` go too.
-        large, too_large = largest(change, stay + top), largest(change, top)
+        large, too_large = largest_values(change, stay + top), largest_values(change, top)
 
-        def thinned(part: torch.Tensor, stretch: slice) -> torch.Tensor:
-            start = stretch.start
+        def prune_chunk(part: torch.Tensor, chunk: slice) -> torch.Tensor:
+            start = chunk.start
             return part.mul_(large.mask(part, start) & ~too_large.mask(part, start))
 
-        return thinned
+        return prune_chunk
 
-    return thin
+    return prune

@@ -7,19 +7,19 @@ from collections.abc import Iterable
 
 import torch
 
-from forgetmap.merge.method import Draws, ManyValues, PerModel, SharePerModel, merge_method
-from forgetmap.merge.methods.changes import Change, Thin, Thinning, merged_changes
-from forgetmap.merge.stretches import Step, Values, stretches
+from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, chunk_slices
+from forgetmap.merge.method import ChunkedTensors, Draws, PerModel, SharePerModel, merge_method
+from forgetmap.merge.methods.task_vectors import PruneChunk, Pruning, TaskVector, merge_task_vectors
 
 PAPER = "Yu et al. 2023, Language models are super Mario, arXiv:2311.03099"
 
 
 @merge_method(
-    "dare_linear", says="changes dropped at random, the rest enlarged and added up", paper=PAPER
+    "dare_linear", summary="changes dropped at random, the rest enlarged and added up", paper=PAPER
 )
 def dare_linear(  # noqa: PLR0913
-    tensors: ManyValues,
-    base: Values,
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
     *,
     weight: PerModel,
     draws: Draws,
@@ -28,26 +28,26 @@ def dare_linear(  # noqa: PLR0913
     lambda_: float = 1.0,
     rescale: bool = True,
     keep_norm: bool = False,
-) -> Step:
+) -> ChunkFunction:
     """Each value of a change stays with probability `density`, and is then divided by it.
 
     With `keep_norm` what stays is enlarged so that the sum of magnitudes is what it was, rather
     than only in the mean over all draws.
     """
-    thin = _dropped(density, draws, rescale=rescale, keep_norm=keep_norm)
-    return merged_changes(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, thin=thin
+    prune = _drop_at_random(density, draws, rescale=rescale, keep_norm=keep_norm)
+    return merge_task_vectors(
+        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune
     )
 
 
 @merge_method(
     "dare_ties",
-    says="changes dropped at random, the rest enlarged and merged where the signs agree",
+    summary="changes dropped at random, the rest enlarged and merged where the signs agree",
     paper=PAPER,
 )
 def dare_ties(  # noqa: PLR0913
-    tensors: ManyValues,
-    base: Values,
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
     *,
     weight: PerModel,
     draws: Draws,
@@ -56,42 +56,42 @@ def dare_ties(  # noqa: PLR0913
     lambda_: float = 1.0,
     rescale: bool = True,
     keep_norm: bool = False,
-) -> Step:
+) -> ChunkFunction:
     """As `dare_linear`, but with the election of `ties`."""
-    thin = _dropped(density, draws, rescale=rescale, keep_norm=keep_norm)
-    return merged_changes(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, thin=thin, elect=True
+    prune = _drop_at_random(density, draws, rescale=rescale, keep_norm=keep_norm)
+    return merge_task_vectors(
+        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune, elect=True
     )
 
 
-def _dropped(
+def _drop_at_random(
     density: tuple[float, ...], draws: Draws, *, rescale: bool, keep_norm: bool
-) -> Thinning:
-    def thin(place: int, change: Change) -> Thin:
-        share = density[place]
+) -> Pruning:
+    def prune(index: int, change: TaskVector) -> PruneChunk:
+        share = density[index]
         if share == 1:
             return lambda part, _: part
         factor = 1 / share if share and rescale else 1.0
         if rescale and keep_norm:
-            mask = _mask(draws, place, share)
-            left = _size(change[cut].mul_(mask(cut)) for cut in stretches(len(change)))
-            all_of_it = _size(change[cut] for cut in stretches(len(change)))
+            mask = _mask(draws, index, share)
+            left = _size(change[cut].mul_(mask(cut)) for cut in chunk_slices(len(change)))
+            all_of_it = _size(change[cut] for cut in chunk_slices(len(change)))
             factor = all_of_it / left if left else 1.0
-        mask = _mask(draws, place, share)
+        mask = _mask(draws, index, share)
 
-        def thinned(part: torch.Tensor, stretch: slice) -> torch.Tensor:
-            part.mul_(mask(stretch))
+        def prune_chunk(part: torch.Tensor, chunk: slice) -> torch.Tensor:
+            part.mul_(mask(chunk))
             return part.mul_(factor) if rescale else part
 
-        return thinned
+        return prune_chunk
 
-    return thin
+    return prune
 
 
-def _mask(draws: Draws, place: int, share: float) -> Step:
-    """True with probability `share`; stretches have to be asked for in turn."""
-    source = draws.generator(place)
-    return lambda stretch: torch.rand(stretch.stop - stretch.start, generator=source) < share
+def _mask(draws: Draws, index: int, share: float) -> ChunkFunction:
+    """True with probability `share`; chunks have to be asked for in turn."""
+    source = draws.generator(index)
+    return lambda chunk: torch.rand(chunk.stop - chunk.start, generator=source) < share
 
 
 def _size(parts: Iterable[torch.Tensor]) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 from forgetmap.merge.tensor_file import CODES, LENGTH_BYTES, WIDTHS, TensorInfo
 
 SHARD_BYTES = 5_000_000_000
-ALIGNED = 8
+ALIGNMENT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class WeightLayout:
     """All files of weights of a model."""
 
     shards: tuple[Shard, ...]
@@ -50,7 +50,7 @@ class Layout:
         return {"metadata": {"total_size": values}, "weight_map": places}
 
 
-def lay_out(tensors: Mapping[str, TensorInfo], shard_bytes: int = SHARD_BYTES) -> Layout:
+def lay_out(tensors: Mapping[str, TensorInfo], shard_bytes: int = SHARD_BYTES) -> WeightLayout:
     """Share tensors out over files of at most this many bytes of values, in their order.
 
     A tensor that is larger has a file of its own.
@@ -61,8 +61,8 @@ def lay_out(tensors: Mapping[str, TensorInfo], shard_bytes: int = SHARD_BYTES) -
         name = "model.safetensors"
         if len(groups) > 1:
             name = f"model-{number:05}-of-{len(groups):05}.safetensors"
-        shards.append(_shard(name, {each: tensors[each] for each in names}))
-    return Layout(tuple(shards))
+        shards.append(_shard(name, {tensor: tensors[tensor] for tensor in names}))
+    return WeightLayout(tuple(shards))
 
 
 def _groups(tensors: Mapping[str, TensorInfo], most: int) -> Iterator[list[str]]:
@@ -81,15 +81,15 @@ def _shard(name: str, tensors: dict[str, TensorInfo]) -> Shard:
     """Wide values first: whatever follows is aligned then."""
     entries: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     starts, end = {}, 0
-    for each, info in sorted(tensors.items(), key=lambda item: -WIDTHS[item[1].dtype]):
-        starts[each], stop = end, end + info.nbytes
-        entries[each] = {
+    for tensor, info in sorted(tensors.items(), key=lambda item: -WIDTHS[item[1].dtype]):
+        starts[tensor], stop = end, end + info.nbytes
+        entries[tensor] = {
             "dtype": CODES[info.dtype],
             "shape": list(info.shape),
             "data_offsets": [end, stop],
         }
         end = stop
     header = json.dumps(entries, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % ALIGNED)
+    header += b" " * (-len(header) % ALIGNMENT)
     head = len(header).to_bytes(LENGTH_BYTES, "little") + header
     return Shard(name, head, {n: len(head) + at for n, at in starts.items()}, len(head) + end)

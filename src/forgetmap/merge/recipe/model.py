@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from forgetmap.merge.yaml_lines import Place
+from forgetmap.merge.recipe.yaml_file import KeyPath
 
 Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 Vocabulary = Literal["error", "smallest", "base", "union"]
@@ -16,11 +16,11 @@ Value = bool | float | tuple[float, ...]
 """For all layers, or at points spread evenly over them, with straight lines between."""
 
 
-class _Frozen(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Rule(_Frozen):
+class ParameterRule(_FrozenModel):
     """A value for the tensors whose name contains `filter`; for all others where there is none."""
 
     filter: str | None = None
@@ -40,23 +40,23 @@ class Rule(_Frozen):
         return self.filter is None or self.filter == "*" or self.filter in tensor
 
 
-Setting = tuple[Rule, ...]
+Setting = tuple[ParameterRule, ...]
 """The first rule that fits a tensor holds for it."""
 Settings = Mapping[str, Setting]
 
 
-class _Set(_Frozen):
+class _WithParameters(_FrozenModel):
     parameters: dict[str, Setting] = Field(default_factory=dict)
 
     @field_validator("parameters", mode="before")
     @classmethod
-    def _rules(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return {} if given is None else given
-        return {name: as_rules(setting) for name, setting in given.items()}
+    def _rules(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return {} if value is None else value
+        return {name: as_rules(setting) for name, setting in value.items()}
 
 
-class Part(_Set):
+class ModelPart(_WithParameters):
     """A model in a merge, or the layers of it that go into a slice.
 
     Attributes:
@@ -75,10 +75,10 @@ class Part(_Set):
         return layers
 
 
-class Slice(_Set):
+class Slice(_WithParameters):
     """Consecutive layers of the result, each merged from one layer of every part."""
 
-    sources: tuple[Part, ...] = Field(min_length=1)
+    sources: tuple[ModelPart, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _of_one_length(self) -> Self:
@@ -95,7 +95,7 @@ class Slice(_Set):
         return stop - start
 
 
-class Recipe(_Set):
+class Recipe(_WithParameters):
     """A merge.
 
     Attributes:
@@ -113,7 +113,7 @@ class Recipe(_Set):
     """
 
     method: str
-    models: tuple[Part, ...] = ()
+    models: tuple[ModelPart, ...] = ()
     base: str | None = None
     slices: tuple[Slice, ...] = ()
     dtype: Dtype | None = None
@@ -132,9 +132,9 @@ class Recipe(_Set):
         return self
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[ModelPart, ...]:
         """All parts, those of slices included."""
-        return self.models or tuple(part for each in self.slices for part in each.sources)
+        return self.models or tuple(part for layers in self.slices for part in layers.sources)
 
     @property
     def part_models(self) -> tuple[str, ...]:
@@ -156,21 +156,21 @@ class Recipe(_Set):
 
 def as_rules(setting: Any) -> Any:
     """A setting as rules: from one value, a list of values over layers, or a list of rules."""
-    listed = isinstance(setting, list | tuple) and len(setting) > 0
-    if listed and all(isinstance(each, Mapping | Rule) for each in setting):
+    is_list = isinstance(setting, list | tuple) and len(setting) > 0
+    if is_list and all(isinstance(rule, Mapping | ParameterRule) for rule in setting):
         return setting
     return [{"value": setting}]
 
 
-def settings_of(recipe: Recipe) -> Iterator[tuple[Place, Settings]]:
+def settings_of(recipe: Recipe) -> Iterator[tuple[KeyPath, Settings]]:
     """All settings of a recipe and where they stand in it."""
     yield ("parameters",), recipe.parameters
-    for place, part in enumerate(recipe.models):
-        yield ("models", place, "parameters"), part.parameters
-    for place, each in enumerate(recipe.slices):
-        yield ("slices", place, "parameters"), each.parameters
-        for source, part in enumerate(each.sources):
-            yield ("slices", place, "sources", source, "parameters"), part.parameters
+    for index, part in enumerate(recipe.models):
+        yield ("models", index, "parameters"), part.parameters
+    for index, layers in enumerate(recipe.slices):
+        yield ("slices", index, "parameters"), layers.parameters
+        for source, part in enumerate(layers.sources):
+            yield ("slices", index, "sources", source, "parameters"), part.parameters
 
 
 def short_name(model: str) -> str:
@@ -182,7 +182,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
 
 
-def _range(part: Part) -> tuple[int, int]:
+def _range(part: ModelPart) -> tuple[int, int]:
     return part.layer_range or (0, 0)
 
 
@@ -193,7 +193,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(fields[name]) for name in ordered if fields.get(name) is not None}
     if isinstance(value, Mapping):
         return {key: _plain_setting(setting) for key, setting in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _plain_setting(setting: Setting) -> Any:

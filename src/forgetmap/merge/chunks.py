@@ -1,7 +1,7 @@
-"""Tensors that stay as they are stored, and are computed with a stretch of values at a time.
+"""Tensors that stay as they are stored, and are computed with chunk by chunk.
 
 A tensor in bfloat16 takes twice its memory in float32, and every step of a computation as much
-again. A stretch fits into the caches, and costs next to nothing.
+again. A chunk fits into the caches, and costs next to nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import torch
 
-STRETCH = 1 << 16
+CHUNK_VALUES = 1 << 16
 """Values that are computed at once: few enough for the caches."""
-Step = Callable[[slice], torch.Tensor]
-"""Merges a stretch. It is asked for one after the other, from the first value to the last."""
+ChunkFunction = Callable[[slice], torch.Tensor]
+"""Merges a chunk. Chunks are asked for in turn, from the first value to the last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ChunkedTensor:
     """A contiguous tensor as stored; any part of it in the dtype of the computation.
 
     `values[start:stop]` counts in the order of storage, whatever the shape is. What comes out must
@@ -37,23 +37,23 @@ class Values:
         """How many values there are."""
         return self.stored.numel()
 
-    def __getitem__(self, stretch: slice) -> torch.Tensor:
+    def __getitem__(self, chunk: slice) -> torch.Tensor:
         """A part, in one row."""
-        return self.stored.view(-1)[stretch].to(self.dtype)
+        return self.stored.view(-1)[chunk].to(self.dtype)
 
     def whole(self) -> torch.Tensor:
         """All of it, in its shape."""
         return self.stored.to(self.dtype)
 
 
-def stretches(count: int, size: int = STRETCH) -> Iterator[slice]:
+def chunk_slices(count: int, size: int = CHUNK_VALUES) -> Iterator[slice]:
     """From the first of `count` values to the last."""
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
-def fill(result: torch.Tensor, step: Step) -> torch.Tensor:
-    """Put what a step makes into a tensor, rounded to its dtype."""
+def fill(result: torch.Tensor, merge_chunk: ChunkFunction) -> torch.Tensor:
+    """Put merged chunks into a tensor, rounded to its dtype."""
     row = result.view(-1)
-    for stretch in stretches(len(row)):
-        row[stretch] = step(stretch)
+    for chunk in chunk_slices(len(row)):
+        row[chunk] = merge_chunk(chunk)
     return result

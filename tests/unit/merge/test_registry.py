@@ -20,7 +20,7 @@ from forgetmap.merge.registry import BUILT_IN, find_method, method_names
 
 
 def test_a_signature_says_what_a_method_takes() -> None:
-    @merge_method("everything", says="takes all kinds", paper="none", fewest=2, ordered=True)
+    @merge_method("everything", summary="takes all kinds", paper="none", min_models=2, ordered=True)
     def everything(
         tensors: Tensors,
         base: torch.Tensor | None,
@@ -44,19 +44,19 @@ def test_a_signature_says_what_a_method_takes() -> None:
         Parameter("lambda", "lambda_", False, False, 1.0, None),
     )
     assert (everything.base, everything.draws) == ("possible", "chance")
-    assert (everything.fewest, everything.most, everything.ordered) == (2, None, True)
+    assert (everything.min_models, everything.max_models, everything.ordered) == (2, None, True)
 
 
 def test_the_base_is_needed_possible_or_ignored() -> None:
-    @merge_method("needs", says="")
+    @merge_method("needs", summary="")
     def needs(tensors: One, base: torch.Tensor) -> torch.Tensor:
         return base - tensors[0]
 
-    @merge_method("ignores", says="")
+    @merge_method("ignores", summary="")
     def ignores(tensors: One) -> torch.Tensor:
         return tensors[0]
 
-    assert (needs.base, needs.most, needs.needs_base) == ("needed", 1, True)
+    assert (needs.base, needs.max_models, needs.needs_base) == ("needed", 1, True)
     assert (ignores.base, ignores.needs_base) == ("ignored", False)
     one, two = torch.ones(1), torch.full((1,), 2.0)
     assert needs([one], two).item() == 1
@@ -67,7 +67,7 @@ def test_the_base_is_needed_possible_or_ignored() -> None:
 def test_every_method_has_its_name_and_says_what_it_does(name: str) -> None:
     found = find_method(name)
     assert found.name == name
-    assert found.says
+    assert found.summary
     assert found.paper or name == "passthrough"
     assert found.function.__doc__
 

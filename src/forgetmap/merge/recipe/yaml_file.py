@@ -9,13 +9,13 @@ from typing import Any
 
 from forgetmap.errors import FieldError, MissingInputError, UnreadableError
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and positions that lead to a value, from the top."""
-DEEPEST = 20
+MAX_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Yaml:
+class YamlFile:
     """What a YAML file says, and where.
 
     Attributes:
@@ -25,17 +25,17 @@ class Yaml:
     """
 
     value: Any
-    lines: Mapping[Place, int]
+    lines: Mapping[KeyPath, int]
     file: str
 
-    def line(self, place: Place) -> int:
-        """Where a value stands, or the nearest one around it that stands anywhere."""
-        while place not in self.lines:
-            place = place[:-1]
-        return self.lines[place]
+    def line(self, key_path: KeyPath) -> int:
+        """The line of a value, or of the nearest one around it."""
+        while key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self.lines[key_path]
 
 
-def read_yaml(path: Path) -> Yaml:
+def read_yaml(path: Path) -> YamlFile:
     """Read one YAML document.
 
     Raises:
@@ -58,42 +58,42 @@ def read_yaml(path: Path) -> Yaml:
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
-        lines: dict[Place, int] = {(): 1}
-        return Yaml(_value(loader, node, (), lines, str(path)), lines, str(path))
+        lines: dict[KeyPath, int] = {(): 1}
+        return YamlFile(_value(loader, node, (), lines, str(path)), lines, str(path))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise UnreadableError(
             f"The file is not YAML: {getattr(error, 'problem', None) or error}",
             file=str(path),
             line=mark.line + 1 if mark else None,
-            hint="mend the syntax there.",
+            hint="fix the syntax there.",
         ) from error
     finally:
         loader.dispose()
 
 
-def _value(loader: Any, node: Any, place: Place, lines: dict[Place, int], file: str) -> Any:
+def _value(loader: Any, node: Any, key_path: KeyPath, lines: dict[KeyPath, int], file: str) -> Any:
     import yaml
 
     if node is None:
         return None
-    lines[place] = node.start_mark.line + 1
-    if len(place) > DEEPEST:
+    lines[key_path] = node.start_mark.line + 1
+    if len(key_path) > MAX_DEPTH:
         raise FieldError(
-            f"Values are nested more than {DEEPEST} deep.",
+            f"Values are nested more than {MAX_DEPTH} deep.",
             file=file,
-            line=lines[place],
+            line=lines[key_path],
             hint="write the recipe without anchors that contain themselves.",
         )
     if isinstance(node, yaml.SequenceNode):
-        parts = enumerate(node.value)
-        return [_value(loader, each, (*place, at), lines, file) for at, each in parts]
+        items = enumerate(node.value)
+        return [_value(loader, item, (*key_path, at), lines, file) for at, item in items]
     if not isinstance(node, yaml.MappingNode):
         return loader.construct_object(node)
-    found: dict[str, Any] = {}
-    for key_node, each in node.value:
+    mapping: dict[str, Any] = {}
+    for key_node, value_node in node.value:
         key = str(loader.construct_object(key_node))
-        if key in found:
+        if key in mapping:
             raise FieldError(
                 f"The key '{key}' occurs twice.",
                 file=file,
@@ -101,6 +101,6 @@ def _value(loader: Any, node: Any, place: Place, lines: dict[Place, int], file: 
                 field=key,
                 hint="leave one of them.",
             )
-        found[key] = _value(loader, each, (*place, key), lines, file)
-        lines[*place, key] = key_node.start_mark.line + 1
-    return found
+        mapping[key] = _value(loader, value_node, (*key_path, key), lines, file)
+        lines[*key_path, key] = key_node.start_mark.line + 1
+    return mapping

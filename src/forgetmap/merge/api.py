@@ -7,21 +7,47 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from forgetmap.errors import FieldError, OutputError
-from forgetmap.merge.beside import Merge, chosen_template, write_beside
 from forgetmap.merge.checkpoint import Checkpoint
-from forgetmap.merge.layout import SHARD_BYTES, lay_out
-from forgetmap.merge.stage import refuse_to_replace, staged, throw_away
+from forgetmap.merge.engine import PIECE, MergeEngine, OnProgress, default_threads
+from forgetmap.merge.output.atomic_folder import (
+    discard_attempt,
+    open_atomic_folder,
+    refuse_to_replace,
+)
+from forgetmap.merge.output.layout import SHARD_BYTES, lay_out
+from forgetmap.merge.output.sidecar_files import PreparedMerge, choose_template, write_sidecar_files
+from forgetmap.merge.recipe.model import Recipe
+from forgetmap.merge.recipe.read import read_recipe
 from forgetmap.merge.tensor_file import TensorInfo
-from forgetmap.merge.token_rows import one_vocabulary
-from forgetmap.merge.work import PIECE, Crew, MergeStep, Report, workers
+from forgetmap.merge.token_rows import share_vocabulary
 
-if TYPE_CHECKING:
-    from forgetmap.merge.recipe import Recipe
 
-__all__ = ["MergeStep", "Report", "apply_recipe", "prepare"]
+def merge_models(
+    recipe: str | Path | Recipe | Mapping[str, Any], out: str | Path, **writing: Any
+) -> Path:
+    """Merge models into a folder that transformers can load.
+
+    Args:
+        recipe: a YAML file (ours or mergekit's), a `Recipe`, or what one is made of.
+        out: the folder to write; it appears only when it is whole.
+        writing: `overwrite`, `shard_bytes`, `threads` and `on_progress`, as for `apply_recipe`.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.merge_models(
+        ...     {"method": "slerp", "base": "models/base", "models": [{"model": "models/tuned"}],
+        ...      "parameters": {"t": 0.3}},
+        ...     "merged",
+        ... )  # doctest: +SKIP
+    """
+    if isinstance(recipe, str | Path):
+        recipe = read_recipe(recipe)
+    elif not isinstance(recipe, Recipe):
+        recipe = Recipe.model_validate(dict(recipe))
+    return apply_recipe(recipe, out, **writing)
 
 
 def apply_recipe(
@@ -31,7 +57,7 @@ def apply_recipe(
     shard_bytes: int = SHARD_BYTES,
     overwrite: bool = False,
     threads: int | None = None,
-    report: Report | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Path:
     """Merge models into a folder that transformers can load.
 
@@ -44,7 +70,7 @@ def apply_recipe(
         shard_bytes: largest size of a file of weights; a larger tensor has one of its own.
         overwrite: replace an earlier merged model of this name, once the new one is whole.
         threads: how many tensors or pieces of tensors are worked on at once.
-        report: told several times a second how far it is.
+        on_progress: called several times a second.
 
     Raises:
         ModelError: a model cannot be found, or the models do not fit each other.
@@ -56,33 +82,37 @@ def apply_recipe(
     models = {name: Checkpoint.open(name) for name in recipe.all_models}
     _refuse_inputs(out, models)
     merge = prepare(recipe, models, shard_bytes)
-    with staged(out, merge.layout, _stamp(merge, models), overwrite=overwrite) as stage:
-        crew = Crew(merge.jobs, merge.words.models, stage)
+    with open_atomic_folder(
+        out, merge.layout, _stamp(merge, models), overwrite=overwrite
+    ) as folder:
+        engine = MergeEngine(merge.jobs, merge.vocabulary.models, folder)
         try:
-            crew.work(threads or workers(), report or (lambda _: None))
+            engine.run(threads or default_threads(), on_progress or (lambda _: None))
         except FieldError:
-            throw_away(out)
+            discard_attempt(out)
             raise
-        stage.whole()
-        write_beside(stage.folder, out.name, merge)
-        stage.take_place()
+        folder.flush()
+        write_sidecar_files(folder.path, out.name, merge)
+        folder.publish()
     return out
 
 
 def prepare(
     recipe: Recipe, models: Mapping[str, Checkpoint], shard_bytes: int = SHARD_BYTES
-) -> Merge:
+) -> PreparedMerge:
     """Check that models can be merged, and decide where everything goes; no weight is read."""
     from forgetmap.merge.plan import ModelShape, plan_merge  # heavy
 
-    words = one_vocabulary(recipe, dict(models))
+    vocabulary = share_vocabulary(recipe, dict(models))
     shapes = {
         name: ModelShape(tensors=model.tensors, config=model.config)
-        for name, model in words.models.items()
+        for name, model in vocabulary.models.items()
     }
     jobs = plan_merge(recipe, shapes)
     infos = {job.name: TensorInfo(job.shape, job.dtype) for job in jobs}
-    return Merge(recipe, words, jobs, lay_out(infos, shard_bytes), chosen_template(recipe, models))
+    return PreparedMerge(
+        recipe, vocabulary, jobs, lay_out(infos, shard_bytes), choose_template(recipe, models)
+    )
 
 
 def _refuse_inputs(out: Path, models: Mapping[str, Checkpoint]) -> None:
@@ -94,7 +124,7 @@ def _refuse_inputs(out: Path, models: Mapping[str, Checkpoint]) -> None:
             )
 
 
-def _stamp(merge: Merge, models: Mapping[str, Checkpoint]) -> str:
+def _stamp(merge: PreparedMerge, models: Mapping[str, Checkpoint]) -> str:
     """Everything that the bytes of the result depend on."""
     facts = [
         version("forgetmap"),

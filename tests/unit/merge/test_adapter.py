@@ -15,7 +15,7 @@ from peft import LoraConfig, get_peft_model
 import merge_models
 import tiny_models
 from forgetmap.errors import MissingInputError, ModelError
-from forgetmap.merge.apply import apply_recipe
+from forgetmap.merge.api import apply_recipe
 from forgetmap.merge.checkpoint import Checkpoint
 
 TARGETS = {"llama": ["q_proj", "down_proj"], "gpt2": ["c_attn", "c_proj"]}

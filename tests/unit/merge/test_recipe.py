@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from forgetmap.errors import FieldError, InputError, MissingInputError, UnreadableError
-from forgetmap.merge.recipe import Part, Recipe, read_recipe
-from forgetmap.merge.recipe_model import short_name
+from forgetmap.merge.recipe.model import ModelPart, Recipe, short_name
+from forgetmap.merge.recipe.read import read_recipe
 
 STUDY = Path(__file__).parents[2] / "fixtures" / "merge_recipes"
 
@@ -38,7 +38,7 @@ tokenizer: org/a
 chat_template: auto
 """
 
-THEIRS = """\
+MERGEKIT_KEYS = """\
 merge_method: dare_ties
 base_model: org/base
 models:
@@ -88,7 +88,7 @@ def test_all_of_our_own_format(tmp_path: Path) -> None:
 
 
 def test_mergekit_is_read_in_its_own_words(tmp_path: Path) -> None:
-    recipe = read(tmp_path, THEIRS)
+    recipe = read(tmp_path, MERGEKIT_KEYS)
     assert (recipe.method, recipe.base, recipe.dtype) == ("dare_ties", "org/base", "bfloat16")
     assert set(recipe.parameters) == {"normalize", "keep_norm"}
     assert recipe.parameters["keep_norm"][0].value is True
@@ -102,7 +102,7 @@ def test_slices(tmp_path: Path) -> None:
     assert recipe.tokenizer == "org/b"
 
 
-@pytest.mark.parametrize("text", [OURS, THEIRS, SLICES], ids=["ours", "theirs", "slices"])
+@pytest.mark.parametrize("text", [OURS, MERGEKIT_KEYS, SLICES], ids=["ours", "theirs", "slices"])
 def test_a_recipe_written_out_reads_the_same(tmp_path: Path, text: str) -> None:
     recipe = read(tmp_path, text)
     assert read(tmp_path, recipe.as_yaml()) == recipe
@@ -206,7 +206,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_recipe_cannot_be_changed() -> None:
-    recipe = Recipe(method="linear", models=(Part(model="a"),))
+    recipe = Recipe(method="linear", models=(ModelPart(model="a"),))
     with pytest.raises(ValidationError):
         recipe.seed = 4
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from forgetmap.errors import ModelError
-from forgetmap.merge.distance import kind_of, layer_of, weight_drift
+from forgetmap.merge.distance import kind_of, layer_number, weight_drift
 from forgetmap.merge.spectrum import EXACT, TOLERANCE, effective_rank
 from tiny_models import tiny_model
 
@@ -220,7 +220,7 @@ def test_broken_weights_are_named(tmp_path: Path, bad: float) -> None:
     ],
 )
 def test_layers_and_kinds_are_read_off_names(name: str, layer: int | None, kind: str) -> None:
-    assert (layer_of(name), kind_of(name)) == (layer, kind)
+    assert (layer_number(name), kind_of(name)) == (layer, kind)
 
 
 MEASURE = """

@@ -11,11 +11,10 @@ import torch
 
 import merge_oracle as oracle
 from forgetmap.errors import UsageError
+from forgetmap.merge.chunks import CHUNK_VALUES, ChunkedTensor, chunk_slices
 from forgetmap.merge.method import Draws
-from forgetmap.merge.methods.changes import Change
-from forgetmap.merge.methods.selection import largest
+from forgetmap.merge.methods.task_vectors import TaskVector, largest_values
 from forgetmap.merge.registry import BUILT_IN, find_method
-from forgetmap.merge.stretches import STRETCH, Values, stretches
 
 SHAPE = (13, 7)
 DRAWS = Draws(5, "layer", ("a", "b", "c"))
@@ -175,15 +174,15 @@ def test_dare_with_the_same_mask(name: str, rescale: str) -> None:
     base, models = family()
     weights, densities = (0.7, 0.2, 1.5), (0.5, 0.9, 0.2)
     changes = []
-    for place, (model, density) in enumerate(zip(models, densities, strict=True)):
+    for index, (model, density) in enumerate(zip(models, densities, strict=True)):
         full = model - base
-        kept = full * (DRAWS.uniform(place, SHAPE).numpy() < density)
+        kept_count = full * (DRAWS.uniform(index, SHAPE).numpy() < density)
         factor = {
             "density": 1 / density,
-            "norm": np.abs(full).sum() / np.abs(kept).sum(),
+            "norm": np.abs(full).sum() / np.abs(kept_count).sum(),
             "none": 1.0,
         }
-        changes.append(kept * factor[rescale])
+        changes.append(kept_count * factor[rescale])
     total = oracle.linear(changes, weights, normalize=False)
     if name == "dare_ties":
         total = oracle.elected(changes, weights, normalize=False)
@@ -256,9 +255,11 @@ def test_weights_that_add_up_to_nothing_cannot_be_normalised(name: str) -> None:
 
 def selected(change: torch.Tensor, count: int, at_once: int) -> list[int]:
     """Places of the largest values."""
-    values = Change(Values(change, change.dtype), Values(torch.zeros_like(change), change.dtype))
-    chosen = largest(values, count)
-    parts = [chosen.mask(change[cut], cut.start) for cut in stretches(len(change), at_once)]
+    values = TaskVector(
+        ChunkedTensor(change, change.dtype), ChunkedTensor(torch.zeros_like(change), change.dtype)
+    )
+    chosen = largest_values(values, count)
+    parts = [chosen.mask(change[cut], cut.start) for cut in chunk_slices(len(change), at_once)]
     return torch.cat(parts).nonzero().flatten().tolist()
 
 
@@ -276,7 +277,7 @@ def test_of_equal_magnitudes_the_first_are_taken(at_once: int, dtype: torch.dtyp
 def test_the_largest_are_those_of_a_sort(kind: str, dtype: torch.dtype) -> None:
     """Over several stretches, whose ends fall between equal values."""
     source = torch.Generator().manual_seed(1)
-    change = torch.randn(2 * STRETCH + 77, generator=source, dtype=dtype)
+    change = torch.randn(2 * CHUNK_VALUES + 77, generator=source, dtype=dtype)
     if kind == "often equal":
         change = (change * 3).round()
     if kind == "mostly zero":
@@ -285,7 +286,7 @@ def test_the_largest_are_those_of_a_sort(kind: str, dtype: torch.dtype) -> None:
         change *= torch.finfo(dtype).tiny
     order = change.abs().sort(descending=True, stable=True).indices
     for count in (1, 999, len(change) // 2, len(change) - 1):
-        assert selected(change, count, STRETCH) == sorted(order[:count].tolist())
+        assert selected(change, count, CHUNK_VALUES) == sorted(order[:count].tolist())
 
 
 def test_a_weight_of_zero_keeps_infinities_out() -> None:
@@ -315,7 +316,9 @@ SAMPLES: dict[str, dict[str, Any]] = {
 def test_no_method_changes_its_inputs_and_all_keep_shape_and_dtype(name: str) -> None:
     base, models = family()
     found = find_method(name)
-    tensors = [torch.tensor(model, dtype=torch.float32) for model in models][: found.most or 3]
+    tensors = [torch.tensor(model, dtype=torch.float32) for model in models][
+        : found.max_models or 3
+    ]
     start = torch.tensor(base, dtype=torch.float32)
     before = [each.clone() for each in (*tensors, start)]
     result = found(tensors, start, SAMPLES[name], DRAWS)
@@ -328,7 +331,9 @@ def test_no_method_changes_its_inputs_and_all_keep_shape_and_dtype(name: str) ->
 def test_methods_that_say_so_work_in_pieces(name: str) -> None:
     base, models = family()
     found = find_method(name)
-    tensors = [torch.tensor(model, dtype=torch.float32) for model in models][: found.most or 3]
+    tensors = [torch.tensor(model, dtype=torch.float32) for model in models][
+        : found.max_models or 3
+    ]
     start = torch.tensor(base, dtype=torch.float32)
     whole = found(tensors, start, SAMPLES[name], DRAWS).flatten()
     pieces = [
@@ -344,7 +349,7 @@ def test_single_precision_is_near_to_double(name: str) -> None:
     found = find_method(name)
     ends = [
         found(
-            [torch.tensor(model, dtype=dtype) for model in models][: found.most or 3],
+            [torch.tensor(model, dtype=dtype) for model in models][: found.max_models or 3],
             torch.tensor(base, dtype=dtype),
             SAMPLES[name],
             DRAWS,

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forgetmap.errors import ModelError
-from forgetmap.merge.card import model_card
 from forgetmap.merge.checkpoint import INDEX, Checkpoint
-from forgetmap.merge.layout import Layout
-from forgetmap.merge.stage import RECIPE
-from forgetmap.merge.token_rows import OneVocabulary, extend_tokenizer
+from forgetmap.merge.layers import LAYER_COUNTS
+from forgetmap.merge.output.atomic_folder import RECIPE_FILE
+from forgetmap.merge.output.card import model_card
+from forgetmap.merge.output.layout import WeightLayout
+from forgetmap.merge.token_rows import SharedVocabulary, extend_tokenizer
 
 if TYPE_CHECKING:
-    from forgetmap.merge.plan import TensorJob
-    from forgetmap.merge.recipe import Recipe
+    from forgetmap.merge.job import TensorJob
+    from forgetmap.merge.recipe.model import Recipe
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
@@ -34,11 +35,10 @@ TEMPLATES = {
     "message['content'] + '<|im_end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
 }
-LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class PreparedMerge:
     """All that is known of a merge before the first weight is read.
 
     Attributes:
@@ -46,27 +46,31 @@ class Merge:
     """
 
     recipe: Recipe
-    words: OneVocabulary
+    vocabulary: SharedVocabulary
     jobs: Sequence[TensorJob]
-    layout: Layout
+    layout: WeightLayout
     template: str | None
 
     @property
-    def main(self) -> Checkpoint:
+    def main_model(self) -> Checkpoint:
         """The model whose configuration the result has."""
-        return self.words.models[self.recipe.base or self.recipe.all_models[0]]
+        return self.vocabulary.models[self.recipe.base or self.recipe.all_models[0]]
 
 
-def write_beside(folder: Path, name: str, merge: Merge) -> None:
+def write_sidecar_files(folder: Path, name: str, merge: PreparedMerge) -> None:
     """Write everything but the weights; the configuration last, as it makes a folder a model."""
-    main = merge.main.folder
-    _copy(merge.words.models[merge.words.tokenizer].tokenizer_folder, folder, TOKENIZER_FILES)
-    if merge.words.added:
-        extend_tokenizer(folder, merge.words.added)
+    main = merge.main_model.folder
+    _copy(
+        merge.vocabulary.models[merge.vocabulary.tokenizer].tokenizer_folder,
+        folder,
+        TOKENIZER_FILES,
+    )
+    if merge.vocabulary.added:
+        extend_tokenizer(folder, merge.vocabulary.added)
     if merge.template is not None:
         _replace_template(folder, merge.template)
     _copy(main, folder, ("generation_config.json", "*.py"))  # code that comes with a model
-    (folder / RECIPE).write_text(merge.recipe.as_yaml(), encoding="utf-8")
+    (folder / RECIPE_FILE).write_text(merge.recipe.as_yaml(), encoding="utf-8")
     config = merged_config(merge)
     (folder / "README.md").write_text(model_card(merge.recipe, name, config), encoding="utf-8")
     index = merge.layout.index()
@@ -75,9 +79,11 @@ def write_beside(folder: Path, name: str, merge: Merge) -> None:
     _write_json(folder / "config.json", config)
 
 
-def merged_config(merge: Merge) -> dict[str, Any]:
+def merged_config(merge: PreparedMerge) -> dict[str, Any]:
     """The configuration of the main model, with what is otherwise in the result."""
-    config = {key: value for key, value in merge.main.config.items() if key != "_name_or_path"}
+    config = {
+        key: value for key, value in merge.main_model.config.items() if key != "_name_or_path"
+    }
     sizes: Counter[str] = Counter()
     for job in merge.jobs:
         sizes[job.dtype] += prod(job.shape)
@@ -89,56 +95,56 @@ def merged_config(merge: Merge) -> dict[str, Any]:
     return config
 
 
-def chosen_template(recipe: Recipe, models: Mapping[str, Checkpoint]) -> str | None:
+def choose_template(recipe: Recipe, models: Mapping[str, Checkpoint]) -> str | None:
     """The chat template a recipe asks for; None for that of the tokenizer.
 
     Raises:
         ModelError: there is no such template.
     """
-    wanted = recipe.chat_template
-    if wanted is None:
+    template = recipe.chat_template
+    if template is None:
         return None
-    found = {name: template_of(model) for name, model in models.items()}
-    if wanted == "auto":
-        common = Counter(each for each in found.values() if each is not None).most_common(1)
+    templates = {name: read_template(model) for name, model in models.items()}
+    if template == "auto":
+        common = Counter(text for text in templates.values() if text is not None).most_common(1)
         return common[0][0] if common else None
-    if "{" in wanted:
-        return wanted
-    text = TEMPLATES.get(wanted) or found.get(wanted)
-    if text is None and Path(wanted).is_file():
-        text = Path(wanted).read_text(encoding="utf-8")
+    if "{" in template:
+        return template
+    text = TEMPLATES.get(template) or templates.get(template)
+    if text is None and Path(template).is_file():
+        text = Path(template).read_text(encoding="utf-8")
     if text is None:
         raise ModelError(
-            f"There is no chat template '{wanted}'.",
+            f"There is no chat template '{template}'.",
             hint=f"give 'auto', {', '.join(map(repr, TEMPLATES))}, a model of the recipe that has "
             "one, a file, or the template itself.",
         )
     return text
 
 
-def template_of(model: Checkpoint) -> str | None:
+def read_template(model: Checkpoint) -> str | None:
     """The chat template of a model."""
     folder = model.tokenizer_folder
     if (folder / TEMPLATE).is_file():
         return (folder / TEMPLATE).read_text(encoding="utf-8")
     if not (folder / "tokenizer_config.json").is_file():
         return None
-    told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    text = told.get("chat_template")
+    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    text = config.get("chat_template")
     return text if isinstance(text, str) else None
 
 
-def _count_layers(config: dict[str, Any], merge: Merge) -> None:
+def _count_layers(config: dict[str, Any], merge: PreparedMerge) -> None:
     """As many layers as the slices have, each of the kind it had in its first source."""
     slices = merge.recipe.slices
     inner = config.get("text_config")
     target = inner if isinstance(inner, dict) else config
     for key in LAYER_COUNTS:
         if key in target:
-            target[key] = sum(each.layers for each in slices)
+            target[key] = sum(layers.layers for layers in slices)
     kinds = target.get("layer_types")
     if isinstance(kinds, list):
-        ranges = [each.sources[0].layer_range or (0, 0) for each in slices]
+        ranges = [layers.sources[0].layer_range or (0, 0) for layers in slices]
         target["layer_types"] = [kinds[at] for start, stop in ranges for at in range(start, stop)]
 
 
@@ -147,9 +153,9 @@ def _replace_template(folder: Path, template: str) -> None:
     (folder / "chat_template.json").unlink(missing_ok=True)
     path = folder / "tokenizer_config.json"
     if path.is_file():
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told.pop("chat_template", None) is not None:
-            _write_json(path, told)
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if config.pop("chat_template", None) is not None:
+            _write_json(path, config)
 
 
 def _copy(source: Path, target: Path, patterns: Sequence[str]) -> None:

@@ -14,10 +14,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import merge_models
 import tiny_models
 from forgetmap.errors import FieldError, ForgetmapError, ModelError, OutputError
-from forgetmap.merge.apply import apply_recipe
+from forgetmap.merge.api import apply_recipe
 from forgetmap.merge.checkpoint import Checkpoint
-from forgetmap.merge.recipe import Recipe, read_recipe
-from forgetmap.merge.work import PIECE, MergeStep
+from forgetmap.merge.engine import PIECE, MergeStep
+from forgetmap.merge.recipe.model import Recipe
+from forgetmap.merge.recipe.read import read_recipe
 
 KINDS = ("llama", "gpt2", "window")
 
@@ -169,7 +170,9 @@ def test_slices_change_the_number_of_layers(parents: Path, tmp_path: Path) -> No
 
 def test_progress_ends_at_all(parents: Path, tmp_path: Path) -> None:
     steps: list[MergeStep] = []
-    out = apply_recipe(merge_models.average(*pair(parents)), tmp_path / "out", report=steps.append)
+    out = apply_recipe(
+        merge_models.average(*pair(parents)), tmp_path / "out", on_progress=steps.append
+    )
     written = sum(values.nbytes for values in merge_models.weights_of(out).values())
     assert (steps[-1].done, steps[-1].total, steps[-1].kept) == (written, written, 0)
 

@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from forgetmap.errors import FieldError, ModelError
+from forgetmap.merge.job import TensorJob
 from forgetmap.merge.layers import at_the_start, layer_of
-from forgetmap.merge.plan import ModelShape, TensorInfo, TensorJob, plan_merge
-from forgetmap.merge.recipe import Recipe
-from forgetmap.merge.schedule import at_position
+from forgetmap.merge.plan import ModelShape, plan_merge
+from forgetmap.merge.recipe.model import Recipe
+from forgetmap.merge.recipe.values import interpolate
+from forgetmap.merge.tensor_file import TensorInfo
 
 Weights = Mapping[str, Mapping[str, torch.Tensor]]
 LAYERS = 5
@@ -255,14 +257,14 @@ def test_a_value_that_is_set_nowhere_is_asked_for() -> None:
     ("position", "expected"), [(0.0, 1.0), (0.25, 2.0), (0.5, 3.0), (0.9, -0.6), (1.0, -1.5)]
 )
 def test_values_between_points_lie_on_a_line(position: float, expected: float) -> None:
-    assert at_position((1.0, 3.0, -1.5), position) == pytest.approx(expected)
-    assert at_position((4.0,), position) == 4.0
-    assert at_position(4.0, position) == 4.0
+    assert interpolate((1.0, 3.0, -1.5), position) == pytest.approx(expected)
+    assert interpolate((4.0,), position) == 4.0
+    assert interpolate(4.0, position) == 4.0
 
 
 def test_points_of_a_schedule_are_met_exactly() -> None:
     values = (0.1, 0.7, 0.3)
-    assert [at_position(values, place) for place in (0.0, 0.5, 1.0)] == list(values)
+    assert [interpolate(values, place) for place in (0.0, 0.5, 1.0)] == list(values)
 
 
 def sliced(*slices: Any, **others: Any) -> Recipe:

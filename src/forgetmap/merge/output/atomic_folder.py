@@ -27,28 +27,28 @@ from threading import Lock
 import xxhash
 
 from forgetmap.errors import ForgetmapError, OutputError
-from forgetmap.merge.layout import Layout, Shard
+from forgetmap.merge.output.layout import Shard, WeightLayout
 
-RECIPE = "merge.yaml"
+RECIPE_FILE = "merge.yaml"
 """The recipe beside the weights, and the mark of a folder that forgetmap merged."""
-SYNC_EVERY = 128 << 20
+SYNC_BYTES = 128 << 20
 """Bytes after which the disk is asked to begin writing: at the end little is left to wait for."""
-SPARE = 32 << 20
+SIDECAR_BYTES = 32 << 20
 """Room for everything beside the weights."""
-AT_ONCE = 1 << 20
+IO_BYTES = 1 << 20
 """Bytes read or written by one call."""
 
 Piece = tuple[str, int, int]
 """Name of a tensor, first byte within it, number of bytes."""
 
 
-class Stage:
-    """Takes pieces of tensors in any order from any thread; see `staged`."""
+class AtomicFolder:
+    """Takes pieces of tensors in any order from any thread; see `open_atomic_folder`."""
 
-    def __init__(self, out: Path, home: Path, layout: Layout) -> None:
+    def __init__(self, out: Path, workspace: Path, layout: WeightLayout) -> None:
         self.out = out
-        self.home = home
-        self.folder = home / "model"
+        self.workspace = workspace
+        self.path = workspace / "model"
         self.layout = layout
         self.done: set[Piece] = set()
         self._shards = {name: shard for shard in layout.shards for name in shard.starts}
@@ -64,50 +64,49 @@ class Stage:
         name, start, count = piece
         shard = self._shards[name]
         file, at = self._files[shard.name], shard.starts[name] + start
-        written = 0
-        while written < count:
-            some = values[written : written + AT_ONCE]
-            written += os.pwrite(file, some, at + written)
+        offset = 0
+        while offset < count:
+            offset += os.pwrite(file, values[offset : offset + IO_BYTES], at + offset)
         line = json.dumps([name, start, count, xxhash.xxh3_128_hexdigest(values)]) + "\n"
         with self._lock:
             os.write(self._journal, line.encode())
             self.done.add(piece)
             self._unsynced += count
-            if self._unsynced >= SYNC_EVERY and (not self._syncing or self._syncing.done()):
+            if self._unsynced >= SYNC_BYTES and (not self._syncing or self._syncing.done()):
                 self._unsynced = 0
                 self._syncing = self._syncer.submit(os.fdatasync, file)
 
-    def whole(self) -> None:
+    def flush(self) -> None:
         """Wait until all weights are on the disk."""
         for file in self._files.values():
             os.fsync(file)
 
-    def take_place(self) -> None:
+    def publish(self) -> None:
         """Give the folder its name, in place of whatever had it."""
-        for path in self.folder.iterdir():
+        for path in self.path.iterdir():
             _sync(path)
-        _sync(self.folder)
-        replaced = self.home / "replaced"
+        _sync(self.path)
+        replaced = self.workspace / "replaced"
         if self.out.exists() and any(self.out.iterdir()):
             self.out.rename(replaced)
-        self.folder.rename(self.out)
+        self.path.rename(self.out)
         _sync(self.out.parent)
-        shutil.rmtree(self.home)
+        shutil.rmtree(self.workspace)
 
     def _begin(self) -> None:
         """Open all files, and look what an earlier attempt has left."""
-        self.folder.mkdir(exist_ok=True)
+        self.path.mkdir(exist_ok=True)
         self._journal = os.open(
-            self.home / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
+            self.workspace / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
         )
         for shard in self.layout.shards:
-            self._files[shard.name] = _begun(self.folder / shard.name, shard)
-        for piece, checksum in self._listed():
+            self._files[shard.name] = _open_shard(self.path / shard.name, shard)
+        for piece, checksum in self._read_journal():
             if self._checksum(piece) == checksum:
                 self.done.add(piece)
 
-    def _listed(self) -> Iterator[tuple[Piece, str]]:
-        lines = (self.home / "done.jsonl").read_bytes().split(b"\n")
+    def _read_journal(self) -> Iterator[tuple[Piece, str]]:
+        lines = (self.workspace / "done.jsonl").read_bytes().split(b"\n")
         for line in lines[:-1]:
             try:
                 name, start, count, checksum = json.loads(line)
@@ -124,7 +123,7 @@ class Stage:
         digest, at = xxhash.xxh3_128(), shard.starts[name] + start
         end = at + count
         while at < end:
-            values = os.pread(self._files[shard.name], min(AT_ONCE, end - at), at)
+            values = os.pread(self._files[shard.name], min(IO_BYTES, end - at), at)
             if not values:
                 break
             digest.update(values)
@@ -139,8 +138,10 @@ class Stage:
 
 
 @contextmanager
-def staged(out: Path, layout: Layout, stamp: str, *, overwrite: bool) -> Iterator[Stage]:
-    """A stage for the folder `out`, on which whatever an earlier attempt wrote is still there.
+def open_atomic_folder(
+    out: Path, layout: WeightLayout, stamp: str, *, overwrite: bool
+) -> Iterator[AtomicFolder]:
+    """The folder `out` in the making, with whatever an earlier attempt has written.
 
     Args:
         out: the folder to be.
@@ -152,21 +153,21 @@ def staged(out: Path, layout: Layout, stamp: str, *, overwrite: bool) -> Iterato
         OutputError: the place is taken, another process is at it, or the disk is full.
     """
     out = out.absolute()
-    home = out.parent / f".{out.name}.merging"
-    with _explained(out, home):
-        _put_back(out, home)
+    workspace = out.parent / f".{out.name}.merging"
+    with _explain_os_errors(out, workspace):
+        _undo_rename(out, workspace)
         refuse_to_replace(out, overwrite=overwrite)
-        home.mkdir(parents=True, exist_ok=True)
-    with _locked(home, out):
-        stage = Stage(out, home, layout)
+        workspace.mkdir(parents=True, exist_ok=True)
+    with _locked(workspace, out):
+        folder = AtomicFolder(out, workspace, layout)
         try:
-            with _explained(out, home):
-                _clear_unless(home, stamp)
-                _check_room(home, layout)
-                stage._begin()  # noqa: SLF001  # the other half of this module
-                yield stage
+            with _explain_os_errors(out, workspace):
+                _clear_other_merge(workspace, stamp)
+                _check_room(workspace, layout)
+                folder._begin()  # noqa: SLF001  # the other half of this module
+                yield folder
         finally:
-            stage._end()  # noqa: SLF001
+            folder._end()  # noqa: SLF001
 
 
 def refuse_to_replace(out: Path, *, overwrite: bool) -> None:
@@ -178,29 +179,29 @@ def refuse_to_replace(out: Path, *, overwrite: bool) -> None:
             f"{out} is not empty",
             hint="choose another --out, or replace a merged model with --overwrite.",
         )
-    if not (out / RECIPE).is_file():
+    if not (out / RECIPE_FILE).is_file():
         raise OutputError(
             f"{out} is no model that forgetmap merged, and is not replaced",
             hint="choose another folder for the result.",
         )
 
 
-def throw_away(out: Path) -> None:
+def discard_attempt(out: Path) -> None:
     """Forget an attempt that cannot succeed."""
     out = out.absolute()
     shutil.rmtree(out.parent / f".{out.name}.merging", ignore_errors=True)
 
 
-def _put_back(out: Path, home: Path) -> None:
+def _undo_rename(out: Path, workspace: Path) -> None:
     """If an earlier attempt was killed between two renamings, undo the first."""
-    replaced = home / "replaced"
+    replaced = workspace / "replaced"
     if replaced.is_dir() and not out.exists():
         replaced.rename(out)
 
 
 @contextmanager
-def _locked(home: Path, out: Path) -> Iterator[None]:
-    lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+def _locked(workspace: Path, out: Path) -> Iterator[None]:
+    lock = os.open(workspace / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -214,36 +215,36 @@ def _locked(home: Path, out: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _clear_unless(home: Path, stamp: str) -> None:
+def _clear_other_merge(workspace: Path, stamp: str) -> None:
     """Keep what is there only if it belongs to the same merge."""
-    mark = home / "merge.json"
+    mark = workspace / "merge.json"
     try:
         same = json.loads(mark.read_text(encoding="utf-8")) == {"stamp": stamp}
     except (FileNotFoundError, ValueError):
         same = False
     if same:
         return
-    for path in home.iterdir():
+    for path in workspace.iterdir():
         if path.name != "lock":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     mark.write_text(json.dumps({"stamp": stamp}), encoding="utf-8")
 
 
-def _check_room(home: Path, layout: Layout) -> None:
-    there = sum(path.stat().st_blocks * 512 for path in home.rglob("*") if path.is_file())
-    needed = layout.size + SPARE - there
-    free = shutil.disk_usage(home).free
+def _check_room(workspace: Path, layout: WeightLayout) -> None:
+    present = sum(path.stat().st_blocks * 512 for path in workspace.rglob("*") if path.is_file())
+    needed = layout.size + SIDECAR_BYTES - present
+    free = shutil.disk_usage(workspace).free
     if needed > free:
-        if not (home / "done.jsonl").exists():
-            shutil.rmtree(home)
+        if not (workspace / "done.jsonl").exists():
+            shutil.rmtree(workspace)
         raise OutputError(
-            f"the merged model needs {needed / 1e9:,.1f} GB, and the disk of {home.parent} has "
-            f"{free / 1e9:,.1f} GB left",
+            f"the merged model needs {needed / 1e9:,.1f} GB, and the disk of {workspace.parent} "
+            f"has {free / 1e9:,.1f} GB left",
             hint="free some space, choose another --out, or a narrower --out-dtype.",
         )
 
 
-def _begun(path: Path, shard: Shard) -> int:
+def _open_shard(path: Path, shard: Shard) -> int:
     """A file with its header, whatever values it has so far."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     os.pwrite(file, shard.head, 0)
@@ -259,7 +260,7 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _explained(out: Path, home: Path) -> Iterator[None]:
+def _explain_os_errors(out: Path, workspace: Path) -> Iterator[None]:
     """Turn what the system says about writing into a typed error."""
     try:
         yield
@@ -270,7 +271,7 @@ def _explained(out: Path, home: Path) -> Iterator[None]:
             raise OutputError(
                 f"no room was left while {out} was written: {error.strerror}",
                 hint=f"free some space and run the same again, which goes on where it was; to give "
-                f"up, delete {home}.",
+                f"up, delete {workspace}.",
             ) from error
         raise OutputError(
             f"cannot write {out}: {error.strerror or error}",

@@ -11,27 +11,20 @@ from typing import TYPE_CHECKING, Any
 from forgetmap.merge.registry import find_method
 
 if TYPE_CHECKING:
-    from forgetmap.merge.recipe import Part, Recipe
-
-DIRECTION = {
-    "linear": "A weight is the share of the model it stands at, divided by the sum of all.",
-    "wise_ft": "`alpha` is the share of the tuned model: 0 is the base, 1 the tuned model.",
-    "slerp": "`t` is how far the way from the base to the other model goes: 0 is the base.",
-}
-"""Which way the numbers of a method go."""
+    from forgetmap.merge.recipe.model import ModelPart, Recipe
 
 
 def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
     """README.md, with the header that the hub reads."""
-    found = find_method(recipe.method)
+    method = find_method(recipe.method)
     dtype = config.get("dtype") or config.get("torch_dtype")
     lines = [
         *_header(recipe),
         f"# {name}",
         "",
-        f"Merged with forgetmap {version('forgetmap')} by `{recipe.method}`: {found.says}.",
-        *([f"Paper: {found.paper}."] if found.paper else []),
-        *([DIRECTION[recipe.method]] if recipe.method in DIRECTION else []),
+        f"Merged with forgetmap {version('forgetmap')} by `{recipe.method}`: {method.summary}.",
+        *([f"Paper: {method.paper}."] if method.paper else []),
+        *([method.direction] if method.direction else []),
         "",
         "| model | role | parameters |",
         "|---|---|---|",
@@ -56,17 +49,17 @@ def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
 def _header(recipe: Recipe) -> list[str]:
     """Only names that mean something elsewhere: no folders of this machine."""
     ids = [model.partition("@")[0] for model in recipe.all_models if "+" not in model]
-    known = [each for each in ids if not Path(each).expanduser().exists()]
-    named = ["base_model:", *(f"- {json.dumps(each)}" for each in known)] if known else []
+    public = [model for model in ids if not Path(model).expanduser().exists()]
+    named = ["base_model:", *(f"- {json.dumps(model)}" for model in public)] if public else []
     return ["---", "library_name: transformers", "tags:", "- merge", *named, "---", ""]
 
 
-def _row(part: Part) -> str:
+def _row(part: ModelPart) -> str:
     role = "merged"
     if part.layer_range is not None:
         role = f"layers {part.layer_range[0]} to {part.layer_range[1] - 1}"
-    told = part.model_dump(mode="json")["parameters"]
-    values = ", ".join(f"{name} {_value(rules)}" for name, rules in told.items())
+    parameters = part.model_dump(mode="json")["parameters"]
+    values = ", ".join(f"{name} {_value(rules)}" for name, rules in parameters.items())
     return f"| {part.model} | {role} | {values} |"
 
 

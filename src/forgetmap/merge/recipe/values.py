@@ -9,7 +9,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.merge.method import Method, Parameter
-from forgetmap.merge.recipe_model import Part, Settings, Value
+from forgetmap.merge.recipe.model import ModelPart, Settings, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Scope:
     settings: tuple[Settings, ...]
 
 
-def values_for(method: Method, scope: Scope, parts: Sequence[Part]) -> Mapping[str, Any]:
+def values_for(method: Method, scope: Scope, parts: Sequence[ModelPart]) -> Mapping[str, Any]:
     """The value of every parameter of a method; one for each model where it takes that."""
     values: dict[str, Any] = {}
     for parameter in method.parameters:
@@ -38,13 +38,13 @@ def values_for(method: Method, scope: Scope, parts: Sequence[Part]) -> Mapping[s
     return values
 
 
-def _value(parameter: Parameter, scope: Scope, part: Part | None = None) -> bool | float:
+def _value(parameter: Parameter, scope: Scope, part: ModelPart | None = None) -> bool | float:
     nearest = (part.parameters,) if part else ()
     for settings in (*nearest, *scope.settings):
         for rule in settings.get(parameter.name, ()):
             if rule.fits(scope.tensor):
-                found = at_position(rule.value, scope.position)
-                return bool(found) if parameter.flag else float(found)
+                value = interpolate(rule.value, scope.position)
+                return bool(value) if parameter.flag else float(value)
     if parameter.default is None:
         model = f" of '{part.model}'" if part else ""
         raise FieldError(
@@ -55,7 +55,7 @@ def _value(parameter: Parameter, scope: Scope, part: Part | None = None) -> bool
     return parameter.default
 
 
-def at_position(value: Value, position: float) -> bool | float:
+def interpolate(value: Value, position: float) -> bool | float:
     """A list of values is a line through points that are spread evenly from 0 to 1."""
     if not isinstance(value, tuple):
         return value

@@ -1,0 +1,202 @@
+"""What methods on task vectors share: a task vector is a model's tensor minus the base's.
+
+The largest values of one are found without sorting or copying it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, chunk_slices
+from forgetmap.merge.method import ChunkedTensors, Tensors
+from forgetmap.merge.methods.averaging import shares
+
+DIGIT = 16
+"""Bits that one pass over all values tells apart."""
+WHOLE_NUMBERS = {
+    torch.float64: torch.int64,
+    torch.float32: torch.int32,
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+}
+"""Of the same width: without their sign, floating-point numbers are in the order of their bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVector:
+    """What a model changed, chunk by chunk."""
+
+    tensor: ChunkedTensor
+    base: ChunkedTensor
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self.base)
+
+    def __getitem__(self, chunk: slice) -> torch.Tensor:
+        """A part of it."""
+        return self.tensor[chunk] - self.base[chunk]
+
+
+PruneChunk = Callable[[torch.Tensor, slice], torch.Tensor]
+"""Sets some values of a chunk of a task vector to zero, in place."""
+Pruning = Callable[[int, TaskVector], PruneChunk]
+"""Reads the whole task vector of the model at an index, and decides what to set to zero."""
+
+
+def merge_task_vectors(
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
+    *,
+    weight: Sequence[float],
+    normalize: bool,
+    scale: float,
+    prune: Pruning | None = None,
+    elect: bool = False,
+) -> ChunkFunction:
+    """The base plus `scale` times the task vectors: pruned, weighted, and added up.
+
+    Args:
+        tensors: of the models.
+        base: of the base.
+        weight: of each model.
+        normalize: divide by the sum of the weights; after an election, of those that count.
+        scale: of the sum.
+        prune: what to leave out of each task vector.
+        elect: at every position count only changes of the sign that outweighs the other.
+    """
+    used = [index for index, share in enumerate(weight) if share]
+    if not used or scale == 0:
+        return base.__getitem__
+    weights = [weight[index] for index in used]
+    if normalize and not elect:
+        weights = shares(weights)
+    prunings = [prune(index, TaskVector(tensors[index], base)) for index in used] if prune else []
+
+    def merge_chunk(chunk: slice) -> torch.Tensor:
+        start = base[chunk]
+        own = [tensors[index][chunk] for index in used]
+        changes = [tensor - start for tensor in own]
+        for prune_chunk, change in zip(prunings, changes, strict=False):
+            prune_chunk(change, chunk)
+        if elect:
+            total = _sum_elected(changes, weights, normalize=normalize)
+        else:
+            total = _sum(changes, weights)
+        return _add(start, total.mul_(scale), own)
+
+    return merge_chunk
+
+
+def _sum(changes: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:
+    total = torch.zeros_like(changes[0])
+    for change, weight in zip(changes, weights, strict=True):
+        total.add_(change, alpha=weight)
+    return total
+
+
+def _sum_elected(
+    changes: Sequence[torch.Tensor], weights: Sequence[float], *, normalize: bool
+) -> torch.Tensor:
+    """The sum of the changes whose sign is that of the sum of all; nothing where that is 0.
+
+    The changes are used up.
+    """
+    sign = torch.zeros_like(changes[0])
+    for change, weight in zip(changes, weights, strict=True):
+        # Not add_(..., alpha=weight): that rounds once for both steps, and of votes that cancel
+        # leaves a rest whose sign means nothing.
+        sign += change * weight
+    sign.sign_()
+    total, counted = torch.zeros_like(sign), torch.zeros_like(sign)
+    for change, weight in zip(changes, weights, strict=True):
+        vote = change * sign
+        agrees = vote > 0 if weight > 0 else vote < 0
+        total.add_(change.mul_(agrees), alpha=weight)
+        counted.add_(agrees, alpha=weight)
+    if normalize:
+        # Nothing counts where nothing agrees; there the sum is 0 as well.
+        total.div_(counted.masked_fill_(counted == 0, 1.0))
+    return total
+
+
+def _add(base: torch.Tensor, change: torch.Tensor, tensors: Tensors) -> torch.Tensor:
+    """The base plus a change.
+
+    Where the change is just that of one model, its own value is taken: b + (x - b) is not always x
+    in floating point, and a model that is merged with weight 1 has to come out bit for bit.
+    """
+    result = base + change
+    for tensor in tensors:
+        result = torch.where(change == tensor - base, tensor, result)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class MagnitudeMask:
+    """Some values of a tensor: those above a limit, and of those equal to it the first.
+
+    Attributes:
+        limit: a magnitude, as a whole number of the same bits.
+        before: the index up to which values equal to the limit are taken.
+    """
+
+    limit: int
+    before: int
+
+    def mask(self, change: torch.Tensor, start: int) -> torch.Tensor:
+        """True where a chunk that begins at `start` is selected."""
+        sizes = _sizes(change)
+        chosen = sizes > self.limit
+        equal = max(self.before - start, 0)
+        chosen[:equal] |= sizes[:equal] == self.limit
+        return chosen
+
+
+def kept_count(count: int, share: float) -> int:
+    """How many of `count` values a share is; rounded down, but never none of a share above 0."""
+    return max(int(share * count), 1 if share > 0 else 0)
+
+
+def largest_values(change: TaskVector, count: int) -> MagnitudeMask:
+    """The `count` values of greatest magnitude; of equal ones the first are taken."""
+    if count >= len(change):
+        return MagnitudeMask(-1, 0)
+    if count <= 0:
+        return MagnitudeMask(torch.iinfo(WHOLE_NUMBERS[change.base.dtype]).max, 0)
+    limit, missing = _limit(change, count)
+    before = 0
+    for chunk in chunk_slices(len(change)):
+        equal = (_sizes(change[chunk]) == limit).nonzero().flatten()[:missing]
+        missing -= len(equal)
+        if not missing:
+            before = chunk.start + int(equal[-1]) + 1
+            break
+    return MagnitudeMask(limit, before)
+
+
+def _limit(change: TaskVector, count: int) -> tuple[int, int]:
+    """The magnitude at this rank, and how many values equal to it are within the rank.
+
+    Digit by digit from the highest: values are counted by their next digit, among those that share
+    the digits found so far.
+    """
+    known, missing = 0, count
+    for shift in range(8 * change.base.dtype.itemsize - DIGIT, -1, -DIGIT):
+        counts = torch.zeros(1 << DIGIT, dtype=torch.int64)
+        for chunk in chunk_slices(len(change)):
+            digits = (_sizes(change[chunk]) >> shift) - (known << DIGIT)
+            among = (digits >= 0) & (digits < 1 << DIGIT)
+            counts += torch.bincount(digits[among], minlength=1 << DIGIT)
+        at_least = counts.flip(0).cumsum(0).flip(0)
+        digit = int((at_least >= missing).nonzero()[-1])
+        missing -= int(at_least[digit] - counts[digit])
+        known = (known << DIGIT) + digit
+    return known, missing
+
+
+def _sizes(change: torch.Tensor) -> torch.Tensor:
+    return change.abs().view(WHOLE_NUMBERS[change.dtype])

@@ -1,0 +1,146 @@
+"""Recipes from YAML: ours, or mergekit's as it is.
+
+    method: slerp
+    base: org/base
+    models: [{model: org/tuned}]
+    parameters:
+      t:
+        - {filter: self_attn, value: [0.0, 0.5, 1.0]}   # over the layers, from first to last
+        - {value: 0.3}                                  # all other tensors
+    dtype: bfloat16
+
+A value that is set nearer to a tensor wins: in a part of a slice, in a slice, at a model, for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from forgetmap._plugins import did_you_mean
+from forgetmap.errors import FieldError
+from forgetmap.merge.recipe.checks import MakeError, check_recipe
+from forgetmap.merge.recipe.model import ModelPart, ParameterRule, Recipe, Slice
+from forgetmap.merge.recipe.yaml_file import KeyPath, YamlFile, read_yaml
+
+MERGEKIT_KEYS = {"merge_method": "method", "base_model": "base", "tokenizer_source": "tokenizer"}
+"""Keys of mergekit that we call otherwise."""
+IGNORED_PARAMETERS = {"int8_mask"}
+"""Parameters of mergekit that save memory and leave the result as it is."""
+LIST_ITEMS: dict[str, type[BaseModel]] = {
+    "models": ModelPart,
+    "slices": Slice,
+    "sources": ModelPart,
+}
+"""What stands in the list under a key."""
+UNION_NAMES = {"bool", "float", "tuple[float, ...]"}
+"""Steps of pydantic into a union, which no file has."""
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read and check a recipe.
+
+    Raises:
+        MissingInputError: there is no such file.
+        UnreadableError: it is not YAML.
+        FieldError: a key, method or parameter is unknown, or a value is wrong; says on which line.
+    """
+    file = read_yaml(Path(path))
+
+    def make_error(message: str, key_path: KeyPath, hint: str) -> FieldError:
+        key_path = _key_path_in_file(key_path, file)
+        field = ".".join(map(str, key_path)) or None
+        return FieldError(message, file=file.file, line=file.line(key_path), field=field, hint=hint)
+
+    if not isinstance(file.value, dict):
+        raise make_error(
+            "A recipe is a mapping.", (), "begin with a line such as 'method: linear'."
+        )
+    try:
+        recipe = Recipe.model_validate(_translate(file.value, make_error))
+    except ValidationError as error:
+        raise _first_fault(error, make_error) from error
+    check_recipe(recipe, make_error)
+    return recipe
+
+
+def _key_path_in_file(key_path: KeyPath, file: YamlFile) -> KeyPath:
+    """A key path under the keys of the file, which may be mergekit's."""
+    theirs = next((key for key, ours in MERGEKIT_KEYS.items() if key_path[:1] == (ours,)), None)
+    return (theirs, *key_path[1:]) if theirs is not None and (theirs,) in file.lines else key_path
+
+
+def _translate(mapping: Mapping[str, Any], make_error: MakeError) -> dict[str, Any]:
+    """The recipe in our words."""
+    for theirs, ours in MERGEKIT_KEYS.items():
+        if theirs in mapping and ours in mapping:
+            message = f"'{theirs}' and '{ours}' mean the same."
+            raise make_error(message, (theirs,), "leave one of them.")
+    recipe = {MERGEKIT_KEYS.get(key, key): _drop_ignored(value) for key, value in mapping.items()}
+    for key in ("dtype", "out_dtype"):
+        if isinstance(recipe.get(key), str):
+            recipe[key] = recipe[key].removeprefix("torch.")
+    _translate_tokenizer(recipe, make_error)
+    if "merge_method" in mapping and str(recipe["method"]).startswith("dare_"):
+        # mergekit enlarges what stays to the old sum of magnitudes, the paper by 1 / density.
+        recipe["parameters"] = {"keep_norm": True, **(recipe.get("parameters") or {})}
+    return {key: value for key, value in recipe.items() if value is not None}
+
+
+def _drop_ignored(value: Any) -> Any:
+    """Without the parameters that leave the result as it is."""
+    if isinstance(value, list):
+        return [_drop_ignored(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: _drop_ignored(item) for key, item in value.items() if key not in IGNORED_PARAMETERS
+        }
+    return value
+
+
+def _translate_tokenizer(recipe: dict[str, Any], make_error: MakeError) -> None:
+    """mergekit: `base`, `union` or `model:NAME`, by itself or as `source` in a mapping."""
+    source = recipe.get("tokenizer")
+    if isinstance(source, dict):
+        others = [key for key in source if key != "source"]
+        if others:
+            hint = "leave it out; only 'source' is understood here."
+            raise make_error(
+                f"'{others[0]}' of a tokenizer is not supported.", ("tokenizer", others[0]), hint
+            )
+        source = source.get("source")
+    if isinstance(source, str):
+        recipe["tokenizer"] = source.removeprefix("model:")
+        if source in {"base", "union"}:
+            recipe.setdefault("vocabulary", source)
+    elif source is None:
+        recipe.pop("tokenizer", None)
+
+
+def _first_fault(error: ValidationError, make_error: MakeError) -> FieldError:
+    """What pydantic found first, in our words; keys that are none of ours before all else."""
+    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    key_path = tuple(key for key in faults[0]["loc"] if key not in UNION_NAMES)
+    if faults[0]["type"] == "extra_forbidden":
+        known = _keys_at(key_path[:-1])
+        return make_error(
+            f"There is no key '{key_path[-1]}' here.",
+            key_path,
+            f"{did_you_mean(str(key_path[-1]), known)}the keys are {', '.join(known)}.",
+        )
+    message = faults[0]["msg"].removeprefix("Value error, ")
+    value = "" if faults[0]["type"] in {"missing", "value_error"} else f": {faults[0]['input']!r}"
+    return make_error(
+        f"{message}{value}.", key_path, "see docs/merge-methods.md for what a recipe has."
+    )
+
+
+def _keys_at(key_path: KeyPath) -> list[str]:
+    """The keys that a mapping at this key path may have."""
+    names = [key for key in key_path if isinstance(key, str)]
+    if "parameters" in names:
+        return list(ParameterRule.model_fields)
+    return list((LIST_ITEMS[names[-1]] if names else Recipe).model_fields)
