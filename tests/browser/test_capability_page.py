@@ -17,6 +17,8 @@ from forgetmap.report.drifted import make_drift_payload
 from forgetmap.report.payload import Payload
 from page_reports import HOSTILE
 
+pytestmark = pytest.mark.needs_browser
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

@@ -24,6 +24,8 @@ from forgetmap.report.packing import packed
 from forgetmap.report.payload import Payload
 from report_files import unpacked
 
+pytestmark = pytest.mark.needs_browser
+
 ITEM = "capitals/capitals-1/0"
 """Forgotten with a wrong answer."""
 UNFINISHED = "capitals/capitals-9/0"

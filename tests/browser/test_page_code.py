@@ -20,6 +20,8 @@ from forgetmap.records.spreadsheet import quote_formulas
 from forgetmap.scoring.thinking import without_thinking
 from forgetmap.text import percent
 
+pytestmark = pytest.mark.needs_browser
+
 FOLDER = files("forgetmap.report") / "page"
 MODULES = [
     line

@@ -19,6 +19,8 @@ from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo
 from forgetmap.sources.open import open_run
 
+pytestmark = pytest.mark.needs_browser
+
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"></script><script>alert(1)</script>"
 READY = "body[data-ready=true]"
 

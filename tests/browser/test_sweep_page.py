@@ -12,6 +12,8 @@ from forgetmap.sweep.compared import compare_runs
 from forgetmap.sweep.html import write_page
 from merged_runs import write_mixtures
 
+pytestmark = pytest.mark.needs_browser
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

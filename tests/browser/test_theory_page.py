@@ -15,6 +15,8 @@ from forgetmap.theory import methods
 from forgetmap.theory.flows import Path as Course
 from forgetmap.theory.methods import Setting
 
+pytestmark = pytest.mark.needs_browser
+
 TIMES = 10 ** np.linspace(-1, 3, 81)[7::8]
 """The rows of the table on the page, but for the start."""
 

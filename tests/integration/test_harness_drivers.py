@@ -156,6 +156,7 @@ def test_inspect_answers_as_the_model_here(by_inspect: Path, backend: Backend) -
     assert info.decoding["do_sample"] is False
 
 
+@pytest.mark.slow
 def test_a_server_answers_inspect_alike(address: str, by_inspect: Path) -> None:
     out = by_inspect.parent / "served"
     done = inspect(address, out)
@@ -170,6 +171,7 @@ def test_a_server_answers_inspect_alike(address: str, by_inspect: Path) -> None:
     refuse_key(out, done)
 
 
+@pytest.mark.slow
 def test_a_server_answers_lm_eval_alike(address: str, by_lm_eval: Path) -> None:
     out = by_lm_eval.parent / "completed"
     done = lm_eval(address, out, "tiny_write")

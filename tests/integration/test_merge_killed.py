@@ -185,6 +185,7 @@ def test_memory_does_not_grow_with_the_model(home: Path) -> None:
     assert run(STARVED, home) < 64 << 20  # one of the two tensors has as much
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_largest_tensor_times_the_models(home: Path) -> None:
     """Inputs and result as they are stored; in float32 nothing but a stretch of each."""
     generator = torch.Generator().manual_seed(3)

@@ -19,6 +19,8 @@ import forgetmap as fm
 from command_line import SCRIPT, call, write
 from tiny_models import tiny_model, tokenizer
 
+pytestmark = pytest.mark.slow
+
 ITEMS = 600
 SECONDS = 120.0
 RAY = Path(sys.executable).parent / "ray"

@@ -14,10 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import forgetmap as fm
 from backends import as_frame, counted, dumped, foretold, rows_of
+from effort import examples
 from estimator_runs import compare_in
 from estimator_runs import said_by_polars as estimates_by_polars
 from example_runs import DATA, rows_for
@@ -29,6 +30,7 @@ from oracle import Row, expect, paths_through
 from spy import Spy
 
 pytestmark = [
+    pytest.mark.needs_java,
     pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
 ]
@@ -53,7 +55,9 @@ def test_everything_is_counted_and_listed(spark: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["twins, other ids", "conflicts"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("twins, other ids", marks=pytest.mark.slow), "conflicts"]
+)
 def test_content_is_hashed_by_the_workers(name: str, spark: Any) -> None:
     comparison = compare(rows_for(name), spark)
     assert dumped(comparison.result) == said_by_polars(rows_for(name))
@@ -63,12 +67,14 @@ def test_content_is_hashed_by_the_workers(name: str, spark: Any) -> None:
     assert all(row["question"] for row in flips)
 
 
-@settings(max_examples=5)
+@pytest.mark.slow
+@examples(5)
 @given(runs=pairs_of_runs(("none", "own")))
 def test_any_runs_are_counted_as_in_polars(spark: Any, runs: Pair) -> None:
     assert dumped(compare(runs, spark).result) == said_by_polars(runs)
 
 
+@pytest.mark.slow
 def test_a_chain_is_followed(spark: Any) -> None:
     runs = [DATA["bare"](seed) for seed in (0, 1, 2)]
     chain = fm.compare(*(as_frame(rows, "spark", Path(), spark) for rows in runs), chain=True)

@@ -14,18 +14,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import forgetmap as fm
 from backends import as_arrow, as_frame, counted, foretold, rows_of
+from effort import examples
 from forgetmap.comparison.comparison import Comparison
 from generated_runs import Pair, pairs_of_runs
 from oracle import Row, expect
 
 CELLS = ("n", "n00", "n01", "n10", "n11")
 KINDS = ("csv", "jsonl", "parquet")
-SOME, FEW = settings(max_examples=30), settings(max_examples=8)
+SOME, FEW = examples(12), examples(4)
 
 
 def compare(before: Any, after: Any) -> Comparison:

@@ -284,6 +284,7 @@ def copies(name: Callable[[str], str] = str) -> dict[str, list[dict[str, Any]]]:
     return {name(task): [shown(row)] for task, row in ROWS.items()}
 
 
+@pytest.mark.needs_torch
 def test_captrack_is_asked_as_its_rows_say(tmp_path: Path) -> None:
     suite = captrack_suite(write_copy(tmp_path, copies()))
     tasks = {task.name: task for task in suite.tasks}
@@ -301,6 +302,7 @@ def test_captrack_is_asked_as_its_rows_say(tmp_path: Path) -> None:
         assert len(task.load()) == 1
 
 
+@pytest.mark.needs_torch
 def test_a_formatted_prompt_is_what_is_shown(tmp_path: Path) -> None:
     row = shown(ROWS["gsm8k.subset"]) | {"formatted_prompt": "Question: how many?\nThink first."}
     suite = captrack_suite(write_copy(tmp_path, {"gsm8k.subset": [row]}))
@@ -309,6 +311,7 @@ def test_a_formatted_prompt_is_what_is_shown(tmp_path: Path) -> None:
     assert item.question == ROWS["gsm8k.subset"]["prompt"]
 
 
+@pytest.mark.needs_torch
 def test_subsets_may_be_named_with_a_line_and_be_called_train(tmp_path: Path) -> None:
     named = copies(lambda task: task.replace(".", "_"))
     suite = captrack_suite(write_copy(tmp_path, named, split="train"))
@@ -321,6 +324,7 @@ def test_subsets_may_be_named_with_a_line_and_be_called_train(tmp_path: Path) ->
         captrack_suite(tmp_path / "nowhere").tasks[0].load()
 
 
+@pytest.mark.needs_torch
 def test_a_run_of_captrack_scores_as_its_responses_do(tmp_path: Path) -> None:
     """What the runner writes is what measuring a folder of responses gives."""
     suite = captrack_suite(write_copy(tmp_path / "data", copies()))

@@ -8,10 +8,11 @@ from itertools import permutations, product
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import forgetmap as fm
+from effort import examples
 from forgetmap.errors import LineageError
 from small_runs import run, table
 
@@ -78,7 +79,7 @@ def cells(paths: list[str], earlier: int, later: int) -> dict[str, int]:
 
 
 @given(histories())
-@settings(max_examples=60)
+@examples(30)
 def test_a_chain_is_what_a_plain_count_says(items: list[list[Answer | None]]) -> None:
     columns = [checkpoint(list(column)) for column in zip(*items, strict=True)]
     chain = fm.compare(columns[0], columns[1], *columns[2:], chain=True, min_paired=0.01)

@@ -14,6 +14,8 @@ from forgetmap.evaluation.decode import DecodeRow, choose
 from forgetmap.evaluation.transformers_backend import TransformersBackend
 from tiny_models import CONTEXT, encode, sentence, tiny_model, tokenizer, watched
 
+pytestmark = pytest.mark.needs_torch
+
 KINDS = ["llama", "gpt2", "window"]
 
 

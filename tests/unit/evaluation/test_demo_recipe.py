@@ -10,11 +10,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
+import transformers
 
 from forgetmap.evaluation.suites.world import as_text, narrow_text, suite, training_text
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.needs_torch
+
 
 RECIPE = Path(__file__).parents[3] / "examples" / "demo" / "train.py"
 

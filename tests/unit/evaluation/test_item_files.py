@@ -158,6 +158,7 @@ def test_without_ids_the_content_names_an_item(tmp_path: Path) -> None:
     assert [item.id for item in forth] == [item.id for item in back[::-1]]
 
 
+@pytest.mark.needs_torch
 def test_a_data_set_on_the_hub(tmp_path: Path) -> None:
     suite = hub_suite(
         HubData("cais/mmlu", "test", "sociology"),

@@ -17,6 +17,8 @@ from forgetmap.evaluation.models import find_model, load_model
 from forgetmap.evaluation.transformers_backend import TransformersBackend
 from tiny_models import CONTEXT, tiny_model, tokenizer
 
+pytestmark = pytest.mark.needs_torch
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -22,6 +22,8 @@ from forgetmap.evaluation.suites.hub import HubData, load_rows
 from forgetmap.evaluation.suites.post_forget import Benchmark, post_forget_suite, read_items
 from hub_copies import COPIES, MOVIE_ROWS, STORY, TRUTHFUL_ROWS, write_copies
 
+pytestmark = pytest.mark.needs_torch
+
 PUBLISHED = {
     "Common Sense": 2,
     "Culture": 2,
@@ -37,7 +39,8 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     datasets.config.HF_DATASETS_CACHE = tmp_path_factory.mktemp("cache")
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from forgetmap.evaluation.items import Item, Task
 from forgetmap.evaluation.prompts import continuations_of, prompt_of
 from forgetmap.evaluation.settings import Settings, settle
 from forgetmap.evaluation.transformers_backend import TransformersBackend
 from tiny_models import tiny_model, tokenizer
+
+pytestmark = pytest.mark.needs_torch
 
 ITEM = Item("1", "What is it?", "dog", ("cat", "dog"))
 LESSON = Item("l", "Which is 'x'?", "x", ("y", "x"))

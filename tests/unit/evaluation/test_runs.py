@@ -28,6 +28,8 @@ from small_suites import choice_items, small_suite
 from tiny_models import CONTEXT, tiny_model, tokenizer
 from written_runs import records
 
+pytestmark = pytest.mark.needs_torch
+
 WHO = Examinee("tiny")
 SHORT = Settings(max_new_tokens=6)
 

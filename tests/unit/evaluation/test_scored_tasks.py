@@ -31,6 +31,8 @@ from forgetmap.scoring.scorer import Answered
 from judge_server import Answer, best_reply, judge_server
 from tiny_models import tiny_model, tokenizer
 
+pytestmark = pytest.mark.needs_torch
+
 N = 5
 TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
 SHORT = Settings(max_new_tokens=6)

@@ -12,6 +12,8 @@ from forgetmap.evaluation.backend import Failure, Likelihoods, Question
 from forgetmap.evaluation.transformers_backend import TransformersBackend
 from tiny_models import CONTEXT, encode, sentence, tiny_model, tokenizer, watched
 
+pytestmark = pytest.mark.needs_torch
+
 KINDS = ["llama", "eager", "gpt2", "window"]
 OPTIONS = (" cat", " the lazy dog ran", " the lazy bird", " under a tree")
 

@@ -20,6 +20,8 @@ from logprob_server import NAME, Dialect, serving
 from small_suites import small_suite
 from tiny_gguf import ascii_tokenizer, served_model
 
+pytestmark = pytest.mark.needs_torch
+
 QUICK = Traffic(pause=0.01)
 SHORT = Settings(max_new_tokens=6)
 LACKS = {

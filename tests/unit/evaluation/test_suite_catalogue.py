@@ -60,6 +60,7 @@ def test_a_file(tmp_path: Path) -> None:
     assert suite.tasks[0].load()[0].question == "1 + 1?"
 
 
+@pytest.mark.needs_torch
 def test_a_data_set_on_the_hub(tmp_path: Path) -> None:
     names = {"options": "choices", "gold": "answer"}
     root = write_copies(tmp_path)

@@ -24,6 +24,8 @@ from forgetmap.harness_runs.request import Driver, Order
 from forgetmap.harness_runs.run import DRIVERS, Plan, plan_harness, run_harness
 from tiny_models import tiny_model, tokenizer
 
+pytestmark = pytest.mark.needs_torch
+
 HERE = Path(__file__).parents[2] / "support"
 
 

@@ -13,6 +13,8 @@ from command_line import call, write
 from forgetmap.map.adaptive import Auto
 from letter_models import save_letter_model
 
+pytestmark = pytest.mark.needs_torch
+
 ASK = ("--temperature", "1", "--max-new-tokens", "4")
 MOST = 6
 
@@ -139,6 +141,7 @@ def test_a_map_that_was_stopped_goes_on(
         assert answers(tmp_path / "map" / "runs" / name) == whole
 
 
+@pytest.mark.slow
 def test_an_unchanged_model_is_not_called_worse(models: Path, tmp_path: Path) -> None:
     out = tmp_path / "map"
     done = call("map", models / "base", models / "same", *ask(models, out, "--budget", "800"))

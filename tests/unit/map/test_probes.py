@@ -15,6 +15,8 @@ import forgetmap as fm
 from command_line import call, write
 from letter_models import save_letter_model
 
+pytestmark = pytest.mark.needs_torch
+
 WORDS = ("x", "y", "z")
 GOLD_LETTER = dict(zip(WORDS, "ABC", strict=True))
 

@@ -18,6 +18,8 @@ from forgetmap.errors import MissingInputError, ModelError
 from forgetmap.merge.api import apply_recipe
 from forgetmap.merge.checkpoint import Checkpoint
 
+pytestmark = pytest.mark.needs_torch
+
 TARGETS = {"llama": ["q_proj", "down_proj"], "gpt2": ["c_attn", "c_proj"]}
 EMBEDDING = {"llama": "embed_tokens", "gpt2": "wte"}
 

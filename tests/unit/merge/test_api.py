@@ -20,6 +20,8 @@ from forgetmap.merge.engine import PIECE, MergeStep
 from forgetmap.merge.recipe.model import Recipe
 from forgetmap.merge.recipe.read import read_recipe
 
+pytestmark = pytest.mark.needs_torch
+
 KINDS = ("llama", "gpt2", "window")
 
 

@@ -15,6 +15,8 @@ import tiny_models
 from forgetmap.errors import ForgetmapError, MissingInputError, ModelError, UnreadableError
 from forgetmap.merge.checkpoint import Checkpoint
 
+pytestmark = pytest.mark.needs_torch
+
 INDEX = "model.safetensors.index.json"
 
 

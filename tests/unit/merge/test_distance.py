@@ -19,6 +19,8 @@ from forgetmap.merge.distance import kind_of, layer_number, weight_drift
 from forgetmap.merge.spectrum import EXACT, TOLERANCE, effective_rank
 from tiny_models import tiny_model
 
+pytestmark = pytest.mark.needs_torch
+
 Matrix = NDArray[np.float64]
 
 

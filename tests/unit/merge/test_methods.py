@@ -16,6 +16,8 @@ from forgetmap.merge.method import Draws
 from forgetmap.merge.methods.task_vectors import TaskVector, largest_values
 from forgetmap.merge.registry import BUILT_IN, find_method
 
+pytestmark = pytest.mark.needs_torch
+
 SHAPE = (13, 7)
 DRAWS = Draws(5, "layer", ("a", "b", "c"))
 Array = oracle.Array

@@ -17,6 +17,8 @@ from forgetmap.merge.recipe.model import Recipe
 from forgetmap.merge.recipe.values import interpolate
 from forgetmap.merge.tensor_file import TensorInfo
 
+pytestmark = pytest.mark.needs_torch
+
 Weights = Mapping[str, Mapping[str, torch.Tensor]]
 LAYERS = 5
 NAMES = ["model.embed_tokens.weight"]

@@ -11,6 +11,8 @@ from forgetmap.errors import FieldError, InputError, MissingInputError, Unreadab
 from forgetmap.merge.recipe.model import ModelPart, Recipe, short_name
 from forgetmap.merge.recipe.read import read_recipe
 
+pytestmark = pytest.mark.needs_torch
+
 STUDY = Path(__file__).parents[2] / "fixtures" / "merge_recipes"
 
 OURS = """\

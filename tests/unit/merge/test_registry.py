@@ -18,6 +18,8 @@ from forgetmap.merge.method import (
 )
 from forgetmap.merge.registry import BUILT_IN, find_method, method_names
 
+pytestmark = pytest.mark.needs_torch
+
 
 def test_a_signature_says_what_a_method_takes() -> None:
     @merge_method("everything", summary="takes all kinds", paper="none", min_models=2, ordered=True)

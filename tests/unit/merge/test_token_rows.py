@@ -15,6 +15,8 @@ import tiny_models
 from forgetmap.errors import ModelError
 from forgetmap.merge.api import apply_recipe
 
+pytestmark = pytest.mark.needs_torch
+
 EMBEDDING = "model.embed_tokens.weight"
 ROWS = tiny_models.VOCABULARY
 

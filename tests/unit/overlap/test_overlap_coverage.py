@@ -8,10 +8,13 @@ from collections import Counter
 from functools import cache
 
 import numpy as np
+import pytest
 
 from enumerable_models import Exact, all_prompts, drawn, enumerate_exactly, lettered_model
 from forgetmap.overlap.estimate import Asked, estimate_table
 from forgetmap.overlap.result import Figures
+
+pytestmark = pytest.mark.needs_torch
 
 NAMES = {
     "overlap": "overlap",
@@ -55,6 +58,7 @@ def holds(found: Figures, name: str, truth: float) -> bool:
     return each.low is not None and each.low <= truth <= each.high
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_promise() -> None:
     repetitions = 200
     over, within, warned = coverage(population(0.4, 0.2), 20, 12, repetitions)

@@ -19,6 +19,8 @@ from forgetmap.overlap.estimate import Asked, estimate_overlap, estimate_table
 from forgetmap.overlap.result import GroupResult
 from forgetmap.overlap.samples import Sample, table_of_arrays
 
+pytestmark = pytest.mark.needs_torch
+
 
 @cache
 def known(step: float = 0.4, scale: float = 0.2) -> list[Exact]:

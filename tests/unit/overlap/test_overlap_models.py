@@ -32,6 +32,8 @@ from forgetmap.overlap.models import encode_alike
 from forgetmap.overlap.prompts import Prompt
 from forgetmap.overlap.samples import read_samples
 
+pytestmark = pytest.mark.needs_torch
+
 PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca", "abc")]
 TEMPLATE = "{% for m in messages %}a{{ m['content'] }}c{% endfor %}"
 

@@ -14,6 +14,8 @@ from forgetmap.overlap.prompts import Prompt
 from forgetmap.overlap.server import ServerModel
 from logprob_server import NAME, Dialect, serving
 
+pytestmark = pytest.mark.needs_torch
+
 PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca")]
 
 

@@ -14,9 +14,10 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records.engine import connection
 from forgetmap.records.manifest import RunInfo
@@ -83,7 +84,7 @@ def as_parquet(table: Sequence[Cells]) -> bytes:
     return bytes(sink.getvalue())
 
 
-@settings(max_examples=80)
+@examples(30)
 @given(st.lists(rows, min_size=1, max_size=6))
 def test_the_first_faulty_row_is_found_or_there_is_none(table: list[Cells]) -> None:
     faulty = [place for place, cells in enumerate(table) if is_faulty(cells)]

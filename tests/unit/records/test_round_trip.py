@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from forgetmap.records.folder import read_run, write_run
 from forgetmap.records.tables import write_table
 from forgetmap.sources.open import open_run
@@ -98,7 +99,7 @@ cells = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
+@examples(15)
 @given(st.dictionaries(texts | odd, cells, min_size=1, max_size=4))
 def test_any_cell_survives(items: dict[str, Row]) -> None:
     rows = [{"task": "t", "item": item} | row for item, row in items.items()]

@@ -15,8 +15,6 @@ import pytest
 from forgetmap.scoring.answers import maths
 from forgetmap.scoring.scorer import Answered
 
-pytest.importorskip("math_verify")
-
 FORMS = {
     "latex line": "We compute step by step.\nAnswer: ${}$",
     "boxed": "First we get 3, then more.\nSo the result is $\\boxed{{{}}}$.",

@@ -4,9 +4,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.scoring.answers import alias, maths, number, option, retrieval, short_answer, yes_no
@@ -54,7 +55,7 @@ RESPONSES = st.one_of(
 
 
 @pytest.mark.parametrize(("scorer", "sample"), ALL, ids=NAMES)
-@settings(max_examples=150, deadline=None)
+@examples(100)
 @given(response=RESPONSES, finish_reason=st.sampled_from([None, "stop", "length"]))
 def test_no_response_raises_and_every_value_is_on_its_scale(
     scorer: RuleScorer, sample: Answered, response: str, finish_reason: str | None
@@ -441,5 +442,4 @@ def test_equations_of_numbers(text: str, hold: list[bool]) -> None:
 
 
 def test_worked_solutions_are_scored_by_their_end() -> None:
-    pytest.importorskip("math_verify")
     assert maths.score(Answered("so \\boxed{2}", "thus \\boxed{\\frac{4}{2}}"))["acc"].score == 1.0

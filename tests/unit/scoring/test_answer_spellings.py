@@ -9,9 +9,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from effort import examples
 from forgetmap.scoring.answers import alias, maths, number, option, retrieval, short_answer, yes_no
 from forgetmap.scoring.scorer import Answered, RuleScorer
 
@@ -84,7 +85,7 @@ def verdict(scorer: RuleScorer, response: str, gold: object, **rest: object) -> 
     return scorer.score(Answered(response, gold, **rest))["acc"].score  # type: ignore[arg-type]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(100)
 @given(
     st.integers(-(10**9), 10**9),
     st.sampled_from(WHOLE),
@@ -108,7 +109,7 @@ def test_a_whole_number_counts_however_it_is_written(
             assert verdict(number, cue.format(spell(wrong)), gold) == 0.0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.integers(1, 10**6), st.integers(1, 99), st.sampled_from([*CUES, *LOOSE_CUES]))
 def test_a_decimal_counts_with_point_or_comma(whole: int, cents: int, cue: str) -> None:
     gold = f"{whole}.{cents:02d}"
@@ -147,7 +148,7 @@ def in_words(value: int) -> str:
     return f"{in_words(value // size)} {name}" + (f"{joint}{in_words(left)}" if left else "")
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.integers(0, 10**8), st.integers(1, 1000))
 def test_a_number_in_words(value: int, step: int) -> None:
     assert verdict(number, f"Answer: {in_words(value)}", str(value)) == 1.0
@@ -177,7 +178,7 @@ RESPELL: list[Callable[[str], str]] = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(100)
 @given(
     st.sampled_from(NAMES),
     st.sampled_from(RESPELL),
@@ -221,7 +222,7 @@ OPTION_FORMS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(
     st.sampled_from(range(4)),
     st.sampled_from(OPTION_FORMS),
@@ -243,7 +244,7 @@ def test_an_option_counts_however_it_and_the_gold_are_written(
         assert verdict(option, response, gold, options=OPTIONS) == float(at == place)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.integers(10**6, 10**7 - 1),
     st.integers(1, 9),
@@ -300,12 +301,11 @@ def test_no_in_many_words(no: str, gold: object) -> None:
     assert verdict(yes_no, no, gold=True) == 0.0
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 60), st.sampled_from([2, 4, 5, 8, 10]), st.data())
 def test_a_fraction_counts_however_it_is_written(
     top: int, bottom: int, data: st.DataObject
 ) -> None:
-    pytest.importorskip("math_verify")
     value = Fraction(top, bottom)
     spellings = [
         f"{top}/{bottom}", f"\\frac{{{top}}}{{{bottom}}}", f"\\dfrac{{{3 * top}}}{{{3 * bottom}}}",

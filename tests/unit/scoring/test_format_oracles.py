@@ -51,6 +51,19 @@ def random_schema(draw: random.Random, depth: int = 3) -> Any:
     )
 
 
+def said_by_jsonschema(schema: Any, value: Any) -> bool | None:
+    """None where a schema refers to itself without end."""
+    try:
+        return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
+    except RecursionError:
+        return None
+    except BaseException as error:
+        # Its Rust part panics if the limit of recursion is met there, by the depth of the caller.
+        if type(error).__name__ != "PanicException":
+            raise
+        return None
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_json_is_valid_where_jsonschema_says_so(seed: int) -> None:
     draw = random.Random(seed)
@@ -59,9 +72,8 @@ def test_json_is_valid_where_jsonschema_says_so(seed: int) -> None:
         schema, value = random_schema(draw), random_value(draw)
         if not isinstance(value, dict | list):
             continue
-        try:
-            expected = jsonschema.Draft202012Validator(schema).is_valid(value)
-        except RecursionError:
+        expected = said_by_jsonschema(schema, value)
+        if expected is None:
             continue
         sample = Answered(f"So:\n{json.dumps(value)}.", material={"schema": json.dumps(schema)})
         assert json_schema.score(sample)["valid"].score == expected, (schema, value)

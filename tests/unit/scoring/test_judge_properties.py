@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from forgetmap.records.outcome import FAILED, Outcome
 from forgetmap.scoring.grade import grade_response
 from forgetmap.scoring.grades import AnswerKind
@@ -25,7 +26,7 @@ def options_for(kind: AnswerKind) -> tuple[str, ...]:
     return OPTIONS if kind == "option" else ()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(RESPONSES, st.sampled_from(KINDS), FINISHES)
 def test_every_response_gets_a_verdict_that_makes_sense(
     response: str, asked: tuple[AnswerKind, str], finish_reason: str | None
@@ -43,7 +44,7 @@ def test_every_response_gets_a_verdict_that_makes_sense(
         assert (judged.choice == gold) is (judged.score == 1.0)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(RESPONSES, st.sampled_from(KINDS), st.text(" \t\n", max_size=5), st.text(" \n", max_size=5))
 def test_white_space_around_a_response_does_not_matter(
     response: str, asked: tuple[AnswerKind, str], before: str, after: str
@@ -55,7 +56,7 @@ def test_white_space_around_a_response_does_not_matter(
     assert padded == bare
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.permutations(OPTIONS), st.integers(0, 3), st.text("xyz \n.", max_size=60))
 def test_a_letter_names_the_option_that_stands_there(
     options: list[str], place: int, reasoning: str
@@ -65,7 +66,7 @@ def test_a_letter_names_the_option_that_stands_there(
     assert (judged.choice, judged.strict) == (options[place], True)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100)
 @given(st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "{}.0", "{} km", "${:,}"]))
 def test_a_number_is_read_however_it_is_written(number: int, form: str) -> None:
     response = f"Answer: {form.format(number)}"

@@ -12,8 +12,6 @@ from forgetmap.records.outcome import Outcome
 from forgetmap.scoring import maths
 from forgetmap.scoring.grade import grade_response
 
-pytest.importorskip("math_verify")
-
 RIGHT = [
     (r"Answer: $\frac{1}{2}$", r"\frac{1}{2}", True),
     (r"Answer: 1/2", r"\frac{1}{2}", True),

@@ -7,6 +7,8 @@ import pytest
 from forgetmap.errors import UsageError
 from forgetmap.sweep.grid import PATHS, Merge, merges_of, parse_weights, recipe_of
 
+pytestmark = pytest.mark.needs_torch
+
 
 @pytest.mark.parametrize(
     ("text", "weights"),

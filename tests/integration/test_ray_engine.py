@@ -103,8 +103,11 @@ def assert_same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> No
 
 @pytest.mark.parametrize(
     "settings",
-    [SETTINGS, Settings(max_new_tokens=8, temperature=1.0, repeats=2), Settings(chat=True)],
-    ids=["greedy", "sampled", "chat"],
+    [
+        pytest.param(SETTINGS, id="greedy"),
+        pytest.param(Settings(max_new_tokens=8, temperature=1.0, repeats=2), id="sampled"),
+        pytest.param(Settings(chat=True), id="chat", marks=pytest.mark.slow),
+    ],
 )
 def test_the_records_are_those_of_the_local_run(
     settings: Settings, crew: RayBackend, model: Path, tmp_path: Path
@@ -123,6 +126,7 @@ def test_what_a_killed_worker_had_is_done_by_another(
     assert_same(found, local_records(model, tmp_path / "local", SETTINGS))
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_idle_is_replaced(crew: RayBackend) -> None:
     assert crew.count_tokens(["the cat"]) == [len(tokenizer()("the cat").input_ids)]
     for process in workers_of("ray::Worker"):
@@ -157,6 +161,7 @@ def test_a_batch_that_kills_is_tried_again_then_one_by_one_then_not_at_all() -> 
     assert last.after_death() == []
 
 
+@pytest.mark.slow
 def test_a_model_that_a_worker_cannot_load_is_a_typed_error(
     cluster: None, model: Path, tmp_path: Path
 ) -> None:
@@ -168,6 +173,7 @@ def test_a_model_that_a_worker_cannot_load_is_a_typed_error(
         assert Crew(ray, hiring, 1).card
 
 
+@pytest.mark.slow
 def test_a_cluster_without_room_is_given_up(
     crew: RayBackend, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
