@@ -33,6 +33,9 @@ exits with 2; nothing here ever reaches a user as a traceback.
 
 from __future__ import annotations
 
+TRUNCATED_HINT = "The file looks truncated: copy it again."
+"""What to do about a file that ends too early or whose bytes are damaged."""
+
 
 class ForgetmapError(Exception):
     """Root of all deliberate errors: a sentence of facts and a hint that says what to do."""

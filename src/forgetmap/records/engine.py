@@ -16,7 +16,7 @@ import pyarrow as pa
 from narwhals import _namespace as narwhals_namespace
 
 from forgetmap._cache import temporary_folder
-from forgetmap.errors import ForgetmapError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, ForgetmapError, UnreadableError
 
 _names = itertools.count()
 
@@ -52,7 +52,7 @@ def unreadable(origin: str, error: Exception) -> UnreadableError:
     return UnreadableError(
         f"cannot be read: {facts}",
         file=origin,
-        hint="is the file whole? Copy or write it again.",
+        hint=TRUNCATED_HINT,
     )
 
 

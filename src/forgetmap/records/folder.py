@@ -22,7 +22,13 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.errors import ColumnError, ForgetmapError, OutputError, UnreadableError
+from forgetmap.errors import (
+    TRUNCATED_HINT,
+    ColumnError,
+    ForgetmapError,
+    OutputError,
+    UnreadableError,
+)
 from forgetmap.records.engine import connection, readable, scan
 from forgetmap.records.frames import cast_columns
 from forgetmap.records.identity import parse_options
@@ -196,7 +202,7 @@ def require_sound(path: Path, columns: Iterable[str], *, origin: str) -> None:
                         f"column {name!r} is damaged in rows {start:,} to {end:,}",
                         file=origin,
                         field=name,
-                        hint="is the file whole? Copy or write it again.",
+                        hint=TRUNCATED_HINT,
                     ) from None
 
 

@@ -114,7 +114,7 @@ def read_manifest(path: Path) -> RunInfo:
         raise ManifestError(
             f"the manifest cannot be read: {error.strerror}",
             file=str(path),
-            hint="may you read it? Else write the run folder again.",
+            hint="Check read permission, or re-create the folder with `forgetmap records convert`.",
         ) from None
     except UnicodeDecodeError as error:
         raise ManifestError(

@@ -95,7 +95,7 @@ class Problems:
                 file=file,
                 line=line,
                 field=field,
-                hint="mend this row, or leave out --strict to go on without it.",
+                hint="fix this row, or leave out --strict to go on without it.",
             )
         self.count += 1
         if len(self.kept) < MOST_KEPT:

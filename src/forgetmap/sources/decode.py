@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from forgetmap.errors import UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import LogFile
 
@@ -94,9 +94,7 @@ def document(file: LogFile) -> Any:
     try:
         return decode(file.read())
     except Malformed as error:
-        raise UnreadableError(
-            str(error), file=file.name, hint="is the file whole? Copy or write it again."
-        ) from None
+        raise UnreadableError(str(error), file=file.name, hint=TRUNCATED_HINT) from None
 
 
 def _is_lines(file: LogFile) -> bool:

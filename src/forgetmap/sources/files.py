@@ -18,7 +18,7 @@ from typing import IO, Any, Literal, cast
 import pyarrow as pa
 
 from forgetmap._cache import temporary_path
-from forgetmap.errors import UnknownFormatError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, UnknownFormatError, UnreadableError
 from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import (
     LONGEST_LINE,
@@ -292,7 +292,7 @@ def _too_long(name: str, line: int) -> UnreadableError:
         f"this line is longer than {LONGEST_LINE >> 20} MiB, or blank a million times",
         file=name,
         line=line,
-        hint="is the file damaged? If not, shorten this line.",
+        hint="copy the file again if it is damaged; if not, shorten this line.",
     )
 
 
@@ -317,5 +317,5 @@ class _sound:  # noqa: N801  # used like a function
             raise UnreadableError(
                 f"this archive cannot be read: {error}",
                 file=self._name,
-                hint="is it whole and without password? Get it again.",
+                hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
             ) from None

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from forgetmap.errors import ColumnError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
 from forgetmap.records import FileRow, parquet_rows, unquote_formula
 from forgetmap.sources.sniff import LONGEST_LINE, PEEK, TableFile, not_utf8, whole
 
@@ -80,7 +80,7 @@ def _lines(file: TableFile) -> Iterator[tuple[int, str]]:
                     else f"this line is longer than {LONGEST_LINE >> 20} MiB",
                     file=str(file.path),
                     line=number,
-                    hint="is the file damaged? If not, shorten or clean this line.",
+                    hint="copy the file again if it is damaged; else shorten or clean this line.",
                 )
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -131,8 +131,8 @@ def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:
             f"not valid CSV: {error}",
             file=str(file.path),
             line=line,
-            hint="is a quote left open in this row, or the file cut off? Lines must end in a "
-            "line feed.",
+            hint="close the quote that is left open in this row, or copy the file again if it is "
+            "truncated. Lines must end in a line feed.",
         ) from None
 
 
@@ -222,7 +222,7 @@ def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
             _why_not_json(error),
             file=str(file.path),
             line=getattr(error, "lineno", None),
-            hint="is the file whole? It must be a list of objects.",
+            hint=f"{TRUNCATED_HINT} It must be a list of objects.",
         ) from None
     if not isinstance(rows, list):
         raise UnreadableError(

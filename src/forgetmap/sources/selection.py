@@ -14,7 +14,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from forgetmap.errors import ColumnError, EmptyInputError, FieldError
+from forgetmap.errors import TRUNCATED_HINT, ColumnError, EmptyInputError, FieldError
 from forgetmap.records import ColumnMap, FileRow, Run, RunInfo, canonical_run, connection, listed
 from forgetmap.sources.rows import csv_cells, raw_rows
 from forgetmap.sources.sniff import TableFile
@@ -134,9 +134,7 @@ def _by_position(
 ) -> Run:  # fmt: skip
     """Items are known by their place in this one file."""
     if not cells:
-        raise EmptyInputError(
-            "there is no result in it", file=str(file.path), hint="was it copied whole?"
-        )
+        raise EmptyInputError("there is no result in it", file=str(file.path), hint=TRUNCATED_HINT)
     scores = [_score(file, cell, line) for cell, line in zip(cells, lines, strict=True)]
     items = [str(place) for place in range(1, len(scores) + 1)]
     tasks = [task or TASK] * len(scores)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Literal, cast
 
 from forgetmap.errors import (
+    TRUNCATED_HINT,
     EmptyInputError,
     ForgetmapError,
     UnknownFormatError,
@@ -76,7 +77,7 @@ def sniff(path: Path) -> TableFile:
         raise EmptyInputError(
             "the file is empty",
             file=str(path),
-            hint="was the evaluation finished and copied whole?",
+            hint="finish the evaluation, or copy the file again.",
         )
     _refuse_binary(path, head)
     if start == b"{":
@@ -100,7 +101,7 @@ def whole(path: Path) -> Iterator[None]:
         raise UnreadableError(
             f"cannot be read: {getattr(error, 'strerror', None) or error}",
             file=str(path),
-            hint="is the file whole, and may you read it? Get it again if it was cut off.",
+            hint=f"{TRUNCATED_HINT} Or check its read permission.",
         ) from None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from forgetmap.errors import MissingInputError, UnknownFormatError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, MissingInputError, UnknownFormatError, UnreadableError
 from forgetmap.evaluation.suites.hub import HubRow
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -78,7 +78,7 @@ def _csv(stream: IO[str], path: Path) -> Iterator[tuple[int, HubRow]]:
             f"not valid CSV: {error}",
             file=str(path),
             line=reader.line_num,
-            hint="is a quote left open, or the file cut off?",
+            hint="close the quote that is left open, or copy the file again if it is truncated.",
         ) from None
 
 
@@ -110,7 +110,7 @@ def _parsed(text: str, path: Path, line: int | None) -> object:
             f"not valid JSON: {reason}",
             file=str(path),
             line=line if line is not None else getattr(error, "lineno", None),
-            hint="is the file whole? Each item must be one JSON object.",
+            hint=f"{TRUNCATED_HINT} Each item must be one JSON object.",
         ) from None
 
 

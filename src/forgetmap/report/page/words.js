@@ -84,7 +84,7 @@ const ADVICE = {
   tiny: "Evaluate more items: forgetmap plan says how many.",
   below_chance: "Check the prompt and the extraction of answers before reading anything into these.",
   ceiling: "Use harder items: there is little left to gain here.",
-  failures_differ: "Read some of the failed answers; mend the prompt, the limit or the extraction.",
+  failures_differ: "Read some of the failed answers; fix the prompt, the limit or the extraction.",
   log: "Look at the log it was read from.",
 };
 const REDACTED = "Texts of items are left out or blackened in this report.";

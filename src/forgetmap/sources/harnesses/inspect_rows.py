@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from forgetmap.errors import UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Log, Problems
 from forgetmap.sources.decode import Malformed, decode, decode_slowly, with_lines
 from forgetmap.sources.fields import Fields, as_list, as_mapping
@@ -102,7 +102,7 @@ def archive_header(file: LogFile, archive: Archive) -> dict[str, Any] | None:
     raise UnreadableError(
         "neither header.json nor _journal/start.json of this Inspect log can be read",
         file=file.name,
-        hint="is the file whole? Copy it again, or write it anew with `inspect log convert`.",
+        hint=f"{TRUNCATED_HINT} Or write it again with `inspect log convert`.",
     )
 
 
@@ -330,6 +330,4 @@ def _are_samples(samples: object) -> bool:
 
 
 def _broken(file: LogFile, error: Malformed) -> UnreadableError:
-    return UnreadableError(
-        str(error), file=file.name, hint="is the file whole? Copy it again, or write it anew."
-    )
+    return UnreadableError(str(error), file=file.name, hint=TRUNCATED_HINT)

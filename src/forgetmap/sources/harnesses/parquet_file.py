@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.errors import UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.files import LogFile
 
 
@@ -22,5 +22,5 @@ def parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
         raise UnreadableError(
             f"this Parquet file cannot be read: {str(error).splitlines()[0]:.200}",
             file=file.name,
-            hint="is it whole? Get or write it again.",
+            hint=TRUNCATED_HINT,
         ) from None
