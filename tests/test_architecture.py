@@ -59,9 +59,7 @@ KNOWN_REPEATED_CLASSES: set[str] = {
     "Group",
     "GroupResult",
     "Interval",
-    "Item",
     "Judge",
-    "Label",
     "Limits",
     "Line",
     "Manner",
@@ -73,7 +71,6 @@ KNOWN_REPEATED_CLASSES: set[str] = {
     "Path",
     "Plan",
     "Prompt",
-    "Reader",
     "Relation",
     "Rule",
     "Run",
@@ -82,10 +79,6 @@ KNOWN_REPEATED_CLASSES: set[str] = {
     "Source",
     "Spent",
     "Task",
-    "Written",
-    "_Asked",
-    "_Part",
-    "_Reader",
     "_State",
 }
 KNOWN_UNDOCUMENTED: set[str] = {

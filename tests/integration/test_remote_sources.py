@@ -29,7 +29,7 @@ from forgetmap.errors import (
 )
 from forgetmap.sources import remote
 from forgetmap.sources.open import open_run
-from forgetmap.sources.remote import Limits, fetch, is_remote, without_secrets
+from forgetmap.sources.remote import CopyLimits, fetch, is_remote, without_secrets
 from remote_servers import PASSWORD, SIGNATURE, USER, served
 from tls_servers import write_certificate
 
@@ -130,7 +130,7 @@ def test_what_is_gone_there_goes_here(web: tuple[str, list[str]], site: Path) ->
 def test_progress_is_reported(web: tuple[str, list[str]], site: Path) -> None:
     address, _ = web
     told: list[tuple[str, int, int]] = []
-    fetch(f"{address}/runs/tuned", report=lambda *each: told.append(each))
+    fetch(f"{address}/runs/tuned", on_progress=lambda *each: told.append(each))
     size = sum((site / "runs" / "tuned" / f"part{n}.jsonl").stat().st_size for n in (" one", "-2"))
     assert {name for name, *_ in told} == {"part one.jsonl", "part-2.jsonl"}
     assert told[-1][1:] == (size, size)
@@ -166,7 +166,7 @@ def test_a_half_copy_never_counts(web: tuple[str, list[str]], site: Path) -> Non
         raise UsageError("stopped", hint="")
 
     with pytest.raises(UsageError, match="stopped"):
-        fetch(f"{address}/base.jsonl", report=stop)
+        fetch(f"{address}/base.jsonl", on_progress=stop)
     fetched = fetch(f"{address}/base.jsonl")
     assert fetched.downloaded == 1
     assert fetched.path.read_bytes() == (site / "base.jsonl").read_bytes()
@@ -388,15 +388,15 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryFileSystem]:
 
 def test_large_strangers_are_left_and_said_so(memory: MemoryFileSystem) -> None:
     memory.pipe({"/run/a.jsonl": b"x" * 200, "/run/notes": b"x" * 90, "/run/blob": b"x" * 101})
-    fetched = fetch("memory://run", limits=Limits(stranger=100))
+    fetched = fetch("memory://run", limits=CopyLimits(stranger=100))
     assert sorted(path.name for path in files_below(fetched.path)) == ["a.jsonl", "notes"]
     assert fetched.skipped == ("blob",)
     assert "1 large files were not fetched, such as blob" in fetched.notices[0]
 
 
-@pytest.mark.parametrize("limits", [Limits(total=150), Limits(files=1)])
+@pytest.mark.parametrize("limits", [CopyLimits(total=150), CopyLimits(files=1)])
 def test_too_much_is_refused_before_it_is_fetched(
-    limits: Limits, memory: MemoryFileSystem, cache: Path
+    limits: CopyLimits, memory: MemoryFileSystem, cache: Path
 ) -> None:
     memory.pipe({"/run/a.jsonl": b"x" * 100, "/run/b.jsonl": b"x" * 100})
     with pytest.raises(UnknownFormatError, match="too much to fetch"):

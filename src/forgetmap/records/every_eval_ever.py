@@ -50,14 +50,14 @@ IN_METADATA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ExportCounts:
     """What was written: rows, and how many results were left out because they have no score."""
 
     rows: int
     left_out: int
 
 
-def write_instances(run: Run, path: Path) -> Written:
+def write_instances(run: Run, path: Path) -> ExportCounts:
     """Write the results of a run as JSON lines; the file appears only when it is complete.
 
     Args:
@@ -80,7 +80,7 @@ def write_instances(run: Run, path: Path) -> Written:
             Path(name).replace(path)
         finally:
             Path(name).unlink(missing_ok=True)
-    return Written(rows, left_out)
+    return ExportCounts(rows, left_out)
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.column_maps import save_map
     from forgetmap.sources.fields import Fields
     from forgetmap.sources.files import LogFile
-    from forgetmap.sources.harnesses.captrack import SCORER, samples_of
+    from forgetmap.sources.harnesses.captrack.adapter import SCORER, samples_of
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
     from forgetmap.sources.open import open_run
     from forgetmap.sources.remote import is_remote

@@ -13,17 +13,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import Any
 from warnings import catch_warnings
 
 import msgspec
+
+from forgetmap.sources.fields import replace_surrogates
 
 Doc = Mapping[str, Any]
 LONGEST_LABEL = 4
 MOST_OPTIONS = 1_000
 
 
-class Item(msgspec.Struct):
+class DatasetItem(msgspec.Struct):
     """What was asked in a row.
 
     Attributes:
@@ -64,12 +67,12 @@ class Shape:
     has_gold: bool = True
 
 
-def item_of(doc: object) -> Item:
+def item_of(doc: object) -> DatasetItem:
     """The question, options and right answer of a row; anything at all gives an item."""
     if not isinstance(doc, dict) or not doc:
-        return Item(_text(doc) or "null")
+        return DatasetItem(_text(doc) or "null")
     shape = _shape(tuple(doc))
-    item = Item(_question(shape, doc), has_gold=shape.has_gold)
+    item = DatasetItem(_question(shape, doc), has_gold=shape.has_gold)
     if shape.options is not None:
         item.options = _texts(_tried(shape.options, doc))
     if shape.category is not None:
@@ -80,7 +83,7 @@ def item_of(doc: object) -> Item:
     return item
 
 
-def place_of(value: object, options: int) -> int | None:
+def option_index(value: object, options: int) -> int | None:
     """The place among so many options that a number, its text or a letter names, from 0."""
     if isinstance(value, bool):
         value = int(value)
@@ -105,7 +108,7 @@ def _question(shape: Shape, doc: Doc) -> str:
     return question or _json(doc)
 
 
-def _settle_gold(item: Item, gold: object) -> None:
+def _settle_gold(item: DatasetItem, gold: object) -> None:
     if isinstance(gold, list) and len(gold) == 1:
         gold = gold[0]
     if isinstance(gold, int) and gold is not True and gold is not False:
@@ -126,7 +129,7 @@ def _settle_gold(item: Item, gold: object) -> None:
 
 
 def _letter(gold: str, options: int) -> int | None:
-    return None if gold.strip("() ").isdigit() else place_of(gold, options)
+    return None if gold.strip("() ").isdigit() else option_index(gold, options)
 
 
 def _tried(extract: Callable[[Doc], object], doc: Doc) -> object:
@@ -467,7 +470,7 @@ def _usual_gold(doc: Doc) -> object:
             value = value[0]
         if isinstance(value, str) and value.strip() in options:
             return options.index(value.strip())
-        place = place_of(value, len(options))
+        place = option_index(value, len(options))
         if place is not None:
             return place
     return None
@@ -492,3 +495,18 @@ def _shape(names: tuple[str, ...]) -> Shape:
     present = set(names)
     found = next((shape for shape in SHAPES if present.issuperset(shape.needs)), None)
     return found or _usual(names)
+
+
+def as_item(row: object) -> DatasetItem:
+    """What was asked in a row of a data set, in texts that any file can hold."""
+    item = item_of(row)
+    item.question = replace_surrogates(item.question)
+    item.options = [replace_surrogates(option) for option in item.options] if item.options else None
+    item.gold = replace_surrogates(item.gold) if item.gold is not None else None
+    return item
+
+
+def letter_index(letter: str | None, options: Sequence[str] | None) -> int | None:
+    """Where the option of this letter stands. An option may itself read like a letter."""
+    place = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
+    return place if options and 0 <= place < len(options) else None

@@ -179,3 +179,12 @@ def number(value: object) -> float | None:
     except OverflowError:
         return None
     return real if math.isfinite(real) else None
+
+
+def small_document(file: LogFile | None) -> dict[str, Any]:
+    """The object in a file; empty if there is no such file, or it is broken or holds none."""
+    try:
+        content = document(file) if file else None
+    except UnreadableError:
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -31,7 +31,7 @@ class Fields:
     ) -> None:
         self.values, self.file, self.line, self._problems = values, file, line, problems
 
-    def complain(self, message: str, field: str | None = None) -> None:
+    def report_problem(self, message: str, field: str | None = None) -> None:
         """Report a problem of this row."""
         self._problems.add(self.file.name, message, line=self.line, field=field)
 
@@ -40,9 +40,9 @@ class Fields:
         for name in names:
             value = self.values.get(name)
             if isinstance(value, str):
-                return sound(value)
+                return replace_surrogates(value)
             if value is not None:
-                self.complain(f"a text was expected, not {value!r:.60}", name)
+                self.report_problem(f"a text was expected, not {value!r:.60}", name)
         return None
 
     def name(self, *names: str) -> str | None:
@@ -50,9 +50,9 @@ class Fields:
         for name in names:
             value = self.values.get(name)
             if isinstance(value, str | int) and not isinstance(value, bool):
-                return sound(str(value))
+                return replace_surrogates(str(value))
             if value is not None:
-                self.complain(f"an id was expected, not {value!r:.60}", name)
+                self.report_problem(f"an id was expected, not {value!r:.60}", name)
         return None
 
     def whole(self, name: str) -> int | None:
@@ -60,14 +60,14 @@ class Fields:
         value = self.values.get(name)
         whole = as_count(value)
         if whole is None and value is not None:
-            self.complain(f"a whole number was expected, not {value!r:.60}", name)
+            self.report_problem(f"a whole number was expected, not {value!r:.60}", name)
         return whole
 
     def number(self, name: str) -> float | None:
         """A finite number or truth value; NaN counts as absent without being a problem."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, bool | int | float):
-            self.complain(f"a number was expected, not {value!r:.60}", name)
+            self.report_problem(f"a number was expected, not {value!r:.60}", name)
             return None
         return number(value)
 
@@ -77,15 +77,15 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
-            return [sound(str(each)) for each in value]
-        self.complain(f"a list of texts was expected, not {value!r:.60}", name)
+            return [replace_surrogates(str(each)) for each in value]
+        self.report_problem(f"a list of texts was expected, not {value!r:.60}", name)
         return None
 
     def part(self, name: str) -> Fields:
         """A field that is itself an object; empty if it is not there."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
-            self.complain(f"an object was expected, not {value!r:.60}", name)
+            self.report_problem(f"an object was expected, not {value!r:.60}", name)
         return self.within(as_mapping(value))
 
     def parts(self, name: str) -> list[Fields]:
@@ -119,7 +119,7 @@ def as_objects(value: object) -> list[dict[str, Any]]:
 def as_text(value: object) -> str | None:
     """A text, or a finite number as text; else None."""
     if isinstance(value, str):
-        return sound(value)
+        return replace_surrogates(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number and number(value) is not None else None
 
@@ -136,10 +136,10 @@ def as_count(value: object) -> int | None:
 def written(value: object) -> str | None:
     """Any value as text: what is none is written as JSON."""
     if value is None or isinstance(value, str):
-        return sound(value) if value is not None else None
-    return sound(json.dumps(value, ensure_ascii=False))
+        return replace_surrogates(value) if value is not None else None
+    return replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
-def sound(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text without halves of characters, which no file can hold."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

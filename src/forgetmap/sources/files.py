@@ -10,12 +10,14 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from forgetmap._cache import temporary_path
 from forgetmap.errors import TRUNCATED_HINT, UnknownFormatError, UnreadableError
@@ -319,3 +321,47 @@ class _sound:  # noqa: N801  # used like a function
                 file=self._name,
                 hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
             ) from None
+
+
+@contextmanager
+def open_parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
+    """The file, open; what is broken in it is a typed error."""
+    try:
+        with pq.ParquetFile(file.local) as opened:
+            yield opened
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(
+            f"this Parquet file cannot be read: {str(error).splitlines()[0]:.200}",
+            file=file.name,
+            hint=TRUNCATED_HINT,
+        ) from None
+
+
+def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> list[LogFile]:
+    """Those of the nearest folder: that of the file, else one that holds it.
+
+    What lies elsewhere belongs to another run, unless there is only one.
+
+    Args:
+        file: holds the samples.
+        others: what may belong to it.
+        alone: whether no other file holds samples.
+    """
+    for folder in PurePosixPath(file.inside).parents:
+        near = [other for other in others if PurePosixPath(other.inside).parent == folder]
+        if near:
+            return near
+    return list(others) if alone else []
+
+
+def nearest_file(
+    file: LogFile, others: Sequence[LogFile], holding_samples: Sequence[LogFile]
+) -> LogFile | None:
+    """The one that belongs to a file with samples; None if several might."""
+    near = nearest_files(file, others, alone=len(holding_samples) == 1)
+    return near[0] if len(near) == 1 else None
+
+
+def run_folder(file: LogFile) -> PurePosixPath:
+    """Where results and predictions of one run meet: `RUN/KIND/MODEL/FILE`."""
+    return PurePosixPath(file.name).parent.parent.parent

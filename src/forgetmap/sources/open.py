@@ -22,7 +22,7 @@ from forgetmap.records import (
 )
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
-from forgetmap.sources.remote import Report, fetch, is_remote
+from forgetmap.sources.remote import OnProgress, fetch, is_remote
 from forgetmap.sources.selection import chosen, read_chosen
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
@@ -80,12 +80,12 @@ def _open_remote(
     url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
 ) -> Run:
     """Open a copy of what is there; people are told of the original."""
-    fetched = fetch(url, report=_in_words(reading))
+    fetched = fetch(url, on_progress=_in_words(reading))
     with fetched.speaking(), whole(fetched.path):
         return fetched.original(_open_path(fetched.path, name, column_map, task, reading))
 
 
-def _in_words(reading: Reading) -> Report | None:
+def _in_words(reading: Reading) -> OnProgress | None:
     """How far a download is, for whoever wants to know how far the reading is."""
     told = reading.progress
     if told is None:

@@ -14,11 +14,11 @@ from forgetmap.sources.adapter import Adapter
 
 # In this order: the most specific format comes first.
 _BUILT_IN = {
-    "inspect": "inspect_ai:InspectAI",
+    "inspect": "inspect.adapter:InspectAI",
     "evalchemy": "evalchemy:Evalchemy",
-    "lm-eval": "lm_eval:LmEval",
-    "lm-eval-0.3": "lm_eval_legacy:LmEvalLegacy",
-    "lighteval": "lighteval:Lighteval",
+    "lm-eval": "lm_eval.adapter:LmEval",
+    "lm-eval-0.3": "lm_eval.legacy:LmEvalLegacy",
+    "lighteval": "lighteval.adapter:Lighteval",
     "helm": "helm:Helm",
     "evalscope": "evalscope:EvalScope",
     "opencompass": "opencompass:OpenCompass",
@@ -26,7 +26,7 @@ _BUILT_IN = {
     "verifiers": "verifiers:Verifiers",
     "mmlu-pro": "mmlu_pro:MmluPro",
     "nemo-evaluator": "nemo_evaluator:NemoEvaluator",
-    "captrack": "captrack:CapTrack",
+    "captrack": "captrack.adapter:CapTrack",
     "every-eval-ever": "every_eval_ever:EveryEvalEver",
 }
 

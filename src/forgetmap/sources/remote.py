@@ -78,12 +78,12 @@ _VERSIONS = (
 )  # fmt: skip
 _CUT_OFF = re.compile(r"Connect|Timeout|Disconnected|Endpoint|DNS|Payload|Offline")
 
-Report = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Told the name of a file, bytes copied so far, and bytes of all files together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CopyLimits:
     """How much is copied.
 
     Attributes:
@@ -170,15 +170,17 @@ def without_secrets(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def fetch(url: str, *, report: Report | None = None, limits: Limits | None = None) -> Fetched:
+def fetch(
+    url: str, *, on_progress: OnProgress | None = None, limits: CopyLimits | None = None
+) -> Fetched:
     """Copy a remote file or folder into the user's cache, as far as it changed.
 
     Args:
         url: `s3://`, `https://`, `http://`, `gs://` or `hf://datasets/...`.
-        report: told about progress.
+        on_progress: told about progress.
         limits: how much to copy at most.
     """
-    shown, limits = without_secrets(url), limits or Limits()
+    shown, limits = without_secrets(url), limits or CopyLimits()
     with _failures_told(shown):
         system, place = _connect(url, shown)
         entries, skipped, is_folder = _listed(system, place, shown, limits)
@@ -186,7 +188,7 @@ def fetch(url: str, *, report: Report | None = None, limits: Limits | None = Non
         target = home / DATA / _base_name(url)
         if target.exists() and target.is_dir() != is_folder:
             shutil.rmtree(home)
-        copied = _update(system, entries, home, target, _Meter(shown, entries, limits, report))
+        copied = _update(system, entries, home, target, _Meter(shown, entries, limits, on_progress))
     return Fetched(target, shown, copied, skipped)
 
 
@@ -222,7 +224,7 @@ def _base_name(url: str) -> str:
 
 
 def _listed(
-    system: Any, place: str, shown: str, limits: Limits
+    system: Any, place: str, shown: str, limits: CopyLimits
 ) -> tuple[list[_Entry], tuple[str, ...], bool]:
     """What to copy, what is left because of its size, and whether it is a folder."""
     info = system.info(place)
@@ -244,7 +246,7 @@ def _listed(
 
 
 def _walk(
-    system: Any, folder: str, shown: str, limits: Limits
+    system: Any, folder: str, shown: str, limits: CopyLimits
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Files below a folder that are not known to be something else than logs."""
     base = folder.rstrip("/") + "/"
@@ -281,7 +283,7 @@ def _inside(name: str, base: str, shown: str) -> str | None:
     return "/".join(parts) if parts and not any(p.startswith(".") for p in parts) else None
 
 
-def _may_be_a_log(entry: _Entry, limits: Limits) -> bool:
+def _may_be_a_log(entry: _Entry, limits: CopyLimits) -> bool:
     is_named_so = entry.inside.lower().endswith(LOG_ENDINGS)
     return is_named_so or entry.size is None or entry.size <= limits.stranger
 
@@ -356,10 +358,14 @@ class _Meter(Callback):  # type: ignore[misc]  # fsspec has no types
     """Counts bytes while they come, tells how many, and stops where it is too many."""
 
     def __init__(
-        self, shown: str, entries: Sequence[_Entry], limits: Limits, report: Report | None
+        self,
+        shown: str,
+        entries: Sequence[_Entry],
+        limits: CopyLimits,
+        on_progress: OnProgress | None,
     ) -> None:
         super().__init__()
-        self.shown, self._limits, self._report = shown, limits, report
+        self.shown, self._limits, self._on_progress = shown, limits, on_progress
         self._name, self._done = "", 0
         self._total = sum(entry.size or 0 for entry in entries)
         if self._total > limits.total:
@@ -374,8 +380,8 @@ class _Meter(Callback):  # type: ignore[misc]  # fsspec has no types
         self._done += inc
         if self._done > self._limits.total:
             raise _too_much(self.shown, f"more than {self._limits.total:,} bytes")
-        if self._report is not None:
-            self._report(self._name, self._done, max(self._total, self._done))
+        if self._on_progress is not None:
+            self._on_progress(self._name, self._done, max(self._total, self._done))
 
 
 def _too_much(shown: str, fact: str) -> UnknownFormatError:

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from forgetmap.sources.datasets import Item, item_of, place_of
+from forgetmap.sources.datasets import DatasetItem, item_of, option_index
 
 ARC = {"text": ["tin", "oak"], "label": ["1", "2"]}
-KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
+KNOWN: dict[str, tuple[dict[str, Any], DatasetItem]] = {
     "arc": (
         {"id": "x", "question": "Which grows?", "choices": ARC, "answerKey": "2"},
-        Item("Which grows?", ["tin", "oak"], "oak", 1),
+        DatasetItem("Which grows?", ["tin", "oak"], "oak", 1),
     ),
     "openbookqa": (
         {"id": "x", "question_stem": "It grows:", "choices": ARC, "answerKey": "1"},
-        Item("It grows:", ["tin", "oak"], "tin", 0),
+        DatasetItem("It grows:", ["tin", "oak"], "tin", 0),
     ),
     "mmlu": (
         {"question": "Q?", "subject": "law", "choices": ["a b", "c d"], "answer": 1},
-        Item("Q?", ["a b", "c d"], "c d", 1, "law"),
+        DatasetItem("Q?", ["a b", "c d"], "c d", 1, "law"),
     ),
     "mmlu-pro": (
         {
@@ -31,7 +31,7 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "answer_index": 2,
             "category": "zoo",
         },
-        Item("Q?", ["ox", "hen", "cat"], "cat", 2, "zoo"),
+        DatasetItem("Q?", ["ox", "hen", "cat"], "cat", 2, "zoo"),
     ),
     "hellaswag cleaned by lm-eval": (
         {
@@ -42,11 +42,11 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "choices": ["down.", "up ."],
             "gold": 1,
         },
-        Item("He sat [substeps]", ["down.", "up [x]."], "up [x].", 1),
+        DatasetItem("He sat [substeps]", ["down.", "up [x]."], "up [x].", 1),
     ),
     "winogrande": (
         {"sentence": "The _ broke.", "option1": "cup", "option2": "bag", "answer": "1"},
-        Item("The _ broke.", ["cup", "bag"], "cup", 0),
+        DatasetItem("The _ broke.", ["cup", "bag"], "cup", 0),
     ),
     "social iqa": (
         {
@@ -57,7 +57,7 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "answerC": "tea",
             "label": "3",
         },
-        Item("Al fell.\nWhy?", ["ice", "joy", "tea"], "tea", 2),
+        DatasetItem("Al fell.\nWhy?", ["ice", "joy", "tea"], "tea", 2),
     ),
     "sciq": (
         {
@@ -68,7 +68,7 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "correct_answer": "a4",
             "support": "Long text.",
         },
-        Item("Q?", ["a1", "a2", "a3", "a4"], "a4", 3),
+        DatasetItem("Q?", ["a1", "a2", "a3", "a4"], "a4", 3),
     ),
     "truthfulqa": (
         {
@@ -76,7 +76,7 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "mc1_targets": {"choices": ["no", "yes"], "labels": [0, 1]},
             "mc2_targets": {"choices": ["no", "yes", "so"], "labels": [0, 1, 1]},
         },
-        Item("Q?", ["no", "yes"], "yes", 1),
+        DatasetItem("Q?", ["no", "yes"], "yes", 1),
     ),
     "race packed by lm-eval": (
         {
@@ -84,7 +84,7 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "problems": "[{'question': 'Old?', 'options': ['a', 'b'], 'answer': 'A'},"
             " {'question': 'New?', 'options': ['red', 'blue'], 'answer': 'B'}]",
         },
-        Item("Text.\nNew?", ["red", "blue"], "blue", 1),
+        DatasetItem("Text.\nNew?", ["red", "blue"], "blue", 1),
     ),
     "mathqa": (
         {
@@ -93,42 +93,42 @@ KNOWN: dict[str, tuple[dict[str, Any], Item]] = {
             "correct": "b",
             "category": "gain",
         },
-        Item("P?", ["38", "1,250", "none of these"], "1,250", 1, "gain"),
+        DatasetItem("P?", ["38", "1,250", "none of these"], "1,250", 1, "gain"),
     ),
     "gsm8k": (
         {"question": "How many?", "answer": "First 2.\nThen 3.\n#### 1,005"},
-        Item("How many?", gold="1,005"),
+        DatasetItem("How many?", gold="1,005"),
     ),
     "math without answer field": (
         {"problem": "P", "solution": r"So \boxed{1} or \boxed{\frac{1}{2}}.", "type": "Algebra"},
-        Item("P", gold=r"\frac{1}{2}", category="Algebra"),
+        DatasetItem("P", gold=r"\frac{1}{2}", category="Algebra"),
     ),
     "asdiv": (
         {"body": "Two pens.", "question": "How many?", "answer": "2 (pens)", "formula": "2=2"},
-        Item("Two pens.\nHow many?", gold="2"),
+        DatasetItem("Two pens.\nHow many?", gold="2"),
     ),
     "drop": (
         {"passage": "Text.", "question": "Who?", "answers": [["Ann", "Bo"], ["Bo"]]},
-        Item("Text.\nWho?", gold="Ann, Bo"),
+        DatasetItem("Text.\nWho?", gold="Ann, Bo"),
     ),
     "triviaqa": (
         {"question": "Who?", "answer": {"value": "Ann", "aliases": []}, "entity_pages": {}},
-        Item("Who?", gold="Ann"),
+        DatasetItem("Who?", gold="Ann"),
     ),
     "ifeval": (
         {"key": 1, "prompt": "Write.", "instruction_id_list": ["x"], "kwargs": []},
-        Item("Write.", has_gold=False),
+        DatasetItem("Write.", has_gold=False),
     ),
-    "boolq": ({"passage": "Text.", "question": "is it", "label": 1}, Item("Text.\nis it")),
-    "rte": ({"sentence1": "A.", "sentence2": "B.", "label": 0}, Item("A.\nB.")),
-    "bbh": ({"input": "not True is", "target": "False"}, Item("not True is")),
+    "boolq": ({"passage": "Text.", "question": "is it", "label": 1}, DatasetItem("Text.\nis it")),
+    "rte": ({"sentence1": "A.", "sentence2": "B.", "label": 0}, DatasetItem("A.\nB.")),
+    "bbh": ({"input": "not True is", "target": "False"}, DatasetItem("not True is")),
     "agieval": (
         {"query": "Q: what?", "choices": ["(A) ox", "(B) hen"], "gold": [1]},
-        Item("Q: what?", ["(A) ox", "(B) hen"], "(B) hen", 1),
+        DatasetItem("Q: what?", ["(A) ox", "(B) hen"], "(B) hen", 1),
     ),
     "letters are no options": (
         {"prompt": "A. ox B. hen", "choices": ["A", "B"], "gold": 1},
-        Item("A. ox B. hen"),
+        DatasetItem("A. ox B. hen"),
     ),
 }
 
@@ -185,4 +185,4 @@ def test_anything_gives_an_item_with_a_question(doc: object) -> None:
      (True, 1), (None, None), ("", None), ("yes", None), ([1], None), ("9" * 30, None)],
 )  # fmt: skip
 def test_place_of(value: object, place: int | None) -> None:
-    assert place_of(value, 4) == place
+    assert option_index(value, 4) == place

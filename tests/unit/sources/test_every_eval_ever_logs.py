@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forgetmap.records.every_eval_ever import Written, write_instances
+from forgetmap.records.every_eval_ever import ExportCounts, write_instances
 from forgetmap.records.frames import run_from_frame
 from forgetmap.records.run import Run
 from forgetmap.records.schema import SCORE_NAMES, TEXT_NAMES
@@ -93,7 +93,7 @@ def records(run: Run) -> list[dict[str, Any]]:
 
 def test_there_and_back_again(tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
-    assert write_instances(made(RESULTS), path) == Written(len(RESULTS), 0)
+    assert write_instances(made(RESULTS), path) == ExportCounts(len(RESULTS), 0)
     found = {tuple(row[name] for name in KEY): row for row in records(opened(path))}
     expected = {tuple(row[name] for name in KEY): row for row in RESULTS}
     assert found.keys() == expected.keys()
@@ -130,7 +130,7 @@ def test_second_time_gives_the_same_records(tmp_path: Path) -> None:
 def test_results_without_score_are_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     rows = [result("1", 1.0, question="a"), result("2", None, outcome="error", question="b")]
-    assert write_instances(made(rows), path) == Written(1, 1)
+    assert write_instances(made(rows), path) == ExportCounts(1, 1)
     assert [row["item"] for row in records(opened(path))] == ["1"]
 
 

@@ -21,7 +21,7 @@ from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
 from forgetmap.scoring import UNSCORED, Judged, failed, grade_response, graded
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
-from forgetmap.sources.fields import Fields, as_list, as_mapping, sound, written
+from forgetmap.sources.fields import Fields, as_list, as_mapping, replace_surrogates, written
 from forgetmap.sources.files import LogFile
 
 METRIC, SCORER = "acc", "forgetmap"
@@ -80,7 +80,7 @@ def _logs(file: LogFile) -> Iterator[Log]:
     )
     for task, result in as_mapping(top.get("results")).items():
         if isinstance(as_mapping(result).get("examples"), list):
-            names, notes = (sound(task),), {"key": task}
+            names, notes = (replace_surrogates(task),), {"key": task}
             yield Log("evalchemy", (file,), info, names, stamp, format="evalchemy", notes=notes)
 
 
@@ -98,7 +98,7 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
         blake2b(f"{question}\n{gold}".encode(), digest_size=8).hexdigest() if question else None
     )
     if item is None:
-        row.complain(f"an example of {task} has no id and no question", task)
+        row.report_problem(f"an example of {task} has no id and no question", task)
         return
     outputs, answers = _list(row, OUTPUTS), _list(row, ANSWERS)
     labels = as_list(row.values.get("label"))
@@ -140,7 +140,7 @@ def _list(row: Fields, names: Sequence[str]) -> list[Any]:
 
 def _options(text: object) -> list[str] | None:
     """`A) this, B) that` in parts."""
-    parts = _OPTION.split(sound(text)) if isinstance(text, str) else []
+    parts = _OPTION.split(replace_surrogates(text)) if isinstance(text, str) else []
     return parts[2::2] if parts[1::2] == list("ABCD") else None
 
 
@@ -168,7 +168,7 @@ def _compared(row: Fields, gold: str, answer: str) -> Judged:
     try:
         return grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
     except (UsageError, FieldError) as error:
-        row.complain(str(error), "answer")
+        row.report_problem(str(error), "answer")
         return UNSCORED
 
 
@@ -177,7 +177,7 @@ def _compare_counts(found: Fields, task: str, solved: Counter[int]) -> None:
     for repeat, each in enumerate(as_list(found.values.get("run_stats"))):
         counted = as_mapping(each).get("num_solved")
         if isinstance(counted, int) and counted != solved[repeat]:
-            found.complain(
+            found.report_problem(
                 f"{task}, repetition {repeat + 1}: the benchmark counted {counted} right answers, "
                 f"these records {solved[repeat]}",
                 f"{task}.run_stats",

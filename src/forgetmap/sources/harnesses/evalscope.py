@@ -20,11 +20,17 @@ from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.datasets import as_item
 from forgetmap.sources.decode import number, rows
-from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound, written
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.companions import run_folder
-from forgetmap.sources.harnesses.dataset_row import as_item
+from forgetmap.sources.fields import (
+    as_count,
+    as_list,
+    as_mapping,
+    as_text,
+    replace_surrogates,
+    written,
+)
+from forgetmap.sources.files import LogFile, run_folder
 
 REVIEWED, REVIEWED_0X = ("index", "sample_score"), ("choices", "raw_input", "review_id")
 PREDICTED, PREDICTED_0X = ("index", "model_output"), ("choices", "raw_input", "answer_id")
@@ -256,7 +262,9 @@ def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -
         real = number(value) if usable else None
         if real is None and usable and value is not None:
             problems.add(log.files[0].name, f"{name} is no number", line=line, field="value")
-        found.append(Score(sound(name), real, outcome=None if usable else Outcome.ERROR))
+        found.append(
+            Score(replace_surrogates(name), real, outcome=None if usable else Outcome.ERROR)
+        )
     return found
 
 
@@ -372,7 +380,7 @@ def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
     """A bare value under the first metric that is named, or several by name; lists are none."""
     if isinstance(result, dict):
         return [
-            Score(sound(name), number(value))
+            Score(replace_surrogates(name), number(value))
             for name, value in result.items()
             if not isinstance(value, list | dict)
         ]

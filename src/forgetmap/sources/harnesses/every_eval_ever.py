@@ -24,7 +24,7 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import Malformed, decode, document, number, rows
-from forgetmap.sources.fields import LARGEST, Fields, as_mapping, as_objects, sound
+from forgetmap.sources.fields import LARGEST, Fields, as_mapping, as_objects, replace_surrogates
 from forgetmap.sources.files import LogFile
 
 KEYS = ("schema_version", "evaluation_id", "evaluation_name", "sample_id", "input")
@@ -56,7 +56,7 @@ class EveryEvalEver:
             row = Fields(values, file, line, problems)
             model = row.text("model_id")
             if log.info.model.name not in {None, model}:
-                row.complain(f"a result of {model!r} among those of {log.info.model.name!r}")
+                row.report_problem(f"a result of {model!r} among those of {log.info.model.name!r}")
                 continue
             sample = _sample(row, metrics, texts=texts)
             if sample is not None:
@@ -79,15 +79,15 @@ def _aggregates(files: Sequence[LogFile]) -> Iterator[tuple[str, tuple[LogFile, 
 def _log(file: LogFile, aggregates: Mapping[str, tuple[LogFile, dict[str, Any]]]) -> Log:
     first = Fields(file.peek.first, file, None, Problems())
     evaluation = first.text("evaluation_id") or ""
-    beside, about = aggregates.get(evaluation, (None, {}))
-    document = Fields(about, beside or file, None, Problems())
+    aggregate, about = aggregates.get(evaluation, (None, {}))
+    document = Fields(about, aggregate or file, None, Problems())
     results = as_objects(about.get("evaluation_results"))
     names = [each.get("evaluation_name") for each in results]
     created = _time(document.text("evaluation_timestamp") or evaluation.rpartition("/")[2])
     metrics = dict(_metrics(results))
     return Log(
         "every-eval-ever",
-        (file, beside) if beside else (file,),
+        (file, aggregate) if aggregate else (file,),
         RunInfo(
             model=ModelInfo(name=first.text("model_id")),
             harness=_harness(document.part("eval_library")),
@@ -97,7 +97,7 @@ def _log(file: LogFile, aggregates: Mapping[str, tuple[LogFile, dict[str, Any]]]
         ),
         tuple(
             sorted(
-                {sound(n) for n in names if isinstance(n, str)}
+                {replace_surrogates(n) for n in names if isinstance(n, str)}
                 or {_task(first, first.part("metadata"))[0] or "?"}
             )
         ),
@@ -119,7 +119,7 @@ def _decoding(
     for each in results:
         given = as_mapping(as_mapping(each.get("generation_config")).get("generation_args"))
         if given:
-            return {sound(k): v for k, v in given.items() if type(v) in {int, float}}
+            return {replace_surrogates(k): v for k, v in given.items() if type(v) in {int, float}}
     return {}
 
 
@@ -135,7 +135,10 @@ def _metrics(
         if isinstance(name, str):
             up = config.get("lower_is_better") is not True
             low, high = number(config.get("min_score")), number(config.get("max_score"))
-            yield key, (sound(name), MetricInfo(low=low, high=high, higher_is_better=up))
+            yield (
+                key,
+                (replace_surrogates(name), MetricInfo(low=low, high=high, higher_is_better=up)),
+            )
 
 
 def _time(text: str) -> str | None:
@@ -158,7 +161,7 @@ def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample |
     task, scorer = _task(row, metadata)
     item, asked, tokens = row.name("sample_id"), row.part("input"), row.part("token_usage")
     if not task or not item:
-        row.complain("no sample_id or evaluation_name")
+        row.report_problem("no sample_id or evaluation_name")
         return None
     rendered = "doc_hash" in metadata.values
     options = asked.texts("choices") or None
@@ -223,11 +226,11 @@ def _lm_eval_scores(row: Fields, text: str, scorer: str) -> list[Score]:
     try:
         values = decode(text.encode())
     except Malformed as error:
-        row.complain(str(error), "metadata.lm_eval_metrics")
+        row.report_problem(str(error), "metadata.lm_eval_metrics")
         return []
     known = as_mapping(values).items()
     scalar = [(name, value) for name, value in known if isinstance(value, bool | int | float)]
-    return [Score(sound(name), number(value), scorer) for name, value in scalar]
+    return [Score(replace_surrogates(name), number(value), scorer) for name, value in scalar]
 
 
 def _first(part: Fields, name: str) -> str | None:
@@ -242,7 +245,7 @@ def _answer(row: Fields) -> str | None:
     given = as_objects(row.values.get("answer_attribution"))
     values = (each.get("extracted_value") for each in given)
     extracted = [value for value in values if isinstance(value, str)]
-    return sound(extracted[-1]) if extracted else None
+    return replace_surrogates(extracted[-1]) if extracted else None
 
 
 def _response(row: Fields) -> str | None:
@@ -257,7 +260,7 @@ def _response(row: Fields) -> str | None:
         turn.get("content") for turn in as_objects(turns) if turn.get("role") == "assistant"
     )
     said = [content for content in contents if isinstance(content, str)]
-    return sound(said[-1]) if said else None
+    return replace_surrogates(said[-1]) if said else None
 
 
 def _index(gold: str | None, options: list[str] | None) -> int | None:
@@ -281,7 +284,7 @@ def _restore(sample: Sample, metadata: Fields) -> None:
         text = metadata.text(PREFIX + name)
         value = None if text is None else _typed(name, text)
         if text is not None and value is None:
-            metadata.complain(f"{text!r:.60} is no {name}", f"metadata.{PREFIX}{name}")
+            metadata.report_problem(f"{text!r:.60} is no {name}", f"metadata.{PREFIX}{name}")
         elif text is not None and name == "outcome":
             sample.scores[0].outcome = Outcome(text)
         elif value is not None and name not in {"metric", "scorer"}:

@@ -19,7 +19,7 @@ from forgetmap.errors import UnreadableError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number, rows
-from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, replace_surrogates
 from forgetmap.sources.files import LogFile
 
 Part = Literal[
@@ -126,7 +126,7 @@ class Helm:
         results = _results(log.files, problems)
         asked = _asked(log.files, problems)
         for key, result in results.items():
-            about = asked.get(key) or asked.get((*key[:2], None)) or _Asked({})
+            about = asked.get(key) or asked.get((*key[:2], None)) or _KeyRequests({})
             sample = _sample(log.tasks[0], key, result)
             _add_item(sample, about, log.notes["method"])
             _add_answer(sample, about, result, texts=texts)
@@ -253,7 +253,7 @@ class _Result:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _KeyRequests:
     """The requests of one key: one, or one for each reference."""
 
     first: Mapping[str, Any]
@@ -288,7 +288,7 @@ def _add_values(
     stats = row.get("stats")
     if isinstance(stats, dict):
         values: Iterable[tuple[str, float | None]] = (
-            (sound(name), number(value)) for name, value in stats.items()
+            (replace_surrogates(name), number(value)) for name, value in stats.items()
         )
     else:
         values = _means(stats, file, line, problems)
@@ -327,14 +327,14 @@ def _means(
             continue
         mean = number(stat.get("mean"))
         if mean is not None or as_count(stat.get("count")) == 0:
-            yield sound(name), mean
+            yield replace_surrogates(name), mean
         else:
             problems.add(file.name, f"no usable mean of {name}", line=line, field="stats")
-            yield sound(name), None
+            yield replace_surrogates(name), None
 
 
-def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Asked]:
-    found: dict[Key, _Asked] = {}
+def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, _KeyRequests]:
+    found: dict[Key, _KeyRequests] = {}
     for file in files:
         part = _part(file)
         if part == "state":
@@ -365,7 +365,7 @@ def _states(file: LogFile, problems: Problems) -> list[dict[str, Any]]:
 
 
 def _keep(
-    found: dict[Key, _Asked],
+    found: dict[Key, _KeyRequests],
     key: Key | None,
     state: Mapping[str, Any],
     file: LogFile,
@@ -377,7 +377,7 @@ def _keep(
         return
     if _question(state) is None:
         problems.add(file.name, f"no usable question of instance {key[0]!r}", field="input")
-    kept = found.setdefault(key, _Asked(state))
+    kept = found.setdefault(key, _KeyRequests(state))
     if _question(kept.first) != _question(state):
         message = f"a second question of instance {key[0]!r}; the first one counts"
         problems.add(file.name, message, field="instance")
@@ -401,7 +401,7 @@ def _sample(task: str, key: Key, result: _Result) -> Sample:
     )
 
 
-def _add_item(sample: Sample, asked: _Asked, method: str | None) -> None:
+def _add_item(sample: Sample, asked: _KeyRequests, method: str | None) -> None:
     """Question, options and the right answer; references are options only where one is chosen."""
     sample.question = _question(asked.first)
     instance = as_mapping(asked.first.get("instance"))
@@ -420,7 +420,7 @@ def _add_item(sample: Sample, asked: _Asked, method: str | None) -> None:
         sample.options = [option for option in shown if option is not None]
 
 
-def _add_answer(sample: Sample, asked: _Asked, result: _Result, *, texts: bool) -> None:
+def _add_answer(sample: Sample, asked: _KeyRequests, result: _Result, *, texts: bool) -> None:
     """What the model wrote, or which reference was the likeliest."""
     predicted = as_count(result.values.get("predicted_index"))
     state = asked.of_reference.get(predicted, asked.first)

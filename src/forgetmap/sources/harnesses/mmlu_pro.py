@@ -13,10 +13,10 @@ from pathlib import PurePosixPath
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields, sound
+from forgetmap.sources.fields import Fields, replace_surrogates
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.dataset_row import place_of_letter
 
 TASK = "mmlu_pro"
 KEYS = ("question_id", "question", "options", "answer", "pred")
@@ -53,7 +53,7 @@ class MmluPro:
                 row = Fields(values, file, line, problems)
                 item = row.name("question_id")
                 if item is None or not isinstance(values.get("question"), str):
-                    row.complain("no question_id or question")
+                    row.report_problem("no question_id or question")
                     continue
                 yield _sample(row, item, texts=texts)
 
@@ -65,7 +65,7 @@ def _log(file: LogFile, names: Counter[str]) -> Log:
     folder = path.parent.name if names[path.name] > 1 else None
     shots = found.groupdict().get("shots") if found else None
     info = RunInfo(
-        model=ModelInfo(name=sound(found["model"] if found else folder or "") or None),
+        model=ModelInfo(name=replace_surrogates(found["model"] if found else folder or "") or None),
         harness=HarnessInfo(name="mmlu-pro"),
         tasks={TASK: TaskInfo(n_shot=int(shots) if shots else None)},
     )
@@ -83,7 +83,7 @@ def _sample(row: Fields, item: str, *, texts: bool) -> Sample:
         question=row.text("question"),
         options=options,
         gold=answer,
-        gold_index=place_of_letter(answer, options),
+        gold_index=letter_index(answer, options),
         choice=_chosen(predicted, options),
         answer=predicted or None,
         category=row.text("category"),
@@ -107,5 +107,5 @@ def _score(row: Fields, predicted: str | None, answer: str | None, response: str
 
 
 def _chosen(letter: str | None, options: list[str] | None) -> str | None:
-    place = place_of_letter(letter, options)
+    place = letter_index(letter, options)
     return None if options is None or place is None else options[place]

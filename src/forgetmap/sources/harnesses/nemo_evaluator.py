@@ -8,10 +8,9 @@ from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields, sound
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.companions import only_beside, small_document
+from forgetmap.sources.decode import rows, small_document
+from forgetmap.sources.fields import Fields, replace_surrogates
+from forgetmap.sources.files import LogFile, nearest_file
 
 KEYS = ("problem_idx", "reward", "model_response")
 BUNDLE = ("run_id", "config", "benchmark")
@@ -31,7 +30,7 @@ class NemoEvaluator:
         """Results, each with the bundle of its folder."""
         bundles = [file for file in files if file.peek.has(*BUNDLE)]
         results = [file for file in files if file.peek.has(*KEYS)]
-        return [_log(file, only_beside(file, bundles, results)) for file in results]
+        return [_log(file, nearest_file(file, bundles, results)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per answer. A resumed run writes some twice: the last one counts."""
@@ -43,7 +42,7 @@ class NemoEvaluator:
             row = Fields(values, file, line, problems)
             item = row.name("problem_idx")
             if item is None:
-                row.complain("no problem_idx")
+                row.report_problem("no problem_idx")
                 continue
             yield _sample(row, task, item, texts=texts)
 
@@ -52,10 +51,10 @@ def _key(values: Mapping[str, Any]) -> str:
     return repr((values.get("problem_idx"), values.get("repeat"), values.get("prompt")))
 
 
-def _log(file: LogFile, beside: LogFile | None) -> Log:
-    about = Fields(small_document(beside), beside or file, None, Problems())
+def _log(file: LogFile, bundle: LogFile | None) -> Log:
+    about = Fields(small_document(bundle), bundle or file, None, Problems())
     config, benchmark = about.part("config"), about.part("benchmark")
-    task = benchmark.text("name") or sound(PurePosixPath(file.inside).parent.name)
+    task = benchmark.text("name") or replace_surrogates(PurePosixPath(file.inside).parent.name)
     task = task or "nemo-evaluator"
     given = {name: config.values.get(name) for name in DECODING}
     seed, stamp = config.whole("seed"), about.text("timestamp")
@@ -68,7 +67,7 @@ def _log(file: LogFile, beside: LogFile | None) -> Log:
         created=stamp,
         tasks={task: TaskInfo(main_metric=REWARD)},
     )
-    files = (file, beside) if beside else (file,)
+    files = (file, bundle) if bundle else (file,)
     return Log("nemo-evaluator", files, info, (task,), stamp, format="NeMo Evaluator results")
 
 
@@ -97,14 +96,16 @@ def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
 def _one(metadata: Fields, names: Sequence[str]) -> str | None:
     """A text among what benchmarks are free to write."""
     found = (metadata.values.get(name) for name in names)
-    return next((sound(value) for value in found if isinstance(value, str) and value), None)
+    return next(
+        (replace_surrogates(value) for value in found if isinstance(value, str) and value), None
+    )
 
 
 def _options(metadata: Fields, name: str) -> list[str] | None:
     value = metadata.values.get(name)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
-    return [sound(each) for each in value]
+    return [replace_surrogates(each) for each in value]
 
 
 def _error(details: Fields) -> str | None:
@@ -117,7 +118,10 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
     """The reward as it is: more than 0 does not mean right."""
     further = row.part("scorer_rewards")
     values = {"default": row.number(REWARD)}
-    values |= {sound(name).removeprefix("scorer:"): further.number(name) for name in further.values}
+    values |= {
+        replace_surrogates(name).removeprefix("scorer:"): further.number(name)
+        for name in further.values
+    }
     outcome = Outcome.ERROR if failed else None
     return [
         Score(REWARD, None if failed else value, scorer, outcome)

@@ -16,11 +16,17 @@ from typing import Any
 
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import number, rows
-from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, sound, written
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.companions import beside, run_folder, small_document
-from forgetmap.sources.harnesses.dataset_row import as_item
+from forgetmap.sources.datasets import as_item
+from forgetmap.sources.decode import number, rows, small_document
+from forgetmap.sources.fields import (
+    as_count,
+    as_list,
+    as_mapping,
+    as_text,
+    replace_surrogates,
+    written,
+)
+from forgetmap.sources.files import LogFile, nearest_files, run_folder
 
 PREDICTED = ("doc_id", "model_output")
 REQUESTED = ("doc_id", "request", "doc")
@@ -136,7 +142,7 @@ def _is_asked_in(file: LogFile, requests: LogFile) -> bool:
 def _total(file: LogFile, totals: Sequence[_Total], *, alone: bool) -> _Total | None:
     """The metrics of a file; those of another run of the same task lie in another folder."""
     fitting = [each for each in totals if _belongs(file, each)]
-    near = beside(file, [each.file for each in fitting], alone=alone)
+    near = nearest_files(file, [each.file for each in fitting], alone=alone)
     return next((each for each in fitting if each.file in near), None)
 
 
@@ -218,9 +224,9 @@ def _info(task: str, total: _Total) -> RunInfo:
 
 
 def _decoding(generation: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {sound(name): value for name, value in generation.items()}
+    plain = {replace_surrogates(name): value for name, value in generation.items()}
     return {
-        name: sound(value) if isinstance(value, str) else value
+        name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in plain.items()
         if isinstance(value, str | float | bool) or as_count(value) is not None
     }
@@ -312,7 +318,11 @@ def _scores(row: Mapping[str, Any], main: str | None) -> list[Score]:
             if NO_SCORE.match(name) or isinstance(each, list | dict | str):
                 continue
             if each is not None or name == main:
-                found.append(Score(sound(name), number(each), sound(scorer), failed))
+                found.append(
+                    Score(
+                        replace_surrogates(name), number(each), replace_surrogates(scorer), failed
+                    )
+                )
     return found
 
 

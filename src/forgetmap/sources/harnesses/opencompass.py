@@ -21,8 +21,7 @@ from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import as_count, as_list, as_mapping, as_objects, as_text, written
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.companions import run_folder
+from forgetmap.sources.files import LogFile, run_folder
 
 # In the order in which OpenCompass itself looks for them.
 FLAGS = ("correct", "is_correct", "cascade_correct")

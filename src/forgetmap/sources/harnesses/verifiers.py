@@ -15,10 +15,16 @@ from hashlib import blake2b
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import number, rows
-from forgetmap.sources.fields import Fields, as_list, as_mapping, as_objects, sound, written
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.companions import only_beside, small_document
+from forgetmap.sources.decode import number, rows, small_document
+from forgetmap.sources.fields import (
+    Fields,
+    as_list,
+    as_mapping,
+    as_objects,
+    replace_surrogates,
+    written,
+)
+from forgetmap.sources.files import LogFile, nearest_file
 
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
@@ -67,7 +73,7 @@ class Verifiers:
             for file in files
             if (file.peek.has(*KEYS) and file.peek.keys & IDS) or file.peek.has(*EPISODE)
         ]
-        return [_log(file, only_beside(file, metadata, results)) for file in results]
+        return [_log(file, nearest_file(file, metadata, results)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per rollout; several of the same example are repeats."""
@@ -79,25 +85,27 @@ class Verifiers:
                 yield sample
 
 
-def _log(file: LogFile, beside: LogFile | None) -> Log:
-    about = Fields(small_document(beside), beside or file, None, Problems())
+def _log(file: LogFile, metadata: LogFile | None) -> Log:
+    about = Fields(small_document(metadata), metadata or file, None, Problems())
     named = _FOLDER.search(file.inside)
     first = Fields(file.peek.first, file, None, Problems())
     env = about.text("env_id", "env") or first.part("env").text("id")
-    env = env or (sound(named["env"]) if named else "verifiers")
+    env = env or (replace_surrogates(named["env"]) if named else "verifiers")
     model = about.text("model") or _model(first)
-    model = model or (sound(named["model"]).replace("--", "/") if named else None)
+    model = model or (replace_surrogates(named["model"]).replace("--", "/") if named else None)
     given = about.part("sampling_args").values
     version = about.part("version_info").text("vf_version")
     stamp = _stamp(about)
     info = RunInfo(
         model=ModelInfo(name=model),
         harness=HarnessInfo(name="verifiers", version=version),
-        decoding={sound(k): v for k, v in given.items() if isinstance(v, bool | int | float)},
+        decoding={
+            replace_surrogates(k): v for k, v in given.items() if isinstance(v, bool | int | float)
+        },
         created=stamp,
         tasks={env: TaskInfo(main_metric=REWARD)},
     )
-    files = (file, beside) if beside else (file,)
+    files = (file, metadata) if metadata else (file,)
     return Log("verifiers", files, info, (env,), stamp, format="verifiers", notes={"env": env})
 
 
@@ -111,7 +119,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
     question, gold = _question(row.values.get("prompt")), row.written("answer") or None
     item = row.name("example_id") or _content_id(question, gold)
     if item is None:
-        row.complain("no example_id and no prompt")
+        row.report_problem("no example_id and no prompt")
         return None
     task = row.text("task")
     error = written(row.values.get("error") or None)
@@ -147,7 +155,7 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
         named = {k: v for k, v in row.values.items() if k not in NO_METRICS}
     values = {REWARD: row.number(REWARD)}
     values |= {
-        sound(name): number(value)
+        replace_surrogates(name): number(value)
         for name, value in named.items()
         if type(value) in {bool, int, float} and name != REWARD
     }
@@ -166,13 +174,13 @@ def _question(prompt: object) -> str | None:
     if isinstance(prompt, list):
         asked = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
         return _said(asked[-1:], "user")
-    return sound(prompt) or None if isinstance(prompt, str) else None
+    return replace_surrogates(prompt) or None if isinstance(prompt, str) else None
 
 
 def _said(messages: object, role: str) -> str | None:
     """All that one side of a conversation said."""
     if not isinstance(messages, list):
-        return sound(messages) if isinstance(messages, str) else None
+        return replace_surrogates(messages) if isinstance(messages, str) else None
     turns = [turn for turn in as_objects(messages) if turn.get("role") == role]
     said = [_content(turn.get("content")) for turn in turns]
     return "\n\n".join(filter(None, said)) or None
@@ -182,8 +190,8 @@ def _content(content: object) -> str | None:
     """Of a message in parts the texts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in as_objects(content)]
-        return "\n".join(sound(part) for part in parts if isinstance(part, str))
-    return sound(content) if isinstance(content, str) else None
+        return "\n".join(replace_surrogates(part) for part in parts if isinstance(part, str))
+    return replace_surrogates(content) if isinstance(content, str) else None
 
 
 def _model(episode: Fields) -> str | None:
@@ -201,7 +209,7 @@ def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
     question, gold = _question(data.values.get("prompt")), data.written("answer") or None
     item = task.name("key", "hash") or data.name("idx") or _content_id(question, gold)
     if item is None:
-        row.complain("no key and no prompt")
+        row.report_problem("no key and no prompt")
         return None
     traces = row.parts("traces")
     error = _first_error(row, traces)
@@ -233,12 +241,12 @@ def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
     """The weighted sum, its parts and the metrics; what was not scored is missing."""
     scorer = "default" if alone else trace.part("agent").text("name") or "default"
     given = {
-        sound(name): trace.within(as_mapping(reward))
+        replace_surrogates(name): trace.within(as_mapping(reward))
         for name, reward in trace.part("rewards").values.items()
     }
     parts = {name: reward.number("score") for name, reward in given.items()}
     metrics = trace.part("metrics")
-    further = {sound(name): metrics.number(name) for name in metrics.values}
+    further = {replace_surrogates(name): metrics.number(name) for name in metrics.values}
     failure = Outcome.ERROR if trace.values.get("ok") is False else None
     values = {REWARD: None, **parts, **further} | {REWARD: _total(given)}
     return [

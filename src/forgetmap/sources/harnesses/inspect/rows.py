@@ -21,7 +21,7 @@ from forgetmap.sources.adapter import Log, Problems
 from forgetmap.sources.decode import Malformed, decode, decode_slowly, with_lines
 from forgetmap.sources.fields import Fields, as_list, as_mapping
 from forgetmap.sources.files import Archive, LogFile
-from forgetmap.sources.harnesses.inspect_sample import is_cut, is_thinner
+from forgetmap.sources.harnesses.inspect.sample import is_cut, is_thinner
 
 HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
 _JOURNAL = re.compile(r"_journal/summaries/([0-9]{1,9})\.json")
@@ -196,7 +196,9 @@ class _Members:
             self._put_together(values, member.removesuffix(_ROOT), refers=_REFERENCE in data)
         row = Fields(values, self._file(member), None, self._problems)
         if key_of(row) != key:
-            row.complain(f"the name of the member stands for another sample: {key[0]!r:.60}", "id")
+            row.report_problem(
+                f"the name of the member stands for another sample: {key[0]!r:.60}", "id"
+            )
             return None
         return row
 
@@ -301,7 +303,7 @@ def key_of(row: Fields) -> Key | None:
     item, epoch = row.name("id"), row.whole("epoch")
     if item is not None and epoch:
         return item, epoch
-    row.complain("no id or epoch")
+    row.report_problem("no id or epoch")
     return None
 
 

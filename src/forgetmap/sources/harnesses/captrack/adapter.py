@@ -20,12 +20,11 @@ from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, parse_options
 from forgetmap.scoring import UNSCORED, Judged, grade_response
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields, sound, written
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.captrack_cells import as_text, structured
-from forgetmap.sources.harnesses.dataset_row import place_of_letter
-from forgetmap.sources.harnesses.parquet_file import parquet
+from forgetmap.sources.fields import Fields, replace_surrogates, written
+from forgetmap.sources.files import LogFile, open_parquet
+from forgetmap.sources.harnesses.captrack.cells import as_text, structured
 
 METRIC, SCORER = "acc", "forgetmap"
 REQUIRED = frozenset({"outputs", "gold"})
@@ -70,7 +69,7 @@ def _columns(file: LogFile) -> frozenset[str]:
         return file.peek.keys
     if file.kind == "parquet":
         try:
-            with parquet(file) as opened:
+            with open_parquet(file) as opened:
                 return frozenset(opened.schema_arrow.names)
         except UnreadableError:
             return frozenset()
@@ -83,11 +82,12 @@ def _log(file: LogFile) -> Log:
     stem = path.name
     while (shorter := _SUFFIXES.sub("", stem)) != stem:
         stem = shorter
-    stem = sound(stem)
+    stem = replace_surrogates(stem)
     named = _TASK.match(stem)
     task = f"{named['benchmark']}.{named['subset']}" if named else stem
     info = RunInfo(
-        model=ModelInfo(name=sound(path.parent.name) or None), harness=HarnessInfo(name="captrack")
+        model=ModelInfo(name=replace_surrogates(path.parent.name) or None),
+        harness=HarnessInfo(name="captrack"),
     )
     return Log("captrack", (file,), info, (task,), format="CapTrack responses")
 
@@ -103,7 +103,7 @@ def _rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, Mapping[str,
 
 def _parquet_rows(file: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
-    with parquet(file) as opened:
+    with open_parquet(file) as opened:
         for batch in opened.iter_batches(_ROWS):
             for row in batch.to_pylist():
                 number += 1
@@ -131,16 +131,16 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     question = _question(prompt)
     item = _id(row) or (question and blake2b(question.encode(), digest_size=8).hexdigest())
     if not item:
-        row.complain("no id and no prompt")
+        row.report_problem("no id and no prompt")
         return
     options, given = _options(row), _given(task, row)
     gold = _gold(given)
     material = _material(task, row, given, _turns(prompt)) if texts else None
     outputs = row.values.get("outputs")
     for repeat, output in enumerate(outputs if isinstance(outputs, list) else [outputs]):
-        response = as_text(output) if not isinstance(output, str) else sound(output)
+        response = as_text(output) if not isinstance(output, str) else replace_surrogates(output)
         if response is None and output is not None:
-            row.complain(f"a text was expected, not {output!r:.60}", "outputs")
+            row.report_problem(f"a text was expected, not {output!r:.60}", "outputs")
         judged = _judged(row, response, given, options)
         yield Sample(
             task=task,
@@ -150,7 +150,7 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             question=question,
             options=options,
             gold=gold,
-            gold_index=place_of_letter(gold, options),
+            gold_index=letter_index(gold, options),
             choice=judged.choice,
             answer=judged.answer,
             error=judged.error,
@@ -213,7 +213,7 @@ def _options(row: Fields) -> list[str] | None:
     try:
         return parse_options(choices)
     except ValueError:
-        row.complain(f"a list of options was expected, not {choices!r:.60}", "choices")
+        row.report_problem(f"a list of options was expected, not {choices!r:.60}", "choices")
         return None
 
 
@@ -260,7 +260,7 @@ def _judged(row: Fields, response: str | None, gold: object, options: list[str] 
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return UNSCORED
     text = _gold(gold) or ""
-    place = place_of_letter(text, options)
+    place = letter_index(text, options)
     try:
         if options and place is not None:
             return grade_response(
@@ -269,5 +269,5 @@ def _judged(row: Fields, response: str | None, gold: object, options: list[str] 
         if not options and _NUMBER.fullmatch(text):
             return grade_response(response, gold=text, kind="number")
     except FieldError as error:
-        row.complain(str(error), "gold")
+        row.report_problem(str(error), "gold")
     return UNSCORED

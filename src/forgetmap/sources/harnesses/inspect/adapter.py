@@ -13,10 +13,10 @@ from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.fields import as_mapping, as_objects, sound
+from forgetmap.sources.fields import as_mapping, as_objects, replace_surrogates
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.inspect_rows import archive_header, document_header, samples_of
-from forgetmap.sources.harnesses.inspect_sample import VALUE, Measure, as_sample
+from forgetmap.sources.harnesses.inspect.rows import archive_header, document_header, samples_of
+from forgetmap.sources.harnesses.inspect.sample import VALUE, Measure, as_sample
 
 DECODING = {
     "do_sample": "do_sample",
@@ -138,7 +138,9 @@ def _task(spec: Mapping[str, Any], measures: Sequence[Measure]) -> TaskInfo:
     shots = next((arguments[name] for name in SHOTS if name in arguments), None)
     metric, scorer = measures[0] if measures else (None, None)
     return TaskInfo(
-        version=sound(str(version)) if isinstance(version, str | int) and version else None,
+        version=replace_surrogates(str(version))
+        if isinstance(version, str | int) and version
+        else None,
         n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
         main_metric=metric,
         main_scorer=scorer,
@@ -197,12 +199,12 @@ def _moment(created: str | None) -> str | None:
 def _plain(value: object) -> str | int | float | list[str] | None:
     """A setting that can be written down; None for anything else."""
     if isinstance(value, list):
-        return [sound(each) for each in value if isinstance(each, str)]
+        return [replace_surrogates(each) for each in value if isinstance(each, str)]
     if isinstance(value, str):
-        return sound(value)
+        return replace_surrogates(value)
     return value if isinstance(value, int | float) else None
 
 
 def _text(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
-    return sound(value) if isinstance(value, str) and value else None
+    return replace_surrogates(value) if isinstance(value, str) and value else None

@@ -15,7 +15,7 @@ import tokenize
 from collections.abc import Callable
 from typing import Any
 
-from forgetmap.sources.fields import sound
+from forgetmap.sources.fields import replace_surrogates
 
 _ARRAY = re.compile(r"\barray\((?=[\[(])")
 _DTYPE = re.compile(r",\s*dtype=[\w'<>|]+\s*\)")
@@ -33,7 +33,7 @@ def tidy(value: Any) -> Any:
         return int(value)
     if isinstance(value, bool | int | float) or value is None:
         return value
-    return sound(value) if isinstance(value, str) else sound(str(value))
+    return replace_surrogates(value) if isinstance(value, str) else replace_surrogates(str(value))
 
 
 def structured(value: Any) -> Any:

@@ -1,14 +1,9 @@
-"""lm-evaluation-harness from 0.4.0 on: one row per document and filter, results beside them.
-
-0.4.0 to 0.4.2 write one array with raw lists; 0.4.3 to 0.4.6 lines without the filter's name; from
-0.4.7 on rows name filter and metrics; 0.5 adds the scores of each repeat.
-"""
+"""Rows of lm-evaluation-harness 0.4 and 0.5 as samples: one row per document and filter."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,16 +11,14 @@ import msgspec
 from msgspec import structs
 
 from forgetmap.records import Outcome
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.datasets import Item, item_of, place_of
+from forgetmap.sources.adapter import Problems, Sample, Score
+from forgetmap.sources.datasets import DatasetItem, item_of, option_index
 from forgetmap.sources.decode import Malformed, decode, number, raw_rows
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.lm_eval_filters import INVALID, Filters
-from forgetmap.sources.harnesses.lm_eval_results import Label, find_results, label_of
+from forgetmap.sources.harnesses.lm_eval.filters import INVALID, Filters
 
-SIGNS = frozenset({"doc", "target", "arguments", "resps", "filtered_resps"})
-LEAST_SIGNS = 3
-OWN = SIGNS | {
+ROW_FIELDS = frozenset({"doc", "target", "arguments", "resps", "filtered_resps"})
+OWN = ROW_FIELDS | {
     *("doc_id", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash"),
     "scores_per_repeat",
 }
@@ -40,90 +33,7 @@ Row = Mapping[str, Any]
 """Fields of a row; those not needed yet are still JSON."""
 
 
-class LmEval:
-    """Logs of lm-evaluation-harness 0.4 and 0.5."""
-
-    name = "lm-eval"
-    preferred: Sequence[str] = ("acc", "exact_match/strict-match", "prompt_level_strict_acc")
-
-    def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Files whose rows hold a document, its requests and the responses."""
-        samples = [file for file in files if _is_samples(file)]
-        if not samples:
-            return []
-        results = find_results(files)
-        groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
-        labels: dict[tuple[object, ...], Label] = {}
-        for file in samples:
-            label = label_of(file, results)
-            key = (label.folder, label.stamp, label.task or _kind(file))
-            groups[key].append(file)
-            labels.setdefault(key, label)
-        return [_log(labels[key], group) for key, group in groups.items()]
-
-    def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per row, and more where metrics choose differently or repeats are scored."""
-        files = [file for file in log.files if _is_samples(file)]
-        reader = _Reader(log.tasks[0], _nameless(log, files), problems, texts=texts)
-        for file in files:
-            yield from reader.samples(file)
-
-
-def _is_samples(file: LogFile) -> bool:
-    """Whether the first row is one of lm-eval."""
-    return file.peek.has("doc_id") and len(SIGNS & file.peek.keys) >= LEAST_SIGNS
-
-
-def _kind(file: LogFile) -> tuple[object, ...]:
-    """What the parts of one task have in common when their names say nothing."""
-    doc = file.peek.first.get("doc")
-    fields = tuple(sorted(doc)) if isinstance(doc, Mapping) else ()
-    return fields, tuple(sorted(_metrics(file.peek.first)))
-
-
-def _log(label: Label, files: list[LogFile]) -> Log:
-    first = files[0]
-    task = label.task or first.inside.rpartition("/")[2].partition(".")[0] or "lm-eval"
-    companions = () if label.results is None else (label.results.file,)
-    return Log(
-        LmEval.name,
-        (*files, *companions),
-        label.info(task, main=_main_measure(first), asked=_asked(first.peek.first)),
-        (task,),
-        label.stamp,
-        format=_format(first),
-        notes={"filters": label.filters},
-    )
-
-
-def _format(file: LogFile) -> str:
-    if file.peek.shape == "array":
-        return "lm-eval 0.4.0 to 0.4.2"
-    if "scores_per_repeat" in file.peek.keys:
-        return "lm-eval 0.5"
-    return "lm-eval 0.4.7 or later" if "filter" in file.peek.keys else "lm-eval 0.4.3 to 0.4.6"
-
-
-_LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
-
-
-def _main_measure(file: LogFile) -> tuple[str, str] | None:
-    """The first metric that says right or wrong, else the first one; and the first filter.
-
-    Known only as long as the rows are in the harness's order.
-    """
-    first = file.peek.first
-    ids = [int(found) for found in _LINE_ID.findall(file.head)]
-    named = [name for name in _metrics(first) if _is_scalar(first[name]) and name != UNSCORED]
-    scorer = first.get("filter")
-    if not named or ids != sorted(ids) or not isinstance(scorer, str):
-        return None
-    right = [name for name in named if name.endswith("_acc") or name.startswith("pass@")]
-    main = next((name for name in ("acc", "exact_match", *right) if name in named), named[0])
-    return main, scorer
-
-
-def _metrics(row: Row) -> list[str]:
+def metric_names(row: Row) -> list[str]:
     """The names of a row's metrics, in order."""
     named = row.get("metrics")
     if isinstance(named, list):
@@ -131,7 +41,7 @@ def _metrics(row: Row) -> list[str]:
     return [name for name in row if name not in OWN]
 
 
-def _asked(row: Row) -> Mapping[str, Any]:
+def generation_settings(row: Row) -> Mapping[str, Any]:
     """How the first answer was generated, where the row says so."""
     requests = _requests(row.get("arguments"))
     last = requests[0][1] if requests else None
@@ -152,7 +62,7 @@ _NUMBERS, _IDS = (int, float), (int, str)
 """Types; truth values are whole numbers, too. Written as unions they would be built every time."""
 
 
-def _is_scalar(value: object) -> bool:
+def is_scalar(value: object) -> bool:
     """Numbers, truth values and nothing at all; a list or a table is no score."""
     return value is None or isinstance(value, _NUMBERS)
 
@@ -189,7 +99,7 @@ class _Requests(msgspec.Struct):
         return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
-Memory = dict[bytes, tuple[Row, Item]]
+Memory = dict[bytes, tuple[Row, DatasetItem]]
 """What was asked, by its JSON: each further filter logs it once more."""
 MOST_REMEMBERED = 1 << 15
 
@@ -226,14 +136,8 @@ def _object(text: bytes) -> dict[str, Any]:
     return row
 
 
-def _nameless(log: Log, files: Sequence[LogFile]) -> Filters | None:
-    """Who names the filters of rows that do not; None if all files do."""
-    if all("filter" in file.peek.keys for file in files):
-        return None
-    return Filters(_all_rows(files), log.notes.get("filters", ()))
-
-
-def _all_rows(files: Sequence[LogFile]) -> Iterator[Row]:
+def parsed_rows(files: Sequence[LogFile]) -> Iterator[Row]:
+    """All rows of all files; what is no row is left out."""
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
@@ -242,7 +146,7 @@ def _all_rows(files: Sequence[LogFile]) -> Iterator[Row]:
                 continue
 
 
-class _Reader:
+class RowReader:
     """Reads the rows of one task."""
 
     def __init__(
@@ -257,7 +161,7 @@ class _Reader:
         """The samples of one file."""
         first = file.peek.first
         self._has_docs = "doc" in first
-        self._lists = {name for name in _metrics(first) if not _is_scalar(first[name])}
+        self._lists = {name for name in metric_names(first) if not is_scalar(first[name])}
         for line, raw in raw_rows(file, self._problems):
             try:
                 row = _parsed(raw, self._known, texts=self._texts)
@@ -288,24 +192,24 @@ class _Reader:
             return _generated(sample, row, texts=self._texts)
         return self._chosen(sample, row, doc, logliks)
 
-    def _item(self, row: Row, *, remember: bool) -> Item:
+    def _item(self, row: Row, *, remember: bool) -> DatasetItem:
         """What was asked; of generated answers it is remembered for the other filters."""
         doc, requests = row.get("doc"), row.get("arguments")
         asked = requests.asked if isinstance(requests, _Requests) else None
         if asked in self._known:
             return self._known[asked][1]
-        item = Item("") if doc is None else item_of(doc)
+        item = DatasetItem("") if doc is None else item_of(doc)
         if remember and asked is not None and len(self._known) < MOST_REMEMBERED:
             self._known[asked] = {name: row[name] for name in ASKED if name in row}, item
         return item
 
     def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
         scorer = self._scorer(row)
-        names = _metrics(row)
+        names = metric_names(row)
         scores = []
         for name in names:
             value = number(row[name])
-            if value is None and not _is_scalar(row[name]):
+            if value is None and not is_scalar(row[name]):
                 if name in self._lists:
                     continue
                 self._problems.add(file.name, "a score must be a number", line=line, field=name)
@@ -368,7 +272,7 @@ def _logliks(responses: object) -> list[float]:
     return found if len(found) == len(responses) else []
 
 
-def _identify(sample: Sample, item: Item, target: object, requests: int) -> None:
+def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) -> None:
     """Question, options and right answer: by the document, and by the target where it is silent."""
     options = item.options
     if options and requests > 1 and requests not in (len(options), 2 * len(options)):
@@ -389,7 +293,7 @@ def _place(target: object, options: Sequence[str] | None, requests: int) -> int 
     """Which option a target means: by its text, its place or its letter."""
     if options and isinstance(target, str) and target.strip() in options:
         return options.index(target.strip())
-    return place_of(target, len(options) if options else requests)
+    return option_index(target, len(options) if options else requests)
 
 
 def _prompt(row: Row) -> str | None:

@@ -49,7 +49,7 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class SamplesInfo:
     """What is known of a file with samples besides its rows."""
 
     folder: str
@@ -112,7 +112,7 @@ def _is_results(file: LogFile) -> bool:
     return isinstance(of_one, Mapping) and any("," in name for name in of_one)
 
 
-def label_of(file: LogFile, results: Sequence[Results]) -> Label:
+def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
     """Task, time and model of a file with samples, and the document that belongs to it."""
     folder, _, name = file.inside.rpartition("/")
     near = [each for each in results if _is_above(each.file.inside, folder)]
@@ -131,7 +131,7 @@ def label_of(file: LogFile, results: Sequence[Results]) -> Label:
     if task is None:
         task = _task_of_array(stem)
     stamp = own or (chosen.stamp if chosen else None)
-    return Label(folder, task, stamp, _model_by_name(file, stem), chosen)
+    return SamplesInfo(folder, task, stamp, _model_by_name(file, stem), chosen)
 
 
 def _is_above(inside: str, folder: str) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.datasets import place_of
+from forgetmap.sources.datasets import option_index
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.lm_eval_results import Results, find_results, told_by_legacy
+from forgetmap.sources.harnesses.lm_eval.results import Results, find_results, told_by_legacy
 
 _NUMBERED = re.compile(r"(?:prompt|logit)_\d+")
 _SUFFIX = re.compile(r"_write_out_info\b.*")
@@ -156,7 +156,7 @@ def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -
         labels = all(len(option.strip("()")) == 1 for option in options)
         sample.options = None if labels else options
         sample.k = len(options)
-    place = place_of(truth, len(options or ())) if several and isinstance(truth, int) else None
+    place = option_index(truth, len(options or ())) if several and isinstance(truth, int) else None
     if place is not None:
         sample.gold_index = place
     elif isinstance(truth, str | int | float):

@@ -11,7 +11,7 @@ from typing import Any
 from forgetmap.records import Outcome
 from forgetmap.sources.adapter import Log, Sample, Score
 from forgetmap.sources.decode import number
-from forgetmap.sources.fields import Fields, as_mapping, as_objects, sound
+from forgetmap.sources.fields import Fields, as_mapping, as_objects, replace_surrogates
 
 VALUE = "value"
 """Name of the metric of a scorer that gives one value."""
@@ -107,11 +107,11 @@ def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score
             if isinstance(each, list | dict) or (several is value and _is_label(each, grade)):
                 continue
             if _is_label(each, grade):
-                row.complain(f"not a score: {each!r:.60}", f"scores.{scorer}")
+                row.report_problem(f"not a score: {each!r:.60}", f"scores.{scorer}")
             if not grade:
                 outcome = REASONS.get(str(score.get("reason")), outcome)
                 outcome = Outcome.TRUNCATED if cut_short and grade is not None else outcome
-            yield Score(sound(metric), grade, sound(scorer), outcome)
+            yield Score(replace_surrogates(metric), grade, replace_surrogates(scorer), outcome)
 
 
 def _is_label(value: object, grade: float | None) -> bool:
@@ -148,9 +148,9 @@ def _question(row: Fields) -> str | None:
         asked = (users or messages or [{}])[-1].get("content")
     text = _content(asked, row)
     if text is None:
-        row.complain(f"a text or messages were expected, not {asked!r:.60}", "input")
+        row.report_problem(f"a text or messages were expected, not {asked!r:.60}", "input")
     elif text.endswith(CUT) or text.startswith(_ATTACHMENT):
-        row.complain("the question is not here as a whole", "input")
+        row.report_problem("the question is not here as a whole", "input")
         return None
     return text
 
@@ -158,12 +158,14 @@ def _question(row: Fields) -> str | None:
 def _content(content: object, row: Fields, *, thoughts: bool = False) -> str | None:
     """The text of a message, which may be in parts or kept beside the messages."""
     if isinstance(content, str):
-        return sound(_resolved(content, row))
+        return replace_surrogates(_resolved(content, row))
     if not isinstance(content, list):
         return None
     names = ("reasoning", "text") if thoughts else ("text",)
     texts = (part.get(part["type"]) for part in as_objects(content) if part.get("type") in names)
-    return "\n".join(sound(_resolved(text, row)) for text in texts if isinstance(text, str))
+    return "\n".join(
+        replace_surrogates(_resolved(text, row)) for text in texts if isinstance(text, str)
+    )
 
 
 def _resolved(text: str, row: Fields) -> str:
@@ -179,12 +181,12 @@ def _gold(row: Fields, options: list[str] | None) -> tuple[str | None, int | Non
     target = row.values.get("target")
     targets = [target] if isinstance(target, str) else target
     if not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
-        row.complain(f"a text was expected, not {target!r:.60}", "target")
+        row.report_problem(f"a text was expected, not {target!r:.60}", "target")
         return None, None
     places = _places(",".join(targets), options)
     if options and places:
         return _joined(places, options), places[0] if len(places) == 1 else None
-    return next((sound(each) for each in targets if each.strip()), None), None
+    return next((replace_surrogates(each) for each in targets if each.strip()), None), None
 
 
 def _chosen(answer: str | None, options: list[str] | None) -> str | None:
@@ -227,20 +229,20 @@ def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -
     for score in (main, *scored.values()):
         answer = score.get("answer")
         if answer and isinstance(answer, str):
-            return sound(answer)
+            return replace_surrogates(answer)
     return None
 
 
 def _category(row: Fields) -> str | None:
     metadata = as_mapping(row.values.get("metadata"))
     found = (metadata.get(name) for name in CATEGORIES)
-    return next((sound(value) for value in found if isinstance(value, str)), None)
+    return next((replace_surrogates(value) for value in found if isinstance(value, str)), None)
 
 
 def _message(error: object) -> str | None:
     """Of an error; a summary has nothing else."""
     message = error.get("message") if isinstance(error, dict) else error
-    return None if error is None else sound(str(message))[:MOST_ERROR]
+    return None if error is None else replace_surrogates(str(message))[:MOST_ERROR]
 
 
 def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:
@@ -258,7 +260,7 @@ def _invalidate(sample: Sample, row: Fields) -> None:
     found = row.values.get("invalidation")
     if found is not None:
         reason = as_mapping(found).get("reason")
-        sample.error = f"invalidated: {sound(str(reason or 'no reason given'))}"
+        sample.error = f"invalidated: {replace_surrogates(str(reason or 'no reason given'))}"
         for score in sample.scores:
             score.value, score.outcome = None, Outcome.UNSCORED
 
@@ -270,12 +272,12 @@ def _add_texts(sample: Sample, row: Fields) -> None:
     whole = _content(said.get("content"), row, thoughts=True)
     sample.response = whole or (_content(completion, row) if completion else whole)
     reason = choice.get("stop_reason")
-    sample.finish_reason = sound(reason) if isinstance(reason, str) else None
+    sample.finish_reason = replace_surrogates(reason) if isinstance(reason, str) else None
     asked = [
         {"role": str(message.get("role")), "content": _content(message.get("content"), row)}
         for message in _asked(as_objects(row.values.get("messages")))
     ]
-    sample.prompt = sound(json.dumps(asked, ensure_ascii=False)) if asked else None
+    sample.prompt = replace_surrogates(json.dumps(asked, ensure_ascii=False)) if asked else None
 
 
 def _asked(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from string import ascii_uppercase
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -21,10 +23,8 @@ from forgetmap.errors import UnreadableError
 from forgetmap.records import Outcome, normalise
 from forgetmap.sources.adapter import Problems, Sample, Score
 from forgetmap.sources.decode import number
-from forgetmap.sources.fields import sound
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.bare_question import bare_question
-from forgetmap.sources.harnesses.parquet_file import parquet
+from forgetmap.sources.fields import replace_surrogates
+from forgetmap.sources.files import LogFile, open_parquet
 
 ROWS = 256
 """Read at a time: responses are long."""
@@ -59,6 +59,18 @@ NESTED = {
 NESTED_TEXTS = {"prompt": "model_response.input", "output": "model_response.text"}
 _WRITTEN = ("choices", "gold_index", "gold", "metrics", "specific", "output")
 """Parts that are no text, but may be written as one."""
+_CUE = re.compile(
+    r"(?:^|\n)\s*(?:answer|reasoning|solution|a)\s*:\s*(?:let's think step by step\.?)?\s*\Z",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(r"^[ \t]*(?:Question|Q):[ \t]*", re.MULTILINE)
+_ANSWERED = re.compile(r"^[ \t]*(?:Answer|Reasoning|A):[ \t]*\S", re.MULTILINE)
+_ORDER = "$LETTER"
+"""Stands in instructions for the letter that a response is to end with."""
+_TOPIC = re.compile(r"\AThe following are multiple choice questions \(with answers\)[^\n]*\n+")
+_QUOTE = re.compile(r"\"(?=\s*(?:\n[ \t]*A\) |\Z))")
+_OPTION = re.compile(r"[ \t]*\(?(?P<letter>[A-Z])[).:][ \t]+(?P<text>\S.*)")
+_LISTING = re.compile(r"\n[ \t]*(?:answer )?(?:options|choices)[ \t]*:[ \t]*\Z", re.IGNORECASE)
 
 
 def style_of(names: Sequence[str]) -> Style | None:
@@ -70,7 +82,7 @@ def style_of(names: Sequence[str]) -> Style | None:
 
 def rows_of(file: LogFile, *, texts: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a file with their number, as far as they are needed."""
-    with parquet(file) as opened:
+    with open_parquet(file) as opened:
         schema = opened.schema_arrow
         wanted = _wanted(schema, texts=texts)
         columns = {name: _place(path, schema.names) for name, path in wanted.items()}
@@ -135,7 +147,7 @@ def means(file: LogFile) -> tuple[dict[str, float], int]:
 
 
 def _metrics(file: LogFile) -> Iterator[Mapping[str, Any]]:
-    with parquet(file) as opened:
+    with open_parquet(file) as opened:
         names = opened.schema_arrow.names
         column = next((n for n in names if n.strip("_") in ("metrics", "metric")), "metrics")
         for batch in opened.iter_batches(4096, columns=[column]):
@@ -149,7 +161,7 @@ def _is_score(value: object) -> bool:
 
 
 @dataclass
-class Reader:
+class DetailsReader:
     """Makes samples of rows.
 
     Attributes:
@@ -188,18 +200,18 @@ class Reader:
             sample.item = f"{digest}-{again + 1}" if again else digest
 
     def _sample(self, row: Mapping[str, Any], file: LogFile, line: int) -> Sample | None:
-        def complain(message: str, name: str) -> None:
+        def report_problem(message: str, name: str) -> None:
             self.problems.add(file.name, message, line=line, field=name)
 
         row = {name: as_value(v) if name in _WRITTEN else v for name, v in row.items()}
         query, metrics = row.get("query"), row.get("metrics")
         if not isinstance(query, str):
-            complain("there is no query", "query")
+            report_problem("there is no query", "query")
             return None
         if not isinstance(metrics, dict):
-            complain("there are no metrics", "metrics")
+            report_problem("there are no metrics", "metrics")
             metrics = {}
-        asked = _asked(row, sound(query))
+        asked = _asked(row, replace_surrogates(query))
         sample = Sample(
             task=self.task,
             item=_text(row.get("id")) or "",
@@ -219,7 +231,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Question:
     """What an item is: question, options, right answers by place and the first of them as text."""
 
     question: str
@@ -230,7 +242,7 @@ class _Asked:
     choices: list[str]
 
 
-def _asked(row: Mapping[str, Any], query: str) -> _Asked:
+def _asked(row: Mapping[str, Any], query: str) -> _Question:
     question, listed = bare_question(query, _text(row.get("instruction")))
     choices = _strings(row.get("choices"))
     golds = [place for place in _whole(row.get("gold_index")) if 0 <= place < len(choices)]
@@ -244,10 +256,10 @@ def _asked(row: Mapping[str, Any], query: str) -> _Asked:
     texts = _strings(row.get("gold"))
     gold = texts[0].strip() if texts else (choices[golds[0]].strip() if golds else None)
     place = golds[0] if golds and is_choice and golds[0] < len(options) else None
-    return _Asked(question, options, golds, gold, place, choices if is_choice else [])
+    return _Question(question, options, golds, gold, place, choices if is_choice else [])
 
 
-def _answered(sample: Sample, row: Mapping[str, Any], asked: _Asked) -> None:
+def _answered(sample: Sample, row: Mapping[str, Any], asked: _Question) -> None:
     """The answer: the likeliest option, or what the harness extracted."""
     logprobs = _logprobs(row)
     first = sample.scores[0] if sample.scores else None
@@ -261,7 +273,7 @@ def _answered(sample: Sample, row: Mapping[str, Any], asked: _Asked) -> None:
     extracted = specific.get("extracted_predictions") if isinstance(specific, dict) else None
     if isinstance(extracted, list):
         answers = [each for each in extracted if isinstance(each, str)]
-        sample.answer = sound(answers[0]) if answers else None
+        sample.answer = replace_surrogates(answers[0]) if answers else None
         if asked.options:
             sample.choice = sample.answer
         for score in sample.scores:
@@ -269,7 +281,7 @@ def _answered(sample: Sample, row: Mapping[str, Any], asked: _Asked) -> None:
                 score.outcome = Outcome.NO_ANSWER
 
 
-def _likeliest(logprobs: Sequence[float], asked: _Asked, *, right: bool) -> int:
+def _likeliest(logprobs: Sequence[float], asked: _Question, *, right: bool) -> int:
     """The option with the highest probability; some metrics divide it by the option's length."""
     plain = list(logprobs)
     by_length = [p / max(1, len(c)) for p, c in zip(logprobs, asked.choices, strict=True)]
@@ -296,14 +308,16 @@ def _response(output: object) -> str | None:
         texts = [output]
     if not texts:
         return None
-    return sound(texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False))
+    return replace_surrogates(
+        texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)
+    )
 
 
 def _prompt(value: object) -> str | None:
     """A prompt, or the messages of a chat as JSON."""
     if value is None or isinstance(value, str):
-        return sound(value) if value else None
-    return sound(json.dumps(value, ensure_ascii=False, default=str))
+        return replace_surrogates(value) if value else None
+    return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _value(value: object) -> float | None:
@@ -312,13 +326,15 @@ def _value(value: object) -> float | None:
 
 def _text(value: object) -> str | None:
     if isinstance(value, str):
-        return sound(value)
+        return replace_surrogates(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _strings(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
-    return [sound(each if isinstance(each, str) else str(each)) for each in _flat(values)]
+    return [
+        replace_surrogates(each if isinstance(each, str) else str(each)) for each in _flat(values)
+    ]
 
 
 def _flat(values: Sequence[object]) -> Iterator[object]:
@@ -359,3 +375,59 @@ def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and node.args:
         return _literal(node.args[0])
     return ast.literal_eval(node)
+
+
+def bare_question(query: str, instruction: str | None) -> tuple[str, list[str]]:
+    """The question of a query, and the options that it lists; none if it lists no options.
+
+    Harnesses wrap the same question differently; bare, it is the same text for all of them. Each
+    query is looked at for itself, so that no other item has a say in what an item is.
+
+    Args:
+        query: what the model was given, as far as it is about this item.
+        instruction: what stands before every item, where the harness says so.
+    """
+    text = query.strip()
+    lead = (instruction or "").strip()
+    if lead and lead != text and text.startswith(lead):
+        text = text[len(lead) :]
+    text = _CUE.sub("", text)
+    stem, options = _split_options(_without_head(text))
+    return _LISTING.sub("", stem.rstrip()).strip(), options
+
+
+def _without_head(text: str) -> str:
+    """What follows instruction and worked examples; a passage belongs to the question and stays."""
+    text = _TOPIC.sub("", text.lstrip())
+    markers = list(_MARKER.finditer(text))
+    head = text[: markers[-1].start()] if markers else ""
+    if markers and (not head.strip() or _ANSWERED.search(head)):
+        return text[markers[-1].end() :]
+    if _ORDER not in text:
+        return text
+    if _ORDER in head:
+        body = text[markers[-1].end() :]
+        return _QUOTE.sub("", body[1:], count=1) if body.startswith('"') else body
+    return text[text.index(_ORDER) :].partition("\n\n")[2] or text
+
+
+def _split_options(text: str) -> tuple[str, list[str]]:
+    """The last list of options from A on, and what stands before it."""
+    lines = text.split("\n")
+    found = [_OPTION.match(line) for line in lines]
+    starts = [place for place, option in enumerate(found) if option and option["letter"] == "A"]
+    if not starts:
+        return text, []
+    options: list[str] = []
+    for line, option in zip(lines[starts[-1] :], found[starts[-1] :], strict=True):
+        if option and option["letter"] == ascii_uppercase[len(options) :][:1]:
+            options.append(option["text"])
+        elif not line.strip():
+            continue
+        elif len(options) > 1 and not options[-1].endswith("\n"):
+            options[-1] += f"\n{line}"
+        else:
+            return text, []
+    if len(options) < 2:  # one is no choice
+        return text, []
+    return "\n".join(lines[: starts[-1]]), [option.strip() for option in options]

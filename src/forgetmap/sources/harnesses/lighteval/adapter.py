@@ -20,15 +20,14 @@ from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskI
 from forgetmap.sources.adapter import Log, Problems, Sample
 from forgetmap.sources.decode import document
 from forgetmap.sources.fields import as_mapping, as_objects
-from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.lighteval_rows import (
-    Reader,
+from forgetmap.sources.files import LogFile, open_parquet
+from forgetmap.sources.harnesses.lighteval.rows import (
+    DetailsReader,
     Style,
     means,
     metric_names,
     style_of,
 )
-from forgetmap.sources.harnesses.parquet_file import parquet
 
 FORMATS: Mapping[Style, str] = {
     "flat": "lighteval details with flat columns (up to 0.10)",
@@ -76,7 +75,7 @@ class Lighteval:
             return
         sources: Mapping[str, tuple[int, int | None]] = log.notes["repeats"]
         files = [file for file in log.files if file.name in sources]
-        reader = Reader(log.tasks[0], metric_names(files, problems), texts, problems)
+        reader = DetailsReader(log.tasks[0], metric_names(files, problems), texts, problems)
         for file in files:
             repeat, seed = sources[file.name]
             yield from reader.samples(file, repeat=repeat, seed=seed)
@@ -128,7 +127,7 @@ class _Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TaskDetails:
     """Details with their settings, as far as those were found."""
 
     details: _Details
@@ -162,7 +161,7 @@ class _Part:
 
 def _details(file: LogFile) -> _Details | UnreadableError | None:
     try:
-        with parquet(file) as opened:
+        with open_parquet(file) as opened:
             style = style_of(opened.schema_arrow.names)
             if style is None:
                 return None
@@ -218,7 +217,7 @@ def _settings(file: LogFile) -> _Settings | None:
     )
 
 
-def _part(details: _Details, known: Sequence[_Settings]) -> _Part:
+def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
     """Details with the settings of the same time, else of the same scores, else the only ones."""
     same = [each for each in known if each.stamp is not None and each.stamp == details.stamp]
     named = [each for each in same if _squashed(details.task) in map(_squashed, each.results)]
@@ -229,7 +228,7 @@ def _part(details: _Details, known: Sequence[_Settings]) -> _Part:
         left = same or (undated if len(known) == 1 else [])
         settings = settings or next(iter(left), None)
     model = settings.model if settings else None
-    return _Part(details, settings, model or _known_model(details.model, known), task)
+    return _TaskDetails(details, settings, model or _known_model(details.model, known), task)
 
 
 def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings | None, str]:
@@ -273,7 +272,7 @@ def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
     return names.get(_squashed(folder), folder)
 
 
-def _named(parts: Sequence[_Part]) -> list[_Part]:
+def _named(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
     """Tasks without suite and number of examples, unless two are then the same."""
     full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
     for part in parts:
@@ -292,26 +291,28 @@ def _bare(full_name: str) -> str:
     return (found["name"] if found else full_name).rpartition("|")[2] or full_name
 
 
-def _logs(parts: Sequence[_Part]) -> list[Log]:
-    groups: dict[tuple[str, ...], list[_Part]] = defaultdict(list)
+def _logs(parts: Sequence[_TaskDetails]) -> list[Log]:
+    groups: dict[tuple[str, ...], list[_TaskDetails]] = defaultdict(list)
     for part in parts:
         key = (part.model or "", part.task, part.full_name, repr(sorted(part.decoding.items())))
         groups[key].append(part)
     return [log for group in groups.values() for log in _evaluations(group, parts)]
 
 
-def _evaluations(group: Sequence[_Part], everything: Sequence[_Part]) -> Iterator[Log]:
+def _evaluations(
+    group: Sequence[_TaskDetails], everything: Sequence[_TaskDetails]
+) -> Iterator[Log]:
     """All seeds at their newest as one; whatever is older each for itself."""
     newest = {
         seed: max(part.stamp for part in group if part.seed == seed)
         for seed in {part.seed for part in group} - {None}
     }
-    together: list[_Part] = []
+    together: list[_TaskDetails] = []
     if len(newest) > 1:
         together = [part for part in group if newest.get(part.seed) == part.stamp]
         seeds = {part.seed for part in everything if part.model == group[0].model}
         yield _log(together, sorted(seed for seed in seeds if seed is not None))
-    by_stamp: dict[str, list[_Part]] = defaultdict(list)
+    by_stamp: dict[str, list[_TaskDetails]] = defaultdict(list)
     for part in group:
         if part not in together:
             by_stamp[part.stamp].append(part)
@@ -319,7 +320,7 @@ def _evaluations(group: Sequence[_Part], everything: Sequence[_Part]) -> Iterato
         yield _log(same, [seed for seed in [same[0].seed] if seed is not None])
 
 
-def _log(parts: Sequence[_Part], seeds: Sequence[int]) -> Log:
+def _log(parts: Sequence[_TaskDetails], seeds: Sequence[int]) -> Log:
     first = max(parts, key=lambda part: part.stamp)
     repeats = {
         part.details.file.name: (seeds.index(part.seed) if part.seed in seeds else 0, part.seed)
@@ -344,7 +345,7 @@ def _broken(files: Sequence[LogFile], error: UnreadableError) -> Log:
     return Log("lighteval", (file,), info, notes={"broken": error.message})
 
 
-def _info(part: _Part, seeds: Sequence[int]) -> RunInfo:
+def _info(part: _TaskDetails, seeds: Sequence[int]) -> RunInfo:
     settings = part.settings
     general = settings.general if settings else {}
     version = general.get("lighteval_sha")
@@ -364,7 +365,7 @@ def _info(part: _Part, seeds: Sequence[int]) -> RunInfo:
     )
 
 
-def _version(part: _Part) -> str | None:
+def _version(part: _TaskDetails) -> str | None:
     known = part.settings.versions if part.settings else {}
     for name, version in known.items():
         if _squashed(name) == _squashed(part.full_name) and isinstance(version, int | float | str):
@@ -384,7 +385,7 @@ def _system_prompt(settings: _Settings) -> str | None:
     return sha256(given.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _directions(part: _Part) -> dict[str, MetricInfo]:
+def _directions(part: _TaskDetails) -> dict[str, MetricInfo]:
     """Metrics of which less is better."""
     found: dict[str, MetricInfo] = {}
     for name, config in (part.settings.tasks if part.settings else {}).items():

@@ -1,0 +1,1 @@
+"""Responses and metrics collected for CapTrack."""

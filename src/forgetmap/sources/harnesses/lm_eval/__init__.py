@@ -1,0 +1,1 @@
+"""Logs of lm-evaluation-harness, from its first versions on."""

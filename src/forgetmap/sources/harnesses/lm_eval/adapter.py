@@ -1,0 +1,115 @@
+"""The adapter of lm-evaluation-harness from 0.4.0 on: which files are its logs, and of which task.
+
+0.4.0 to 0.4.2 write one array with raw lists; 0.4.3 to 0.4.6 lines without the filter's name; from
+0.4.7 on rows name filter and metrics; 0.5 adds the scores of each repeat.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.sources.files import LogFile
+from forgetmap.sources.harnesses.lm_eval.filters import Filters
+from forgetmap.sources.harnesses.lm_eval.results import SamplesInfo, find_results, find_samples_info
+from forgetmap.sources.harnesses.lm_eval.rows import (
+    ROW_FIELDS,
+    UNSCORED,
+    RowReader,
+    generation_settings,
+    is_scalar,
+    metric_names,
+    parsed_rows,
+)
+
+MIN_ROW_FIELDS = 3
+_LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
+
+
+class LmEval:
+    """Logs of lm-evaluation-harness 0.4 and 0.5."""
+
+    name = "lm-eval"
+    preferred: Sequence[str] = ("acc", "exact_match/strict-match", "prompt_level_strict_acc")
+
+    def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
+        """Files whose rows hold a document, its requests and the responses."""
+        samples = [file for file in files if _is_samples(file)]
+        if not samples:
+            return []
+        results = find_results(files)
+        groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
+        labels: dict[tuple[object, ...], SamplesInfo] = {}
+        for file in samples:
+            label = find_samples_info(file, results)
+            key = (label.folder, label.stamp, label.task or _kind(file))
+            groups[key].append(file)
+            labels.setdefault(key, label)
+        return [_log(labels[key], group) for key, group in groups.items()]
+
+    def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
+        """One sample per row, and more where metrics choose differently or repeats are scored."""
+        files = [file for file in log.files if _is_samples(file)]
+        reader = RowReader(log.tasks[0], _nameless(log, files), problems, texts=texts)
+        for file in files:
+            yield from reader.samples(file)
+
+
+def _is_samples(file: LogFile) -> bool:
+    """Whether the first row is one of lm-eval."""
+    return file.peek.has("doc_id") and len(ROW_FIELDS & file.peek.keys) >= MIN_ROW_FIELDS
+
+
+def _kind(file: LogFile) -> tuple[object, ...]:
+    """What the parts of one task have in common when their names say nothing."""
+    doc = file.peek.first.get("doc")
+    fields = tuple(sorted(doc)) if isinstance(doc, Mapping) else ()
+    return fields, tuple(sorted(metric_names(file.peek.first)))
+
+
+def _log(label: SamplesInfo, files: list[LogFile]) -> Log:
+    first = files[0]
+    task = label.task or first.inside.rpartition("/")[2].partition(".")[0] or "lm-eval"
+    companions = () if label.results is None else (label.results.file,)
+    return Log(
+        LmEval.name,
+        (*files, *companions),
+        label.info(task, main=_main_measure(first), asked=generation_settings(first.peek.first)),
+        (task,),
+        label.stamp,
+        format=_format(first),
+        notes={"filters": label.filters},
+    )
+
+
+def _format(file: LogFile) -> str:
+    if file.peek.shape == "array":
+        return "lm-eval 0.4.0 to 0.4.2"
+    if "scores_per_repeat" in file.peek.keys:
+        return "lm-eval 0.5"
+    return "lm-eval 0.4.7 or later" if "filter" in file.peek.keys else "lm-eval 0.4.3 to 0.4.6"
+
+
+def _main_measure(file: LogFile) -> tuple[str, str] | None:
+    """The first metric that says right or wrong, else the first one; and the first filter.
+
+    Known only as long as the rows are in the harness's order.
+    """
+    first = file.peek.first
+    ids = [int(found) for found in _LINE_ID.findall(file.head)]
+    named = [name for name in metric_names(first) if is_scalar(first[name]) and name != UNSCORED]
+    scorer = first.get("filter")
+    if not named or ids != sorted(ids) or not isinstance(scorer, str):
+        return None
+    right = [name for name in named if name.endswith("_acc") or name.startswith("pass@")]
+    main = next((name for name in ("acc", "exact_match", *right) if name in named), named[0])
+    return main, scorer
+
+
+def _nameless(log: Log, files: Sequence[LogFile]) -> Filters | None:
+    """Who names the filters of rows that do not; None if all files do."""
+    if all("filter" in file.peek.keys for file in files):
+        return None
+    return Filters(parsed_rows(files), log.notes.get("filters", ()))
