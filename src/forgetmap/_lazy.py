@@ -45,3 +45,23 @@ def read_homes(init_file: Path) -> dict[str, str]:
         if node.module and node.module.startswith("forgetmap.")
         for alias in node.names
     }
+
+
+class LazyModule:
+    """A module that is imported when one of its names is first used.
+
+    For modules that only few functions of ours need, where the rest must load without it:
+
+        if TYPE_CHECKING:
+            import torch
+        else:
+            torch = LazyModule("torch")
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)  # the next use does not come here
+        return value

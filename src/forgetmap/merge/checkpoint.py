@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from forgetmap.errors import MissingInputError, ModelError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, MissingInputError, ModelError, UnreadableError
 from forgetmap.merge.adapter import LoraAdapter
-from forgetmap.merge.tensor_file import DAMAGED_HINT, TensorFile, TensorInfo
+from forgetmap.merge.tensor_file import TensorFile, TensorInfo
 
 if TYPE_CHECKING:
     import torch
@@ -177,9 +177,9 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UnreadableError(f"Not JSON: {error}.", file=str(path), hint=DAMAGED_HINT) from error
+        raise UnreadableError(f"Not JSON: {error}.", file=str(path), hint=TRUNCATED_HINT) from error
     if not isinstance(content, dict):
-        raise UnreadableError("Not a JSON object.", file=str(path), hint=DAMAGED_HINT)
+        raise UnreadableError("Not a JSON object.", file=str(path), hint=TRUNCATED_HINT)
     return content
 
 
@@ -202,7 +202,9 @@ def _sharded(folder: Path) -> dict[str, TensorFile]:
     places = _json(index).get("weight_map")
     if not isinstance(places, dict) or not all(_plain(shard) for shard in places.values()):
         raise UnreadableError(
-            "The index has no weight_map from tensors to files.", file=str(index), hint=DAMAGED_HINT
+            "The index has no weight_map from tensors to files.",
+            file=str(index),
+            hint=TRUNCATED_HINT,
         )
     shards = sorted(set(places.values()))
     missing = [shard for shard in shards if not (folder / shard).is_file()]

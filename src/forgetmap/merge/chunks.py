@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+from forgetmap._lazy import LazyModule
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
 
 CHUNK_VALUES = 1 << 16
 """Values that are computed at once: few enough for the caches."""
-ChunkFunction = Callable[[slice], torch.Tensor]
+ChunkFunction = Callable[[slice], "torch.Tensor"]
 """Merges a chunk. Chunks are asked for in turn, from the first value to the last."""
 
 

@@ -19,15 +19,20 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-import torch
-
+from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, fill
 
-Tensors = Sequence[torch.Tensor]
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
+
+Tensors = Sequence["torch.Tensor"]
 """The tensors of any number of models."""
-One = tuple[torch.Tensor]
+One = tuple["torch.Tensor"]
 """The tensor of exactly one model."""
 ChunkedTensors = Sequence[ChunkedTensor]
 """As `Tensors`, for methods that return a chunk function."""
@@ -202,7 +207,7 @@ def merge_method(
     """
 
     def make(function: MethodFunction) -> Method:
-        hints = get_type_hints(function, include_extras=True)
+        hints = _hints(function)
         first, *others = inspect.signature(function).parameters.values()
         keywords = [arg for arg in others if arg.name != BASE and hints[arg.name] is not Draws]
         return Method(
@@ -214,20 +219,35 @@ def merge_method(
             parameters=tuple(_parameter(arg, hints[arg.name]) for arg in keywords),
             base=_base(hints.get(BASE)),
             min_models=min_models,
-            max_models=1 if hints[first.name] in {One, OneChunkedTensor} else None,
+            max_models=1 if get_origin(hints[first.name]) is tuple else None,
             ordered=ordered,
             elementwise=elementwise,
-            by_chunks=hints["return"] == ChunkFunction,
+            by_chunks=get_origin(hints["return"]) is Callable,
             draws=next((arg.name for arg in others if hints[arg.name] is Draws), None),
         )
 
     return make
 
 
+class _NoTorch:
+    """Stands for torch where annotations are read, so that the help of a method needs none."""
+
+    Tensor = type("Tensor", (), {})
+
+
+def _hints(function: MethodFunction) -> dict[str, Any]:
+    loaded = {
+        name: value
+        for name, value in function.__globals__.items()
+        if not isinstance(value, LazyModule)
+    }
+    return get_type_hints(function, globalns={"torch": _NoTorch, **loaded}, include_extras=True)
+
+
 def _base(hint: Any) -> Literal["needed", "possible", "ignored"]:
-    if hint in {torch.Tensor, ChunkedTensor}:
-        return "needed"
-    return "ignored" if hint is None else "possible"
+    if hint is None:
+        return "ignored"
+    return "possible" if NoneType in get_args(hint) else "needed"
 
 
 def _parameter(argument: inspect.Parameter, hint: Any) -> Parameter:

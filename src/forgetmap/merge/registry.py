@@ -33,7 +33,7 @@ BUILT_IN = {
 
 
 def _check_method(value: object) -> Method:
-    from forgetmap.merge.method import Method  # brings torch
+    from forgetmap.merge.method import Method
 
     if not isinstance(value, Method):
         raise TypeError("it is no function under @merge_method (see docs/merge-methods.md)")

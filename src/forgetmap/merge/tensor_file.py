@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forgetmap.errors import MissingInputError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, MissingInputError, UnreadableError
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,6 @@ WIDTHS = dict(DTYPES.values())
 LENGTH_BYTES = 8
 LONGEST_HEADER = 100_000_000
 """The limit of the format."""
-DAMAGED_HINT = "download or copy the file again; it is not whole."
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class TensorFile:
 
 
 def _broken(path: Path, facts: str) -> UnreadableError:
-    return UnreadableError(f"{facts}.", file=str(path), hint=DAMAGED_HINT)
+    return UnreadableError(f"{facts}.", file=str(path), hint=TRUNCATED_HINT)
 
 
 def _header(path: Path) -> tuple[bytes, int]:

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forgetmap.errors import ModelError, UnreadableError
+from forgetmap.errors import TRUNCATED_HINT, ModelError, UnreadableError
 from forgetmap.merge.checkpoint import Checkpoint, TensorChange
 from forgetmap.merge.layers import has_a_row_per_token
-from forgetmap.merge.tensor_file import DAMAGED_HINT
 
 if TYPE_CHECKING:
     import torch
@@ -100,7 +99,7 @@ def read_tokens(model: Checkpoint) -> Tokens | None:
         ids = vocabulary | {entry["content"]: entry["id"] for entry in added}
     except (ValueError, LookupError, TypeError) as error:
         raise UnreadableError(
-            f"Not a tokenizer: {error}.", file=str(path), hint=DAMAGED_HINT
+            f"Not a tokenizer: {error}.", file=str(path), hint=TRUNCATED_HINT
         ) from error
     later = {entry["content"] for entry in added}
     ordinary = {token: at for token, at in vocabulary.items() if token not in later}

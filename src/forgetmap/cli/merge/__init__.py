@@ -33,10 +33,8 @@ class MergeGroup(LazyGroup):
         if cmd_name in self.lines or cmd_name not in method_names():
             return super().get_command(ctx, cmd_name)
         from forgetmap.cli.merge.method import method_command
-        from forgetmap.evaluation import need
         from forgetmap.merge import find_method
 
-        need("torch")
         return method_command(find_method(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -26,7 +26,6 @@ def command(recipe: Path, **writing: Any) -> None:
     """
     from forgetmap.evaluation import need
 
-    need("torch")
     need("yaml")
     from forgetmap.merge import read_recipe
 

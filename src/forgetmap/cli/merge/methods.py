@@ -24,10 +24,8 @@ Examples:
 @json_option
 def command(*, as_json: bool) -> None:
     """List the methods, their parameters and papers."""
-    from forgetmap.evaluation import need
     from forgetmap.merge import find_method, method_names
 
-    need("torch")
     methods = [find_method(name) for name in method_names()]
     if as_json:
         click.echo(json.dumps([_as_json(method) for method in methods], indent=2))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import torch
-
+from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import CHUNK_VALUES, chunk_slices
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
 
 PRODUCT_VALUES = 1 << 20
 """Values whose products are added up at once."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-
+from forgetmap._lazy import LazyModule
 from forgetmap.errors import UsageError
 from forgetmap.merge.method import One, PerModel, Share, Tensors, merge_method
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
 
 
 @merge_method(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
 
+from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction
 from forgetmap.merge.method import ChunkedTensors, PerModel, SharePerModel, merge_method
 from forgetmap.merge.methods.task_vectors import (
@@ -13,6 +14,11 @@ from forgetmap.merge.methods.task_vectors import (
     largest_values,
     merge_task_vectors,
 )
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
 
 PAPER = "Davari and Belilovsky 2023, Model Breadcrumbs, arXiv:2312.06795"
 

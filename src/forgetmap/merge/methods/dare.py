@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import torch
-
+from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, chunk_slices
 from forgetmap.merge.method import ChunkedTensors, Draws, PerModel, SharePerModel, merge_method
 from forgetmap.merge.methods.task_vectors import PruneChunk, Pruning, TaskVector, merge_task_vectors
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
 
 PAPER = "Yu et al. 2023, Language models are super Mario, arXiv:2311.03099"
 

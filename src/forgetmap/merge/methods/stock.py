@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import torch
-
+from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction
 from forgetmap.merge.method import ChunkedTensors, merge_method
 from forgetmap.merge.methods.angles import cosine, row_cosines
 from forgetmap.merge.methods.task_vectors import TaskVector
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
 
 OPPOSED = 1e-6
 """At the most obtuse angle that k changes can have among each other, 1 + (k - 1) c and their mean

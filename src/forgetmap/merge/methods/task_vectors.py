@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-
+from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, chunk_slices
 from forgetmap.merge.method import ChunkedTensors, Tensors
 from forgetmap.merge.methods.averaging import shares
 
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LazyModule("torch")
+
 DIGIT = 16
 """Bits that one pass over all values tells apart."""
-WHOLE_NUMBERS = {
-    torch.float64: torch.int64,
-    torch.float32: torch.int32,
-    torch.float16: torch.int16,
-    torch.bfloat16: torch.int16,
-}
-"""Of the same width: without their sign, floating-point numbers are in the order of their bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class TaskVector:
         return self.tensor[chunk] - self.base[chunk]
 
 
-PruneChunk = Callable[[torch.Tensor, slice], torch.Tensor]
+PruneChunk = Callable[["torch.Tensor", slice], "torch.Tensor"]
 """Sets some values of a chunk of a task vector to zero, in place."""
 Pruning = Callable[[int, TaskVector], PruneChunk]
 """Reads the whole task vector of the model at an index, and decides what to set to zero."""
@@ -166,7 +164,7 @@ def largest_values(change: TaskVector, count: int) -> MagnitudeMask:
     if count >= len(change):
         return MagnitudeMask(-1, 0)
     if count <= 0:
-        return MagnitudeMask(torch.iinfo(WHOLE_NUMBERS[change.base.dtype]).max, 0)
+        return MagnitudeMask(torch.iinfo(_integer_type(change.base.dtype)).max, 0)
     limit, missing = _limit(change, count)
     before = 0
     for chunk in chunk_slices(len(change)):
@@ -199,4 +197,9 @@ def _limit(change: TaskVector, count: int) -> tuple[int, int]:
 
 
 def _sizes(change: torch.Tensor) -> torch.Tensor:
-    return change.abs().view(WHOLE_NUMBERS[change.dtype])
+    return change.abs().view(_integer_type(change.dtype))
+
+
+def _integer_type(dtype: torch.dtype) -> torch.dtype:
+    """Of the same width: without their sign, floating-point numbers are ordered as their bits."""
+    return {8: torch.int64, 4: torch.int32, 2: torch.int16}[dtype.itemsize]
