@@ -260,7 +260,7 @@ def compare_with_reference(count: int, folder: Path) -> tuple[float, float]:
     path = write_made_run(folder / "reference", count, seed=1)
     run = read_run(path)
     start = time.perf_counter()
-    streamed = measure(run, load_taxonomy("captrack"), Measuring(workers=1, cached=False))
+    streamed = measure(run, load_taxonomy("captrack"), Measuring(processes=1, cached=False))
     ours = time.perf_counter() - start
     values = {
         (row["task"], row["item"], row["metric"], row["scorer"]): (row["score"], row["outcome"])
@@ -314,7 +314,7 @@ def stream(run: Run, workers: int) -> tuple[float, int, int]:
     """Seconds, peak bytes and number of values."""
     with Peak() as peak:
         start = time.perf_counter()
-        scored = measure(run, load_taxonomy("captrack"), Measuring(workers=workers, cached=False))
+        scored = measure(run, load_taxonomy("captrack"), Measuring(processes=workers, cached=False))
         seconds = time.perf_counter() - start
     rows = scored.scores.select(nw.len()).collect().item()
     return seconds, peak.bytes, int(rows)

@@ -24,7 +24,7 @@ from forgetmap.evaluation.jobs import Job, make_jobs
 from forgetmap.evaluation.prompts import answered
 from forgetmap.evaluation.settings import Manner, Settings, settle
 from forgetmap.evaluation.suites.catalogue import load_suite
-from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grading import grade_response
 
 ROOT = Path(__file__).parent.parent
 ITEMS, REPEATS = 300, 2

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from forgetmap.scoring.calls import calls
 from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorers.calls import calls
 
 SEED = 21
 OUTPUTS = 1000

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from forgetmap.scoring.constraints import constraints
-from forgetmap.scoring.instructions import INSTRUCTIONS
 from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorers.constraints import constraints
+from forgetmap.scoring.scorers.instructions import INSTRUCTIONS
 
 SEED = 20
 OUTPUTS = 400

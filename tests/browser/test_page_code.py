@@ -17,7 +17,7 @@ from playwright.sync_api import Page
 
 from chromium import chromium, watched
 from forgetmap.records.spreadsheet import quote_formulas
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.extract.thinking import without_thinking
 from forgetmap.text import percent
 
 pytestmark = pytest.mark.needs_browser

@@ -18,7 +18,7 @@ from forgetmap.evaluation.jobs import make_jobs
 from forgetmap.evaluation.prompts import answered
 from forgetmap.evaluation.settings import Settings, settle
 from forgetmap.evaluation.transformers_backend import TransformersBackend
-from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grading import grade_response
 from tiny_models import encode, sentence, tiny_model, tokenizer
 
 COMPARISONS, ITEMS, REPEATS = 200, 40, 2

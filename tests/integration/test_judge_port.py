@@ -27,8 +27,8 @@ from forgetmap.errors import (
     OutputError,
     UsageError,
 )
-from forgetmap.scoring.judges import following
-from forgetmap.scoring.llm_judge.port import Judge, Patience, open_judge
+from forgetmap.scoring.llm_judge.judge import Judge, Patience, open_judge
+from forgetmap.scoring.llm_judge.quality import following
 from forgetmap.scoring.scorer import Answered, Ask
 from judge_server import Answer, Asked, Script, best_reply, judge_server
 
@@ -314,10 +314,10 @@ def test_repeats_differ_in_their_seed(tmp_path: Path) -> None:
 ASKER = """
 import asyncio, sys
 from pathlib import Path
-from forgetmap.scoring.llm_judge.port import Patience, judge
+from forgetmap.scoring.llm_judge.judge import Patience, open_judge
 from forgetmap.scoring.scorer import Ask
 asks = [Ask("You are a judge.", f"Question {n}?") for n in range(60)]
-port = judge(sys.argv[1], "m", cache=Path(sys.argv[2]), patience=Patience(at_once=2))
+port = open_judge(sys.argv[1], "m", cache=Path(sys.argv[2]), patience=Patience(at_once=2))
 asyncio.run(port.ask_all(asks))
 """
 

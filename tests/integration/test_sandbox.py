@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from forgetmap.errors import UsageError
-from forgetmap.scoring.sandbox.run import Limits, require_sandbox, run_programs
+from forgetmap.scoring.sandbox.run import ProgramLimits, require_sandbox, run_programs
 from forgetmap.scoring.scorer import Program, Ran
 
 SOURCE = Path(__file__).parents[2] / "src"
-LIMITS = Limits(seconds=1.0, megabytes=256)
+LIMITS = ProgramLimits(seconds=1.0, megabytes=256)
 GOOD = "def add(a, b):\n    return a + b\nassert add(1, 2) == 3\n"
 
 
-def run(*sources: str, limits: Limits = LIMITS) -> list[Ran]:
+def run(*sources: str, limits: ProgramLimits = LIMITS) -> list[Ran]:
     """Each program between two that are in order."""
     around = [Program(text) for source in sources for text in (GOOD, source, GOOD)]
     ran = [each for each in run_programs(around, limits=limits, workers=2) if each is not None]
@@ -270,7 +270,7 @@ assert 10 ** 6 < written < 20 * 10 ** 6, written
 
 def test_output_is_nobody_elses_burden() -> None:
     much = "for _ in range(200): print('x' * 10 ** 6)\nassert False, 'x' * 10 ** 7"
-    (ran,) = run(much, limits=Limits(seconds=5.0))
+    (ran,) = run(much, limits=ProgramLimits(seconds=5.0))
     assert ran.reason.startswith("exception: AssertionError: xxx")
     assert len(ran.reason) <= 500
 
@@ -378,14 +378,14 @@ def test_it_works_for_ordinary_users(tmp_path: Path) -> None:
         pytest.skip("no Python that others can read")
     script = f"""
 import sys; sys.path.insert(0, {str(tmp_path)!r})
-from forgetmap.scoring.sandbox.run import Limits, run_programs
+from forgetmap.scoring.sandbox.run import ProgramLimits, run_programs
 from forgetmap.scoring.scorer import Program
 sources = [{GOOD!r}, "import os; os.kill(0, 9); os.kill(-1, 9); os.killpg(0, 9)", {GOOD!r},
            "import os\\nwhile True: os.fork()", "while True: pass", {GOOD!r},
            "open('/usr/lib/x', 'w')", "import socket; socket.socket()",
            "import ctypes, os; assert ctypes.CDLL(None).unshare(0x10000000) == -1; os.chroot('/')"]
 print([(ran.passed, ran.failed_to_start)
-       for ran in run_programs(map(Program, sources), limits=Limits(1.0), workers=2)])
+       for ran in run_programs(map(Program, sources), limits=ProgramLimits(1.0), workers=2)])
 """
     copy = tmp_path / "forgetmap"
     subprocess.run(["cp", "-r", str(SOURCE / "forgetmap"), str(copy)], check=True)
@@ -475,9 +475,10 @@ def test_a_sandbox_that_fails_gives_no_verdict() -> None:
 
 def test_a_killed_run_leaves_nothing_behind() -> None:
     script = (
-        "from forgetmap.scoring.sandbox.run import Limits, run_programs\n"
+        "from forgetmap.scoring.sandbox.run import ProgramLimits, run_programs\n"
         "from forgetmap.scoring.scorer import Program\n"
-        "list(run_programs([Program('while True: pass')] * 4, limits=Limits(1.0), workers=2))"
+        "endless = [Program('while True: pass')] * 4\n"
+        "list(run_programs(endless, limits=ProgramLimits(1.0), workers=2))"
     )
     run_ = subprocess.Popen([sys.executable, "-c", script])
     wait_until(lambda: len(descendants(run_.pid)) >= 6)

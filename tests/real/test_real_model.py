@@ -21,7 +21,7 @@ import forgetmap as fm
 from command_line import process, write
 from forgetmap.evaluation.api import open_model
 from forgetmap.evaluation.backend import Backend, Likelihoods, Question
-from forgetmap.scoring.likelihood import choose
+from forgetmap.scoring.grading import grade_likelihoods
 from peer import Asked, Found, Key, run_lm_eval
 from real_facts import fact_rows
 from ties import FOLDER, GGUF, TIE, gap_where_they_part
@@ -192,7 +192,9 @@ def test_long_options_are_normalised_alike(compared: dict[str, Compared], backen
     right = 0.0
     for key, mine in weights(backend, sides.ours):
         row, theirs = sides.ours[key], sides.theirs[key]
-        judged = partial(choose, mine.logprobs, mine.tokens, row["options"], gold=row["gold"])
+        judged = partial(
+            grade_likelihoods, mine.logprobs, mine.tokens, row["options"], gold=row["gold"]
+        )
         assert mine.logprobs == pytest.approx(theirs.logprobs, abs=TIE)
         assert min(mine.tokens) > 1
         assert judged(normalise="none").score == theirs.metrics["acc"], key

@@ -19,7 +19,7 @@ from forgetmap import _workers
 from forgetmap._workers import AHEAD, WorkerPool, call_apart, count_cores
 from forgetmap.capabilities.scoring_batches import score_batch
 from forgetmap.errors import FieldError, TaskTimeoutError, WorkerError
-from forgetmap.scoring.maths import _compare
+from forgetmap.scoring.extract.maths import _compare
 from forgetmap.sources.gather import read_part
 
 

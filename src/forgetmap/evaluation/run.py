@@ -47,10 +47,10 @@ from forgetmap.records import (
 from forgetmap.scoring import (
     UNSCORED,
     Answered,
-    Judged,
+    Grade,
     Scorer,
-    choose,
     find_scorer,
+    grade_likelihoods,
     grade_response,
     outcome_of,
     signed,
@@ -306,7 +306,7 @@ def _weighed(job: Job, found: Likelihoods | Failure) -> Answer:
     if isinstance(found, Failure):
         return _failed(job, found)
     item = job.item
-    verdict = choose(
+    verdict = grade_likelihoods(
         found.logprobs, found.tokens, item.options, gold=item.gold, also_right=item.also_right
     )
     weights = dict(zip(item.options, found.logprobs, strict=True))
@@ -343,7 +343,7 @@ def _written(job: Job, found: Response | Failure, manner: Manner) -> Answer:
     )
 
 
-def _verdict(job: Job, found: Response, manner: Manner) -> Judged:
+def _verdict(job: Job, found: Response, manner: Manner) -> Grade:
     """What a response counts as; scorers have their say when the run is written."""
     if job.task.scorers:
         return UNSCORED
@@ -358,7 +358,7 @@ def _verdict(job: Job, found: Response, manner: Manner) -> Judged:
     )
 
 
-def _answer(job: Job, verdict: Judged, **more: Any) -> Answer:
+def _answer(job: Job, verdict: Grade, **more: Any) -> Answer:
     task, item, repeat = job.key
     return Answer(task=task, item=item, repeat=repeat, **asdict(verdict), **more)
 

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.scoring.grade import grade_response
-    from forgetmap.scoring.grades import UNSCORED, AnswerKind, Judged, failed, graded, undecided
-    from forgetmap.scoring.likelihood import choose
-    from forgetmap.scoring.llm_judge.port import Judge, open_judge
-    from forgetmap.scoring.registry import Needs, find_scorer, needs_of, signed
+    from forgetmap.scoring.grade import (
+        UNSCORED,
+        AnswerKind,
+        Grade,
+        failed,
+        graded,
+        outcome_of,
+        undecided,
+    )
+    from forgetmap.scoring.grading import grade_likelihoods, grade_response
+    from forgetmap.scoring.llm_judge.judge import Judge, open_judge
+    from forgetmap.scoring.registry import Needs, find_scorer, needs_of, signed, values_of
     from forgetmap.scoring.sandbox.run import require_sandbox, run_programs
     from forgetmap.scoring.scorer import (
         Answered,
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
         Scale,
         Scorer,
     )
-    from forgetmap.scoring.values import outcome_of, values_of
 
 __all__ = [
     "UNSCORED",
@@ -35,9 +41,9 @@ __all__ = [
     "Ask",
     "CodeScorer",
     "Fields",
+    "Grade",
     "Judge",
     "JudgeScorer",
-    "Judged",
     "Needs",
     "Polarity",
     "Program",
@@ -45,9 +51,9 @@ __all__ = [
     "RuleScorer",
     "Scale",
     "Scorer",
-    "choose",
     "failed",
     "find_scorer",
+    "grade_likelihoods",
     "grade_response",
     "graded",
     "needs_of",

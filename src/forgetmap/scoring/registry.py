@@ -9,35 +9,26 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from forgetmap._plugins import Registry
-from forgetmap.scoring.scorer import Scorer
+from forgetmap.errors import FieldError
+from forgetmap.scoring.grade import UNSCORED, undecided
+from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
 
 Needs = Literal["rule", "judge", "sandbox"]
 _METHODS: dict[str, Needs] = {"score": "rule", "asks": "judge", "program": "sandbox"}
-_BUILT_IN = {
-    "option": "answers:option",
-    "number": "answers:number",
-    "maths": "answers:maths",
-    "alias": "answers:alias",
-    "short_answer": "answers:short_answer",
-    "yes_no": "answers:yes_no",
-    "retrieval": "answers:retrieval",
-    "json_schema": "json_schema:json_schema",
-    "calls": "calls:calls",
-    "citations": "citations:citations",
-    "constraints": "constraints:constraints",
-    "style": "style:style",
-    "refusal": "refusal:refusal",
-    "reasoning_steps": "reasoning_steps:reasoning_steps",
-    "faithfulness": "judges:faithfulness",
-    "coverage": "judges:coverage",
-    "reasoning": "judges:reasoning",
-    "unsafe_refusal": "judges:unsafe_refusal",
-    "following": "judges:following",
-    "rating": "judges:rating",
-    "option_judge": "judges:option_judge",
-    "maths_judge": "judges:maths_judge",
-    "code": "code:code",
-}
+_RULES = {
+    "option": "answers", "number": "answers", "maths": "answers", "yes_no": "answers",
+    "alias": "aliases", "short_answer": "aliases", "retrieval": "retrieval",
+    "json_schema": "json_schema", "calls": "calls", "citations": "citations",
+    "constraints": "constraints", "style": "style", "refusal": "refusal",
+    "unsafe_refusal": "refusal", "reasoning_steps": "reasoning_steps", "code": "code",
+}  # fmt: skip
+"""Name -> module of forgetmap.scoring.scorers, in which it has the same name."""
+_JUDGES = {
+    "faithfulness": "grounding", "coverage": "grounding", "reasoning": "quality",
+    "following": "quality", "rating": "quality", "option_judge": "fallbacks",
+    "maths_judge": "fallbacks",
+}  # fmt: skip
+"""The same of forgetmap.scoring.llm_judge."""
 
 
 def _check_scorer(value: object) -> Scorer:
@@ -50,7 +41,13 @@ def _check_scorer(value: object) -> Scorer:
 SCORERS = Registry(
     "forgetmap.scorers",
     "scorer",
-    {name: f"forgetmap.scoring.{home}" for name, home in sorted(_BUILT_IN.items())},
+    dict(
+        sorted(
+            (name, f"forgetmap.scoring.{folder}.{module}:{name}")
+            for folder, modules in (("scorers", _RULES), ("llm_judge", _JUDGES))
+            for name, module in modules.items()
+        )
+    ),
     _check_scorer,
     extra="drift",
 )
@@ -73,3 +70,16 @@ def needs_of(scorer: Scorer) -> Needs:
 def signed(scorer: Scorer) -> str:
     """How a scorer signs its records."""
     return f"{scorer.name}@{scorer.version}"
+
+
+def values_of(scorer: Scorer, sample: Answered) -> Fields:
+    """The values by rule; missing where a judge or a sandbox is needed.
+
+    An item that cannot be used is an error of its own.
+    """
+    if needs_of(scorer) != "rule":
+        return dict.fromkeys(scorer.fields, UNSCORED)
+    try:
+        return cast("RuleScorer", scorer).score(sample)
+    except FieldError as error:
+        return dict.fromkeys(scorer.fields, undecided(error.message))

@@ -8,10 +8,11 @@ a pure function of one sample and is tested as one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from forgetmap.scoring.grades import Judged
+from forgetmap.records import Outcome
+from forgetmap.scoring.grade import Grade
 
 Polarity = Literal["up", "down", "both"]
 """Whether more is better, less is better, or any change is drift."""
@@ -59,7 +60,7 @@ class Answered:
     finish_reason: str | None = None
 
 
-Fields = Mapping[str, Judged]
+Fields = Mapping[str, Grade]
 """The value of each field; a field that does not apply to this sample is left out."""
 
 
@@ -122,3 +123,13 @@ class CodeScorer(Scorer, Protocol):
 
     def settle(self, sample: Answered, ran: Ran | None) -> Fields:
         """The values, from how it ended."""
+
+
+FORMS: Mapping[str, Scale] = {"acc": RIGHT_OR_WRONG, "acc_strict": RIGHT_OR_WRONG}
+
+
+def both_forms(judged: Grade) -> Fields:
+    """`acc` is the verdict; `acc_strict` has no answer where it stood in another form."""
+    if judged.score is None or judged.strict is not False:
+        return {"acc": judged, "acc_strict": judged}
+    return {"acc": judged, "acc_strict": replace(judged, score=0.0, outcome=Outcome.NO_ANSWER)}

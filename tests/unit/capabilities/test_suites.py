@@ -25,7 +25,7 @@ from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
 from forgetmap.scoring.registry import SCORERS, find_scorer, needs_of, signed
 from forgetmap.scoring.scorer import Answered
-from forgetmap.scoring.style import style
+from forgetmap.scoring.scorers.style import style
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from judge_server import Answer, Asked, best_reply, judge_server

@@ -10,7 +10,7 @@ from forgetmap.evaluation.suites import catalogue
 from forgetmap.evaluation.suites.basics import basics_suite
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.evaluation.suites.lessons import format_lessons
-from forgetmap.scoring.grades import AnswerKind
+from forgetmap.scoring.grade import AnswerKind
 from hub_copies import write_copies
 from plugin_packages import use_entry_points
 

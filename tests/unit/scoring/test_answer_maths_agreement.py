@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from forgetmap.scoring.answers import maths
 from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorers.answers import maths
 
 FORMS = {
     "latex line": "We compute step by step.\nAnswer: ${}$",

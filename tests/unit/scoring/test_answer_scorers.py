@@ -10,14 +10,21 @@ from hypothesis import strategies as st
 from effort import examples
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
-from forgetmap.scoring.answers import alias, maths, number, option, retrieval, short_answer, yes_no
-from forgetmap.scoring.arithmetic import equations
-from forgetmap.scoring.evidence import passage_of
-from forgetmap.scoring.golds import final_texts, right_places, right_texts, shown_options, truth
-from forgetmap.scoring.reasoning_steps import reasoning_steps, steps
-from forgetmap.scoring.refusal import refusal
+from forgetmap.scoring.extract.golds import (
+    final_texts,
+    passage_of,
+    right_places,
+    right_texts,
+    shown_options,
+    truth,
+)
+from forgetmap.scoring.extract.wording import folded, mentions, occurs, words
 from forgetmap.scoring.scorer import Answered, RuleScorer
-from forgetmap.scoring.words import folded, mentions, occurs, words
+from forgetmap.scoring.scorers.aliases import alias, short_answer
+from forgetmap.scoring.scorers.answers import maths, number, option, yes_no
+from forgetmap.scoring.scorers.reasoning_steps import equations, reasoning_steps, steps
+from forgetmap.scoring.scorers.refusal import refusal
+from forgetmap.scoring.scorers.retrieval import retrieval
 
 ALL: list[tuple[RuleScorer, Answered]] = [
     (option, Answered("", "B", options=("Rome", "Paris", "Oslo"))),
@@ -405,7 +412,7 @@ def test_complied_refused_or_evaded(response: str, kind: str) -> None:
     ],
 )
 def test_steps(text: str, count: int) -> None:
-    from forgetmap.scoring.wording import plain
+    from forgetmap.scoring.extract.wording import plain
 
     assert len(steps(plain(text))) == count
 

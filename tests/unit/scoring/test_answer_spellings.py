@@ -13,8 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from effort import examples
-from forgetmap.scoring.answers import alias, maths, number, option, retrieval, short_answer, yes_no
 from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.scorers.aliases import alias, short_answer
+from forgetmap.scoring.scorers.answers import maths, number, option, yes_no
+from forgetmap.scoring.scorers.retrieval import retrieval
 
 SCRIPTS = {
     "Arabic-Indic": "٠١٢٣٤٥٦٧٨٩",

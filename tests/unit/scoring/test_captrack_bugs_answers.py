@@ -10,9 +10,11 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.answers import alias, maths, number, option, retrieval, short_answer, yes_no
-from forgetmap.scoring.refusal import refusal
 from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.scorers.aliases import alias, short_answer
+from forgetmap.scoring.scorers.answers import maths, number, option, yes_no
+from forgetmap.scoring.scorers.refusal import refusal
+from forgetmap.scoring.scorers.retrieval import retrieval
 
 
 def score(

@@ -12,13 +12,13 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.calls import calls
-from forgetmap.scoring.citations import citations
-from forgetmap.scoring.constraints import constraints
-from forgetmap.scoring.json_schema import json_schema
-from forgetmap.scoring.languages import _told, language
 from forgetmap.scoring.scorer import Answered, RuleScorer
-from forgetmap.scoring.style import style
+from forgetmap.scoring.scorers.calls import calls
+from forgetmap.scoring.scorers.citations import citations
+from forgetmap.scoring.scorers.constraints import constraints
+from forgetmap.scoring.scorers.instructions import _told, language
+from forgetmap.scoring.scorers.json_schema import json_schema
+from forgetmap.scoring.scorers.style import style
 
 TITLES = ["France", "Spain", "Peru", "Oslo"]
 FACTS = {"supporting_facts": {"title": ["France"], "sent_id": [0]}, "context_titles": TITLES}

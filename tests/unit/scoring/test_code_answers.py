@@ -9,10 +9,10 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.code import code
-from forgetmap.scoring.grades import Judged
-from forgetmap.scoring.sandbox.run import Limits, run_programs
+from forgetmap.scoring.grade import Grade
+from forgetmap.scoring.sandbox.run import ProgramLimits, run_programs
 from forgetmap.scoring.scorer import Answered, Ran
+from forgetmap.scoring.scorers.code import code
 
 QUESTION = '''from typing import List
 
@@ -98,10 +98,10 @@ def sample(response: str, finish_reason: str | None = None, **material: Any) -> 
 @cache
 def ran(*responses: str) -> list[Ran | None]:
     programs = [code.program(sample(response)) for response in responses]
-    return list(run_programs(programs, limits=Limits(seconds=1.0)))
+    return list(run_programs(programs, limits=ProgramLimits(seconds=1.0)))
 
 
-def verdicts(cases: dict[str, Any]) -> dict[str, dict[str, Judged]]:
+def verdicts(cases: dict[str, Any]) -> dict[str, dict[str, Grade]]:
     responses = [response for response, _ in cases.values()]
     ends = ran(*responses)
     return {
@@ -125,9 +125,9 @@ def test_wrong_code_is_wrong_and_why_is_told(name: str) -> None:
     assert str(judged.error).startswith(WRONG[name][1])
 
 
-def one(response: str, **material: Any) -> Judged:
+def one(response: str, **material: Any) -> Grade:
     asked = sample(response, **material)
-    (end,) = run_programs([code.program(asked)], limits=Limits(seconds=2.0), workers=1)
+    (end,) = run_programs([code.program(asked)], limits=ProgramLimits(seconds=2.0), workers=1)
     return code.settle(asked, end)["acc"]
 
 
@@ -184,7 +184,7 @@ def test_no_code_is_a_failure_of_its_kind(
 ) -> None:
     asked = Answered(response, material=TESTS, finish_reason=finish_reason)
     assert code.program(asked) is None
-    assert code.settle(asked, None)["acc"] == Judged(0.0, outcome)
+    assert code.settle(asked, None)["acc"] == Grade(0.0, outcome)
 
 
 def test_code_that_was_cut_off_and_fails_was_cut_off() -> None:

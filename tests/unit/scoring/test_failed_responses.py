@@ -5,15 +5,15 @@ import random
 import pytest
 
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.failures import loops, refuses
-from forgetmap.scoring.grade import grade_response
-from forgetmap.scoring.grades import Judged
-from forgetmap.scoring.thinking import without_thinking
+from forgetmap.scoring.extract.failures import loops, refuses
+from forgetmap.scoring.extract.thinking import without_thinking
+from forgetmap.scoring.grade import Grade
+from forgetmap.scoring.grading import grade_response
 
 CITIES = ("Rome", "Paris", "Berlin", "Oslo")
 
 
-def of_option(response: str, finish_reason: str | None = None) -> Judged:
+def of_option(response: str, finish_reason: str | None = None) -> Grade:
     return grade_response(
         response, gold="Paris", kind="option", options=CITIES, finish_reason=finish_reason
     )

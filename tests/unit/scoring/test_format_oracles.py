@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from forgetmap.scoring.calls import calls
-from forgetmap.scoring.citations import citations
-from forgetmap.scoring.json_schema import json_schema
 from forgetmap.scoring.scorer import Answered
-from forgetmap.scoring.style import style
+from forgetmap.scoring.scorers.calls import calls
+from forgetmap.scoring.scorers.citations import citations
+from forgetmap.scoring.scorers.json_schema import json_schema
+from forgetmap.scoring.scorers.style import style
 
 KEYS = ("name", "size", "x_1", "x_2")
 LEAVES: tuple[Any, ...] = ("abc", "a1", "", "42", 0, 1, 1.0, 2.5, -3, True, False, None)

@@ -10,11 +10,11 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.calls import calls
-from forgetmap.scoring.citations import citations
-from forgetmap.scoring.json_schema import json_schema
 from forgetmap.scoring.scorer import Answered, RuleScorer
-from forgetmap.scoring.style import style
+from forgetmap.scoring.scorers.calls import calls
+from forgetmap.scoring.scorers.citations import citations
+from forgetmap.scoring.scorers.json_schema import json_schema
+from forgetmap.scoring.scorers.style import style
 
 OBJECT = {"type": "object", "required": ["answer"]}
 

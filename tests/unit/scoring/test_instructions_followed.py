@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from forgetmap.errors import FieldError
-from forgetmap.scoring.constraints import FAMILIES, constraints
-from forgetmap.scoring.instruction_parameters import parameters_in
-from forgetmap.scoring.instructions import INSTRUCTIONS
-from forgetmap.scoring.prose import sentences
+from forgetmap.scoring.extract.prose import sentences
 from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorers.constraints import FAMILIES, constraints, parameters_in
+from forgetmap.scoring.scorers.instructions import INSTRUCTIONS
 
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "keywords:existence": ({"keywords": ["mill", "C++"]}, "A Mill in c++", "A mill in C"),

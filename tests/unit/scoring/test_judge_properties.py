@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from effort import examples
 from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.grade import grade_response
-from forgetmap.scoring.grades import AnswerKind
+from forgetmap.scoring.grade import AnswerKind
+from forgetmap.scoring.grading import grade_response
 
 PIECES = [
     "Answer:", "answer is", "The", "A", "B", "E", "(C)", "**D**", "\\boxed{", "}", "\\frac{1}{2}",

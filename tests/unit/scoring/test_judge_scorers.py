@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import pytest
@@ -14,14 +13,16 @@ from hypothesis import strategies as st
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring import judges
-from forgetmap.scoring.grades import Judged
-from forgetmap.scoring.llm_judge.agreement import Agreement, agreement, combined
-from forgetmap.scoring.llm_judge.replies import score, verdict, yes_or_no
-from forgetmap.scoring.llm_judge.statements import statements
+from forgetmap.scoring import registry
+from forgetmap.scoring.grade import Grade
+from forgetmap.scoring.llm_judge.grounding import statements
+from forgetmap.scoring.llm_judge.prompts import read_score, read_verdict, read_yes_or_no
+from forgetmap.scoring.registry import needs_of
 from forgetmap.scoring.scorer import Answered, Ask
 
-SCORERS = {name: getattr(judges, name) for name in judges.__all__}
+SCORERS: dict[str, Any] = {
+    scorer.name: scorer for scorer in registry.SCORERS.all() if needs_of(scorer) == "judge"
+}
 SOURCE = "Tea is made from dried leaves. It was first drunk in China."
 SAMPLES = {
     "faithfulness": Answered(
@@ -85,7 +86,7 @@ MAIN = {
 }
 
 
-def settled(name: str, replies: Sequence[str | None], **changes: Any) -> dict[str, Judged]:
+def settled(name: str, replies: Sequence[str | None], **changes: Any) -> dict[str, Grade]:
     return dict(SCORERS[name].settle(replace(SAMPLES[name], **changes), replies))
 
 
@@ -130,8 +131,8 @@ def test_bug_03_a_genuine_zero_stays_zero() -> None:
 def test_bug_12_a_sample_without_steps_shifts_no_other() -> None:
     """Each sample settles its own replies, so there is nothing to shift."""
     bare = replace(SAMPLES["reasoning"], response="Answer: 7")
-    assert judges.reasoning.asks(bare) == ()
-    fields = judges.reasoning.settle(bare, [])
+    assert SCORERS["reasoning"].asks(bare) == ()
+    fields = SCORERS["reasoning"].settle(bare, [])
     assert {judged.score for judged in fields.values()} == {0.0}
     assert settled("reasoning", ["SCORE: 3", "SCORE: 4"])["coherence"].score == 0.3
 
@@ -162,8 +163,8 @@ def test_bug_25_saying_nothing_is_the_worst_value(
 )
 def test_bug_20_a_source_in_any_shape_is_the_same_source(context: Any) -> None:
     sample = SAMPLES["faithfulness"]
-    asks = judges.faithfulness.asks(replace(sample, material={"context": context}))
-    assert asks == judges.faithfulness.asks(sample)
+    asks = SCORERS["faithfulness"].asks(replace(sample, material={"context": context}))
+    assert asks == SCORERS["faithfulness"].asks(sample)
 
 
 def test_a_refusal_is_neither_faithful_nor_within_bounds() -> None:
@@ -183,13 +184,13 @@ def test_shares_count_statements() -> None:
 def test_many_statements_are_asked_in_portions() -> None:
     response = " ".join(f"Fact number {number} is true." for number in range(45))
     sample = replace(SAMPLES["faithfulness"], response=response)
-    asks = judges.faithfulness.asks(sample)
+    asks = SCORERS["faithfulness"].asks(sample)
     assert [ask.user.count("Fact number") for ask in asks] == [20, 20, 5]
     replies = ["\n".join(f"{n}: yes" for n in range(1, count + 1)) for count in (20, 20, 5)]
-    assert judges.faithfulness.settle(sample, replies)["faithfulness"].score == 1.0
+    assert SCORERS["faithfulness"].settle(sample, replies)["faithfulness"].score == 1.0
     replies[1] = replies[1].replace("7: yes", "7: no", 1)
-    assert judges.faithfulness.settle(sample, replies)["faithfulness"].score == 44 / 45
-    failed = judges.faithfulness.settle(sample, [*replies[:2], None])["faithfulness"]
+    assert SCORERS["faithfulness"].settle(sample, replies)["faithfulness"].score == 44 / 45
+    failed = SCORERS["faithfulness"].settle(sample, [*replies[:2], None])["faithfulness"]
     assert (failed.score, failed.outcome) == (None, Outcome.ERROR)
 
 
@@ -226,8 +227,8 @@ def test_what_a_judge_reads_is_not_in_the_demanded_form() -> None:
 
 
 def test_a_judge_of_options_is_not_told_which_is_right() -> None:
-    (ask,) = judges.option_judge.asks(SAMPLES["option_judge"])
-    (other,) = judges.option_judge.asks(replace(SAMPLES["option_judge"], gold="A"))
+    (ask,) = SCORERS["option_judge"].asks(SAMPLES["option_judge"])
+    (other,) = SCORERS["option_judge"].asks(replace(SAMPLES["option_judge"], gold="A"))
     assert ask == other
 
 
@@ -281,7 +282,7 @@ def test_a_response_cannot_speak_to_the_judge(name: str) -> None:
     ],
 )
 def test_a_verdict_is_the_last_line(reply: str, found: str | None) -> None:
-    assert verdict(reply, {"YES", "NO"}) == found
+    assert read_verdict(reply, {"YES", "NO"}) == found
 
 
 @pytest.mark.parametrize(
@@ -293,7 +294,7 @@ def test_a_verdict_is_the_last_line(reply: str, found: str | None) -> None:
     ],
 )  # fmt: skip
 def test_a_score_is_a_whole_number_in_range(reply: str, found: int | None) -> None:
-    assert score(reply, 0, 10) == found
+    assert read_score(reply, 0, 10) == found
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_a_score_is_a_whole_number_in_range(reply: str, found: int | None) -> No
     ],
 )
 def test_every_statement_needs_one_verdict(reply: str, found: list[bool] | None) -> None:
-    assert yes_or_no(reply, 2) == found
+    assert read_yes_or_no(reply, 2) == found
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(SCORERS)))
@@ -348,35 +349,3 @@ print("this is no statement at all")
 def test_the_same_statement_twice_counts_once() -> None:
     """A model that repeats one true sentence is not more faithful for it."""
     assert len(statements("Tea is made from leaves. " * 3 + "It cures all illness.")) == 2
-
-
-def test_agreement_by_definition() -> None:
-    """Against Krippendorff's alpha written out over all pairs."""
-    rows: list[list[float | None]] = [[1, 1, 1], [0, 1, 0], [3, None, 4], [None, 9], [5, 5, 2]]
-    known = [[value for value in row if value is not None] for row in rows]
-    units = [row for row in known if len(row) > 1]
-    values = [value for row in units for value in row]
-    within = sum(
-        (one - other) ** 2 / (len(row) - 1) for row in units for one, other in product(row, row)
-    ) / len(values)
-    overall = sum((one - other) ** 2 for one, other in product(values, values)) / (
-        len(values) * (len(values) - 1)
-    )
-    found = agreement(rows)
-    assert found.items == 4
-    assert found.same == (3 + 1 + 0 + 1) / (3 + 3 + 1 + 3)
-    assert found.alpha == pytest.approx(1 - within / overall)
-
-
-def test_agreement_without_anything_to_compare() -> None:
-    assert agreement([]) == agreement([[1.0], [None, 2.0]]) == Agreement(0, None, None)
-    assert agreement([[1.0, 1.0], [1.0, 1.0]]) == Agreement(2, 1.0, None)
-    assert agreement([[0.0, 0.0], [1.0, 1.0]]).alpha == 1.0
-
-
-def test_repeats_are_combined_by_their_middle() -> None:
-    repeats = [settled("rating", [f"RATING: {value}"]) for value in (3, 9, 4)]
-    assert combined(repeats)["rating"].score == 4.0
-    missing = settled("rating", [None])
-    assert combined([missing, repeats[1], missing])["rating"].score == 9.0
-    assert combined([missing, missing])["rating"].outcome is Outcome.ERROR

@@ -9,8 +9,8 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring import maths
-from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.extract import maths
+from forgetmap.scoring.grading import grade_response
 
 RIGHT = [
     (r"Answer: $\frac{1}{2}$", r"\frac{1}{2}", True),

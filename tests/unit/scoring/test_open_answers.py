@@ -4,7 +4,7 @@ import pytest
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grading import grade_response
 
 RIGHT_TEXT = [
     ("Answer: Ada Lovelace", "Ada Lovelace", True),

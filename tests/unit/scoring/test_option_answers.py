@@ -4,7 +4,7 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.grade import grade_response
+from forgetmap.scoring.grading import grade_response
 
 CITIES = ("Rome", "Paris", "Berlin", "Oslo")
 YES_NO = ("Yes", "No")

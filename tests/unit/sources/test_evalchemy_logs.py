@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
-from forgetmap.scoring import maths
+from forgetmap.scoring.extract import maths
 from forgetmap.sources.logs import recognise
 from log_writers import opened
 

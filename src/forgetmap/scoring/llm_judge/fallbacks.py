@@ -11,14 +11,19 @@ from dataclasses import replace
 from string import ascii_uppercase
 
 from forgetmap.records import Outcome
-from forgetmap.scoring.answers import maths, option, options_of
-from forgetmap.scoring.forms import FORMS, both_forms
-from forgetmap.scoring.golds import final_texts
-from forgetmap.scoring.grades import Judged, failed, graded
-from forgetmap.scoring.llm_judge.asking import ask, passage
-from forgetmap.scoring.llm_judge.replies import unreadable, verdict
-from forgetmap.scoring.llm_judge.responses import aloud, question, silence
-from forgetmap.scoring.scorer import Answered, Ask, Fields, Scale
+from forgetmap.scoring.extract.golds import final_texts
+from forgetmap.scoring.grade import Grade, failed, graded
+from forgetmap.scoring.llm_judge.prompts import (
+    aloud,
+    ask,
+    passage,
+    question,
+    read_verdict,
+    silence,
+    unreadable,
+)
+from forgetmap.scoring.scorer import FORMS, Answered, Ask, Fields, Scale, both_forms
+from forgetmap.scoring.scorers.answers import maths, option, options_of
 
 _OPEN = frozenset({Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.ERROR})
 """What a rule leaves open."""
@@ -38,7 +43,7 @@ _FORM = (
 )
 
 
-class OptionJudge:
+class OptionJudgeScorer:
     """One of the options, read by a judge where the rule finds none."""
 
     name = "option_judge"
@@ -60,7 +65,7 @@ class OptionJudge:
             return ruled
         (reply,) = replies
         letters = ascii_uppercase[: len(options_of(sample))]
-        found = verdict(reply, {*letters, "NONE"})
+        found = read_verdict(reply, {*letters, "NONE"})
         if found is None:
             return both_forms(unreadable(replies))
         if found == "NONE":
@@ -69,7 +74,7 @@ class OptionJudge:
         return both_forms(replace(option.score(read)["acc"], strict=False))
 
 
-class MathsJudge:
+class MathsJudgeScorer:
     """Mathematics, compared by a judge where the rule finds no answer or cannot compare it."""
 
     name = "maths_judge"
@@ -89,9 +94,9 @@ class MathsJudge:
         return ruled if not _is_open(sample, ruled) else both_forms(_compared(ruled, replies))
 
 
-def _compared(ruled: Fields, replies: Sequence[str | None]) -> Judged:
+def _compared(ruled: Fields, replies: Sequence[str | None]) -> Grade:
     (reply,) = replies
-    found = verdict(reply, {"YES", "NO", "NONE"})
+    found = read_verdict(reply, {"YES", "NO", "NONE"})
     if found is None:
         return unreadable(replies)
     if found == "NONE":
@@ -109,5 +114,5 @@ def _ask(sample: Answered, against: str, task: str, *, example: str) -> Ask:
     return ask(asked, against, said, task, _FORM.format(example=example))
 
 
-option_judge = OptionJudge()
-maths_judge = MathsJudge()
+option_judge = OptionJudgeScorer()
+maths_judge = MathsJudgeScorer()

@@ -6,16 +6,23 @@ the worst value: an empty page is neither faithful nor within bounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from forgetmap.records import Outcome
-from forgetmap.scoring.failures import refuses, why_nothing
-from forgetmap.scoring.grades import Judged, failed
-from forgetmap.scoring.llm_judge.asking import ask_each, batches, passage
-from forgetmap.scoring.llm_judge.replies import unreadable, yes_or_no
-from forgetmap.scoring.llm_judge.responses import aloud, silence, text_of
-from forgetmap.scoring.llm_judge.statements import statements
-from forgetmap.scoring.measured import shared
+from forgetmap.scoring.extract.failures import refuses, why_nothing
+from forgetmap.scoring.extract.prose import line_sentences
+from forgetmap.scoring.grade import Grade, failed, shared
+from forgetmap.scoring.llm_judge.prompts import (
+    aloud,
+    ask_each,
+    batches,
+    passage,
+    read_yes_or_no,
+    silence,
+    text_of,
+    unreadable,
+)
 from forgetmap.scoring.scorer import SHARE, Answered, Ask, Fields, Scale
 
 _SUPPORTED = (
@@ -29,7 +36,7 @@ _MADE = (
 )
 
 
-class Faithfulness:
+class FaithfulnessScorer:
     """Share of a response's statements that its source supports."""
 
     name = "faithfulness"
@@ -48,7 +55,7 @@ class Faithfulness:
         return {"faithfulness": _share(said, replies) if said else failed(_why(sample))}
 
 
-class Coverage:
+class CoverageScorer:
     """Share of the reference's points a response makes, and of its statements within them."""
 
     name = "coverage"
@@ -94,16 +101,41 @@ def _why(sample: Answered) -> Outcome:
     return silence(sample) or why_nothing(aloud(sample), cut=False)
 
 
-def _share(judged: Sequence[str], replies: Sequence[str | None]) -> Judged:
+def _share(judged: Sequence[str], replies: Sequence[str | None]) -> Grade:
     """Of all statements, if every portion was judged."""
     yes = 0
     for batch, reply in zip(batches(judged), replies, strict=True):
-        said = yes_or_no(reply, len(batch))
+        said = read_yes_or_no(reply, len(batch))
         if said is None:
             return unreadable([reply])
         yes += sum(said)
     return shared(yes / len(judged), f"{yes} of {len(judged)}")
 
 
-faithfulness = Faithfulness()
-coverage = Coverage()
+faithfulness = FaithfulnessScorer()
+coverage = CoverageScorer()
+
+
+MOST = 100
+"""Statements of one text; what comes after is not judged."""
+
+_BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|[-=|:+ \t]+)$", re.MULTILINE)
+_LIST_MARK = re.compile(r"^[ \t>]*(?:[-*+•]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+", re.MULTILINE)
+_EMPHASIS = re.compile(r"\*\*|__|`")
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:['\u2019.-][^\W_]+)*")
+_LEAST_WORDS = 3
+_NO_CLAIM = frozenset("?:\uff1f\u061f\uff1a")
+"""What ends a question or announces something."""
+
+
+def statements(text: str) -> tuple[str, ...]:
+    """Sentences that can be true or false: no questions, headings, code, or scraps."""
+    prose = _EMPHASIS.sub("", _LIST_MARK.sub("", _HEADING.sub("", _BLOCK.sub("", text))))
+    found = (" ".join(sentence.split()) for sentence in line_sentences(prose))
+    return tuple(dict.fromkeys(each for each in found if _claims(each)))[:MOST]
+
+
+def _claims(sentence: str) -> bool:
+    ending = sentence.rstrip("\"')]*_ ")[-1:]
+    return ending not in _NO_CLAIM and len(_WORD.findall(sentence)) >= _LEAST_WORDS

@@ -9,13 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
-from forgetmap.scoring.grades import Judged, failed
-from forgetmap.scoring.llm_judge import replies as read
-from forgetmap.scoring.llm_judge.asking import ask, passage
-from forgetmap.scoring.llm_judge.responses import aloud, question, silence, turns
-from forgetmap.scoring.measured import counted, shared
-from forgetmap.scoring.reasoning_steps import reasoning_steps, steps
+from forgetmap.scoring.grade import Grade, counted, failed, shared
+from forgetmap.scoring.llm_judge.prompts import (
+    aloud,
+    ask,
+    passage,
+    question,
+    read_score,
+    silence,
+    turns,
+    unreadable,
+)
 from forgetmap.scoring.scorer import RATING, SHARE, Answered, Ask, Fields, Scale
+from forgetmap.scoring.scorers.reasoning_steps import reasoning_steps, steps
 
 _BEST = 10
 _SCORE = (
@@ -52,7 +58,7 @@ _REPLY = (
 )
 
 
-class Reasoning:
+class ReasoningScorer:
     """Whether steps follow from one another and results are carried through.
 
     `reasoning` is the mean of both and of the rule's share of steps that reason at all.
@@ -80,7 +86,7 @@ class Reasoning:
         return {"reasoning": whole, "coherence": coherence, "consistency": consistency}
 
 
-class Following:
+class FollowingScorer:
     """Share of a request's requirements that the response meets."""
 
     name = "following"
@@ -100,7 +106,7 @@ class Following:
         return {"following": failed(why) if why else _tenths(*replies)}
 
 
-class Rating:
+class RatingScorer:
     """How good the last reply of a conversation is, from 1 to 10."""
 
     name = "rating"
@@ -116,10 +122,10 @@ class Rating:
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
         """1, the worst, if nothing was said."""
         if why := silence(sample):
-            return {"rating": Judged(RATING.low, why)}
+            return {"rating": Grade(RATING.low, why)}
         (reply,) = replies
-        value = read.score(reply, 1, _BEST)
-        return {"rating": counted(value) if value is not None else read.unreadable(replies)}
+        value = read_score(reply, 1, _BEST)
+        return {"rating": counted(value) if value is not None else unreadable(replies)}
 
 
 def _no_steps(sample: Answered) -> Outcome | None:
@@ -129,12 +135,12 @@ def _no_steps(sample: Answered) -> Outcome | None:
     return why
 
 
-def _tenths(reply: str | None) -> Judged:
-    value = read.score(reply, 0, _BEST)
-    return shared(value / _BEST) if value is not None else read.unreadable([reply])
+def _tenths(reply: str | None) -> Grade:
+    value = read_score(reply, 0, _BEST)
+    return shared(value / _BEST) if value is not None else unreadable([reply])
 
 
-def _failed(parts: Sequence[Judged]) -> Judged:
+def _failed(parts: Sequence[Grade]) -> Grade:
     return next(part for part in parts if part.score is None)
 
 
@@ -162,6 +168,6 @@ def _replies_before(sample: Answered) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
-reasoning = Reasoning()
-following = Following()
-rating = Rating()
+reasoning = ReasoningScorer()
+following = FollowingScorer()
+rating = RatingScorer()

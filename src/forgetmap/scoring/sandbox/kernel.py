@@ -72,7 +72,7 @@ _DENIED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class SystemCalls:
     """How system calls are numbered here."""
 
     audit: int
@@ -82,14 +82,14 @@ class Calls:
     denied: dict[str, int]
 
 
-def calls() -> Calls:
+def calls() -> SystemCalls:
     """The numbers of this processor."""
     name = platform.machine()
     if name not in _PROCESSORS:
         raise OSError(0, f"no list of system calls for {name} processors")
     place = _PROCESSORS.index(name)
     denied = {call: numbers[place] for call, numbers in _DENIED.items()}
-    return Calls(_AUDIT[place], _CLONE[place], _CLONE3[place], _SOCKET[place], denied)
+    return SystemCalls(_AUDIT[place], _CLONE[place], _CLONE3[place], _SOCKET[place], denied)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

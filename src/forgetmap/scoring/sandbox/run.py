@@ -47,7 +47,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProgramLimits:
     """What one program may use.
 
     Attributes:
@@ -62,7 +62,7 @@ class Limits:
 def run_programs(
     programs: Iterable[Program | None],
     *,
-    limits: Limits | None = None,
+    limits: ProgramLimits | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Generator[Ran | None, None, None]:
@@ -84,7 +84,10 @@ def run_programs(
         UsageError: this system cannot lock programs in. They are never run without.
     """
     workers = workers or os.cpu_count() or 1
-    with _Sandboxes(limits or Limits(), workers) as sandboxes, ThreadPoolExecutor(workers) as pool:
+    with (
+        _Sandboxes(limits or ProgramLimits(), workers) as sandboxes,
+        ThreadPoolExecutor(workers) as pool,
+    ):
         try:
             for ended, ran in enumerate(_in_order(pool, sandboxes.run, programs), start=1):
                 if progress is not None:
@@ -111,14 +114,14 @@ def _in_order(
 
 def require_sandbox() -> None:
     """Raise UsageError unless programs can be locked in here."""
-    with _Sandboxes(Limits(), 1):
+    with _Sandboxes(ProgramLimits(), 1):
         pass
 
 
 class _Sandboxes:
     """As many templates as there are workers, each used by one at a time."""
 
-    def __init__(self, limits: Limits, number: int) -> None:
+    def __init__(self, limits: ProgramLimits, number: int) -> None:
         if sys.platform != "linux":
             raise _refusal(f"{sys.platform} has no namespaces")
         self._limits = limits
@@ -180,7 +183,7 @@ class _Template:
             self.end()
             raise _refusal(str(reply.get("refused")))
 
-    def run(self, program: Program, limits: Limits) -> Ran:
+    def run(self, program: Program, limits: ProgramLimits) -> Ran:
         """How it ended; OSError if this template is of no more use."""
         request = {
             "source": program.source,

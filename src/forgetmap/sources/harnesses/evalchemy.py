@@ -18,7 +18,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
-from forgetmap.scoring import UNSCORED, Judged, failed, grade_response, graded
+from forgetmap.scoring import UNSCORED, Grade, failed, grade_response, graded
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import Fields, as_list, as_mapping, replace_surrogates, written
@@ -144,7 +144,7 @@ def _options(text: object) -> list[str] | None:
     return parts[2::2] if parts[1::2] == list("ABCD") else None
 
 
-def _judged(row: Fields, gold: str | None, answer: str | None, label: object) -> Judged:
+def _judged(row: Fields, gold: str | None, answer: str | None, label: object) -> Grade:
     """As recorded, or judged again from what the benchmark extracted."""
     if isinstance(label, bool):
         return graded(answer or "", right=label)
@@ -159,7 +159,7 @@ def _has_own_rules(row: Fields) -> bool:
     return any(row.text(name) in kinds for name, kinds in OWN_RULES.items())
 
 
-def _compared(row: Fields, gold: str, answer: str) -> Judged:
+def _compared(row: Fields, gold: str, answer: str) -> Grade:
     if re.fullmatch("[A-Z]", gold) or answer == gold:
         return graded(answer, right=answer == gold)
     given, right = number(answer), number(gold)

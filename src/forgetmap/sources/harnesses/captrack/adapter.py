@@ -18,7 +18,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, parse_options
-from forgetmap.scoring import UNSCORED, Judged, grade_response
+from forgetmap.scoring import UNSCORED, Grade, grade_response
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows
@@ -255,7 +255,7 @@ def _special(task: str, found: Mapping[str, Any], gold: object) -> dict[str, Any
 CODE = frozenset({"humaneval", "mbpp"})
 
 
-def _judged(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Judged:
+def _judged(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Grade:
     """The verdict where the row itself decides; else nobody can say yet."""
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return UNSCORED

@@ -1,0 +1,1 @@
+"""What a response says its answer is: options, numbers, formulas, names, calls, code."""

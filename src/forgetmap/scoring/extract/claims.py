@@ -1,0 +1,200 @@
+"""How languages other than English say "answer" and "the answer is"; patterns, in lower case.
+
+The languages of MGSM and of XTREME's question answering, and a few more. Composed (NFC), as the
+responses are when they are searched.
+"""
+
+# ruff: noqa: RUF001  # words of other languages
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_ANSWER_WORDS = (
+    r"respuesta(?: final| correcta)?",
+    r"r(?:é|e)ponse(?: finale| correcte)?",
+    r"(?:(?:endgültige|finale|richtige) )?antwort",
+    r"(?:(?:окончательный|итоговый|правильный) )?ответ",
+    r"(?:最终|最終|最後の|最終的な|正确|正しい)?(?:答案|答え|解答|回答|答)",
+    r"คำตอบ(?:สุดท้าย|ที่ถูกต้อง)?",
+    r"jibu(?: la mwisho| sahihi)?",
+    r"(?:(?:চূড়ান্ত|সঠিক) )?উত্তর",
+    r"(?:(?:తుది|చివరి|సరైన) )?(?:సమాధానం|జవాబు)",
+    r"resposta(?: final| correta)?",
+    r"risposta(?: finale| corretta)?",
+    r"(?:(?:ال)?(?:إجابة|جواب))(?: النهائية| النهائي| الصحيحة| الصحيح)?",
+    r"(?:(?:अंतिम|सही) )?(?:उत्तर|जवाब)",
+    r"(?:최종 )?(?:정답|답변|답)",
+    r"(?:(?:nihai|doğru|son) )?(?:cevap|yanıt)",
+    r"(?:đáp án|đáp số|câu trả lời|trả lời)(?: cuối cùng| đúng)?",
+    r"(?:(?:τελική|σωστή) )?απάντηση",
+    r"(?:(?:ostateczna|prawidłowa) )?odpowiedź",
+    r"jawaban(?: akhir)?",
+    r"(?:(?:definitieve|juiste) )?antwoord",
+    r"(?:остаточна )?відповідь",
+    r"(?:ה?תשובה)(?: הסופית)?",
+)
+_ANSWER = rf"(?:{'|'.join(_ANSWER_WORDS)})"
+_FOREIGN_STEMS = (
+    "respuesta", "réponse", "reponse", "antwort", "ответ", "答", "คำตอบ", "jibu", "উত্তর", "సమాధానం",
+    "జవాబు", "resposta", "risposta", "إجابة", "جواب", "उत्तर", "जवाब", "답", "cevap", "yanıt", "đáp",
+    "trả lời", "απάντηση", "odpowiedź", "jawaban", "antwoord", "відповідь", "תשובה",
+)  # fmt: skip
+"""One of these stands in every text that has such a word."""
+_ARTICLE = r"(?:(?:la|le|el|il|die|der|das|o|a|het|η)[ \t]++)?+"
+
+_COPULAS = (
+    r"es|est|ist|lautet|beträgt|è|é|это|ni|هو|هي|है|হল|হলো|হচ্ছে|হবে|là|είναι|jest|to|adalah|is|은|는"
+)
+_THAT_IS = rf"[ \t*_]*+(?:(?:{_COPULAS})(?![^\W\d_])|是|为|為|は|คือ|เท่ากับ)"
+"""After the word; in some scripts joined to it."""
+
+
+LONGEST_ANSWER = 500
+"""Characters; whoever states an answer does so in fewer."""
+
+_MARK = re.compile(
+    r"^[ \t>*_#`•-]*+(?:(?:so|thus|therefore|hence|the|my)[ ,]++)*+"
+    r"(?:(?:(?:final|correct|best)[ \t]++)*+answer(?:[ \t]++is)?+"
+    rf"|{_ARTICLE}{_ANSWER}(?:{_THAT_IS})?+)"
+    r"[ \t*_`]*+(?:[:=]|$)[ \t*_`]*+(?:[ \t]*+\n)*+",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BOX = re.compile(r"\\f?boxed[ \t]*+\{")
+_BRACE = re.compile(r"[{}]")
+_HASHES = re.compile(r"^[ \t]*+####[ \t]++(?=\S)", re.MULTILINE)
+_NEXT_QUESTION = re.compile(r"^[*_#\t ]*+(?:Question|Q)[ \t]*+\d{0,3}[ \t]*+:", re.MULTILINE)
+_SPOKEN = re.compile(
+    r"\b(?:answer|solution|result"
+    r"|(?:correct|right|best|final|my|only) (?:option|choice|one|statement))(?: here)?"
+    r"(?:[ *_]*+[:=]|[ *_]++(?:is|must be|would be|should be|will be|has to be)"
+    r"(?: (?:therefore|thus|then|clearly|most likely|likely|probably|definitely))?\b:?)"
+    r"|\b(?:i|we)(?:'d|'ll| would| will)? (?:choose|chose|pick|select|go with|opt for)\b:?",
+    re.IGNORECASE,
+)
+_STEMS = (
+    "answer", "solution", "result", "option", "choice", " one", "statement", "choose", "chose",
+    "pick", "select", "go with", "opt for",
+)  # fmt: skip
+_SPOKEN_ELSEWHERE = re.compile(
+    rf"(?<![a-zß-ÿа-яё]){_ANSWER}"
+    rf"(?:[ \t*_]*+[:=\u2013\u2014]|{_THAT_IS}[ \t]*+:?|(?=[ \t*_$€£¥]*+\d))",
+    re.IGNORECASE,
+)
+_CLAUSE_START = re.compile(r"[.;!?,:\n]|\b(?:so|but|thus|hence|therefore)\b", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\b(?:not|never|cannot|nor|neither|if|whether|unless|suppose|assume|assuming|wrong|incorrect|false"
+    r"|(?<!no )doubt\w*|might|could|maybe|perhaps"
+    r"|no es|no son|no fue|pas|ist nicht|war nicht|kein\w*|не|não é|non è)\b|n't\b|不是|并非",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile("[.!?](?=[\\s*_\"')]|$)|[;。।\u06d4؟]")
+_CLAUSE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerClaim:
+    """An answer in the demanded form.
+
+    Attributes:
+        phrase: what is said to be the answer.
+        start: where the claim begins in the text.
+        ended: its line, or its box, came to an end: nothing can have been cut off.
+        last: it stands on the last line.
+    """
+
+    phrase: str
+    start: int
+    ended: bool
+    last: bool
+
+
+def marked(text: str) -> list[AnswerClaim]:
+    """All claims in the demanded form, in order."""
+    final = text.rfind("\n", 0, len(text.rstrip())) + 1
+    lines = [_line_claim(text, mark, final) for mark in _MARK.finditer(text)]
+    boxes = [_box_claim(text, box, final) for box in _BOX.finditer(text)]
+    hashes = [_line_claim(text, mark, final) for mark in _HASHES.finditer(text, final)]
+    found = [claim for claim in (*lines, *boxes, *hashes) if claim]
+    return sorted(found, key=lambda claim: claim.start)
+
+
+def next_question(text: str, position: int) -> int | None:
+    """Where a base model, having answered, goes on to invent the next question."""
+    found = _NEXT_QUESTION.search(text, position)
+    return found.start() if found else None
+
+
+def spoken(text: str) -> Iterator[str]:
+    """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
+    for claim in _spoken(text):
+        if hedged(text, claim.start()):
+            continue
+        end = text.find("\n", claim.end())
+        rest = text[claim.end() : end if end >= 0 else len(text)][:LONGEST_ANSWER].strip()
+        if rest and not sentence(rest).endswith("?"):
+            yield rest
+
+
+def _spoken(text: str) -> list[re.Match[str]]:
+    """In order; patterns are tried only on texts that have one of their words."""
+    lower = text.lower()
+    patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, _FOREIGN_STEMS))
+    likely = [pattern for pattern, stems in patterns if any(stem in lower for stem in stems)]
+    found = [claim for pattern in likely for claim in pattern.finditer(text)]
+    return sorted(found, key=re.Match.start)
+
+
+def hedged(text: str, position: int) -> bool:
+    """Whether the clause up to here denies or doubts what comes next."""
+    clause = text[max(0, position - _CLAUSE) : position]
+    starts = [0, *(start.end() for start in _CLAUSE_START.finditer(clause))]
+    return _HEDGED.search(clause, starts[-1]) is not None
+
+
+def sentence(text: str) -> str:
+    """The first sentence, its final mark included."""
+    end = _SENTENCE_END.search(text)
+    return text[: end.end()] if end else text
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank."""
+    text = text.rstrip()
+    return text[text.rfind("\n") + 1 :].strip()
+
+
+def without_empty_mark(text: str) -> str:
+    """Without an `Answer:` at the end that nothing follows."""
+    end = len(text)
+    while end:
+        start = text.rfind("\n", 0, end - 1) + 1
+        line = text[start:end].strip()
+        if line and not _MARK.fullmatch(line):
+            break
+        end = start
+    return text[:end].rstrip()
+
+
+def _line_claim(text: str, mark: re.Match[str], final: int) -> AnswerClaim | None:
+    """The rest of the line, or the next line if the mark stood alone; `final` is the last line."""
+    start = mark.end()
+    end = text.find("\n", start)
+    ended = end >= 0
+    phrase = text[start : min(end if ended else len(text), start + LONGEST_ANSWER)].strip()
+    if not phrase or _MARK.fullmatch(phrase):
+        return None
+    return AnswerClaim(phrase, mark.start(), ended, start >= final)
+
+
+def _box_claim(text: str, box: re.Match[str], final: int) -> AnswerClaim | None:
+    """What stands between the braces, if they are closed."""
+    depth = 1
+    for brace in _BRACE.finditer(text, box.end(), box.end() + LONGEST_ANSWER):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            phrase = text[box.end() : brace.start()]
+            return AnswerClaim(phrase, box.start(), ended=True, last=brace.start() >= final)
+    return None

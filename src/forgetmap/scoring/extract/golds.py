@@ -1,0 +1,241 @@
+r"""The right answer in whatever shape a data set gives it.
+
+A text, a number, a truth value, a list of other names, `{"text": [...]}`, `{"answer": ...}`, the
+same written as JSON or Python text, a solution that ends in `#### 12` or `\boxed{12}`; with options
+a letter, a number counted from 1, or the option's text.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from forgetmap.errors import FieldError
+from forgetmap.scoring.extract.claims import marked
+from forgetmap.scoring.extract.wording import comparable, plain, trimmed
+
+_KEYS = ("answer", "answers", "text", "value", "aliases", "label", "target")
+_TRUE = frozenset({"true", "yes", "1", "t", "y"})
+_FALSE = frozenset({"false", "no", "0", "f", "n"})
+_LABEL = re.compile(r"^\s*[(\[]?([A-Z])\s*(?:[)\].:]|-(?=\s))\s*(.*)$", re.DOTALL)
+_HASHES = re.compile(r"####[ \t]*(?=\S)")
+_NUMBER_OF_OPTION = re.compile(r"\d{1,2}")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_USUAL_LETTERS = 10
+
+
+def right_texts(gold: Any) -> tuple[str, ...]:
+    """All right answers as texts, the first one first.
+
+    Raises:
+        FieldError: there is none.
+    """
+    found = tuple(dict.fromkeys(filter(str.strip, _texts(unwrapped(gold)))))
+    if not found:
+        raise _unusable(gold, "give the right answer, or leave the item out.")
+    return found
+
+
+def final_texts(gold: Any) -> tuple[str, ...]:
+    r"""All right answers, of a worked solution only what follows `####` or stands in `\boxed{}`.
+
+    Raises:
+        FieldError: there is none.
+    """
+    given = gold if isinstance(gold, str) else unwrapped(gold)
+    found = tuple(dict.fromkeys(final for text in _texts(given) if (final := _final(text).strip())))
+    if not found:
+        raise _unusable(gold, "give the right answer, or leave the item out.")
+    return found
+
+
+def truth(gold: Any) -> bool:
+    """Whether the right answer is yes.
+
+    Raises:
+        FieldError: it is neither yes nor no.
+    """
+    said = {text.strip().casefold() for text in _texts(unwrapped(gold))}
+    if said and said <= _TRUE:
+        return True
+    if said and said <= _FALSE:
+        return False
+    raise _unusable(gold, "give true or false, yes or no.")
+
+
+def shown_options(choices: Any) -> tuple[str, ...]:
+    """Options as shown, without their letters: from a list, a mapping, or a text `A: .. B: ..`."""
+    value = unwrapped(choices)
+    if isinstance(value, str):
+        return _split(plain(value))
+    if isinstance(value, Mapping):
+        value = value.get("text", list(value.values()))
+    if not isinstance(value, Sequence):
+        return ()
+    texts = tuple(text for each in value for text in _texts(each))
+    labelled = [_LABEL.match(text) for text in texts]
+    if all(found and found[1] == letter for found, letter in zip(labelled, _LETTERS, strict=False)):
+        return tuple(found[2].strip() for found in labelled if found)
+    return texts
+
+
+def letters_up_to(gold: Any) -> tuple[str, ...]:
+    """Bare letters for options that are not known, at least up to the right one."""
+    letters = [text.strip().upper() for text in _texts(unwrapped(gold))]
+    places = [place for letter in letters if (place := letter_place(letter)) is not None]
+    return tuple(_LETTERS[: max(_USUAL_LETTERS, *places) + 1]) if places else ()
+
+
+def letter_place(text: str) -> int | None:
+    """Which option a single letter stands for, counted from 0; other letters stand for none."""
+    place = _LETTERS.find(text.upper()) if len(text) == 1 else -1
+    return None if place < 0 else place
+
+
+def right_places(gold: Any, options: Sequence[str], *, count_from: int = 1) -> tuple[int, ...]:
+    """Where the right options stand.
+
+    Args:
+        gold: a letter, a number, the text of the option, or several of them.
+        options: as shown.
+        count_from: what number the first option has.
+
+    Raises:
+        FieldError: there is none, or a letter that is an option's text means another by its place.
+    """
+    texts = right_texts(gold)
+    places = tuple(dict.fromkeys(_place(text, options, count_from) for text in texts))
+    return tuple(sorted(places))
+
+
+def unwrapped(value: Any) -> Any:
+    """A list or mapping that was written as JSON or Python text; anything else as it is."""
+    if not (isinstance(value, str) and value.strip()[:1] in {"[", "{"}):
+        return value
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            found = parse(value.strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(found, list | tuple | dict):
+            return found
+    return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bool):
+        yield str(value).lower()
+    elif isinstance(value, int):
+        yield str(value)
+    elif isinstance(value, float) and math.isfinite(value):
+        yield str(int(value)) if value.is_integer() else str(value)
+    elif isinstance(value, Mapping):
+        for key in _KEYS:
+            yield from _texts(value.get(key))
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _texts(each)
+
+
+def _final(text: str) -> str:
+    if hashes := list(_HASHES.finditer(text)):
+        return text[hashes[-1].end() :]
+    claims = marked(plain(text))
+    return claims[-1].phrase if claims else text
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """At A, B, C in this order, each at the start of a line or else after a blank."""
+    by_line = _labels(text, r"^[ \t]*")
+    labels = by_line if len(by_line) > 1 else _labels(text, r"(?:^|(?<=\s))")
+    ends = [*(label.start() for label in labels[1:]), len(text)]
+    parts = (text[label.end() : end] for label, end in zip(labels, ends, strict=False))
+    return tuple(part.strip(" \n\t;,") for part in parts)
+
+
+def _labels(text: str, before: str) -> list[re.Match[str]]:
+    """Labels in order, all with the same mark after the letter."""
+    found: list[re.Match[str]] = []
+    mark = r"[)\].:]"
+    for letter in _LETTERS:
+        label = re.compile(rf"{before}[(\[]?{letter}({mark})\s", re.MULTILINE)
+        match = label.search(text, found[-1].end() if found else 0)
+        if match is None:
+            break
+        found.append(match)
+        mark = re.escape(match[1])
+    return found
+
+
+def _place(text: str, options: Sequence[str], count_from: int) -> int:
+    said = trimmed(plain(text))
+    same = {place for place, option in enumerate(options) if option.strip() == text.strip()} or {
+        place for place, option in enumerate(options) if comparable(option) == comparable(text)
+    }
+    letter = _letter(said, len(options))
+    if letter is not None and same and letter not in same:
+        raise _unusable(
+            text, f"it is the letter of {options[letter]!r} and the text of another option."
+        )
+    if letter is not None:
+        return letter
+    if same:
+        return min(same)
+    if labelled := _LABEL.match(plain(text)):
+        return _place(labelled[1], options, count_from)
+    if _NUMBER_OF_OPTION.fullmatch(said) and count_from <= int(said) < count_from + len(options):
+        return int(said) - count_from
+    raise _unusable(text, f"give the letter or the text of one of the {len(options)} options.")
+
+
+def _letter(said: str, count: int) -> int | None:
+    place = _LETTERS.find(said.upper()) if len(said) == 1 and said.isalpha() else -1
+    return place if 0 <= place < count else None
+
+
+def _unusable(gold: Any, hint: str) -> FieldError:
+    return FieldError(
+        f"the right answer {str(gold)[:60]!r} cannot be used", field="gold", hint=hint
+    )
+
+
+def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
+    """The text an answer must stand on: the supporting sentences where they are named, else all."""
+    given = unwrapped(material.get("context", material.get("ctx")))
+    supporting = list(_supporting(given, unwrapped(gold)))
+    return "\n".join(supporting or texts_in(given))
+
+
+def _supporting(given: Any, gold: Any) -> Iterator[str]:
+    """The sentences that HotpotQA names by title and number."""
+    facts = gold.get("supporting_facts") if isinstance(gold, Mapping) else None
+    if not (isinstance(facts, Mapping) and isinstance(given, Mapping)):
+        return
+    pages = dict(zip(_list_at(given, "title"), _list_at(given, "sentences"), strict=False))
+    for title, number in zip(_list_at(facts, "title"), _list_at(facts, "sent_id"), strict=False):
+        sentences = pages.get(title)
+        if isinstance(sentences, list) and isinstance(number, int) and number < len(sentences):
+            yield str(sentences[number])
+
+
+def _list_at(value: Mapping[str, Any], key: str) -> list[Any]:
+    found = value.get(key)
+    return list(found) if isinstance(found, list | tuple) else []
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts in a value, whatever holds them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from texts_in(each)
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from texts_in(each)

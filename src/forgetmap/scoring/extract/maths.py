@@ -1,0 +1,218 @@
+"""Answers that are mathematics, compared by math-verify in processes of its own.
+
+math-verify guards itself by signals, which work in the main thread only and cannot interrupt a
+huge power. A worker can be ended at any time and serves every thread. Two plain numbers are
+compared here, without it: equal ones are right, different whole ones wrong.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import unicodedata
+from fractions import Fraction
+from functools import cache, lru_cache, partial
+from importlib.util import find_spec
+
+from forgetmap._workers import WorkerPool
+from forgetmap.errors import TaskTimeoutError, UsageError, WorkerError
+from forgetmap.records import Outcome
+from forgetmap.scoring.extract.claims import last_line, sentence, spoken
+from forgetmap.scoring.extract.numbers import NUMBER, quantity_at, tidied
+from forgetmap.scoring.extract.wording import plain, trimmed, with_powers
+from forgetmap.scoring.grade import Grade, failed, graded, undecided
+
+
+def _as_fraction(character: str) -> str:
+    top, bottom = unicodedata.normalize("NFKC", character).split("\u2044")
+    return f"\\frac{{{top}}}{{{bottom}}}"
+
+
+_ANSWER_SECONDS = 5.0
+_FORMULA = re.compile(r"\$\$?([^$\n]{1,500})\$\$?|\\\(([^\n]{1,500}?)\\\)|\\\[([^\n]{1,500}?)\\\]")
+_JOINT = re.compile(r"\s*(?:,|;|,?\s*\b(?:and|or)\b)\s*", re.IGNORECASE)
+_ROOT = re.compile(r"√\s?(?:\(([^()\n]{1,60})\)|(\d{1,30}|[a-z]))")
+_SIGNS = str.maketrans(
+    {fraction: _as_fraction(fraction) for fraction in "¼½¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+    | {"°": r"^\circ", "\u00d7": r"\times ", "÷": "/", "≤": r"\le ", "≥": r"\ge ", "∞": r"\infty "}
+)
+_MATHEMATICAL = re.compile(r"[\d=+*/^\\]|\bpi\b|^\W*[a-z]\W*$")
+_COMMAND = re.compile(
+    r"\\(?:text|textbf|mathrm|mbox|begin|end|operatorname)\s*\{[^}]*\}|\\[a-zA-Z]+"
+    r"|sqrt|infty|sinh|cosh|tanh"
+)
+_WORD = re.compile("[A-Za-z]{4}")
+_DECIMAL_COMMA = re.compile(r",(?!\d{3}(?!\d))")
+_LONGEST = 100
+
+
+class MathsReader:
+    """Reads and judges answers to one question with mathematics for an answer."""
+
+    def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
+        self._right = tuple(_in_latex(plain(each)) for each in (gold, *also_right))
+
+    def named(self, phrase: str) -> list[str]:
+        """The formula, if the phrase has one or is one."""
+        phrase = _in_latex(phrase)
+        if formulas := _formulas(phrase):
+            return [formulas[-1]]
+        bare = phrase.strip(" \t*_`").rstrip(".,;:!")
+        prose = _prose(bare)
+        if bare.isalpha():
+            return [bare]
+        bare = bare[:prose].strip() if prose is not None else bare
+        return [bare] if _MATHEMATICAL.search(bare) else []
+
+    def alone(self, text: str) -> list[str]:
+        """The formula, if the text is nothing else."""
+        short = "\n" not in text and len(text) <= _LONGEST
+        return self.named(text) if short and _prose(text) is None else []
+
+    def complete(self, phrase: str) -> bool:  # noqa: ARG002
+        """More of the formula may have been cut off."""
+        return False
+
+    def stated(self, text: str) -> list[str]:
+        """What a text settles on, the surest way of saying so first."""
+        final = last_line(text)
+        for passage in (final, text):
+            said = [found for each in spoken(passage) for found in self.named(sentence(each))]
+            if said:
+                return list(dict.fromkeys(said))
+        return _formulas(final)[-1:] or self.alone(final)
+
+    def grade(self, answer: str, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
+        """Right, wrong, no mathematics at all, or undecided if it takes too long."""
+        if _as_written(answer) in map(_as_written, self._right):
+            return graded(answer, right=True, strict=strict)
+        verdict = _by_value(answer, self._right) or _by_math_verify(answer, self._right)
+        if verdict == "unreadable":
+            return failed(Outcome.NO_ANSWER)
+        if verdict not in {"right", "wrong"}:
+            return undecided(verdict, answer, strict=strict)
+        return graded(answer, right=verdict == "right", strict=strict)
+
+
+class Verifier:
+    """math-verify in processes of its own: started when needed, replaced when one hangs."""
+
+    def __init__(self, seconds: float = _ANSWER_SECONDS) -> None:
+        self._seconds = seconds
+        # The first comparison loads grammars, which takes seconds.
+        self._pool = WorkerPool(prepare=partial(_compare, r"\frac{1}{2}", ("0.5",)))
+
+    def compare(self, answer: str, right: tuple[str, ...]) -> str:
+        """`right`, `wrong`, `unreadable`, or a sentence that says why nobody knows."""
+        try:
+            return self._pool.call(_compare, answer, right, seconds=self._seconds)
+        except TaskTimeoutError:
+            return f"math-verify did not decide within {self._seconds:g} s"
+        except WorkerError:
+            return "math-verify ended without a verdict"
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.close()
+
+
+def _compare(answer: str, right: tuple[str, ...]) -> str:
+    """See `Verifier.compare`; runs in a worker."""
+    from math_verify import verify  # type: ignore[import-untyped]  # slow, and an extra
+
+    try:
+        expected = [_parse(text) for text in right]
+        if not all(expected):
+            return "math-verify cannot read the right answer"
+        try:
+            parsed = _parse(answer)
+        except Exception:  # noqa: BLE001  # whatever a model writes must not end the worker
+            return "unreadable"
+        if not parsed:
+            return "unreadable"
+        same = any(verify(formulas, parsed, timeout_seconds=0) for formulas in expected)
+    except Exception as error:  # noqa: BLE001  # same; the caller records the item as missing
+        return f"math-verify failed: {type(error).__name__}"
+    return "right" if same else "wrong"
+
+
+def _parse(text: str) -> list[object]:
+    """What math-verify reads in a formula; not as an expression, which sympy would evaluate."""
+    from math_verify import LatexExtractionConfig, parse
+
+    latex = f"${text.strip().strip('$')}$"
+    return list(parse(latex, [LatexExtractionConfig()], parsing_timeout=0, raise_on_error=True))
+
+
+@cache
+def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process needs its own
+    if find_spec("math_verify") is None:
+        raise UsageError(
+            "answers of the kind 'maths' need math-verify, which is not installed",
+            hint='install it: pip install "forgetmap[run]".',
+        )
+    verifier = Verifier()
+    atexit.register(verifier.close)
+    return verifier
+
+
+def _by_value(answer: str, right: tuple[str, ...]) -> str | None:
+    """`right` or `wrong` if both are plain numbers and leave no doubt."""
+    given = _plain_number(answer)
+    wanted = [_plain_number(each) for each in right]
+    if given is None or None in wanted:
+        return None
+    if given in wanted:
+        return "right"
+    whole = all(each is not None and each.denominator == 1 for each in (given, *wanted))
+    return "wrong" if whole else None
+
+
+def _plain_number(text: str) -> Fraction | None:
+    """The value of a text that is one number; a comma that parts no thousands may part a list."""
+    tidy = tidied(text.strip().strip("$")).strip().rstrip(".")
+    if len(tidy) > _LONGEST or not NUMBER.fullmatch(tidy) or _DECIMAL_COMMA.search(tidy):
+        return None
+    found = quantity_at(tidy, 0)
+    return found.values[0] if found and not found.percent else None
+
+
+@lru_cache(maxsize=65536)
+def _by_math_verify(answer: str, right: tuple[str, ...]) -> str:
+    return _verifier(os.getpid()).compare(answer, right)
+
+
+def _formulas(text: str) -> list[str]:
+    """The formulas in order; those joined by nothing but a comma, `and` or `or` are one."""
+    found: list[str] = []
+    end = -1
+    for match in _FORMULA.finditer(text):
+        formula = (match[1] or match[2] or match[3]).strip()
+        if found and _JOINT.fullmatch(text, end, match.start()):
+            found[-1] += f", {formula}"
+        elif formula:
+            found.append(formula)
+        end = match.end()
+    return found
+
+
+def _in_latex(text: str) -> str:
+    """Raised digits, roots, vulgar fractions and signs as LaTeX has them."""
+    if text.isascii():
+        return text
+    text = _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text)
+    return with_powers(text.translate(_SIGNS))
+
+
+def _prose(text: str) -> int | None:
+    """Where words begin that are no mathematics."""
+    hidden = _COMMAND.sub(lambda command: " " * len(command[0]), text)
+    words = _WORD.search(hidden)
+    return words.start() if words else None
+
+
+def _as_written(formula: str) -> str:
+    """Words by their letters, anything else by its characters without blanks."""
+    words = trimmed(formula)
+    return words.casefold() if words.isalpha() else "".join(formula.strip("$").split())

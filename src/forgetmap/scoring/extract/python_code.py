@@ -1,0 +1,269 @@
+"""The Python in a response: in blocks or bare, among prose, whole or the rest of what was asked.
+
+What counts is what defines the names that are wanted. Of several blocks that do, the last one
+counts, with what stands before it; a block that shows how to call it does not.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+_FENCE = re.compile(
+    r"^[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*$", re.MULTILINE
+)
+_PYTHON = frozenset({"", "python", "py", "python3", "py3", "python2", "pycon", "ipython"})
+_OPENING = re.compile(r"^(?:from|import|def|class|async|@)\b|^@|^[A-Za-z_]\w*[ \t]*=", re.MULTILINE)
+_LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
+_MOST_OPENINGS = 10
+_MOST_CUTS = 20
+_LONGEST = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Python that defines what was wanted.
+
+    Attributes:
+        source: can be parsed.
+        alone: the response is nothing but this: one block, or bare code.
+    """
+
+    source: str
+    alone: bool
+
+
+def find_python(response: str, wanted: Collection[str], question: str = "") -> CodeBlock | None:
+    """The code in a response that defines one of the wanted names.
+
+    Args:
+        response: what was said aloud.
+        wanted: names; nothing in particular if empty.
+        question: may begin the function that the response completes, and is looked at for imports
+            and helpers that it need not repeat.
+    """
+    response = _with_spaces(response[:_LONGEST])
+    given = _given(_with_spaces(question), wanted)
+    blocks = fenced(response)
+    ways = (
+        (
+            _of_blocks(response, blocks, wanted),
+            _completed(given, blocks, wanted, alone=_is_block_only(response)),
+        )
+        if blocks
+        else (_of_text(response, wanted), _completed(given, [response], wanted, alone=True))
+    )
+    for source, alone in chain(*ways):
+        return CodeBlock(_with_given(given, source, wanted), alone)
+    return None
+
+
+def fenced(text: str) -> list[str]:
+    """Blocks of Python, or of nobody knows what; the last one need not be closed."""
+    found: list[str] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence["mark"].startswith(opened["mark"]) and not fence["language"]:
+            found += _python_block(opened, text[opened.end() : fence.start()])
+            opened = None
+    if opened is not None:
+        found += _python_block(opened, text[opened.end() :])
+    return found
+
+
+def defined(source: str) -> set[str]:
+    """Names that code gives a meaning to, at its top level."""
+    tree = parsed(source)
+    names: set[str] = set()
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def parsed(source: str) -> ast.Module | None:
+    """The tree, or None if this is no Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in a string is the model's business
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _with_spaces(text: str) -> str:
+    """Lines end and begin alike in question and response."""
+    text = text.replace("\r\n", "\n")
+    return _LEADING_TABS.sub(lambda tabs: "    " * len(tabs[0]), text)
+
+
+def _compiles(source: str) -> bool:
+    """More than can be parsed: `return` stands in functions only."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "<response>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _python_block(fence: re.Match[str], inside: str) -> list[str]:
+    language = fence["language"].casefold()
+    return [textwrap.dedent(inside.strip("\n"))] if language in _PYTHON else []
+
+
+def _is_block_only(response: str) -> bool:
+    """One block from the first character to the last."""
+    text = response.strip()
+    fences = list(_FENCE.finditer(text))
+    return (
+        len(fences) == 2  # it opens and closes
+        and fences[0].start() == 0
+        and fences[1].end() == len(text)
+    )
+
+
+def _of_blocks(
+    response: str, blocks: Sequence[str], wanted: Collection[str]
+) -> Iterator[tuple[str, bool]]:
+    """The last block that defines what is wanted, with helpers from those before it."""
+    readable = [block for block in map(_readable, blocks) if block]
+    defining = [place for place, block in enumerate(readable) if _defines(block, wanted)]
+    if not defining:
+        return
+    last = defining[-1]
+    helpers = [block for place, block in enumerate(readable[:last]) if place not in defining]
+    alone = _is_block_only(response)
+    for source in ("\n\n".join([*map(_definitions, helpers), readable[last]]), readable[last]):
+        if parsed(source):
+            yield source, alone
+
+
+def _of_text(response: str, wanted: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """Bare code, perhaps with prose around it."""
+    tree = parsed(response)
+    if tree and _defines(response, wanted):
+        source = _without_words(response, tree)
+        yield source, source == response
+    position = 0
+    for _ in range(_MOST_OPENINGS):
+        opening = _OPENING.search(response, position)
+        if opening is None:
+            return
+        source = _without_prose(response[opening.start() :])
+        if source and _defines(source, wanted):
+            yield source, False
+        position = opening.start() + max(len(source), 1)
+
+
+def _completed(
+    given: str, bodies: Sequence[str], wanted: Collection[str], *, alone: bool
+) -> Iterator[tuple[str, bool]]:
+    """The function that the question began, with the body that the response gives."""
+    if not given or not wanted:
+        return
+    wholes = [f"{given}\n{body}" for each in bodies for body in _indented(each)]
+    for whole in wholes:
+        if _compiles(whole):
+            yield whole, alone
+    for whole in wholes:
+        source = _without_prose(whole, at_least=given.count("\n") + 2)
+        if source and _compiles(source):
+            yield source, False
+
+
+def _indented(body: str) -> Iterator[str]:
+    """As it is, or with the indentation that the first line or every line has lost."""
+    body = body.strip("\n")
+    if body[:1].isspace():
+        yield body
+    elif body:
+        yield f"    {body}"
+        yield textwrap.indent(textwrap.dedent(body), "    ")
+
+
+def _readable(block: str) -> str:
+    """A block without the prose or console marks that keep it from being Python."""
+    return block if parsed(block) else _without_prose(block)
+
+
+def _without_prose(text: str, at_least: int = 1) -> str:
+    """The text up to the line that is no Python; nothing if that leaves too few lines."""
+    lines = text.split("\n")
+    for _ in range(_MOST_CUTS):
+        source = "\n".join(lines)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(source)
+        except SyntaxError as error:
+            lines = lines[: max(min(error.lineno or 1, len(lines)) - 1, 0)]
+        except (ValueError, RecursionError, MemoryError):
+            return ""
+        else:
+            return _without_words(source, tree)
+        if len(lines) < at_least:
+            return ""
+    return ""
+
+
+def _without_words(source: str, tree: ast.Module) -> str:
+    """Single words at the end are prose that happens to be Python."""
+    body = list(tree.body)
+    while body and isinstance(body[-1], ast.Expr) and isinstance(body[-1].value, ast.Name):
+        body.pop()
+    if len(body) == len(tree.body):
+        return source
+    return "\n".join(source.split("\n")[: body[-1].end_lineno]) if body else ""
+
+
+def _defines(source: str, wanted: Collection[str]) -> bool:
+    names = defined(source)
+    return bool(names & set(wanted)) if wanted else bool(names)
+
+
+def _definitions(source: str) -> str:
+    """Imports, functions, classes and constants, without what is done with them."""
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    tree = parsed(source)
+    kept = [node for node in (tree.body if tree else ()) if isinstance(node, (*kinds, ast.Assign))]
+    return "\n".join(ast.unparse(node) for node in kept)
+
+
+def _given(question: str, wanted: Collection[str]) -> str:
+    """The code in a question that begins a wanted function."""
+    if not wanted:
+        return ""
+    names = "|".join(map(re.escape, sorted(wanted)))
+    signature = re.compile(rf"^def (?:{names})\b", re.MULTILINE)
+    for text in (*fenced(question), question):
+        if signature.search(text):
+            opening = _OPENING.search(text)
+            return text[opening.start() if opening else 0 :].rstrip()
+    return ""
+
+
+def _with_given(given: str, source: str, wanted: Collection[str]) -> str:
+    """With imports and helpers of the question that the source does without."""
+    if not given or source.startswith(given):
+        return source
+    tree = parsed(given) or parsed(f"{given}\n    pass")
+    own = defined(source) | set(wanted)
+    kept = [
+        ast.unparse(node)
+        for node in (tree.body if tree else ())
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.FunctionDef) and node.name not in own)
+    ]
+    whole = "\n".join([*kept, source])
+    return whole if _compiles(whole) else source

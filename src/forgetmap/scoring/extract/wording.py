@@ -1,0 +1,262 @@
+"""Texts made comparable: what is left out of an answer, and when two wordings are the same."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+_ZEROS = "٠۰०০੦૦୦௦౦೦൦๐໐༠၀០᠐"
+_DIGITS = {ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)} | {
+    0x066B: ".",
+    0x066C: ",",
+}
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_JOINERS = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+_PLAIN = (
+    _FULL_WIDTH
+    | _DIGITS
+    | {
+        ord(odd): plain
+        for odds, plain in (
+            ("\u2018\u2019\u02bc", "'"),
+            ("\u201c\u201d", '"'),
+            ("\u00a0\u2007\u2009\u202f\u3000", " "),
+            ("\u2212", "-"),
+            ("\u2028\u2029\u0085", "\n"),
+            (_JOINERS, ""),
+        )
+        for odd in odds
+    }
+)
+_UNIFIED = _DIGITS | dict.fromkeys(map(ord, _JOINERS), "")
+_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,9}")
+_SPECIAL_TOKEN = re.compile(r"<\|\w{1,40}\|>|</s>")
+_DECORATION = " \t\n*_`\"'$.,;:!()[]{}<>。、।\u06d4،「」«»“”"
+_WRAPPED = re.compile(r"^\\(?:text|textbf|mathrm|mathbf|mathit|textrm)\s*\{(.*)\}$", re.DOTALL)
+_DEEPEST = 3
+_JOINED = frozenset({"Mn", "Mc"})
+_ARTICLE = re.compile(r"^(?:an?|the)\s+(?=\w)|\b(?:an?|the)\s+(?=\w\w)")
+_DROPPED = re.compile(r"['`\u00b4]|(?<!\d)\.|\.(?!\d)|(?<=\d),(?=\d{3})")
+_SEPARATING = re.compile(r"(?<!\d)[.]|[^\w\s.+#%$€£°/<>=^*-]|_|(?<=\w)-|-(?!\w)")
+
+
+def plain(text: str) -> str:
+    """Digits of any script, full-width letters, curly quotes and odd spaces made plain.
+
+    Left-over special tokens go, accented letters are composed.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text.translate(_PLAIN))
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "<" in text:
+        text = _SPECIAL_TOKEN.sub("\n", text)
+    return text
+
+
+def trimmed(phrase: str) -> str:
+    """Without the marks around it: emphasis, quotes, brackets, final punctuation."""
+    phrase = phrase.strip(_DECORATION)
+    for _ in range(_DEEPEST):
+        if not (wrapped := _WRAPPED.match(phrase + "}")):
+            break
+        phrase = wrapped[1].strip(_DECORATION)
+    return phrase
+
+
+def with_powers(text: str) -> str:
+    """Raised digits written with a caret."""
+    if text.isascii():
+        return text
+    return _RAISED.sub(lambda raised: f"^{{{raised[0].translate(_SUPERSCRIPT)}}}", text)
+
+
+@lru_cache(maxsize=4096)
+def comparable(text: str) -> str:
+    """Case, articles, punctuation, white space, digits' script and Unicode form do not matter."""
+    folded = unified(text).casefold().strip()
+    words = _SEPARATING.sub(_gap, _DROPPED.sub("", _ARTICLE.sub("", folded)))
+    return " ".join(words.split()) or "".join(folded.split())
+
+
+def unified(text: str) -> str:
+    """In one Unicode form (NFKC), digits of any script as 0 to 9, without invisible characters."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text.translate(_UNIFIED))
+
+
+@lru_cache(maxsize=1)
+def marks() -> str:
+    """All vowel signs and accents, which belong to the letter before them."""
+    signs = map(chr, range(0x300, 0x10000))
+    return "".join(sign for sign in signs if unicodedata.category(sign) in _JOINED)
+
+
+def _gap(separating: re.Match[str]) -> str:
+    """Vowel signs and accents belong to their letter; anything else parts words."""
+    mark = separating[0]
+    return mark if unicodedata.category(mark[0]) in _JOINED else " "
+
+
+_SIGNS = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3041-\u309f"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_MARKS = marks()
+_LETTER = rf"(?:[^\W_{_SIGNS}]|[{_MARKS}])"
+_WORD = re.compile(
+    rf"[{_SIGNS}][{_MARKS}]*+"
+    rf"|(?:(?<!\w)-(?=\d))?{_LETTER}++(?:(?<=\d)\.\d++)*+(?:'{_LETTER}++)*+(?:\+\+|[+#](?!\w))?"
+)
+_ABBREVIATION = re.compile(r"\b(?:[^\W\d_]\.){2,}")
+_THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}(?!\d))")
+_NARROW_GAP = re.compile("(?<=\\d)[\u00a0\u2007\u2009\u202f](?=\\d{3}(?!\\d))")
+_DECIMAL = re.compile(r"-?\d+\.\d+")
+_ODD_APOSTROPHES = str.maketrans("\u2018\u2019\u02bc\u00b4`", "'''''")
+_ARTICLES = frozenset({"a", "an", "the"})
+_CONTRACTIONS = frozenset({"t", "m", "d", "ll", "ve", "re"})
+_UNACCENTED = str.maketrans(
+    {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "\u0131": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+_FIRST_INDIC = "\u0700"
+_BREVE = "\u0306"
+_PARTICLES = re.compile(
+    "(?:은|는|이|가|을|를|의|에|에서|에게|로|으로|와|과|도|만|까지|부터|란|이란|라는|이라는|이다|이며|이고"
+    "|입니다|였다|이었다|예요|이에요)$"
+)
+_CLITICS = re.compile("^[وف]?[بلك]?(?:ال|ل)?$")
+_HANGUL = re.compile("[\uac00-\ud7af]{2}")
+_ARABIC = re.compile("[\u0620-\u064a]{3}")
+
+
+class Word(NamedTuple):
+    """One word: its spellings, the full one first, and where it begins and ends in the text."""
+
+    spellings: tuple[str, ...]
+    start: int
+    end: int
+
+
+def folded(text: str) -> str:
+    """A text made comparable; positions of words refer to it."""
+    if not text.isascii():
+        text = _NARROW_GAP.sub("", text).translate(_ODD_APOSTROPHES)
+        text = unicodedata.normalize("NFC", unified(text).casefold())
+    else:
+        text = text.casefold()
+    text = _ABBREVIATION.sub(lambda dotted: dotted[0].replace(".", ""), text)
+    return _THOUSANDS.sub("", text)
+
+
+def words(text: str) -> list[Word]:
+    """The words of a folded text."""
+    return [Word(_spellings(found[0]), *found.span()) for found in _WORD.finditer(text)]
+
+
+def mentions(answer: str, said: Sequence[Word]) -> Iterator[tuple[int, int]]:
+    """First and last place of every stretch of words that is the answer."""
+    wanted = _wanted(answer)
+    if not wanted:
+        return
+    alone = len(wanted) == 1 and re.fullmatch(f"[{_SIGNS}]", wanted[0]) is not None
+    for first in _candidates(wanted[0], said):
+        last = _matches(wanted, said, first)
+        if last is not None and not (alone and _beside_signs(said, first)):
+            yield first, last
+
+
+def occurs(answer: str, text: str) -> bool:
+    """Whether the answer stands in a folded text."""
+    wanted = _wanted(answer)
+    if not wanted or (wanted[0] not in text and wanted[0].isascii() and text.isascii()):
+        return False
+    return next(mentions(answer, words(text)), None) is not None
+
+
+def _candidates(head: str, said: Sequence[Word]) -> Iterator[int]:
+    """Places where an answer with this first word may begin."""
+    plain = head.isascii()
+    for place, (spellings, _, _) in enumerate(said):
+        if head in spellings or not (plain and spellings[0].isascii()):
+            yield place
+
+
+@lru_cache(maxsize=4096)
+def _wanted(answer: str) -> tuple[str, ...]:
+    """The answer's words, without articles before others."""
+    found = [word.spellings[0] for word in words(folded(answer))]
+    leading = [len(word) > 1 for word in found[1:]]
+    kept = [
+        word
+        for word, leads in zip(found, leading, strict=False)
+        if not leads or word not in _ARTICLES
+    ]
+    return (*kept, *found[-1:])
+
+
+def _matches(wanted: Sequence[str], said: Sequence[Word], first: int) -> int | None:
+    """The last place, if the wanted words begin here; articles between them are passed over."""
+    place = first
+    for number, word in enumerate(wanted):
+        while number and place < len(said) and said[place].spellings[0] in _ARTICLES - {word}:
+            place += 1
+        if place >= len(said) or not any(_same(word, other) for other in said[place].spellings):
+            return None
+        place += 1
+    return place - 1
+
+
+def _beside_signs(said: Sequence[Word], place: int) -> bool:
+    """Whether a single sign is joined to others: 京 is no answer within 東京."""
+    here = said[place]
+    return any(
+        0 <= other < len(said)
+        and (said[other].end == here.start or said[other].start == here.end)
+        and re.match(f"[{_SIGNS}]", said[other].spellings[0]) is not None
+        for other in (place - 1, place + 1)
+    )
+
+
+def _spellings(word: str) -> tuple[str, ...]:
+    if "." in word and _DECIMAL.fullmatch(word):
+        return (word.rstrip("0").rstrip("."),)
+    if "'" not in word:
+        return (word,)
+    whole = word.replace("'", "")
+    head, _, tail = word.partition("'")
+    if tail in _CONTRACTIONS:
+        return (whole,)
+    return (whole, tail.replace("'", "") if len(head) <= 2 else head)  # d', l', qu'
+
+
+def _same(wanted: str, said: str) -> bool:
+    if wanted == said:
+        return True
+    if wanted.isascii() and said.isascii():
+        return False
+    if bare(wanted) == said or wanted == bare(said):
+        return True
+    if said.startswith(wanted) and _HANGUL.match(wanted):
+        return _PARTICLES.match(said, len(wanted)) is not None
+    if said.endswith(wanted) and _ARABIC.match(wanted):
+        return _CLITICS.match(said[: -len(wanted)]) is not None
+    return False
+
+
+@lru_cache(maxsize=4096)
+def bare(word: str) -> str:
+    """Without accents; marks of scripts where they are letters stay."""
+    kept: list[str] = []
+    base = ""
+    for character in unicodedata.normalize("NFD", word.translate(_UNACCENTED)):
+        if not unicodedata.combining(character):
+            base = character
+        elif base < _FIRST_INDIC and not (character == _BREVE and base in "иИ"):
+            continue
+        kept.append(character)
+    return unicodedata.normalize("NFC", "".join(kept))

@@ -1,0 +1,98 @@
+"""Answers that are yes or no."""
+
+# ruff: noqa: RUF001  # words of other languages
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from forgetmap.scoring.extract.claims import hedged, last_line, sentence, spoken
+from forgetmap.scoring.extract.wording import trimmed
+from forgetmap.scoring.grade import Grade, graded
+
+_YES = (
+    "yes yeah yep true correct sí si sim oui vrai ja wahr richtig да верно はい ใช่ ndiyo হ্যাঁ हाँ हां "
+    "نعم 네 예 evet có đúng ναι tak ya"
+)
+_NO = (
+    "no nope false incorrect não nao falso non faux nein falsch нет неверно いいえ ไม่ hapana না नहीं "
+    "لا 아니요 아니오 hayır không όχι nie tidak"
+)
+_MEANS = dict.fromkeys(_YES.split(), True) | dict.fromkeys(_NO.split(), False)
+_CHINESE = {
+    "是": True,
+    "是的": True,
+    "对": True,
+    "正确": True,
+    "不": False,
+    "不是": False,
+    "否": False,
+}
+_MEANS |= _CHINESE | {"错误": False, "不对": False}
+_FIRST_WORD = re.compile(r"[^\W\d_][^\s,.;:!?()*\"，。、]*")
+_DENIED = re.compile(r"^(?:not|isn't|is not)\s+(true|correct|false|incorrect)\b", re.IGNORECASE)
+_STATEMENT = re.compile(
+    r"\b(?:statement|claim|assertion|it|this|that)\s+(?:is|was|'s)\s+"
+    r"(?P<not>not\s+|un)?(?:\w+ly\s+)?(?P<truth>true|correct|false|incorrect)\b",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(r"\s*(?:/|and|or|,)\s*(yes|no|true|false)\b", re.IGNORECASE)
+_MOST_WORDS = 3
+_LONGEST = 40
+
+
+class YesNoReader:
+    """Reads and judges answers to one question with yes or no for an answer."""
+
+    def __init__(self, *, right: bool) -> None:
+        self._right = right
+
+    def named(self, phrase: str) -> list[bool]:
+        """What a phrase begins with, or says of a statement."""
+        phrase = trimmed(phrase)
+        if denied := _DENIED.match(phrase):
+            return [not _MEANS[denied[1].lower()]]
+        first = _FIRST_WORD.match(phrase)
+        meant = _MEANS.get(first[0].lower()) if first else None
+        if first is None or meant is None:
+            return []
+        both = _BOTH.match(phrase, first.end())
+        return _distinct([meant, _MEANS[both[1].lower()]]) if both else [meant]
+
+    def alone(self, text: str) -> list[bool]:
+        """The answer, if the text is nothing else."""
+        short = "\n" not in text and len(text) <= _LONGEST and len(text.split()) <= _MOST_WORDS
+        return self.named(text) if short and trimmed(text).casefold() in _MEANS else []
+
+    def complete(self, phrase: str) -> bool:
+        """A word that means yes or no is not cut in half, even if more would have followed."""
+        return bool(self.named(phrase))
+
+    def stated(self, text: str) -> list[bool]:
+        """What a text settles on: what it says the answer is, its first or last line, a verdict."""
+        return next(filter(None, self._ways(text)), [])
+
+    def grade(self, answer: bool, phrase: str, *, strict: bool) -> Grade:  # noqa: FBT001, ARG002
+        """Right or wrong."""
+        return graded("yes" if answer else "no", right=answer is self._right, strict=strict)
+
+    def _ways(self, text: str) -> Iterator[list[bool]]:
+        final = last_line(text)
+        yield self._spoken(final)
+        yield self._spoken(text)
+        yield self.named(final)
+        yield self.named(text.strip().partition("\n")[0])
+        yield _statements(text)
+
+    def _spoken(self, text: str) -> list[bool]:
+        return _distinct(found for each in spoken(text) for found in self.named(sentence(each)))
+
+
+def _statements(text: str) -> list[bool]:
+    found = [each for each in _STATEMENT.finditer(text) if not hedged(text, each.start())]
+    return _distinct(_MEANS[each["truth"].lower()] is not bool(each["not"]) for each in found)
+
+
+def _distinct(found: Iterable[bool]) -> list[bool]:
+    return list(dict.fromkeys(found))

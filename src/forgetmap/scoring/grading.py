@@ -1,0 +1,200 @@
+r"""The verdict on a response: find the answer, or say why there is none.
+
+Order of decision:
+
+1. Thinking sections go. Thinking that never ends used up its budget, like `finish_reason` length.
+2. The last answer in the demanded form (`Answer: X` on a line of its own, `\boxed{X}`) counts,
+   wherever it stands, and beats everything said otherwise. In a response that was cut off it counts
+   only if it was complete: its line or box had ended, or it is a letter.
+3. A response that ends in a loop is degenerate, one that was cut off is truncated.
+4. A response that is nothing but the answer counts; then whatever it states elsewhere, such as
+   "the answer is X", last line first. Two different answers are no answer.
+5. Else it is a refusal, or no answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal, Protocol
+
+from forgetmap.errors import UsageError
+from forgetmap.records import Outcome
+from forgetmap.scoring.extract.claims import AnswerClaim, marked, next_question, without_empty_mark
+from forgetmap.scoring.extract.failures import loops, refuses
+from forgetmap.scoring.extract.maths import MathsReader
+from forgetmap.scoring.extract.numbers import NumberReader
+from forgetmap.scoring.extract.options import OptionReader, right_options
+from forgetmap.scoring.extract.text import TextReader
+from forgetmap.scoring.extract.thinking import visible_text
+from forgetmap.scoring.extract.wording import plain
+from forgetmap.scoring.grade import AnswerKind, Grade, failed, graded, undecided
+
+
+class AnswerReader(Protocol):
+    """Reads and judges answers of one kind to one question; several answers are a contradiction."""
+
+    def named(self, phrase: str) -> list[Any]:
+        """The answers a phrase gives that is said to be the answer."""
+
+    def alone(self, text: str) -> list[Any]:
+        """The answer, if the text is nothing else."""
+
+    def stated(self, text: str) -> list[Any]:
+        """The answers a text settles on."""
+
+    def complete(self, phrase: str) -> bool:
+        """Whether nothing can have been cut off."""
+
+    def grade(self, answer: Any, phrase: str, *, strict: bool) -> Grade:
+        """Right or wrong."""
+
+
+def grade_response(
+    response: str,
+    *,
+    gold: str,
+    kind: AnswerKind,
+    options: tuple[str, ...] = (),
+    also_right: tuple[str, ...] = (),
+    finish_reason: str | None = None,
+) -> Grade:
+    """Find the answer in a response and judge it.
+
+    Args:
+        response: all of it, thinking included. If the prompt ended in `Answer:`, put that in front:
+            the response is the rest of that line.
+        gold: the right answer as text; with options, the text of the right one.
+        kind: how the answer is read.
+        options: as shown, in order.
+        also_right: further right answers.
+        finish_reason: `length` if the response was cut off.
+
+    Returns:
+        The verdict. A response never raises an error.
+
+    Raises:
+        FieldError: the right answer cannot be one of this kind.
+        UsageError: unknown kind, or math-verify is needed and not installed.
+    """
+    return verdict(response, _reader(kind, gold, options, also_right), finish_reason=finish_reason)
+
+
+def verdict(response: str, reader: AnswerReader, *, finish_reason: str | None = None) -> Grade:
+    """Find the answer as this reader does and judge it; a response never raises an error."""
+    aloud, cut = visible_text(response, finish_reason)
+    text = plain(aloud)
+    claims = _claims(text, reader, cut=cut)
+    wavering = any(answers != claims[-1][1] for _, answers in claims)
+    if (wavering or not claims) and loops(response):
+        return failed(Outcome.DEGENERATE)
+    if claims:
+        claim, answers = claims[-1]
+        return _settle(reader, answers, claim.phrase, strict=claim.last)
+    return _unmarked(without_empty_mark(text.strip()), reader, cut=cut)
+
+
+def _claims(text: str, reader: AnswerReader, *, cut: bool) -> list[tuple[AnswerClaim, list[Any]]]:
+    """Claims in the demanded form that name an answer, up to a question the model makes up."""
+    found = [
+        (claim, answers)
+        for claim in marked(text)
+        if (claim.ended or not cut or reader.complete(claim.phrase))
+        and (answers := reader.named(claim.phrase))
+    ]
+    end = next_question(text, found[0][0].start) if found else None
+    return found if end is None else [each for each in found if each[0].start < end]
+
+
+def _unmarked(text: str, reader: AnswerReader, *, cut: bool) -> Grade:
+    """No answer in the demanded form."""
+    alone = reader.alone(text)
+    if alone and (not cut or reader.complete(text)):
+        return _settle(reader, alone, text, strict=True)
+    if cut:
+        return failed(Outcome.TRUNCATED)
+    if stated := reader.stated(text):
+        return _settle(reader, stated, strict=False)
+    return failed(Outcome.REFUSED if refuses(text) else Outcome.NO_ANSWER)
+
+
+def _settle(reader: AnswerReader, answers: list[Any], phrase: str = "", *, strict: bool) -> Grade:
+    if len(answers) > 1:
+        return failed(Outcome.NO_ANSWER)
+    return reader.grade(answers[0], phrase, strict=strict)
+
+
+@lru_cache(maxsize=4096)
+def _reader(
+    kind: AnswerKind, gold: str, options: tuple[str, ...], also_right: tuple[str, ...]
+) -> AnswerReader:
+    if kind == "option":
+        return OptionReader(options, gold, also_right)
+    if kind == "text":
+        return TextReader(gold, also_right)
+    if kind == "number":
+        return NumberReader(gold, also_right)
+    if kind == "maths":
+        return MathsReader(gold, also_right)
+    raise UsageError(
+        f"unknown kind of answer: {kind!r}",
+        hint="use one of option, text, number, maths.",
+    )
+
+
+Normalise = Literal["none", "tokens", "chars"]
+"""What a log-likelihood is divided by, so that long options do not lose for their length."""
+
+
+def grade_likelihoods(
+    logprobs: Sequence[float],
+    tokens: Sequence[int],
+    options: Sequence[str],
+    *,
+    gold: str,
+    also_right: Sequence[str] = (),
+    normalise: Normalise = "none",
+) -> Grade:
+    """The most likely option, judged.
+
+    If several different options share the first place, none was chosen: taking the first of them
+    would be a preference for a letter that the model does not have.
+
+    Args:
+        logprobs: sum of the log-probabilities of each option.
+        tokens: how many tokens each option has.
+        options: as shown, in order.
+        gold: text of the right option.
+        also_right: texts of further right options.
+        normalise: by nothing, by tokens, or by characters of the option's text.
+
+    Returns:
+        The verdict; a value that is no number makes it missing, never wrong.
+    """
+    right = right_options(tuple(options), gold, tuple(also_right))
+    if not len(logprobs) == len(tokens) == len(options):
+        raise UsageError(
+            f"{len(logprobs)} log-likelihoods and {len(tokens)} lengths for {len(options)} options",
+            hint="pass one of each per option, in the order of the options.",
+        )
+    if any(math.isnan(value) or value == math.inf for value in logprobs):
+        return undecided("a log-likelihood is not a number")
+    if normalise == "tokens" and min(tokens) < 1:
+        return undecided("an option has no tokens")
+    lengths = _lengths(tokens, options, normalise)
+    values = [value / length for value, length in zip(logprobs, lengths, strict=True)]
+    best = max(values)
+    chosen = [place for place, value in enumerate(values) if value == best]
+    if len({options[place] for place in chosen}) > 1:
+        return failed(Outcome.NO_ANSWER)
+    choice = options[chosen[0]]
+    return graded(choice, right=chosen[0] in right, choice=choice)
+
+
+def _lengths(tokens: Sequence[int], options: Sequence[str], by: Normalise) -> list[int]:
+    if by == "tokens":
+        return list(tokens)
+    if by == "chars":
+        return [max(len(option), 1) for option in options]
+    return [1] * len(options)

@@ -1,0 +1,327 @@
+"""The way to a judge: any server that speaks OpenAI's chat completions, also one on this machine.
+
+A question is asked at temperature 0 with a seed, several at a time. What may pass (too many
+requests, a fault of the server, a time-out, a broken connection, a reply that is no reply) is asked
+again after a while, the longer the more often it failed. A question that still has no reply gets
+None and is counted; it is never given a neutral value. What cannot pass (a wrong key, a wrong
+model, no server), or a row of questions without any reply, ends the whole with an error.
+
+The key is read from the environment whenever it is needed and is kept nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from forgetmap._http import (
+    PassingError,
+    RefusedError,
+    fault_of,
+    key_from,
+    message_in,
+    pause_before,
+    shown,
+    without_key,
+)
+from forgetmap.errors import NetworkError, UsageError
+from forgetmap.scoring.llm_judge.reply_cache import Reply, ReplyCache, key_of
+from forgetmap.scoring.scorer import Ask
+
+if TYPE_CHECKING:
+    import httpx
+
+KEY_VARIABLE = "FORGETMAP_JUDGE_KEY"
+"""Environment variable with the key; none is sent if it is not set."""
+
+_LONGEST_REPLY = 2048
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many questions are settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to go on asking.
+
+    Attributes:
+        at_once: questions under way at the same time.
+        seconds: for one reply.
+        attempts: for one question.
+        pause: seconds before the second attempt; twice as many before each further one.
+        waiting: seconds of waiting between the attempts of one question, all together.
+        in_a_row: questions without a reply, one after the other, that end the whole.
+    """
+
+    at_once: int = 8
+    seconds: float = 120.0
+    attempts: int = 6
+    pause: float = 0.5
+    waiting: float = 180.0
+    in_a_row: int = 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the questions so far."""
+
+    cached: int = 0
+    answered: int = 0
+    retried: int = 0
+    failed: int = 0
+    failed_in_a_row: int = 0
+    last_failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A judge that can be asked; made by `judge`."""
+
+    url: str
+    model: str
+    parameters: Mapping[str, Any]
+    cache: Path | None
+    key_variable: str
+    patience: Patience
+    tally: Tally = field(default_factory=Tally, compare=False)
+
+    async def ask_all(
+        self, asks: Sequence[Ask], *, repeat: int = 0, progress: Progress | None = None
+    ) -> list[str | None]:
+        """The replies in order; None for a question that got none.
+
+        Args:
+            asks: the same question twice is asked once.
+            repeat: which of several replies to the same question; each has a seed of its own.
+            progress: told how many are settled.
+
+        Raises:
+            ForbiddenError: the key is wrong.
+            ModelError: the server does not know the model.
+            NetworkError: there is no server, or it gives no replies.
+            OutputError: replies cannot be kept.
+        """
+        parameters = dict(self.parameters)
+        if repeat:
+            parameters["seed"] = parameters.get("seed", 0) + repeat
+        with ReplyCache(self.cache) as cache:
+            return await QuestionRound(self, cache, parameters, progress).replies(asks)
+
+
+def open_judge(
+    url: str,
+    model: str,
+    *,
+    cache: Path | None = None,
+    seed: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    key_variable: str = KEY_VARIABLE,
+    patience: Patience | None = None,
+) -> Judge:
+    """A judge behind an address.
+
+    Args:
+        url: such as `http://localhost:8000/v1`.
+        model: as the server calls it.
+        cache: file for replies; they are forgotten if there is none.
+        seed: sent with each question.
+        parameters: further fields of the request, such as `max_tokens`; None takes one out.
+        key_variable: environment variable with the key.
+        patience: how many at once, how long, how often.
+
+    Raises:
+        UsageError: the address is none, or httpx is not installed.
+    """
+    if find_spec("httpx") is None:
+        raise UsageError(
+            "asking a judge needs httpx", hint='install it: pip install "forgetmap[drift]".'
+        )
+    usual = {"temperature": 0, "seed": seed, "max_tokens": _LONGEST_REPLY, **(parameters or {})}
+    given = {name: value for name, value in usual.items() if value is not None}
+    return Judge(_endpoint(url), model, given, cache, key_variable, patience or Patience())
+
+
+def _endpoint(url: str) -> str:
+    """Where chat completions are asked for."""
+    parts = urlsplit(url.strip())
+    if parts.username or parts.password:
+        raise UsageError(
+            "the judge's address holds a password",
+            hint=f"put the key into the environment variable {KEY_VARIABLE}.",
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(
+            f"{parts.scheme}://{parts.netloc}{parts.path} is no address of a judge",
+            hint="give one such as http://localhost:8000/v1.",
+        )
+    path = parts.path.rstrip("/") or "/v1"
+    if not path.endswith("/chat/completions"):
+        path += "/chat/completions"
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+
+
+_LONGEST_PAUSE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRound:
+    """Some questions to one judge."""
+
+    judge: Judge
+    cache: ReplyCache
+    parameters: Mapping[str, Any]
+    progress: Progress | None
+
+    async def replies(self, asks: Sequence[Ask]) -> list[str | None]:
+        """In order; None where there is none."""
+        keys = [key_of(ask, self.judge.model, self.parameters) for ask in asks]
+        found = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
+        wanted = {key: ask for key, ask in zip(keys, asks, strict=True) if found[key] is None}
+        times = Counter(keys)
+        settled = sum(found[key] is not None for key in keys)
+        self.judge.tally.cached += settled
+
+        def settle(key: str, reply: str | None) -> None:
+            nonlocal settled
+            found[key] = reply
+            settled += times[key]
+            self._tell(settled, len(asks))
+
+        self._tell(settled, len(asks))
+        if wanted:
+            await self._ask_each(wanted, settle)
+        return [found[key] for key in keys]
+
+    def _tell(self, settled: int, of: int) -> None:
+        if self.progress is not None:
+            self.progress(settled, of)
+
+    async def _ask_each(
+        self, wanted: Mapping[str, Ask], settle: Callable[[str, str | None], None]
+    ) -> None:
+        """A few workers take questions until there are none."""
+        import httpx  # slow to load
+
+        at_once = self.judge.patience.at_once
+        waiting = iter(wanted.items())
+
+        async def work(client: httpx.AsyncClient) -> None:
+            for key, ask in waiting:
+                settle(key, await self._settled(client, key, ask))
+
+        limits = httpx.Limits(max_connections=at_once)
+        async with httpx.AsyncClient(limits=limits, timeout=None) as client:  # noqa: S113  # `send` has one
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(at_once, len(wanted))):
+                        group.create_task(work(client))
+            except ExceptionGroup as several:
+                raise several.exceptions[0] from None
+
+    async def _settled(self, client: httpx.AsyncClient, key: str, ask: Ask) -> str | None:
+        """The reply, kept; None if there is none, unless that is one too many."""
+        tally = self.judge.tally
+        try:
+            reply = await self._persistently(client, key, ask)
+        except (PassingError, RefusedError) as error:
+            tally.failed += 1
+            tally.failed_in_a_row += 1
+            tally.last_failure = str(error)
+            absent = isinstance(error, PassingError) and error.unreachable and not tally.answered
+            if absent or tally.failed_in_a_row >= self.judge.patience.in_a_row:
+                raise self._hopeless() from None
+            return None
+        tally.answered += 1
+        tally.failed_in_a_row = 0
+        return self.cache.put(key, ask, self.judge.model, self.parameters, reply)
+
+    async def _persistently(self, client: httpx.AsyncClient, key: str, ask: Ask) -> Reply:
+        """Ask until there is a reply or patience is at its end."""
+        patience, variable = self.judge.patience, self.judge.key_variable
+        body = self._body(ask)
+        spread = int(key[:8], 16) / 2**32
+        attempt, waited = 1, 0.0
+        while True:
+            try:
+                return await send(client, self.judge.url, body, variable, patience.seconds)
+            except PassingError as error:
+                wait = error.wait or pause_before(attempt, patience.pause, _LONGEST_PAUSE, spread)
+                if attempt >= patience.attempts or waited + wait > patience.waiting:
+                    raise
+            self.judge.tally.retried += 1
+            attempt, waited = attempt + 1, waited + wait
+            await asyncio.sleep(wait)
+
+    def _body(self, ask: Ask) -> dict[str, Any]:
+        messages = [
+            {"role": "system", "content": ask.system},
+            {"role": "user", "content": ask.user},
+        ]
+        return {"model": self.judge.model, "messages": messages, **self.parameters}
+
+    def _hopeless(self) -> NetworkError:
+        tally = self.judge.tally
+        return NetworkError(
+            f"the judge at {shown(self.judge.url)} gives no replies: {tally.failed_in_a_row} "
+            f"questions in a row failed, the last one with: {tally.last_failure}",
+            hint="see to the server and start again; replies it has given are kept.",
+        )
+
+
+async def send(
+    client: httpx.AsyncClient, url: str, body: Mapping[str, Any], key_variable: str, seconds: float
+) -> Reply:
+    """Ask once; the key is read from the environment and kept nowhere.
+
+    Raises:
+        PassingError: no reply this time.
+        RefusedError: no reply to this question.
+        ForbiddenError: the key is wrong.
+        ModelError: the server does not know the model, or this is not its address.
+        NetworkError: the server sends us elsewhere.
+    """
+    import httpx  # slow to load
+
+    key = key_from(key_variable)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with asyncio.timeout(seconds):
+            response = await client.post(url, json=body, headers=headers)
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise PassingError(f"no reply within {seconds:g} seconds") from error
+    except httpx.ConnectError as error:
+        raise PassingError(f"cannot be reached: {error}", unreachable=True) from error
+    except httpx.HTTPError as error:
+        raise PassingError(f"the connection broke: {type(error).__name__}") from error
+    text = without_key(response.text, key)
+    if response.status_code == HTTPStatus.OK:
+        return _reply(text)
+    raise fault_of(
+        response.status_code, text, response.headers,
+        url=url, model=str(body.get("model")), key_variable=key_variable,
+    )  # fmt: skip
+
+
+def _reply(text: str) -> Reply:
+    """The text of the first choice; all else is kept as it came."""
+    try:
+        choice = json.loads(text)["choices"][0]
+        content = choice["message"]["content"]
+        reason = choice.get("finish_reason")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise PassingError(f"no chat completion: {message_in(text)}") from error
+    if reason == "content_filter":
+        raise RefusedError("the server's filter withheld the reply")
+    if isinstance(content, list):
+        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    if not isinstance(content, str) or not content.strip():
+        raise PassingError("the reply is empty")
+    return Reply(content, text)

@@ -1,0 +1,1 @@
+"""Scorers by rule, one subject each; registry.py has their names."""

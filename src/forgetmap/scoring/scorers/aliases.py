@@ -1,0 +1,165 @@
+"""Answers in words that may have several names and may stand in a sentence.
+
+`alias` looks for a right name in the whole response, `short_answer` in what the response says its
+answer is. In both a name counts as whole words only, not if it is denied or doubted, and not as one
+of several things the response offers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from forgetmap.records import Outcome
+from forgetmap.scoring.extract.claims import hedged, last_line, marked, spoken
+from forgetmap.scoring.extract.golds import passage_of, right_texts
+from forgetmap.scoring.extract.text import readings
+from forgetmap.scoring.extract.thinking import without_thinking
+from forgetmap.scoring.extract.wording import Word, folded, mentions, occurs, plain, words
+from forgetmap.scoring.extract.yes_no import YesNoReader
+from forgetmap.scoring.grade import Grade, failed, graded
+from forgetmap.scoring.grading import grade_response, verdict
+from forgetmap.scoring.scorer import FORMS, RIGHT_OR_WRONG, Answered, Fields, Scale, both_forms
+
+_YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
+_EITHER = re.compile(r"\s(?:or|oder|ou|или)\s|/|或者?|または|หรือ")
+_COMMA = re.compile(r"[,،、]|\s(?:and|und|et|y|и)\s")
+_ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+(.+)$", re.MULTILINE)
+_SENTENCE_EDGE = re.compile("[.!?](?=\\s)|[\n。।\u06d4؟]")
+_REACH = 300
+_MOST_MENTIONS = 20
+_MOST_LISTED = 4
+_MOST_BESIDE = 2
+_UNDECIDED = frozenset({Outcome.INCORRECT, Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED})
+
+
+class AliasScorer:
+    """One of several right names, anywhere in the response."""
+
+    name = "alias"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def score(self, sample: Answered) -> Fields:
+        """Strict: nothing but a right name where the answer belongs. Else: named anywhere."""
+        names = right_texts(sample.gold)
+        return both_forms(_named(sample, names, anywhere=True))
+
+
+class ShortAnswerScorer:
+    """A right answer in what the response says its answer is; and whether the text has it."""
+
+    name = "short_answer"
+    version = 1
+    fields: Mapping[str, Scale] = {**FORMS, "evidence": RIGHT_OR_WRONG}
+
+    def score(self, sample: Answered) -> Fields:
+        """`evidence` only where there is a text and the answer is not just yes or no."""
+        names = right_texts(sample.gold)
+        meant = {_YES_OR_NO.get(name.strip().casefold()) for name in names}
+        if len(meant) == 1 and (right := meant.pop()) is not None:
+            reader = YesNoReader(right=right)
+            return both_forms(verdict(sample.response, reader, finish_reason=sample.finish_reason))
+        judged = _named(sample, names, anywhere=False)
+        passage = passage_of(sample.material, sample.gold)
+        return {
+            **both_forms(judged),
+            **({"evidence": _evidence(judged, passage)} if passage else {}),
+        }
+
+
+def _evidence(judged: Grade, passage: str) -> Grade:
+    if judged.answer is None:
+        return failed(judged.outcome)
+    text = folded(passage)
+    right = any(occurs(reading, text) for reading in readings(judged.answer))
+    return graded(judged.answer, right=right, strict=judged.strict)
+
+
+def _named(sample: Answered, names: tuple[str, ...], *, anywhere: bool) -> Grade:
+    """As the answer itself, or else within what is said."""
+    judged = grade_response(
+        sample.response,
+        gold=names[0],
+        kind="text",
+        also_right=names[1:],
+        finish_reason=sample.finish_reason,
+    )
+    if judged.outcome not in _UNDECIDED:
+        return judged
+    text = plain(without_thinking(sample.response)[0])
+    for passages in _passages(text, anywhere=anywhere):
+        found = [_mentioned(names, passage) for passage in passages]
+        if found and all(found):
+            return graded(str(found[-1]), right=True, strict=False)
+        if found:
+            break
+    return judged
+
+
+def _passages(text: str, *, anywhere: bool) -> Iterator[list[str]]:
+    """Where to look: the last marked claim, else all spoken ones, else the last line or all."""
+    if claims := marked(text):
+        yield [claims[-1].phrase]
+    yield list(spoken(text))
+    yield [text] if anywhere else [last_line(text)]
+
+
+def _mentioned(names: Sequence[str], passage: str) -> str | None:
+    """The first right name that is neither denied nor one of several offers."""
+    text = folded(passage)
+    said = words(text)
+    for name in names:
+        for first, last in islice(mentions(name, said), _MOST_MENTIONS):
+            start, end = said[first].start, said[last].end
+            if not hedged(text, start) and not _among_others(names, text, start, end):
+                return (passage if len(passage) == len(text) else text)[start:end]
+    return None
+
+
+def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool:
+    """Whether the name is offered next to things that are not right."""
+    before = text[max(0, start - _REACH) : start]
+    edges = [edge.end() for edge in _SENTENCE_EDGE.finditer(before)]
+    head = before[edges[-1] :] if edges else before
+    tail = _SENTENCE_EDGE.split(text[end : end + _REACH], maxsplit=1)[0]
+    name = text[start:end]
+    alternative = _alternative(names, head + name + tail, len(head), len(head) + len(name))
+    return alternative or _listed(names, text, name)
+
+
+def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> bool:
+    """`Paris or Rome`, or Paris within a long enumeration."""
+    for separator, least in ((_EITHER, 1), (_COMMA, _MOST_LISTED)):
+        cuts = [cut.span() for cut in separator.finditer(clause)]
+        if any(start < right and left < end for left, right in cuts):
+            continue
+        rivals = sum(_is_rival(names, part) for part in separator.split(clause))
+        beside = len(words(_part_at(clause, cuts, start))) - len(words(clause[start:end]))
+        if rivals >= least and beside <= _MOST_BESIDE:
+            return True
+    return False
+
+
+def _part_at(clause: str, cuts: Sequence[tuple[int, int]], position: int) -> str:
+    begin = max((right for _, right in cuts if right <= position), default=0)
+    end = min((left for left, _ in cuts if left >= position), default=len(clause))
+    return clause[begin:end]
+
+
+def _is_rival(names: Sequence[str], part: str) -> bool:
+    """A few words that are no right name."""
+    said: list[Word] = words(part)
+    short = 0 < len(said) <= _MOST_BESIDE + 1
+    return short and not any(next(mentions(name, said), None) for name in names)
+
+
+def _listed(names: Sequence[str], text: str, name: str) -> bool:
+    """A list whose items are a right name and others."""
+    items = [item[1].strip(" *_.") for item in _ITEM.finditer(text)]
+    return name in items and sum(_is_rival(names, item) for item in items) >= _MOST_BESIDE
+
+
+alias = AliasScorer()
+short_answer = ShortAnswerScorer()

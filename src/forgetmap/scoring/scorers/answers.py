@@ -1,0 +1,114 @@
+"""Scorers of answers that can be told right from wrong by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from forgetmap.scoring.extract.golds import (
+    final_texts,
+    letters_up_to,
+    right_places,
+    shown_options,
+    truth,
+)
+from forgetmap.scoring.extract.thinking import without_thinking
+from forgetmap.scoring.extract.wording import plain, trimmed
+from forgetmap.scoring.extract.yes_no import YesNoReader
+from forgetmap.scoring.grade import AnswerKind
+from forgetmap.scoring.grading import grade_response, verdict
+from forgetmap.scoring.scorer import FORMS, Answered, Fields, Scale, both_forms
+
+
+class OptionScorer:
+    """One of the options: by letter, by number, or by its text."""
+
+    name = "option"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def score(self, sample: Answered) -> Fields:
+        """Right or wrong; options that are not known are taken for bare letters.
+
+        `material` may hold `choices` in place of options, `gold_index` (from 0) in place of the
+        right answer, and `count_from`, the number of the first option where the right answer is a
+        number (1 unless told).
+        """
+        options = options_of(sample)
+        places = self._places(sample, options)
+        right = tuple(options[place] for place in places)
+        judged = grade_response(
+            _lettered(sample, options),
+            gold=right[0],
+            kind="option",
+            options=options,
+            also_right=right[1:],
+            finish_reason=sample.finish_reason,
+        )
+        return both_forms(judged)
+
+    def _places(self, sample: Answered, options: tuple[str, ...]) -> tuple[int, ...]:
+        place = sample.material.get("gold_index")
+        if isinstance(place, int) and 0 <= place < len(options):
+            return (place,)
+        return right_places(sample.gold, options, count_from=sample.material.get("count_from", 1))
+
+
+def options_of(sample: Answered) -> tuple[str, ...]:
+    """As shown; bare letters where they are not known."""
+    given = sample.options or sample.material.get("choices")
+    return shown_options(given) or letters_up_to(sample.gold)
+
+
+def _lettered(sample: Answered, options: tuple[str, ...]) -> str:
+    """The response; the letter of an option if it is nothing but the number of one."""
+    said = trimmed(plain(without_thinking(sample.response)[0]))
+    if len(said) != 1 or not said.isdecimal():
+        return sample.response
+    place = int(said) - sample.material.get("count_from", 1)
+    numbers_occur = any(char.isdecimal() for option in options for char in option)
+    counted = str(sample.gold).strip().isdecimal() and said not in options
+    if not 0 <= place < len(options) or (numbers_occur and not counted):
+        return sample.response
+    return "ABCDEFGHIJ"[place]
+
+
+class OpenScorer:
+    """An answer that is compared by its value."""
+
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def __init__(self, kind: AnswerKind) -> None:
+        self.name: str = kind
+        self._kind = kind
+
+    def score(self, sample: Answered) -> Fields:
+        """Right or wrong; of a worked solution only its final answer is the right one."""
+        gold, *others = final_texts(sample.gold)
+        judged = grade_response(
+            sample.response,
+            gold=gold,
+            kind=self._kind,
+            also_right=tuple(others),
+            finish_reason=sample.finish_reason,
+        )
+        return both_forms(judged)
+
+
+class YesNoScorer:
+    """Yes or no."""
+
+    name = "yes_no"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def score(self, sample: Answered) -> Fields:
+        """Right or wrong; no passage holds a yes or no as evidence."""
+        reader = YesNoReader(right=truth(sample.gold))
+        return both_forms(verdict(sample.response, reader, finish_reason=sample.finish_reason))
+
+
+option = OptionScorer()
+number = OpenScorer("number")
+maths = OpenScorer("maths")
+yes_no = YesNoScorer()

@@ -1,0 +1,150 @@
+"""Sources cited in an answer: in the demanded form, the right ones, and only these.
+
+    format     at least one source is cited in square brackets
+    precision  of the sources cited, the share that is right; left out where none is cited
+    recall     of the right sources, the share that is cited
+    f1         their harmonic mean; 0 where none is cited
+
+Citations are the texts in square brackets outside code, several of them parted by semicolons, or by
+commas that are in no title. In round brackets only a known title is a citation, and never in
+the demanded form. A citation is a source if it names all of its title: case, punctuation, articles,
+a word in front (`Source: ...`) and the number of a sentence after it do not matter, but a part of a
+title is not the title. Citing the same source twice is citing it once.
+
+The gold gives the right sources: a list of titles or ids, or an object with `supporting_facts`
+(`title`), of which those outside the context (`context_titles`, or `titles` in the material) do
+not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from forgetmap.errors import FieldError
+from forgetmap.scoring.extract.failures import why_nothing
+from forgetmap.scoring.extract.thinking import visible_text
+from forgetmap.scoring.extract.wording import comparable, plain
+from forgetmap.scoring.grade import failed, graded, shared
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
+
+_LONGEST = 300
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_SQUARE = re.compile(rf"(?<!\\)\[([^\[\]\n]{{1,{_LONGEST}}})\]")
+_ROUND = re.compile(rf"\(([^()\n]{{1,{_LONGEST}}})\)")
+_BOX = re.compile(r"\s*[xX]?\s*")
+_LABEL = re.compile(
+    r"^\W*(?:source|title|doc|document|passage|paper|section|see|cf)s?\b\W*", re.IGNORECASE
+)
+_SENTENCE = re.compile(r" ?[,;:#§]? ?(?:sent(?:ence)?\.? ?)?\d{1,3}$")
+
+
+class CitationsScorer:
+    """Scores what a response cites."""
+
+    name = "citations"
+    version = 1
+    fields: Mapping[str, Scale] = {
+        "format": RIGHT_OR_WRONG,
+        "precision": SHARE,
+        "recall": SHARE,
+        "f1": SHARE,
+    }
+
+    def score(self, sample: Answered) -> Fields:
+        """The values.
+
+        Raises:
+            FieldError: the item does not say which sources are right.
+        """
+        right, known = _sources(sample)
+        aloud, cut = visible_text(sample.response, sample.finish_reason)
+        text = _CODE.sub(" ", plain(aloud))
+        cited, in_brackets = _cited(text, right | known)
+        if not cited:
+            return _nothing(aloud, any_right=bool(right), cut=cut)
+        said = "; ".join(sorted(cited))[:500]
+        fields = {"format": graded(said, right=in_brackets)}
+        if right:
+            hits = len(cited & right)
+            fields["precision"] = shared(hits / len(cited), said)
+            fields["recall"] = shared(hits / len(right), said)
+            fields["f1"] = shared(2 * hits / (len(cited) + len(right)), said)
+        return fields
+
+
+citations = CitationsScorer()
+
+
+def _sources(sample: Answered) -> tuple[frozenset[str], frozenset[str]]:
+    """The right sources and all known ones, made comparable."""
+    gold = sample.gold
+    context = sample.material.get("titles")
+    if isinstance(gold, Mapping):
+        context = gold.get("context_titles") or context
+        facts = gold.get("supporting_facts")
+        gold = facts.get("title") if isinstance(facts, Mapping) else facts
+    titles = [gold] if isinstance(gold, str) else gold
+    if not isinstance(titles, list | tuple):
+        raise FieldError(
+            "the item does not say which sources are right",
+            field="gold",
+            hint="give a list of titles, or an object with supporting_facts.",
+        )
+    known = _comparable(context or ())
+    right = _comparable(_title(each) for each in titles)
+    return (right & known if known else right), known
+
+
+def _title(fact: Any) -> Any:
+    """HotpotQA also writes a fact as a title and the number of a sentence."""
+    return fact[0] if isinstance(fact, list | tuple) and fact else fact
+
+
+def _comparable(titles: Any) -> frozenset[str]:
+    titles = [titles] if isinstance(titles, str) else titles
+    return frozenset(comparable(str(title)) for title in titles if str(title).strip())
+
+
+def _cited(text: str, known: frozenset[str]) -> tuple[set[str], bool]:
+    """What is cited, and whether some of it is in square brackets."""
+    square = [
+        source
+        for found in _SQUARE.finditer(text)
+        if not _BOX.fullmatch(found[1])
+        for source in _split(found[1], known)
+    ]
+    aside = [
+        source
+        for found in _ROUND.finditer(text)
+        for source in _split(found[1], known)
+        if source in known
+    ]
+    return {*square, *aside}, bool(square)
+
+
+def _split(inside: str, known: frozenset[str]) -> Iterator[str]:
+    """The sources one pair of brackets names."""
+    if (whole := _named(inside, known)) in known:
+        yield whole
+        return
+    for part in inside.split(";"):
+        pieces = [part] if _named(part, known) in known else part.split(",")
+        yield from (named for piece in pieces if (named := _named(piece, known)))
+
+
+def _named(part: str, known: frozenset[str]) -> str:
+    """A source, made comparable; without label and sentence number if it is known like that."""
+    part = " ".join(part.split())
+    bare = _LABEL.sub("", part)
+    for reading in (part, bare, _SENTENCE.sub("", part), _SENTENCE.sub("", bare)):
+        if (named := comparable(reading)) in known:
+            return named
+    return comparable(part)
+
+
+def _nothing(aloud: str, *, any_right: bool, cut: bool) -> Fields:
+    """Nothing is cited: there is no precision to speak of."""
+    applying = ("format", "recall", "f1") if any_right else ("format",)
+    return dict.fromkeys(applying, failed(why_nothing(aloud, cut=cut)))

@@ -1,0 +1,150 @@
+"""Code that is right if it passes its tests, as in HumanEval and MBPP.
+
+The tests see the real builtins whatever the code has done to them, and the code sees neither the
+tests nor a `__main__` to run its own examples in.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forgetmap.errors import FieldError
+from forgetmap.records import Outcome
+from forgetmap.scoring.extract.failures import loops, why_nothing
+from forgetmap.scoring.extract.golds import unwrapped
+from forgetmap.scoring.extract.python_code import CodeBlock, defined, find_python, parsed
+from forgetmap.scoring.extract.thinking import visible_text, without_thinking
+from forgetmap.scoring.grade import Grade, failed, graded, undecided
+from forgetmap.scoring.scorer import FORMS, Answered, Fields, Program, Ran, Scale, both_forms
+
+_BUILTINS = frozenset(vars(builtins))
+_DRIVER = """\
+import builtins, sys, types
+real = dict(vars(builtins))
+answer = types.ModuleType("answer")
+sys.modules["answer"] = answer
+exec(compile({answer!r}, "<answer>", "exec", dont_inherit=True), answer.__dict__)
+vars(builtins).update(real)
+names = dict(vars(answer))
+for name in real.keys() - {own!r}:
+    names.pop(name, None)
+names["__name__"] = "tests"
+exec(compile({tests!r}, "<tests>", "exec", dont_inherit=True), names)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTests:
+    """How code is tested: the tests as source, and the names they need."""
+
+    source: str
+    wanted: frozenset[str]
+
+
+class CodeTestScorer:
+    """Passes all tests or not."""
+
+    name = "code"
+    version = 1
+    fields: Mapping[str, Scale] = FORMS
+
+    def program(self, sample: Answered) -> Program | None:
+        """The code of the response and its tests; None where the response holds no code."""
+        tests = _tests(sample)
+        found = _found(sample, tests)
+        if found is None:
+            return None
+        own = tests.wanted & _BUILTINS
+        return Program(_DRIVER.format(answer=found.source, own=own, tests=tests.source))
+
+    def settle(self, sample: Answered, ran: Ran | None) -> Fields:
+        """Right if it passed; missing if it could not be run, which is not the code's fault.
+
+        Why code failed is told in `error`.
+        """
+        found = _found(sample, _tests(sample))
+        return both_forms(_no_code(sample) if found is None else _verdict(sample, found, ran))
+
+
+def _found(sample: Answered, tests: CodeTests) -> CodeBlock | None:
+    aloud, _ = without_thinking(sample.response)
+    return find_python(aloud, tests.wanted, sample.question[-1] if sample.question else "")
+
+
+def _no_code(sample: Answered) -> Grade:
+    aloud, cut = visible_text(sample.response, sample.finish_reason)
+    return failed(Outcome.DEGENERATE if loops(sample.response) else why_nothing(aloud, cut=cut))
+
+
+def _verdict(sample: Answered, found: CodeBlock, ran: Ran | None) -> Grade:
+    if ran is None:
+        return undecided("the code was not run", found.source, strict=found.alone)
+    if ran.failed_to_start:
+        return undecided(ran.reason, found.source, strict=found.alone)
+    if not ran.passed and sample.finish_reason == "length":
+        return replace(failed(Outcome.TRUNCATED), answer=found.source, error=ran.reason)
+    judged = graded(found.source, right=ran.passed, strict=found.alone)
+    return judged if ran.passed else replace(judged, error=ran.reason)
+
+
+def _tests(sample: Answered) -> CodeTests:
+    """From `material` (tests, entry_point, test_setup) or from a right answer that holds them.
+
+    Raises:
+        FieldError: there are none, or they are no Python.
+    """
+    gold = unwrapped(sample.gold)
+    given: Mapping[str, Any] = {**(gold if isinstance(gold, Mapping) else {}), **sample.material}
+    tests = unwrapped(given.get("tests", given.get("test", given.get("test_list"))))
+    lines = tests if isinstance(tests, list | tuple) else [tests] if isinstance(tests, str) else []
+    entry = str(given.get("entry_point") or "").strip()
+    setup = [str(given.get(name) or "") for name in ("test_setup", "test_setup_code")]
+    source = "\n".join([*filter(str.strip, setup), *map(str, lines)])
+    tree = parsed(source)
+    if tree is None or not tree.body:
+        raise FieldError(
+            "there are no tests that can be run" if tree else "the tests are no Python",
+            field="tests",
+            hint="give the tests as Python in `tests`, with `entry_point` if they define `check`.",
+        )
+    if entry and "check" in defined(source) and not _calls_check(tree):
+        source += f"\ncheck({entry})"
+    return CodeTests(source, frozenset({entry}) if entry else _called(tree))
+
+
+def _calls_check(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") == "check"
+        for node in tree.body
+    )
+
+
+def _called(tree: ast.Module) -> frozenset[str]:
+    """Names that the tests call and do not define; builtins only if there is nothing else."""
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    own = {
+        name.id
+        for name in ast.walk(tree)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    } | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    needed = called - own - imported
+    return frozenset(needed - _BUILTINS or needed)
+
+
+code = CodeTestScorer()

@@ -1,0 +1,248 @@
+"""Verifiable instructions, as in IFEval: did the response follow all it was told?
+
+    acc                  every instruction followed, loosely: by the response or by what is left of
+                         it without its first line, its last line, both, or its asterisks
+    acc_strict           every instruction followed by the response as it is
+    followed             the share of instructions followed, strictly
+    keywords, language, length_constraints, ...
+                         the same share within one family; left out where the item has none of it
+
+The item gives the ids of its instructions (`instructions` in its material, else its gold) and their
+parameters (`kwargs`, one object per instruction). A parameter that is needed and not given is
+looked for in the prompt, where only an exact wording counts; else all values that depend on it are
+missing. Nothing is looked up elsewhere, and no item borrows from another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forgetmap.errors import FieldError
+from forgetmap.scoring.extract.failures import why_nothing
+from forgetmap.scoring.extract.thinking import visible_text
+from forgetmap.scoring.grade import Grade, failed, shared, undecided
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
+from forgetmap.scoring.scorers.instructions import INSTRUCTIONS, unusable
+
+FAMILIES = tuple(dict.fromkeys(kind.partition(":")[0] for kind in INSTRUCTIONS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """One instruction: followed or not, None where nobody can say, and why not."""
+
+    kind: str
+    strict: bool | None
+    loose: bool | None
+    why: str = ""
+
+    @property
+    def family(self) -> str:
+        return self.kind.partition(":")[0]
+
+
+class ConstraintsScorer:
+    """Scores whether a response keeps to the instructions of its item."""
+
+    name = "constraints"
+    version = 1
+    fields: Mapping[str, Scale] = {
+        "acc": RIGHT_OR_WRONG,
+        "acc_strict": RIGHT_OR_WRONG,
+        "followed": SHARE,
+    } | dict.fromkeys(FAMILIES, SHARE)
+
+    def score(self, sample: Answered) -> Fields:
+        """The values.
+
+        Raises:
+            FieldError: the item names no instructions.
+        """
+        kinds = _kinds(sample)
+        aloud, cut = visible_text(sample.response, sample.finish_reason)
+        checked = [_check(aloud, kind, given) for kind, given in _instructions(sample, kinds)]
+        strict = all(each.strict for each in checked)
+        fields = {
+            "acc": _verdict(checked, float(all(each.loose for each in checked)), strict=strict),
+            "acc_strict": _verdict(checked, float(strict), strict=strict),
+            "followed": _share(checked),
+        }
+        for family in FAMILIES:
+            if own := [each for each in checked if each.family == family]:
+                fields[family] = _share(own)
+        if aloud.strip():
+            return fields
+        nothing = failed(why_nothing(aloud, cut=cut))
+        return {field: each if each.score is None else nothing for field, each in fields.items()}
+
+
+constraints = ConstraintsScorer()
+
+
+def _kinds(sample: Answered) -> list[str]:
+    named = _unpacked(sample.material.get("instructions") or sample.gold)
+    kinds = [named] if isinstance(named, str) else named
+    if isinstance(kinds, Sequence) and kinds and all(isinstance(k, str) and k for k in kinds):
+        return [kind.strip() for kind in kinds]
+    raise FieldError(
+        "the item names no instructions",
+        field="instructions",
+        hint="give their ids as a list, for example punctuation:no_comma.",
+    )
+
+
+def _instructions(sample: Answered, kinds: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Each instruction with its parameters: those of the item, else those the prompt states."""
+    given = _unpacked(sample.material.get("kwargs"))
+    given = [given] if isinstance(given, Mapping) else given or [{}] * len(kinds)
+    if not isinstance(given, list | tuple) or len(given) != len(kinds):
+        raise FieldError(
+            f"the parameters of {len(kinds)} instructions are {given!r:.80}",
+            field="kwargs",
+            hint="give one object per instruction, in the same order.",
+        )
+    prompt = "\n".join(sample.question)
+    return [
+        (kind, _known(parameters) or parameters_in(prompt, kinds, kind))
+        for kind, parameters in zip(kinds, given, strict=True)
+    ]
+
+
+def _unpacked(value: Any) -> Any:
+    """A list or object; in some files it is JSON text."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return None
+    return value
+
+
+def _known(parameters: Any) -> dict[str, Any]:
+    """Without the nulls a table fills in for the parameters of other instructions."""
+    parameters = _unpacked(parameters)
+    if not isinstance(parameters, Mapping):
+        return {}
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _check(response: str, kind: str, given: Mapping[str, Any]) -> _Checked:
+    known = INSTRUCTIONS.get(kind)
+    if known is None:
+        return _Checked(kind, None, None, f"{kind} is no known instruction")
+    if wrong := unusable(known.needs, given):
+        return _Checked(kind, None, None, f"{kind}: {wrong}")
+    if not response.strip():
+        return _Checked(kind, strict=False, loose=False)
+    strict = known.follows(response, given)
+    loose = strict or any(known.follows(each, given) for each in _loosened(response))
+    return _Checked(kind, strict, loose)
+
+
+def _loosened(response: str) -> list[str]:
+    """Without an opening line, a closing line, both; and all of these without asterisks."""
+    lines = response.split("\n")
+    cuts = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
+    variants = [*cuts, *(each.replace("*", "") for each in (response, *cuts))]
+    return [each for each in dict.fromkeys(variants) if each.strip() and each != response]
+
+
+def _share(checked: Sequence[_Checked]) -> Grade:
+    return _verdict(checked, sum(each.strict or False for each in checked) / len(checked))
+
+
+def _verdict(checked: Sequence[_Checked], value: float, *, strict: bool | None = None) -> Grade:
+    """Missing if one of the instructions cannot be checked, even where another is broken.
+
+    Otherwise such items could only ever count as failures.
+    """
+    whys = [each.why for each in checked if each.why]
+    if whys:
+        return undecided("; ".join(whys))
+    broken = ", ".join(each.kind for each in checked if not each.strict)
+    return shared(value, broken or None, strict=strict)
+
+
+_RELATION = r"(?P<relation>less than|at least)"
+_WORDED: Mapping[str, str] = {
+    "length_constraints:number_words": rf"\b{_RELATION} (?P<num_words>\d{{1,6}}) words\b",
+    "length_constraints:number_sentences": (
+        rf"\b{_RELATION} (?P<num_sentences>\d{{1,4}}) sentences\b"
+    ),
+    "length_constraints:number_paragraphs": (
+        r"\b(?P<num_paragraphs>\d{1,3}) paragraphs\b(?=[^*]{0,200}\*\*\*)"
+    ),
+    "detectable_content:number_placeholders": (
+        r"\bat least (?P<num_placeholders>\d{1,3}) placeholders?\b"
+    ),
+    "detectable_content:postscript": (
+        r"\bpostscript starting with (?P<postscript_marker>P\.P\.S|P\.S\.)"
+    ),
+    "detectable_format:number_bullet_lists": r"\bexactly (?P<num_bullets>\d{1,3}) bullet points?\b",
+    "detectable_format:number_highlighted_sections": (
+        r"\bhighlight at least (?P<num_highlights>\d{1,3}) (?:sections|parts)\b"
+    ),
+    "detectable_format:multiple_sections": (
+        r"\bmust have (?P<num_sections>\d{1,3}) sections\.[^.]{0,80}"
+        r"\bwith (?P<section_spliter>\w{1,30}) X\b"
+    ),
+    "language:response_language": (
+        r"\bin (?:the )?(?P<language>[A-Za-z]{3,20}) language, no other language is allowed\b"
+    ),
+    "keywords:frequency": (
+        r"\bthe word (?P<keyword>[^\s,.]{1,40}) should appear "
+        rf"{_RELATION} (?P<frequency>\d{{1,4}}) times\b"
+    ),
+    "keywords:letter_frequency": (
+        r"\bthe letter (?P<letter>[a-z]) should appear "
+        r"(?P<let_relation>less than|at least) (?P<let_frequency>\d{1,4}) times\b"
+    ),
+    "change_case:capital_word_frequency": (
+        r"\bwords with all capital letters should appear "
+        r"(?P<capital_relation>less than|at least) (?P<capital_frequency>\d{1,4}) times\b"
+    ),
+    "startend:end_checker": (
+        r"\bwith this exact phrase:? \"?(?P<end_phrase>[^\"\n]{1,200}?)\"?\. "
+        r"No other words should follow"
+    ),
+}
+_PATTERNS = {each: re.compile(pattern, re.IGNORECASE) for each, pattern in _WORDED.items()}
+_NUMERIC = re.compile(r"\d+")
+_QUOTES = "\"'`\u201c\u201d\u2018\u2019"
+_LANGUAGES = {
+    "english": "en", "spanish": "es", "portuguese": "pt", "arabic": "ar", "hindi": "hi",
+    "french": "fr", "russian": "ru", "german": "de", "japanese": "ja", "italian": "it",
+    "bengali": "bn", "ukrainian": "uk", "thai": "th", "urdu": "ur", "tamil": "ta", "telugu": "te",
+    "bulgarian": "bg", "korean": "ko", "polish": "pl", "hebrew": "he", "persian": "fa",
+    "vietnamese": "vi", "nepali": "ne", "swahili": "sw", "kannada": "kn", "marathi": "mr",
+    "gujarati": "gu", "punjabi": "pa", "malayalam": "ml", "finnish": "fi", "chinese": "zh",
+}  # fmt: skip
+
+
+def parameters_in(prompt: str, kinds: Sequence[str], kind: str) -> dict[str, Any]:
+    """The parameters the prompt states for one of its kinds of instruction; empty if in doubt."""
+    if kind not in _PATTERNS or kinds.count(kind) != 1:
+        return {}
+    stated = [_read(found) for found in _PATTERNS[kind].finditer(prompt)]
+    same = stated and all(each == stated[0] for each in stated)
+    return stated[0] if same else {}
+
+
+def _read(found: re.Match[str]) -> dict[str, Any]:
+    return {name: _value(name, said) for name, said in found.groupdict().items()}
+
+
+def _value(name: str, said: str) -> Any:
+    if name == "language":
+        return _LANGUAGES.get(said.lower(), "")
+    if name.endswith("relation"):
+        return said.lower()
+    if name == "postscript_marker":
+        return said.upper()
+    if name in {"keyword", "end_phrase"}:
+        return said.strip(_QUOTES)
+    return int(said) if _NUMERIC.fullmatch(said) else said

@@ -1,0 +1,306 @@
+"""Whether a response follows one instruction of IFEval; all 25 types, by their public meaning.
+
+Every check takes the response and the parameters of the instruction. Where the meaning is open
+(does "art" count in "party"?) it follows the public IFEval checkers, so that values compare with
+published ones; where those draw at random, fail, or read punctuation as a pattern, it does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from forgetmap.scoring.extract.json_text import NotJson, read_json
+from forgetmap.scoring.extract.prose import count_words, sentences
+
+Parameters = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """How one type of instruction is checked, and the parameters it cannot do without."""
+
+    follows: Callable[[str, Parameters], bool]
+    needs: tuple[str, ...] = ()
+
+
+def _compares(number: int, relation: str, threshold: float) -> bool:
+    return number < threshold if relation == "less than" else number >= threshold
+
+
+def _holds_keywords(text: str, given: Parameters) -> bool:
+    folded = text.lower()
+    return all(word.lower() in folded for word in given["keywords"])
+
+
+def _repeats_keyword(text: str, given: Parameters) -> bool:
+    count = text.lower().count(given["keyword"].strip().lower())
+    return _compares(count, given["relation"], given["frequency"])
+
+
+def _avoids_words(text: str, given: Parameters) -> bool:
+    return not any(
+        re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)
+        for word in given["forbidden_words"]
+    )
+
+
+def _repeats_letter(text: str, given: Parameters) -> bool:
+    count = text.lower().count(given["letter"].strip().lower())
+    return _compares(count, given["let_relation"], given["let_frequency"])
+
+
+def _is_in_language(text: str, given: Parameters) -> bool:
+    wanted: str = given["language"]
+    return language(text) == wanted.lower().partition("-")[0]
+
+
+def _counts_sentences(text: str, given: Parameters) -> bool:
+    return _compares(len(sentences(text)), given["relation"], given["num_sentences"])
+
+
+def _counts_words(text: str, given: Parameters) -> bool:
+    return _compares(count_words(text), given["relation"], given["num_words"])
+
+
+def _counts_paragraphs(text: str, given: Parameters) -> bool:
+    """Paragraphs parted by `***`; between two dividers there must be something."""
+    parts = text.split("***")
+    inner = parts[1:-1]
+    ends = [part for part in {0: parts[0], len(parts) - 1: parts[-1]}.values() if part.strip()]
+    return all(map(str.strip, inner)) and len(inner) + len(ends) == given["num_paragraphs"]
+
+
+def _starts_paragraph(text: str, given: Parameters) -> bool:
+    """Paragraphs parted by a blank line; one of them starts with a given word."""
+    paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()]
+    place = int(given["nth_paragraph"])
+    if len(paragraphs) != given["num_paragraphs"] or not 1 <= place <= len(paragraphs):
+        return False
+    first = paragraphs[place - 1].split()[0].lstrip("'\"")
+    return bool(re.split(r"[.,?!'\"]", first)[0].lower() == given["first_word"].lower())
+
+
+def _has_placeholders(text: str, given: Parameters) -> bool:
+    count = sum(1 for line in text.split("\n") for _ in _bracketed(line))
+    return bool(count >= given["num_placeholders"])
+
+
+def _bracketed(line: str) -> Iterator[str]:
+    start = line.find("[")
+    while start >= 0 and (end := line.find("]", start)) >= 0:
+        yield line[start + 1 : end]
+        start = line.find("[", end)
+
+
+_POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
+
+
+def _has_postscript(text: str, given: Parameters) -> bool:
+    marker = given["postscript_marker"].strip()
+    pattern = _POSTSCRIPTS.get(marker, re.escape(marker))
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+_RULE = r"[ \t]*+[-*][-* \t]*+$"
+_BULLET = re.compile(rf"^[ \t]*+(?:\*(?!\*)|-)(?!{_RULE})[ \t]*+\S", re.MULTILINE)
+
+
+def _counts_bullets(text: str, given: Parameters) -> bool:
+    return bool(len(_BULLET.findall(text)) == given["num_bullets"])
+
+
+_OFFERED = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+
+
+def _is_offered(text: str, _given: Parameters) -> bool:
+    return any(option in text for option in _OFFERED)
+
+
+_HIGHLIGHT = re.compile(r"\*{1,3}([^*\n]+)\*{1,3}")
+
+
+def _has_highlights(text: str, given: Parameters) -> bool:
+    count = sum(1 for part in _HIGHLIGHT.findall(text) if part.strip())
+    return bool(count >= given["num_highlights"])
+
+
+def _has_sections(text: str, given: Parameters) -> bool:
+    mark = re.escape(given["section_spliter"].strip())
+    return bool(len(re.findall(rf"{mark}\s?\d+", text)) >= given["num_sections"])
+
+
+_FENCE_START = re.compile(r"```(?:json|Json|JSON)?")
+
+
+def _is_json(text: str, _given: Parameters) -> bool:
+    text = text.strip()
+    fence = _FENCE_START.match(text)
+    inside = text[fence.end() :] if fence else text
+    try:
+        read_json(inside.removesuffix("```").strip())
+    except NotJson:
+        return False
+    return True
+
+
+def _has_title(text: str, _given: Parameters) -> bool:
+    """Something between the first `<<` and the last `>>` of a line."""
+    for line in text.split("\n"):
+        start, end = line.find("<<"), line.rfind(">>")
+        if start >= 0 and start + 2 < end and line[start:end].lstrip("<").rstrip(">").strip():
+            return True
+    return False
+
+
+_TWO = 2
+
+
+def _is_two_responses(text: str, _given: Parameters) -> bool:
+    """Two different ones with six asterisks between them."""
+    parts = [part.strip() for part in text.split("******")]
+    said = [part for part in parts if part]
+    return all(parts[1:-1]) and len(said) == _TWO and said[0] != said[1]
+
+
+def _repeats_prompt(text: str, given: Parameters) -> bool:
+    return text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
+
+
+def _ends_with(text: str, given: Parameters) -> bool:
+    return text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
+
+
+def _is_quoted(text: str, _given: Parameters) -> bool:
+    text = text.strip()
+    return len(text) > 1 and text[0] == text[-1] == '"'
+
+
+_CAPITAL_WORD = re.compile(r"[^\W_](?:[\w&./'\u2019-]*[^\W_])?")
+
+
+def _counts_capital_words(text: str, given: Parameters) -> bool:
+    """Words all in capitals, "I" and "A" among them; hyphenated ones are one word."""
+    count = sum(1 for word in _CAPITAL_WORD.findall(text) if word.isupper())
+    return _compares(count, given["capital_relation"], given["capital_frequency"])
+
+
+def _is_english_capitals(text: str, _given: Parameters) -> bool:
+    return text.isupper() and language(text) == "en"
+
+
+def _is_english_lowercase(text: str, _given: Parameters) -> bool:
+    return text.islower() and language(text) == "en"
+
+
+def _has_no_comma(text: str, _given: Parameters) -> bool:
+    return "," not in text
+
+
+INSTRUCTIONS: Mapping[str, Instruction] = {
+    "keywords:existence": Instruction(_holds_keywords, ("keywords",)),
+    "keywords:frequency": Instruction(_repeats_keyword, ("keyword", "frequency", "relation")),
+    "keywords:forbidden_words": Instruction(_avoids_words, ("forbidden_words",)),
+    "keywords:letter_frequency": Instruction(
+        _repeats_letter, ("letter", "let_frequency", "let_relation")
+    ),
+    "language:response_language": Instruction(_is_in_language, ("language",)),
+    "length_constraints:number_sentences": Instruction(
+        _counts_sentences, ("num_sentences", "relation")
+    ),
+    "length_constraints:number_paragraphs": Instruction(_counts_paragraphs, ("num_paragraphs",)),
+    "length_constraints:number_words": Instruction(_counts_words, ("num_words", "relation")),
+    "length_constraints:nth_paragraph_first_word": Instruction(
+        _starts_paragraph, ("num_paragraphs", "nth_paragraph", "first_word")
+    ),
+    "detectable_content:number_placeholders": Instruction(_has_placeholders, ("num_placeholders",)),
+    "detectable_content:postscript": Instruction(_has_postscript, ("postscript_marker",)),
+    "detectable_format:number_bullet_lists": Instruction(_counts_bullets, ("num_bullets",)),
+    "detectable_format:constrained_response": Instruction(_is_offered),
+    "detectable_format:number_highlighted_sections": Instruction(
+        _has_highlights, ("num_highlights",)
+    ),
+    "detectable_format:multiple_sections": Instruction(
+        _has_sections, ("section_spliter", "num_sections")
+    ),
+    "detectable_format:json_format": Instruction(_is_json),
+    "detectable_format:title": Instruction(_has_title),
+    "combination:two_responses": Instruction(_is_two_responses),
+    "combination:repeat_prompt": Instruction(_repeats_prompt, ("prompt_to_repeat",)),
+    "startend:end_checker": Instruction(_ends_with, ("end_phrase",)),
+    "startend:quotation": Instruction(_is_quoted),
+    "change_case:capital_word_frequency": Instruction(
+        _counts_capital_words, ("capital_frequency", "capital_relation")
+    ),
+    "change_case:english_capital": Instruction(_is_english_capitals),
+    "change_case:english_lowercase": Instruction(_is_english_lowercase),
+    "punctuation:no_comma": Instruction(_has_no_comma),
+}
+
+_TEXTS = {
+    "keyword", "letter", "language", "first_word", "postscript_marker", "section_spliter",
+    "prompt_to_repeat", "end_phrase",
+}  # fmt: skip
+_LISTS = {"keywords", "forbidden_words"}
+_RELATIONS = ("less than", "at least")
+
+
+def unusable(needed: Iterable[str], given: Parameters) -> str | None:
+    """What is wrong with the parameters of an instruction, if anything."""
+    for name in needed:
+        value = given.get(name)
+        if value is None or value in ("", []):
+            return f"the parameter {name} is not given"
+        if not _is_usable(name, value):
+            return f"the parameter {name} is {value!r}"
+    return None
+
+
+def _is_usable(name: str, value: Any) -> bool:
+    if name.endswith("relation"):
+        return value in _RELATIONS
+    if name in _LISTS:
+        return isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)
+    if name in _TEXTS:
+        return isinstance(value, str) and bool(value.strip())
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+_SEED = 0
+_ENOUGH = 5_000
+
+
+def language(text: str) -> str | None:
+    """The ISO 639-1 code of the language of a text; None where it has no letters.
+
+    langdetect draws at random unless it has a seed of its own; the first 5,000 characters decide.
+    Capitals are foreign to it, so they are written small.
+    """
+    return _told(text[:_ENOUGH].lower())
+
+
+@lru_cache(maxsize=256)
+def _told(text: str) -> str | None:
+    from langdetect import LangDetectException  # type: ignore[import-untyped]
+
+    detector = _factory().create()
+    detector.append(text)
+    try:
+        found: str = detector.detect()
+    except LangDetectException:
+        return None
+    return None if found == detector.UNKNOWN_LANG else found.partition("-")[0]
+
+
+@lru_cache(maxsize=1)
+def _factory() -> Any:
+    """The profiles of all languages, which take a second to load."""
+    from langdetect import PROFILES_DIRECTORY, DetectorFactory
+
+    factory = DetectorFactory()
+    factory.seed = _SEED
+    factory.load_profile(PROFILES_DIRECTORY)
+    return factory

@@ -1,0 +1,167 @@
+"""What can be said by rule of how a response reasons: its steps, and whether its sums are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+
+from forgetmap.records import Outcome
+from forgetmap.scoring.extract.claims import marked
+from forgetmap.scoring.extract.numbers import tidied
+from forgetmap.scoring.extract.prose import line_sentences
+from forgetmap.scoring.extract.thinking import without_thinking
+from forgetmap.scoring.extract.wording import plain, words
+from forgetmap.scoring.grade import counted, failed, shared
+from forgetmap.scoring.scorer import COUNT, SHARE, Answered, Fields, Scale
+
+_STEP = re.compile(
+    r"^[ \t>*_#-]*(?:(?:step|paso|étape|schritt|шаг|passo|bước)[ \t]*\d{1,3}\b[ \t*_]*[:.)-]?"
+    r"|第?[一二三四五六七八九十\d]{1,3}步[::]?|ステップ\d{1,3}[::]?|\d{1,2}[.)](?=\s))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CONNECTED = re.compile(
+    r"\b(?:so|thus|hence|therefore|because|since|as|then|if|implies|means|follows|given|let|suppose"
+    r"|assume|substitut\w+|simplif\w+|factor\w*|divid\w+|multipl\w+|add\w*|subtract\w*|solv\w+"
+    r"|eliminat\w+|rule[sd]? out|option|choice|compar\w+|calculat\w+|comput\w+|consider\w*"
+    r"|contradict\w*|conclud\w+|equals?|must|cannot)\b"
+    r"|因为|所以|因此|由于|すると|よって|したがって|porque|entonces|donc|parce|also|weil|потому|значит",
+    re.IGNORECASE,
+)
+_FORMULA = re.compile(
+    r"[=<>≤≥≈]|\\(?:frac|sqrt|le|ge|times|cdot)|\d\s?[-+*/\u00d7÷^]\s?\d|\$[^$\n]+\$"
+)
+_LEAST_STEPS = 2
+
+
+class ReasoningStepsScorer:
+    """Counts steps, steps that reason, and equations that hold."""
+
+    name = "reasoning_steps"
+    version = 1
+    fields: Mapping[str, Scale] = {"steps": COUNT, "step_validity": SHARE, "arithmetic": SHARE}
+
+    def score(self, sample: Answered) -> Fields:
+        """The answer line is no step; without steps or equations their shares are left out."""
+        aloud, thought_out = without_thinking(sample.response)
+        text = plain(aloud)
+        found = steps(text)
+        if not found:
+            return {"steps": failed(Outcome.NO_ANSWER if thought_out else Outcome.TRUNCATED)}
+        reasoned = sum(bool(_FORMULA.search(step) or _CONNECTED.search(step)) for step in found)
+        values = {"steps": counted(len(found)), "step_validity": shared(reasoned / len(found))}
+        if checked := list(equations(text)):
+            values["arithmetic"] = shared(sum(checked) / len(checked))
+        return values
+
+
+def steps(text: str) -> list[str]:
+    """Numbered steps where there are at least two, else sentences; without the answer."""
+    body = _without_answer(text)
+    starts = [step.start() for step in _STEP.finditer(body)]
+    if len(starts) < _LEAST_STEPS and not (starts and body[: starts[0]].strip() == ""):
+        return [
+            each for each in line_sentences(body) if _FORMULA.search(each) or len(words(each)) > 1
+        ]
+    ends = [*starts[1:], len(body)]
+    return [body[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+
+
+def _without_answer(text: str) -> str:
+    claims = marked(text)
+    if claims and text[: claims[-1].start].strip() and claims[-1].last:
+        return text[: text.rfind("\n", 0, claims[-1].start + 1) + 1] or text[: claims[-1].start]
+    return "" if claims and claims[-1].last else text
+
+
+reasoning_steps = ReasoningStepsScorer()
+
+
+_SPELLED = str.maketrans({"\u00d7": "*", "·": "*", "÷": "/", "\u2212": "-", "\u2013": "-"})
+_LATEX = re.compile(r"\\(?:times|cdot)\b|\\div\b|\\left|\\right|\\[()\[\]]|\\text\{[^{}]*\}|\$")
+_GROUP = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SIDE = r"[\d(.-][\d .()+*/-]{0,200}"
+_EQUATION = re.compile(rf"(?<![\w.^%=)]){_SIDE}(?:= *{_SIDE})+(?![\w^%=])")
+_TOKEN = re.compile(r"\s*(?:(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})|([-+*/()]))")
+_DEEPEST = 20
+_ROUNDED = Fraction(1, 100)
+
+
+class NoSumError(ValueError):
+    """Not a sum of numbers."""
+
+
+def equations(text: str) -> Iterator[bool]:
+    """Whether each equation holds; only those that compute something are looked at."""
+    tidy = _GROUP.sub("", _LATEX.sub(_operator, tidied(text).translate(_SPELLED)))
+    for equation in _EQUATION.finditer(tidy):
+        sides = [side.lstrip().rstrip(" .") for side in equation[0].split("=")]
+        try:
+            values = [_value(side) for side in sides if side]
+        except (NoSumError, ZeroDivisionError):
+            continue
+        if len(values) > 1 and any(re.search(r"\d\s*[-+*/]", side) for side in sides):
+            yield all(_equal(left, right) for left, right in pairwise(values))
+
+
+def _operator(command: re.Match[str]) -> str:
+    return {"\\times": "*", "\\cdot": "*", "\\div": "/"}.get(command[0], " ")
+
+
+def _equal(left: Fraction, right: Fraction) -> bool:
+    """Results are often rounded to two decimals."""
+    return abs(left - right) < _ROUNDED
+
+
+def _value(text: str) -> Fraction:
+    tokens = _tokens(text)
+    value, rest = _sum(tokens, 0)
+    if rest != len(tokens):
+        raise NoSumError(text)
+    return value
+
+
+def _tokens(text: str) -> list[str]:
+    tokens: list[str] = []
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            raise NoSumError(text)
+        tokens.append(token[1] or token[2])
+        position = token.end()
+    return tokens
+
+
+def _sum(tokens: list[str], place: int, depth: int = 0) -> tuple[Fraction, int]:
+    value, place = _product(tokens, place, depth)
+    while place < len(tokens) and tokens[place] in "+-":
+        other, after = _product(tokens, place + 1, depth)
+        value, place = (value + other if tokens[place] == "+" else value - other), after
+    return value, place
+
+
+def _product(tokens: list[str], place: int, depth: int) -> tuple[Fraction, int]:
+    value, place = _factor(tokens, place, depth)
+    while place < len(tokens) and tokens[place] in "*/":
+        other, after = _factor(tokens, place + 1, depth)
+        value, place = (value * other if tokens[place] == "*" else value / other), after
+    return value, place
+
+
+def _factor(tokens: list[str], place: int, depth: int) -> tuple[Fraction, int]:
+    if place >= len(tokens) or depth > _DEEPEST:
+        raise NoSumError
+    head = tokens[place]
+    if head in {"-", "+"}:
+        value, after = _factor(tokens, place + 1, depth + 1)
+        return (-value if head == "-" else value), after
+    if head == "(":
+        value, after = _sum(tokens, place + 1, depth + 1)
+        if after >= len(tokens) or tokens[after] != ")":
+            raise NoSumError
+        return value, after + 1
+    if head in "*/)":
+        raise NoSumError
+    return Fraction(head), place + 1
