@@ -82,7 +82,6 @@ KNOWN_UNDOCUMENTED: set[str] = {
     "comparison.BOTH",
     "comparison.CELL_NAMES",
     "comparison.ENDINGS",
-    "comparison.Estimator",
     "comparison.KINDS",
     "comparison.SHARED",
     "comparison.SIMULATED",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import forgetmap as fm
-from forgetmap.comparison.result import GroupResult
+from forgetmap.comparison import estimator_table, offered
 from forgetmap.results import Estimate
 from forgetmap.simulation.answers import Habits
 from forgetmap.text import percent
 
 ITEMS = 3000
 SEED = 11
-ESTIMATORS = ("raw", "published", "latent", "matched", "upper", "excess", "net")
 
 
 @dataclass(frozen=True)
@@ -50,14 +49,14 @@ SCENES = (
 def side_by_side_page() -> str:
     """The page."""
     rows = [_row(scene) for scene in SCENES]
-    heads = ("what happened", "really lost", *ESTIMATORS, "noise floor")
+    heads = ("what happened", "really lost", *(row.name for row in offered()), "noise floor")
     table = [
         "| " + " | ".join(heads) + " |",
         "|---" * len(heads) + "|",
         *("| " + " | ".join(cells) + " |" for cells, _ in rows),
     ]
     words = [f"- **{scene.title}**: {said}." for scene, (_, said) in zip(SCENES, rows, strict=True)]
-    return "\n".join([_HEAD, *table, _BELOW, *words, ""])
+    return "\n".join([_HEAD, estimator_table(), _SIDE_BY_SIDE, *table, _BELOW, *words, ""])
 
 
 def _row(scene: Scene) -> tuple[list[str], str]:
@@ -65,13 +64,12 @@ def _row(scene: Scene) -> tuple[list[str], str]:
     total = fm.compare(simulation.before, simulation.after).result.total
     classes = simulation.truth["class"].to_pylist()
     lost = classes.count("lost") / len(classes)
-    shown = [_shown(total, name) for name in ESTIMATORS]
+    shown = [_shown(total.estimates(row.name).forgetting) for row in offered()]
     floor = percent(total.noise_floor.value)
     return [scene.title, percent(lost), *shown, floor], total.headline.words
 
 
-def _shown(group: GroupResult, name: str) -> str:
-    estimate: Estimate = group.forgetting if name == "raw" else getattr(group, name).forgetting
+def _shown(estimate: Estimate) -> str:
     if estimate.value is None:
         return "-"
     if estimate.low is None:
@@ -79,7 +77,17 @@ def _shown(group: GroupResult, name: str) -> str:
     return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"
 
 
-_HEAD = f"""# All estimators side by side
+_HEAD = """# The estimators
+
+k is the number of options of an item, c = k/(k-1); n11, n10, n01, n00 count items right or wrong
+before and after, P11 ... their shares of n; a and b are the accuracies before and after; m of r
+answers to an item are right, p_b and p_a are these shares. For backward transfer exchange before
+and after. What stands behind each: [Statistics](statistics.md). A package adds a row of its own
+under the entry point `forgetmap.estimators`: see
+[`examples/plugins/estimator`](../examples/plugins/estimator).
+"""
+_SIDE_BY_SIDE = f"""
+## All of them on the same data
 
 The same {ITEMS:,} simulated items in every row, except that the models behave differently. `really
 lost` is the truth: the share of all items known before and not after. Every other number is what an

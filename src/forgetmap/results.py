@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,12 +35,29 @@ class Estimate(Value):
     method: str
     reason: str | None = Field(default=None, description="Why there is no value.")
 
+    @classmethod
+    def missing(cls, method: str, reason: str) -> Estimate:
+        """No value, and why."""
+        return cls(value=None, method=method, reason=reason)
+
 
 class Estimates(Value):
     """One estimator in both directions, as shares of all items."""
 
     forgetting: Estimate
     backward_transfer: Estimate
+
+    @classmethod
+    def missing(cls, method: str, reason: str) -> Self:
+        """No value of anything, and why."""
+        return cls(**dict.fromkeys(cls.model_fields, Estimate.missing(method, reason)))
+
+
+class PublishedResult(Estimates):
+    """The published chance adjustment with its ceilings."""
+
+    forgetting_max: Estimate
+    backward_transfer_max: Estimate
 
 
 @dataclass(frozen=True, slots=True)

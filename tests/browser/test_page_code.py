@@ -17,6 +17,7 @@ from playwright.sync_api import Page
 
 from chromium import chromium, watched
 from forgetmap.records.spreadsheet import quote_formulas
+from forgetmap.report.html import estimator_script
 from forgetmap.scoring.extract.thinking import without_thinking
 from forgetmap.text import percent
 
@@ -35,6 +36,7 @@ WORD = re.compile(r"\s+|\w+|[^\s\w]")
 def code() -> Iterator[Page]:
     """An empty page with all functions, but nothing started."""
     with chromium() as browser, watched(browser) as page:
+        page.add_script_tag(content=estimator_script())
         for name in MODULES[:-1]:
             page.add_script_tag(content=FOLDER.joinpath(name).read_text(encoding="utf-8"))
         yield page

@@ -80,6 +80,20 @@ def test_a_merge_method(results: dict[str, dict[str, Any]]) -> None:
     }
 
 
+def test_an_estimator(results: dict[str, dict[str, Any]]) -> None:
+    found = results["estimator"]
+    assert found["json"] == pytest.approx(2 / 4 - 3 / 4 * (1 - 2 / 4))
+    assert found["headline"] == "independence"
+    assert found["macro"] == found["json"]
+    assert found["frame"] == [found["json"]]
+    assert "independence 12.5%" in found["terminal"]
+    assert "what two unrelated models would lose" in found["terminal"]
+    assert found["payload"]
+    assert found["page"]
+    assert "| `independence` | n10/n - a(1-b) |" in found["docs"]
+    assert found["schema"][-1] == "independence"
+
+
 @pytest.fixture
 def broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

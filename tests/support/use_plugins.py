@@ -93,11 +93,39 @@ def use_merge_method(folder: Path) -> dict[str, Any]:
     }
 
 
+def use_estimator(folder: Path) -> dict[str, Any]:
+    """Everywhere that the plugin's estimator is to be seen."""
+    import pyarrow as pa
+
+    import forgetmap as fm
+    from forgetmap.comparison import Rule, estimator_table
+
+    before, after = (
+        pa.table({"task": ["t"] * 4, "item": [*"abcd"], "score": scores})
+        for scores in ([1, 1, 1, 0], [1, 0, 0, 1])
+    )
+    comparison = fm.compare(before, after, estimator="independence")
+    payload = fm.make_payload(comparison)
+    page = fm.write_report(payload, folder / "report.html").read_text(encoding="utf-8")
+    total = json.loads(comparison.to_json())["total"]
+    return {
+        "json": total["independence"]["forgetting"]["value"],
+        "headline": total["headline"]["estimator"],
+        "macro": comparison.result.total_macro.estimates("independence").forgetting.value,
+        "frame": comparison.tasks["independence"].to_pylist(),
+        "terminal": " ".join(repr(comparison).split()),
+        "payload": "independence" in payload.rows.estimator,
+        "page": "beyond two unrelated models" in page,
+        "docs": estimator_table(),
+        "schema": Rule.model_json_schema()["properties"]["estimator"]["enum"],
+    }
+
+
 USES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "log_format": use_log_format,
     "scorer": use_scorer,
     "merge_method": use_merge_method,
-    # "estimator": group forgetmap.estimators
+    "estimator": use_estimator,
     # "backend": group forgetmap.backends
     # "figure": group forgetmap.figures
 }

@@ -29,9 +29,18 @@ if TYPE_CHECKING:
         Wish,
     )
     from forgetmap.comparison.comparison import Comparison, compare_sides, pair_and_count
+    from forgetmap.comparison.estimators import (
+        BUILT_IN_NAMES,
+        Estimator,
+        all_estimators,
+        estimator_names,
+        estimator_table,
+        find_estimator,
+        offered,
+    )
+    from forgetmap.comparison.evidence import Evidence
     from forgetmap.comparison.export import write_result
     from forgetmap.comparison.flips import BOTH, KINDS, SHARED, select_flips, with_texts
-    from forgetmap.comparison.headline import KNOWLEDGE
     from forgetmap.comparison.plan import (
         AdviceResult,
         PlanResult,
@@ -42,7 +51,6 @@ if TYPE_CHECKING:
     from forgetmap.comparison.repeated import ItemSums, sum_items
     from forgetmap.comparison.result import (
         ComparisonResult,
-        Estimator,
         FanOutResult,
         GroupResult,
         PairingResult,
@@ -55,11 +63,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BOTH",
+    "BUILT_IN_NAMES",
     "CELL_NAMES",
     "CORRECT_AT",
     "ENDINGS",
     "KINDS",
-    "KNOWLEDGE",
     "MIN_PAIRED",
     "OPTION_COUNTS",
     "REASONS",
@@ -72,6 +80,7 @@ __all__ = [
     "Comparison",
     "ComparisonResult",
     "Estimator",
+    "Evidence",
     "FanOut",
     "FanOutResult",
     "GroupResult",
@@ -86,12 +95,17 @@ __all__ = [
     "RunResult",
     "Wish",
     "advise",
+    "all_estimators",
     "chain",
     "compare",
     "compare_sides",
+    "estimator_names",
+    "estimator_table",
+    "find_estimator",
     "make_plan",
     "make_readings",
     "make_rule",
+    "offered",
     "open_all",
     "pair_and_count",
     "plain_name",

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from forgetmap.comparison.chains import Chain, build_chain, order_by_lineage
 from forgetmap.comparison.choices import Rollup
 from forgetmap.comparison.comparison import Comparison, compare_sides
+from forgetmap.comparison.estimators import check_estimator
 from forgetmap.comparison.render import as_html, as_text
-from forgetmap.comparison.result import Estimator, FanOutResult, Rule
+from forgetmap.comparison.result import FanOutResult, Rule
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing import PairBy, align, prepare
@@ -62,7 +63,7 @@ class Options(TypedDict, total=False):
     pair_by: PairBy
     column_map: ColumnMap | None
     task: str | None
-    estimator: Estimator
+    estimator: str
     noise: Any
     rollup: Rollup
     task_table: str | None
@@ -156,6 +157,7 @@ def make_rule(options: Options) -> Rule:
             f"{name} is {first['input']!r}: {first['msg']}",
             hint="such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched.",
         ) from None
+    check_estimator(rule.estimator)
     if rule.rollup == "post-forget" and rule.task_table is None:
         rule = rule.model_copy(update={"task_table": "as-published"})
     if rule.task_table is not None:

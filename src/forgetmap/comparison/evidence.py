@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from forgetmap.comparison.cells import Cells, Label, label_columns
 from forgetmap.comparison.choice_counts import PAIR, ByOptions
@@ -16,6 +17,13 @@ from forgetmap.stats import balance_p
 LOPSIDED_P, LOPSIDED_BY = 0.01, 0.05
 """Right answers are lopsided if chance hardly explains it and it is too much to be overlooked: the
 share of them that would have to move to other places. Real benchmarks are off by about .02."""
+
+
+Need = Literal[
+    "items", "options", "third_option", "choices", "balance", "choices_of_repeats", "repeats",
+    "repeats_before",
+]  # fmt: skip
+"""What an estimator may need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,11 @@ class Evidence:
     def options(self) -> ByOptions:
         """Scored pairs by number of options."""
         return self.cells.options
+
+    def lacks(self, needs: Iterable[Need]) -> str | None:
+        """Why the first of these needs is not met that is not."""
+        unmet = (NEEDS[need] for need in needs if not NEEDS[need].is_met(self))
+        return next((condition.reason for condition in unmet), None)
 
     @classmethod
     def total(cls, parts: Iterable[Evidence]) -> Evidence:
@@ -69,6 +82,65 @@ class Evidence:
         """Whether it is recorded where the right answers stood."""
         closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > PAIR)
         return closed <= sum(n for (k, _), n in self.cells.positions.items() if k > PAIR)
+
+
+class Condition(NamedTuple):
+    """What the data must have: how that is seen, what to say where they have not, its name."""
+
+    is_met: Callable[[Evidence], bool]
+    reason: str
+    label: str
+
+
+def _unknown_choices(evidence: Evidence) -> dict[float, int]:
+    """Number of options -> pairs whose wrong choice is not recorded; of items with options."""
+    options = evidence.options.items()
+    return {k: counts.unknown for k, counts in options if not math.isinf(k) and counts.n}
+
+
+def _is_repeated(evidence: Evidence, after: int) -> bool:
+    items = evidence.items
+    return items is not None and items.repeated(after=after).weight.sum() > 1
+
+
+NEEDS: dict[Need, Condition] = {
+    "items": Condition(lambda evidence: evidence.cells.n > 0, "no scored pair", "items"),
+    "options": Condition(
+        lambda evidence: bool(_unknown_choices(evidence)),
+        "open-ended items: nothing to match; see the raw rate",
+        "options",
+    ),
+    "third_option": Condition(
+        lambda evidence: any(k > PAIR for k in _unknown_choices(evidence)),
+        "two options: the one wrong answer does not tell how luck moved; see the bracket",
+        "three or more of them",
+    ),
+    "choices": Condition(
+        lambda evidence: not any(n for k, n in _unknown_choices(evidence).items() if k > PAIR),
+        "the chosen options are not recorded on both sides",
+        "the options chosen",
+    ),
+    "balance": Condition(
+        lambda evidence: not evidence.lopsided,
+        "right answers sit on some places far more often than on others",
+        "right answers at all positions alike",
+    ),
+    "choices_of_repeats": Condition(
+        lambda evidence: evidence.items is None or not evidence.items.lacks_choices,
+        "the chosen options are not recorded on both sides",
+        "the options chosen",
+    ),
+    "repeats": Condition(
+        lambda evidence: _is_repeated(evidence, after=2),
+        "needs two or more answers per item from both models",
+        "repeats of both models",
+    ),
+    "repeats_before": Condition(
+        lambda evidence: _is_repeated(evidence, after=1),
+        "needs two or more answers per item from the model before",
+        "repeats of the model before",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)

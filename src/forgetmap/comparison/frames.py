@@ -9,6 +9,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.comparison.cells import REASONS
+from forgetmap.comparison.estimators import offered
 from forgetmap.comparison.result import GroupResult
 from forgetmap.records import Frame, Run, fresh_name
 from forgetmap.results import Estimate
@@ -16,7 +17,6 @@ from forgetmap.results import Estimate
 COUNTS = ("items", "n", "n00", "n01", "n10", "n11")
 RATES = ("acc_before", "acc_after")
 ESTIMATES = ("forgetting", "backward_transfer", "conditional_forgetting")
-WITH_LIMITS = ("latent", "matched", "upper", "excess", "net")
 TESTS = ("known_before", "p_lost", "q_lost", "mcnemar_p", "detectable")
 
 
@@ -29,8 +29,9 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
     for name in ESTIMATES:
         columns[name] = pa.array([getattr(group, name).value for group in groups], pa.float64())
-    for name in WITH_LIMITS:
-        _add_limits(columns, name, [getattr(group, name).forgetting for group in groups])
+    for row in offered():
+        estimates = [group.estimates(row.name).forgetting for group in groups]
+        _add_limits(columns, row.name, estimates)
     _add_limits(columns, "really_lost", [group.headline.forgetting for group in groups])
     for name in TESTS:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())

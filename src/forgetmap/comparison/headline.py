@@ -9,30 +9,21 @@ a model disagrees with itself as well.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forgetmap.comparison.choice_counts import PAIR
+from forgetmap.comparison.estimators import AUTO, BRACKET, Estimator, choose, find_estimator
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.result import Estimator, GroupResult, Headline, Verdict
-from forgetmap.results import Estimate, Estimates
+from forgetmap.comparison.from_counts import outer_ends
+from forgetmap.comparison.result import GroupResult, Headline, Verdict
+from forgetmap.results import Estimate
 from forgetmap.stats import LEVEL
 from forgetmap.text import counted, percent
 
 NEGLIGIBLE = 0.01
 """If at most this share of what was known can be lost, the words say that none was."""
 
-KNOWLEDGE = ("matched", "bracket", "latent", "upper", "net")
-"""Estimators on the scale of knowledge; the others are on that of answers."""
-
-FROM_REPEATS = ("excess", "excess_before", "net")
-"""Estimators that measure self-churn instead of assuming how a model guesses."""
-
-ASSUMES = {
-    "matched": "blind guesses where it does not know",
-    "bracket": "guessing habits that did not move",
-    "latent": "blind guesses, all redrawn",
-}
 CHURN = "cannot tell: self-churn and forgetting cannot be separated without repeats"
 
 
@@ -54,36 +45,42 @@ class Judge:
         tasks: how many tasks lost something, of how many tested; for the total only.
     """
 
-    asked: Estimator = "auto"
+    asked: str = AUTO
     sampled: bool | None = False
     knows_options: bool = True
     tasks: tuple[int, int] | None = None
 
     def with_headline(self, group: GroupResult, found: Evidence) -> GroupResult:
         """The group with its headline."""
-        name = self.asked if self.asked != "auto" else choose(group, found)
-        forgetting, transfer = _headline_estimates(group, name)
-        of_known = _of_known(group, name, forgetting, found)
-        verdict, words = self._conclude(group, name, forgetting, of_known)
+        name = self.asked if self.asked != AUTO else choose(found, _has_value(group))
+        row = find_estimator(name)
+        estimates = (
+            outer_ends(group.bracket_low, group.bracket_high)
+            if row.is_range
+            else group.estimates(name)
+        )
+        forgetting = estimates.forgetting
+        of_known = _of_known(group, row, forgetting, found)
+        verdict, words = self._conclude(group, row, forgetting, of_known)
         if verdict == "lost" and name == "matched" and not found.places_known:
             words += " and right answers spread evenly over the places"
         headline = Headline(
             verdict=verdict,
             estimator=name,
             forgetting=forgetting,
-            backward_transfer=transfer,
+            backward_transfer=estimates.backward_transfer,
             of_known=of_known,
             words=words,
         )
         return group.model_copy(update={"headline": headline})
 
     def _conclude(
-        self, group: GroupResult, name: str, forgetting: Estimate, of_known: Estimate
+        self, group: GroupResult, row: Estimator, forgetting: Estimate, of_known: Estimate
     ) -> Found:
-        plain = _plain_cases(group, name, forgetting)
+        plain = _plain_cases(group, row, forgetting)
         if plain is not None:
             return plain
-        if self.sampled and name not in FROM_REPEATS and self.asked == "auto":
+        if self.sampled and not row.from_repeats and self.asked == AUTO:
             cost = f"one more answer per item of each model ({2 * group.items:,} in all) would tell"
             return Found("cannot_tell", f"{CHURN}; {cost}")
         if of_known.reason is not None:
@@ -91,17 +88,17 @@ class Judge:
         assert forgetting.low is not None  # noqa: S101  # an estimate with a value has limits
         assert forgetting.high is not None  # noqa: S101
         if forgetting.high < 0:
-            return Found("cannot_tell", _too_little(name))
-        if _is_lost(group, name, forgetting.low):
-            words = _lost(group, name, forgetting, of_known) + self._over_tasks()
-            return Found("lost", words + _beside(group, name) + self._assumes(name))
-        return _not_found(group, name, of_known)
+            return Found("cannot_tell", _too_little(row))
+        if _is_lost(group, row, forgetting.low):
+            words = _lost(group, row, forgetting, of_known) + self._over_tasks()
+            return Found("lost", words + _beside(group, row) + self._assumes(row))
+        return _not_found(group, row, of_known)
 
-    def _assumes(self, name: str) -> str:
-        if name in FROM_REPEATS:
+    def _assumes(self, row: Estimator) -> str:
+        if row.from_repeats:
             return ""
-        assumed = [ASSUMES[name]] if name in ASSUMES else []
-        if name == "raw" and not self.knows_options:
+        assumed = [row.assumes] if row.assumes else []
+        if row.name == "raw" and not self.knows_options:
             assumed.append("no lucky guesses (no item says how many options it has)")
         if self.sampled is None:
             assumed.append("greedy answers")
@@ -113,47 +110,19 @@ class Judge:
         return f"; {self.tasks[0]:,} of {self.tasks[1]:,} tasks at FDR 5%"
 
 
-def choose(group: GroupResult, found: Evidence) -> str:
-    """The estimator that the data allow."""
-    if group.excess.forgetting.value is not None:
-        return "excess"
-    if group.excess_before.value is not None:
-        return "excess_before"
-    if all(math.isinf(k) for k in found.options):
-        return "raw"
-    identified = PAIR not in found.options and group.matched.forgetting.value is not None
-    return "matched" if identified else "bracket"
+def _has_value(group: GroupResult) -> Callable[[str], bool]:
+    return lambda name: group.estimates(name).forgetting.value is not None
 
 
-def _headline_estimates(group: GroupResult, name: str) -> tuple[Estimate, Estimate]:
-    if name == "raw":
-        return group.forgetting, group.backward_transfer
-    if name == "excess_before":
-        nothing = Estimate(value=None, method=name, reason="says nothing of what was gained")
-        return group.excess_before, nothing
-    if name == "bracket":
-        return (
-            _outer(group.bracket_low.forgetting, group.bracket_high.forgetting),
-            _outer(group.bracket_low.backward_transfer, group.bracket_high.backward_transfer),
-        )
-    both: Estimates = getattr(group, name)
-    return both.forgetting, both.backward_transfer
-
-
-def _outer(low: Estimate, high: Estimate) -> Estimate:
-    """Both ends of a bracket and the uncertainty of each."""
-    method = f"from {low.method} to {high.method}"
-    reason = low.reason or "guesses may be redrawn or repeated: the truth lies between the ends"
-    return Estimate(value=None, low=low.low, high=high.high, method=method, reason=reason)
-
-
-def _of_known(group: GroupResult, name: str, forgetting: Estimate, found: Evidence) -> Estimate:
+def _of_known(
+    group: GroupResult, row: Estimator, forgetting: Estimate, found: Evidence
+) -> Estimate:
     """Forgetting as a share of what could be forgotten.
 
     Its limits are those of the loss divided by the known share, which is conservative: the error of
     that share is smaller and partly cancels.
     """
-    on_knowledge = name in KNOWLEDGE
+    on_knowledge = row.scale == "knowledge"
     known = group.known_before if on_knowledge else group.acc_before
     method = f"{forgetting.method}, of what was known"
     if known is None or forgetting.low is None or forgetting.high is None:
@@ -180,7 +149,7 @@ def _known_error(found: Evidence) -> float:
     return 2 * math.sqrt(variance / n)
 
 
-def _plain_cases(group: GroupResult, name: str, forgetting: Estimate) -> Found | None:
+def _plain_cases(group: GroupResult, row: Estimator, forgetting: Estimate) -> Found | None:
     """What needs no estimate."""
     if not group.n:
         return Found("cannot_tell", "cannot tell: no item is scored on both sides")
@@ -189,72 +158,67 @@ def _plain_cases(group: GroupResult, name: str, forgetting: Estimate) -> Found |
     if not group.n10:
         most = f"at most {percent(group.forgetting.high)} of items like these"
         return Found("none_lost", f"nothing was lost: no right answer turned wrong ({most})")
-    if name == "published":
+    if row.name == "published":
         value = percent(group.published.forgetting.value)
         return Found(
             "cannot_tell",
             f"cannot tell: the published adjustment says {value} of all items, without an interval "
             "and not 0 where nothing is lost",
         )
-    if name != "bracket" and forgetting.value is None:
-        return Found("cannot_tell", f"cannot tell: no {name} here: {forgetting.reason}")
+    if not row.is_range and forgetting.value is None:
+        return Found("cannot_tell", f"cannot tell: no {row.name} here: {forgetting.reason}")
     return None
 
 
-def _is_lost(group: GroupResult, name: str, low: float) -> bool:
-    """Raw losses are plain to see; else the test decides, or the interval that agrees with it."""
-    if name in ("raw", "upper"):
+def _is_lost(group: GroupResult, row: Estimator, low: float) -> bool:
+    """Counts are plain to see; else the test decides, or the interval that agrees with it."""
+    if row.is_count:
         return group.n10 > 0
-    if name == "excess" and group.p_lost is not None:
+    if row.name == "excess" and group.p_lost is not None:
         return group.p_lost <= (1 - LEVEL) / 2
     return low > 0
 
 
-def _lost(group: GroupResult, name: str, forgetting: Estimate, of_known: Estimate) -> str:
+def _lost(group: GroupResult, row: Estimator, forgetting: Estimate, of_known: Estimate) -> str:
     limits = f"({percent(_positive(of_known.low))} to {percent(of_known.high)})"
-    knew = _of_what(name)
-    share = f"{percent(of_known.value)} {limits} {knew}"
-    if name == "bracket":
+    knew = _of_what(row)
+    if row.is_range:
         low, high = group.bracket_low.forgetting.value, group.bracket_high.forgetting.value
         return (
             f"lost between {percent(low)} and {percent(high)} of all items: {limits[1:-1]} {knew}"
         )
-    beyond = {
-        "excess": "lost at least {} of all answers beyond self-churn",
-        "excess_before": "lost {} of all answers beyond the self-churn of the model before",
-        "net": "lost {} of all items beyond self-churn",
-    }
-    said = beyond.get(name, "lost {} of all items").format(percent(forgetting.value))
-    return f"{said}: {share}"
+    loss = row.sentence.format(percent(forgetting.value))
+    return f"{loss}: {percent(of_known.value)} {limits} {knew}"
 
 
-def _of_what(name: str) -> str:
-    return "of what it knew beyond guessing" if name in KNOWLEDGE else "of what it had right"
+def _of_what(row: Estimator) -> str:
+    on_knowledge = row.scale == "knowledge"
+    return "of what it knew beyond guessing" if on_knowledge else "of what it had right"
 
 
-def _beside(group: GroupResult, name: str) -> str:
+def _beside(group: GroupResult, row: Estimator) -> str:
     """What `net` says, where repeats and options allow both."""
     net = group.net.forgetting
-    if name != "excess" or net.value is None or group.known_before == group.acc_before:
+    if row.name != "excess" or net.value is None or group.known_before == group.acc_before:
         return ""
     limits = f"({percent(net.low)} to {percent(net.high)})"
     return f"; on the scale of knowledge {percent(net.value)} {limits} of all items"
 
 
-def _not_found(group: GroupResult, name: str, of_known: Estimate) -> Found:
+def _not_found(group: GroupResult, row: Estimator, of_known: Estimate) -> Found:
     if of_known.high is not None and of_known.high < NEGLIGIBLE:
-        luck = group.bracket_high.forgetting.high if name in ("matched", "bracket") else None
+        luck = group.bracket_high.forgetting.high if row.name in ("matched", BRACKET) else None
         most = "" if luck is None else f"; {percent(luck)} of all items if none of it was luck"
         return Found(
-            "none_lost", f"no loss found: at most {percent(of_known.high)} {_of_what(name)}{most}"
+            "none_lost", f"no loss found: at most {percent(of_known.high)} {_of_what(row)}{most}"
         )
     items = counted(group.items, "item")
-    if name == "bracket":
+    if row.is_range:
         most = percent(of_known.high)
         return Found(
             "cannot_tell",
             "cannot tell: luck and loss cannot be separated here; at most "
-            f"{most} {_of_what(name)} was lost",
+            f"{most} {_of_what(row)} was lost",
         )
     if group.detectable is None:
         words = f"cannot tell: {items} would not detect even the loss of all that was known"
@@ -263,8 +227,8 @@ def _not_found(group: GroupResult, name: str, of_known: Estimate) -> Found:
     return Found("cannot_tell", f"cannot tell: {items} detect no loss below {least}")
 
 
-def _too_little(name: str) -> str:
-    if name in FROM_REPEATS:
+def _too_little(row: Estimator) -> str:
+    if row.from_repeats:
         return "cannot tell: the models differ less than each differs from itself"
     return (
         "cannot tell: fewer right answers turned wrong than luck alone would turn, so guesses are "

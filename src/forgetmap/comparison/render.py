@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from forgetmap.comparison.estimators import find_estimator, offered
 from forgetmap.comparison.result import ComparisonResult, FanOutResult, GroupResult, StageResult
 from forgetmap.comparison.rollups import MEASURES
 from forgetmap.comparison.words import SIMULATED, compared_by, what_paired, why_lost
-from forgetmap.results import Estimate
 from forgetmap.stats import FDR
 from forgetmap.text import (
     Blocks,
@@ -47,20 +47,6 @@ LEGEND = {
     "gained": "wrong before, right after, as a share of all {noun}",
     "really lost": "forgotten without {without}; 95% limits; * at FDR 5%",
 }
-WITHOUT = {
-    "excess": "self-churn, seen in repeats",
-    "excess_before": "the self-churn of the model before",
-    "net": "lucky guesses and self-churn",
-    "matched": "lucky guesses, seen in the wrong options",
-    "bracket": "lucky guesses, from all redrawn to all repeated",
-    "raw": "anything taken off: open-ended items know no lucky guess",
-    "published": "luck as published in 2026, for comparison",
-    "latent": "lucky guesses, if all are redrawn",
-    "upper": "lucky guesses, if all are repeated",
-}
-SIDE_BY_SIDE = (
-    "raw", "published", "latent", "matched", "upper", "excess_before", "excess", "net"
-)  # fmt: skip
 CHAIN_HEADS = (
     "stage", "accuracy", "lost", "gained", "since first:\nlost", "gained", "newly\nlost", "regained"
 )  # fmt: skip
@@ -205,7 +191,7 @@ def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) 
 
 def _legend(total: GroupResult) -> Blocks:
     noun = "items" if total.n == total.items else "answers"
-    without = WITHOUT[total.headline.estimator]
+    without = find_estimator(total.headline.estimator).legend
     lines = [
         Line(text.format(noun=noun, without=without), "faint", f"{name:<11}")
         for name, text in LEGEND.items()
@@ -215,13 +201,7 @@ def _legend(total: GroupResult) -> Blocks:
 
 def _side_by_side(total: GroupResult) -> Blocks:
     """Every estimate of forgetting over all items, so that none can be picked in silence."""
-    found = {
-        name: total.forgetting if name == "raw" else getattr(total, name) for name in SIDE_BY_SIDE
-    }
-    values = {
-        name: each.value if isinstance(each, Estimate) else each.forgetting.value
-        for name, each in found.items()
-    }
+    values = {row.name: total.estimates(row.name).forgetting.value for row in offered()}
     shown = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
     floor = total.noise_floor.value
     if floor is not None:

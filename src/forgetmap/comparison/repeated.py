@@ -8,7 +8,7 @@ difference of products of counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ from forgetmap.comparison.cells import Label, label_columns, label_of
 from forgetmap.comparison.choice_counts import PAIR, failed, options_from, options_of
 from forgetmap.pairing import RIGHT, SIDES, UNSCORED, Pairs, is_in
 from forgetmap.records import Frame
+from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import (
     LEVEL,
     AnswerCounts,
     Interval,
     Reals,
     change_p,
+    combined_interval,
     excess_before_scores,
     excess_scores,
     knowledge_scale,
@@ -80,6 +82,15 @@ class ItemSums:
         weight = np.array([*self.counts.values()], float)
         kept = (table[:, 1:5].sum(1) >= before) & (table[:, 5:9].sum(1) >= after)
         return Repeated(table[kept], weight[kept])
+
+    @property
+    def lacks_choices(self) -> bool:
+        """Whether some wrong answer to an item with three or more options is not recorded."""
+        return any(
+            counts.unknown_before + counts.unknown_after
+            for counts in self.counts
+            if counts.k > PAIR and not math.isinf(counts.k)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,15 +245,6 @@ def net(items: ItemSums, *, gained: bool = False) -> Interval | None:
     return found.mean(scores, pseudo=float(found.weight @ knowledge_scale(found.k) / max(n, 1.0)))
 
 
-def lacks_choices(items: ItemSums) -> bool:
-    """Whether some wrong answer to an item with three or more options is not recorded."""
-    return any(
-        counts.unknown_before + counts.unknown_after
-        for counts in items.counts
-        if counts.k > PAIR and not math.isinf(counts.k)
-    )
-
-
 def excess_p(items: ItemSums) -> float | None:
     """One-sided p that nothing was lost beyond noise, by permutation within items."""
     found = items.repeated()
@@ -273,3 +275,39 @@ def noise_floor(items: ItemSums, side: str) -> float | None:
     m_b, r_b, m_a, r_a = found.profile
     right, answers = (m_b, r_b) if side == "before" else (m_a, r_a)
     return float(found.weight @ self_churn(right, answers) / n)
+
+
+def estimate(name: str, items: ItemSums) -> Estimates | Estimate:
+    """One of `excess`, `excess_before` and `net`, where there are the repeats it needs."""
+    if name == "excess_before":
+        return _as_estimate(name, excess_before(items))
+    interval = {"excess": excess, "net": net}[name]
+    return Estimates(
+        forgetting=_as_estimate(name, interval(items)),
+        backward_transfer=_as_estimate(name, interval(items, gained=True)),
+    )
+
+
+def over_tasks(name: str, items: Sequence[ItemSums], tasks: Sequence[Estimates]) -> Estimates:
+    """Mean over tasks of Student intervals, in both directions."""
+    after = 1 if name == "excess_before" else 2
+    counts = [int(part.repeated(after=after).weight.sum()) for part in items]
+    return Estimates(
+        forgetting=_combined(name, counts, [task.forgetting for task in tasks]),
+        backward_transfer=_combined(name, counts, [task.backward_transfer for task in tasks]),
+    )
+
+
+def _combined(name: str, counts: Sequence[int], tasks: Sequence[Estimate]) -> Estimate:
+    missing = [task for task in tasks if task.value is None]
+    if missing or not tasks:
+        return missing[0] if missing else Estimate.missing(name, "no scored pair")
+    intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in tasks]
+    combined = combined_interval(intervals, counts)
+    return _as_estimate(f"{name}, mean over tasks", combined)
+
+
+def _as_estimate(name: str, interval: Interval | None) -> Estimate:
+    assert interval is not None  # noqa: S101  # without repeats nobody asks
+    value, low, high = float(interval.value), float(interval.low), float(interval.high)
+    return Estimate(value=value, low=low, high=high, method=f"{name}, t interval")

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from forgetmap.comparison.choices import CORRECT_AT, MIN_PAIRED, Rollup
+from forgetmap.comparison.estimators import AUTO, estimator_names, find_estimator
 from forgetmap.pairing import PairBy
-from forgetmap.results import Estimate, Estimates, Notice, Value
+from forgetmap.results import Estimate, Estimates, Notice, PublishedResult, Value
 
 RESULT_VERSION = 1
-Estimator = Literal[
-    "auto", "raw", "published", "latent", "upper", "matched", "excess", "excess_before", "net"
-]
 Verdict = Literal["lost", "none_lost", "cannot_tell"]
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
-
-
-class PublishedResult(Estimates):
-    """The published chance adjustment with its ceilings."""
-
-    forgetting_max: Estimate
-    backward_transfer_max: Estimate
 
 
 class Headline(Value):
@@ -40,8 +31,18 @@ class Headline(Value):
     words: str
 
 
+def _meaning(name: str) -> Any:
+    return Field(description=find_estimator(name).meaning)
+
+
 class GroupResult(Value):
-    """The counts and rates of one group of items."""
+    """The counts and rates of one group of items; under its name what each estimator says.
+
+    Estimators of installed packages stand beside ours under theirs.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Estimates | Estimate]
 
     name: str
     items: int = Field(description="Different items among the pairs.")
@@ -63,19 +64,17 @@ class GroupResult(Value):
         "outcome was recorded."
     )
     known_before: float | None = Field(description="Share known beyond guessing: mean c (a - 1/k).")
-    published: PublishedResult = Field(description="As published in 2026; for comparison only.")
-    latent: Estimates = Field(description="Lower end of the bracket: all guesses redrawn.")
-    upper: Estimates = Field(description="Upper end of the bracket: all guesses repeated.")
+    published: PublishedResult = _meaning("published")
+    latent: Estimates = _meaning("latent")
+    upper: Estimates = _meaning("upper")
     bracket_low: Estimates = Field(
         description="Lower end with all that the data allow: matched for three and more options."
     )
     bracket_high: Estimates = Field(description="Upper end, likewise.")
-    matched: Estimates = Field(description="Luck read off which wrong options were chosen.")
-    excess: Estimates = Field(description="Change beyond self-churn; needs repeats of both models.")
-    excess_before: Estimate = Field(
-        description="Forgetting beyond the self-churn of the model before."
-    )
-    net: Estimates = Field(description="`matched` between the models less within each of them.")
+    matched: Estimates = _meaning("matched")
+    excess: Estimates = _meaning("excess")
+    excess_before: Estimate = _meaning("excess_before")
+    net: Estimates = _meaning("net")
     noise_floor: Estimate = Field(description="How often two runs of one model flip one way.")
     p_lost: float | None = Field(description="One-sided p-value that nothing was lost.")
     q_lost: float | None = Field(
@@ -90,6 +89,16 @@ class GroupResult(Value):
         default=None, description="Of the mean over tasks only: raw, for tasks like these."
     )
     headline: Headline
+
+    def estimates(self, name: str) -> Estimates:
+        """What one estimator says, in both directions."""
+        if name == "raw":
+            return Estimates(forgetting=self.forgetting, backward_transfer=self.backward_transfer)
+        value: Estimates | Estimate = getattr(self, name)
+        if isinstance(value, Estimates):
+            return value
+        gained = Estimate.missing(name, "says nothing of what was gained")
+        return Estimates(forgetting=value, backward_transfer=gained)
 
 
 class PairingResult(Value):
@@ -117,7 +126,11 @@ class Rule(Value):
     metric: str | None = Field(default=None, description="As asked for; null: as recorded.")
     min_paired: float = Field(default=MIN_PAIRED, gt=0, le=1, description="Share that must pair.")
     pair_by: PairBy = "auto"
-    estimator: Estimator = Field(default="auto", description="What the headline is made of.")
+    estimator: str = Field(
+        default=AUTO,
+        description="What the headline is made of.",
+        json_schema_extra=lambda schema: schema.update(enum=[*estimator_names()]),
+    )
     rollup: Rollup = Field(default="default", description="How tasks are summed up.")
     task_table: str | None = Field(
         default=None, description="Names k and category where the data do not."

@@ -19,10 +19,11 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from forgetmap.comparison import all_estimators
 from forgetmap.records import writable
 from forgetmap.report.figures import Figure, all_figures
 from forgetmap.report.packing import as_json, packed
-from forgetmap.report.payload import Payload
+from forgetmap.report.payload import HEADLINE, Payload
 from forgetmap.report.reportable import Reportable, payload_for
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -122,7 +123,16 @@ def script_of(*, started_by: str | None = None) -> str:
     """The page's code; another page that uses it says what starts that instead."""
     *names, start = module_names()
     last = page_file(start) if started_by is None else started_by
-    return _inline("\n".join([*(page_file(name) for name in names), last]))
+    parts = [estimator_script(), *(page_file(name) for name in names), last]
+    return _inline("\n".join(parts))
+
+
+def estimator_script() -> str:
+    """What the page calls each estimator, from the table of estimators."""
+    words = {HEADLINE: {"label": "the number to believe", "from_repeats": False}}
+    for row in all_estimators():
+        words[row.name] = {"label": row.label, "from_repeats": row.from_repeats}
+    return f"const ESTIMATORS = {json.dumps(words)};"
 
 
 def module_names() -> list[str]:

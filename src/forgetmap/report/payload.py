@@ -20,8 +20,8 @@ Level = Literal["total", "macro", "category", "tag", "task", "stage", "since_fir
 Direction = Literal["forgetting", "backward_transfer"]
 Scale = Literal["items", "known"]
 """A share of all items; or, of what there was to lose (or to gain)."""
-ESTIMATORS = ("headline", "raw", "published", "latent", "upper", "matched", "excess", "net")
-"""In the order they are offered; one that has no value anywhere has no rows."""
+HEADLINE = "headline"
+"""Stands in `Rows.estimator` before the estimators; one that has no value anywhere has no rows."""
 NOISE_FLOOR = "noise_floor"
 """Stands in `Rows.estimator` too; it is drawn beside the others, not chosen."""
 Cell = str | float | int | list[str] | None

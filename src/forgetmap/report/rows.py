@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from forgetmap.comparison import KNOWLEDGE, ComparisonResult, GroupResult
-from forgetmap.report.payload import ESTIMATORS, NOISE_FLOOR, Direction, Level, Rows, Scale
-from forgetmap.results import Estimate, Estimates
-
-ON_KNOWLEDGE = (*KNOWLEDGE, "published")
-"""Estimators that take luck out: what there was to lose is then what was known beyond luck."""
+from forgetmap.comparison import ComparisonResult, GroupResult, find_estimator, offered
+from forgetmap.report.payload import HEADLINE, NOISE_FLOOR, Direction, Level, Rows, Scale
+from forgetmap.results import Estimate
 
 
 class Row(NamedTuple):
@@ -62,11 +59,15 @@ def groups_of(result: ComparisonResult) -> Iterator[tuple[Level, GroupResult]]:
 
 
 def _estimates(group: GroupResult) -> Iterator[tuple[str, Direction, Scale, Estimate]]:
-    for name in ESTIMATORS:
-        lost, gained = _both(group, name)
-        there = _there_was(group, group.headline.estimator if name == "headline" else name)
+    headline = group.headline
+    rows = [(HEADLINE, headline.estimator, headline.forgetting, headline.backward_transfer)]
+    for row in offered():
+        estimates = group.estimates(row.name)
+        rows.append((row.name, row.name, estimates.forgetting, estimates.backward_transfer))
+    for name, estimator, lost, gained in rows:
+        there = _there_was(group, estimator)
         left = None if there is None else 1 - there
-        of_known = group.headline.of_known if name == "headline" else _divided(lost, there)
+        of_known = headline.of_known if name == HEADLINE else _divided(lost, there)
         yield name, "forgetting", "items", lost
         yield name, "forgetting", "known", of_known
         yield name, "backward_transfer", "items", gained
@@ -75,16 +76,13 @@ def _estimates(group: GroupResult) -> Iterator[tuple[str, Direction, Scale, Esti
     yield NOISE_FLOOR, "forgetting", "known", _divided(group.noise_floor, group.acc_before)
 
 
-def _both(group: GroupResult, name: str) -> tuple[Estimate, Estimate]:
-    if name == "raw":
-        return group.forgetting, group.backward_transfer
-    found: Estimates = getattr(group, name)
-    return found.forgetting, found.backward_transfer
-
-
 def _there_was(group: GroupResult, estimator: str) -> float | None:
-    """The share that could be lost; the rest could be gained."""
-    return group.known_before if estimator in ON_KNOWLEDGE else group.acc_before
+    """The share that could be lost; the rest could be gained.
+
+    For estimators that take luck out it is what was known beyond luck.
+    """
+    on_knowledge = find_estimator(estimator).scale == "knowledge"
+    return group.known_before if on_knowledge else group.acc_before
 
 
 def _divided(found: Estimate, by: float | None) -> Estimate:

@@ -240,7 +240,7 @@ def test_the_published_adjustment_never_concludes() -> None:
 
 def test_an_unknown_estimator_is_refused() -> None:
     with pytest.raises(UsageError):
-        fm.compare(*sides(1, 1, 1, 1), estimator="best")  # type: ignore[call-overload]
+        fm.compare(*sides(1, 1, 1, 1), estimator="best")
 
 
 def test_words_of_excess_name_the_scale_of_knowledge_too() -> None:

@@ -9,7 +9,14 @@ import click
 
 from forgetmap.cli.options import Command, with_options
 from forgetmap.cli.options.logs import log_options, table_options
-from forgetmap.comparison import CORRECT_AT, MIN_PAIRED, TASK_TABLES, Estimator, Rollup
+from forgetmap.comparison import (
+    BUILT_IN_NAMES,
+    CORRECT_AT,
+    MIN_PAIRED,
+    TASK_TABLES,
+    Rollup,
+    estimator_names,
+)
 from forgetmap.pairing import PairBy
 
 pair_by_option = click.option(
@@ -19,6 +26,19 @@ pair_by_option = click.option(
     show_default=True,
     help="What makes two items the same; auto: content where both sides have it, else id.",
 )
+
+
+class EstimatorChoice(click.Choice[str]):
+    """Our estimators, and by name also those of installed packages.
+
+    These are not listed in the help: to find them takes longer than all the rest of it.
+    """
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it was typed, if it is one."""
+        if value not in self.choices and value in estimator_names():
+            return value
+        return super().convert(value, param, ctx)
 
 
 def comparison_options(command: Command) -> Command:
@@ -72,7 +92,7 @@ def _rules() -> list[Callable[[Command], Command]]:
         pair_by_option,
         click.option(
             "--estimator",
-            type=click.Choice(get_args(Estimator)),
+            type=EstimatorChoice(BUILT_IN_NAMES),
             default="auto",
             show_default=True,
             help="Estimator of the headline; auto takes the best that the data allow.",

@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from forgetmap.comparison import GroupResult
 from forgetmap.report.figures.figure import Record, as_table
-from forgetmap.report.payload import ESTIMATORS, Direction, DriftRows, Level, Payload, Rows
+from forgetmap.report.payload import (
+    HEADLINE,
+    NOISE_FLOOR,
+    Direction,
+    DriftRows,
+    Level,
+    Payload,
+    Rows,
+)
 from forgetmap.text import percent
 
 MOST_GROUPS = 40
@@ -61,7 +69,8 @@ def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]
 
 def default_estimator(payload: Payload) -> str:
     """The first of those offered that says anything."""
-    return next((name for name in ESTIMATORS if _says(payload.rows, name)), ESTIMATORS[0])
+    names = [name for name in dict.fromkeys(payload.rows.estimator) if name != NOISE_FLOOR]
+    return next((name for name in names if _says(payload.rows, name)), HEADLINE)
 
 
 def _says(rows: Rows, estimator: str) -> bool:

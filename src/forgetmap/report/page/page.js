@@ -134,7 +134,7 @@ function renderTop(payload, estimators, state) {
     make("p", { class: "title" }, payload.title),
     make("div", { class: "bar", role: "group", "aria-label": "What the numbers are" },
       comparisonChooser(payload, state),
-      estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, ESTIMATORS[name]]),
+      estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, estimatorLabel(name)]),
         state.estimator, (estimator) => goTo({ estimator })),
       chooser("scale", "Scale", scalesOf(payload), state.scale, (scale) => goTo({ scale })),
       button(isDark(state) ? "Light" : "Dark", () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),

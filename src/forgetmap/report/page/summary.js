@@ -100,18 +100,18 @@ function measureCard(total, find, state, direction) {
     strip(total, find, state, direction),
     make("p", { class: "faint" }, floorWords(total, state.scale, state.estimator)),
     make("p", { class: "faint" }, `${sentence(meaning)}; ${called(SCALES, state.scale)}; ${
-      called(ESTIMATORS, state.estimator)}${ofHeadline(total, state.estimator)}.`));
+      estimatorLabel(state.estimator)}${ofHeadline(total, state.estimator)}.`));
 }
 
 function ofHeadline(total, estimator) {
   if (estimator !== "headline") return "";
-  const used = total.headline.estimator;
-  return used === "bracket" ? " (a bracket)" : ` (${called(ESTIMATORS, used)})`;
+  return ` (${estimatorLabel(total.headline.estimator)})`;
 }
 
 function whyUnknown(total, estimator, direction) {
   const found = estimator === "raw" ? total : total[estimator];
-  return found?.[direction]?.reason ?? "No value on this scale.";
+  const estimate = found?.[direction] ?? (direction === "forgetting" ? found : null);
+  return estimate?.reason ?? "No value on this scale.";
 }
 
 function floorWords(total, scale, estimator) {
@@ -124,7 +124,7 @@ function floorWords(total, scale, estimator) {
 
 function takesFloorOut(total, estimator) {
   const used = estimator === "headline" ? total.headline.estimator : estimator;
-  return ["excess", "excess_before", "net"].includes(used);
+  return Boolean(Object.hasOwn(ESTIMATORS, used) && ESTIMATORS[used].from_repeats);
 }
 
 /** Where the noise floor is on the scale of this strip, if it belongs on it. */

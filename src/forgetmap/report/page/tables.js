@@ -33,7 +33,7 @@ function estimatorsIn(rows) {
   rows.estimator.forEach((name, place) => {
     if (rows.value[place] !== null || rows.low[place] !== null) known.add(name);
   });
-  return Object.keys(ESTIMATORS).filter((name) => known.has(name));
+  return [...new Set(rows.estimator)].filter((name) => name !== "noise_floor" && known.has(name));
 }
 
 /** The levels that have groups, and the groups of one. */
@@ -198,7 +198,7 @@ function renderTables(root, payload, find, state) {
     make("div", { class: "bar" },
       chooser("by", "Rows", choices, level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
-    make("p", { class: "faint" }, `${sentence(called(ESTIMATORS, state.estimator))}; ${
+    make("p", { class: "faint" }, `${sentence(estimatorLabel(state.estimator))}; ${
       called(SCALES, state.scale)}; 95% limits below.`),
     tableRegion(caption, [name, ...GROUP_COLUMNS], records, { name: "forgetting", down: true }),
   );

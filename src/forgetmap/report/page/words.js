@@ -1,16 +1,6 @@
 // Names for people, and what to do about a warning.
 
-const ESTIMATORS = {
-  headline: "the number to believe",
-  raw: "as counted, luck and noise included",
-  published: "chance adjustment as published in 2026",
-  latent: "if all guesses were redrawn (lower end)",
-  upper: "if all guesses were repeated (upper end)",
-  matched: "without luck, read off the wrong options",
-  excess: "beyond self-churn",
-  excess_before: "beyond the self-churn of the model before",
-  net: "without luck and self-churn",
-};
+// ESTIMATORS, name -> {label, from_repeats}, comes from the table of estimators: see html.py.
 const SCALES = {
   items: "share of all items",
   known: "share of what could be lost or gained",
@@ -93,6 +83,11 @@ const OTHER_ADVICE = "Look at the items concerned before you act on the numbers.
 /** What people call something; foreign names stay as they are. */
 function called(names, name) {
   return Object.hasOwn(names, name) ? names[name] : name;
+}
+
+/** What people call an estimator. */
+function estimatorLabel(name) {
+  return Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name].label : name;
 }
 
 /**

@@ -1,0 +1,386 @@
+"""THE table of estimators: how a share of lost items is computed from what was counted.
+
+One row says everything about an estimator: what it needs, its scale, what it assumes, how it is
+called and how it is computed. JSON, its schema, frames, the headline, terminal, report page and
+docs are made from this table, so a new row appears in all of them. Packages add rows of their own
+under the entry-point group `forgetmap.estimators`.
+
+Imported by the command line for the names: what computes is loaded when it is used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from forgetmap._plugins import Registry
+from forgetmap.errors import UsageError
+
+if TYPE_CHECKING:
+    from forgetmap.comparison.evidence import Evidence, Need
+    from forgetmap.results import Estimate, Estimates
+
+AUTO = "auto"
+"""The estimator that the data allow, by `choose`."""
+BRACKET = "bracket"
+
+Scale = Literal["knowledge", "answers"]
+
+
+class OverTasks(Protocol):
+    """How the mean over tasks is made."""
+
+    def __call__(
+        self, name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
+    ) -> Estimates:
+        """Make it from what was counted in each task, its estimates, and those of all items."""
+        ...
+
+
+def plain_mean(
+    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
+) -> Estimates:
+    """Mean over tasks, without an interval."""
+    from forgetmap.comparison.from_counts import mean_of_estimates
+
+    del name, evidence
+    return mean_of_estimates(tasks, total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimator:
+    """A row of the table.
+
+    Attributes:
+        name: in `--estimator`, JSON and frames.
+        scale: share of what was known beyond guessing, or of answers.
+        label: in the chooser of the page, and after "forgetting:".
+        legend: what is taken off, after "forgotten without".
+        sentence: of a loss, with {} for its share.
+        meaning: what it is, for the JSON schema and the docs.
+        formula: for the docs.
+        misleads: when not to believe it, for the docs.
+        estimate: from what was counted about a group to its estimates, in both directions or of
+            forgetting alone. Called where `needs` are met.
+        over_tasks: the mean over tasks.
+        needs: what the data must have.
+        assumes: what must hold for it, after "assumes", if anything.
+        rank: place in the headline rule; None if it is used only when asked for.
+        fits: whether it may be the headline of these data, where it has a value.
+        only_losses: it says nothing of what was gained.
+        is_count: it counts what can be seen, so it is never negative and needs no test.
+        is_range: it is a pair of ends, not a number, and cannot be asked for.
+    """
+
+    name: str
+    scale: Scale
+    label: str
+    legend: str
+    meaning: str
+    formula: str
+    misleads: str
+    estimate: Callable[[Evidence], Estimates | Estimate]
+    over_tasks: OverTasks = plain_mean
+    sentence: str = "lost {} of all items"
+    needs: tuple[Need, ...] = ("items",)
+    assumes: str | None = None
+    rank: int | None = None
+    fits: Callable[[Evidence], bool] = lambda _evidence: True
+    only_losses: bool = False
+    is_count: bool = False
+    is_range: bool = False
+
+    @property
+    def from_repeats(self) -> bool:
+        """Whether it measures how often a model disagrees with itself, and takes that out."""
+        return bool({"repeats", "repeats_before"} & set(self.needs))
+
+    def lacks(self, evidence: Evidence) -> str | None:
+        """Why these data do not allow it, if so."""
+        return evidence.lacks(self.needs)
+
+
+def _from_counts(name: str) -> Callable[[Evidence], Estimates]:
+    def estimate(evidence: Evidence) -> Estimates:
+        from forgetmap.comparison import from_counts
+
+        return from_counts.estimate(name, evidence)
+
+    return estimate
+
+
+def _from_repeats(name: str) -> Callable[[Evidence], Estimates | Estimate]:
+    def estimate(evidence: Evidence) -> Estimates | Estimate:
+        from forgetmap.comparison import repeated
+
+        assert evidence.items is not None  # noqa: S101  # repeats are what these need
+        return repeated.estimate(name, evidence.items)
+
+    return estimate
+
+
+def _published(evidence: Evidence) -> Estimates:
+    from forgetmap.comparison.from_counts import published_estimates
+
+    return published_estimates(evidence)
+
+
+def _bracket(evidence: Evidence) -> Estimates:
+    from forgetmap.comparison.from_counts import bracket_ends, outer_ends
+
+    return outer_ends(*bracket_ends(evidence))
+
+
+def _score_over_tasks(
+    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
+) -> Estimates:
+    from forgetmap.comparison.from_counts import over_tasks
+
+    del tasks
+    return total if total.forgetting.value is None else over_tasks(name, evidence)
+
+
+def _matched_over_tasks(
+    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
+) -> Estimates:
+    """None where the choices of some task are not known or cannot be trusted."""
+    from forgetmap.results import Estimates
+
+    unknown = any(task.lacks(("choices", "balance")) for task in evidence)
+    if total.forgetting.value is not None and unknown:
+        return Estimates.missing(name, "some tasks do not have it")
+    return _score_over_tasks(name, evidence, tasks, total)
+
+
+def _repeats_over_tasks(
+    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
+) -> Estimates:
+    from forgetmap.comparison.repeated import over_tasks
+
+    del total
+    return over_tasks(name, [task.items for task in evidence if task.items is not None], tasks)
+
+
+BUILT_IN = (
+    Estimator(
+        name="raw",
+        scale="answers",
+        label="as counted, luck and noise included",
+        legend="anything taken off: open-ended items know no lucky guess",
+        meaning="Right before, wrong after, as counted.",
+        formula="n10 / n",
+        misleads="always a mix: lost knowledge, lucky guesses before, churn",
+        estimate=_from_counts("raw"),
+        needs=(),
+        over_tasks=_score_over_tasks,
+        rank=3,
+        fits=lambda evidence: all(math.isinf(k) for k in evidence.options),
+        is_count=True,
+    ),
+    Estimator(
+        name="published",
+        # On the scale of answers, strictly; the report divides it by what was known beyond luck.
+        scale="knowledge",
+        label="chance adjustment as published in 2026",
+        legend="luck as published in 2026, for comparison",
+        meaning="As published in 2026; for comparison only.",
+        formula="max(F - C, 0), C = (1-a)(1-b)/(k-1)",
+        misleads="nothing is lost (.062 at k = 2, half known): luck before and after is not "
+        "independent",
+        estimate=_published,
+        needs=(),
+    ),
+    Estimator(
+        name="latent",
+        scale="knowledge",
+        label="if all guesses were redrawn (lower end)",
+        legend="lucky guesses, if all are redrawn",
+        meaning="Lower end of the bracket: all guesses redrawn.",
+        formula="c P10 - (c²/k) P00",
+        misleads="guesses repeat (greedy): then far too low; habits move: too high. Never alone",
+        estimate=_from_counts("latent"),
+        needs=(),
+        over_tasks=_score_over_tasks,
+        assumes="blind guesses, all redrawn",
+    ),
+    Estimator(
+        name="upper",
+        scale="knowledge",
+        label="if all guesses were repeated (upper end)",
+        legend="lucky guesses, if all are repeated",
+        meaning="Upper end of the bracket: all guesses repeated.",
+        formula="c P10",
+        misleads="guesses are redrawn: then much too high",
+        estimate=_from_counts("upper"),
+        needs=(),
+        over_tasks=_score_over_tasks,
+        is_count=True,
+    ),
+    Estimator(
+        name="matched",
+        scale="knowledge",
+        label="without luck, read off the wrong options",
+        legend="lucky guesses, seen in the wrong options",
+        meaning="Luck read off which wrong options were chosen.",
+        formula="c (P10 - P00different/(k-2))",
+        misleads="a wrong option is specially attractive (low), options can be eliminated (high), "
+        "gold letters unbalanced; not for k = 2",
+        estimate=_from_counts("matched"),
+        over_tasks=_matched_over_tasks,
+        needs=("items", "options", "third_option", "choices", "balance"),
+        assumes="blind guesses where it does not know",
+        rank=4,
+        fits=lambda evidence: 2 not in evidence.options,
+    ),
+    Estimator(
+        name="excess",
+        scale="answers",
+        label="beyond self-churn",
+        legend="self-churn, seen in repeats",
+        sentence="lost at least {} of all answers beyond self-churn",
+        meaning="Change beyond self-churn; needs repeats of both models.",
+        formula="mean of ((p_b-p_a)² - noise + p_b - p_a)/2",
+        misleads="changes are partial: a lower bound; frozen lucky guesses stay in",
+        estimate=_from_repeats("excess"),
+        over_tasks=_repeats_over_tasks,
+        needs=("repeats",),
+        rank=1,
+    ),
+    Estimator(
+        name="excess_before",
+        scale="answers",
+        label="beyond the self-churn of the model before",
+        legend="the self-churn of the model before",
+        sentence="lost {} of all answers beyond the self-churn of the model before",
+        meaning="Forgetting beyond the self-churn of the model before.",
+        formula="mean of p_b(1-p_a) - m(r-m)/(r(r-1))",
+        misleads="a model gets surer of what it half knew (low)",
+        only_losses=True,
+        estimate=_from_repeats("excess_before"),
+        over_tasks=_repeats_over_tasks,
+        needs=("repeats_before",),
+        rank=2,
+    ),
+    Estimator(
+        name="net",
+        scale="knowledge",
+        label="without luck and self-churn",
+        legend="lucky guesses and self-churn",
+        sentence="lost {} of all items beyond self-churn",
+        meaning="`matched` between the models less within each of them.",
+        formula="`matched` between the models less half of it within each",
+        misleads="none of the tested cases; needs repeats and options",
+        estimate=_from_repeats("net"),
+        over_tasks=_repeats_over_tasks,
+        needs=("choices_of_repeats", "repeats"),
+    ),
+    Estimator(
+        name=BRACKET,
+        scale="knowledge",
+        label="a bracket",
+        legend="lucky guesses, from all redrawn to all repeated",
+        meaning="From `latent` to `upper`; `matched` for items with three and more options.",
+        formula="from c P10 - (c²/k) P00 to c P10",
+        misleads="habits move between the models, or options can be eliminated",
+        estimate=_bracket,
+        assumes="guessing habits that did not move",
+        rank=5,
+        is_range=True,
+    ),
+)
+
+
+BUILT_IN_NAMES = (AUTO, *(row.name for row in BUILT_IN if not row.is_range))
+"""What `--estimator` takes, packages that add estimators aside."""
+
+
+def _check(plugin: object) -> Estimator:
+    if not isinstance(plugin, Estimator):
+        raise TypeError("it is no forgetmap.comparison.Estimator")
+    return plugin
+
+
+PLUGINS = Registry(group="forgetmap.estimators", kind="estimator", built_in={}, check=_check)
+
+
+def all_estimators() -> tuple[Estimator, ...]:
+    """Every row: ours, then those that installed packages add.
+
+    Raises:
+        UsageError: a package adds one under a name of ours, or one that cannot be loaded.
+    """
+    known = {row.name for row in BUILT_IN}
+    for name in PLUGINS.names():
+        if name != PLUGINS.get(name).name or name in known or not name.isidentifier():
+            raise UsageError(
+                f"an installed package adds an estimator under the name {name!r}, which is taken "
+                "or is not its own",
+                hint="uninstall the package, or rename its estimator.",
+            )
+    return (*BUILT_IN, *PLUGINS.all())
+
+
+def offered() -> tuple[Estimator, ...]:
+    """The estimators that are numbers: they can be asked for, and each has a place in results."""
+    return tuple(row for row in all_estimators() if not row.is_range)
+
+
+def estimator_names() -> list[str]:
+    """What `--estimator` takes."""
+    return [*BUILT_IN_NAMES, *PLUGINS.names()]
+
+
+def find_estimator(name: str) -> Estimator:
+    """The row of this name.
+
+    Raises:
+        UsageError: there is none; a result may come from a machine with other packages.
+    """
+    row = next((row for row in all_estimators() if row.name == name), None)
+    if row is None:
+        raise UsageError(
+            f"there is no estimator {name!r}", hint=f"choose from {', '.join(estimator_names())}."
+        )
+    return row
+
+
+def check_estimator(name: str) -> None:
+    """Refuse what cannot be asked for.
+
+    Raises:
+        UsageError: there is no such estimator, or it is a range.
+    """
+    if name != AUTO and find_estimator(name).is_range:
+        raise UsageError(
+            f"--estimator {name}: it is no number",
+            hint=f"choose from {', '.join(estimator_names())}.",
+        )
+
+
+def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
+    """The name of the estimator that the data allow."""
+    ranked = [row for row in all_estimators() if row.rank is not None]
+    ranked.sort(key=lambda row: row.rank or 0)
+    # A count is shown even where there was nothing to count.
+    return next(
+        row.name
+        for row in ranked
+        if (row.is_range or row.is_count or has_value(row.name)) and row.fits(evidence)
+    )
+
+
+def estimator_table() -> str:
+    """All rows as a Markdown table, for the docs."""
+    from forgetmap.comparison.evidence import NEEDS
+
+    rows = [
+        "| name | formula | scale | needs | assumes | misleads when |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in all_estimators():
+        needs = ", ".join(NEEDS[need].label for need in row.needs if need != "items")
+        cells = (f"`{row.name}`", row.formula, row.scale, needs, row.assumes or "", row.misleads)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
