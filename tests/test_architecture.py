@@ -43,11 +43,9 @@ KNOWN_PAST_DOORS: set[str] = {
     "forgetmap.sweep.markdown takes forgetmap",
 }
 KNOWN_REPEATED_CLASSES: set[str] = {
-    "Advice",
     "Ask",
     "Asked",
     "Cells",
-    "Chain",
     "Coverage",
     "Design",
     "Estimate",
@@ -55,7 +53,6 @@ KNOWN_REPEATED_CLASSES: set[str] = {
     "Found",
     "Group",
     "GroupResult",
-    "Interval",
     "Judge",
     "Limits",
     "Line",
@@ -63,14 +60,11 @@ KNOWN_REPEATED_CLASSES: set[str] = {
     "Measured",
     "Notice",
     "Order",
-    "Outcome",
     "Part",
-    "Path",
     "Plan",
     "Prompt",
     "Relation",
     "Rule",
-    "Run",
     "Sample",
     "Sheet",
     "Source",
@@ -114,9 +108,6 @@ KNOWN_UNDOCUMENTED: set[str] = {
     "stats.LEVEL",
     "stats.Reals",
     "sweep.REPORT",
-    "theory.KNOBS",
-    "theory.LIMITS",
-    "theory.TOLD",
 }
 
 

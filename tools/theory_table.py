@@ -22,7 +22,7 @@ START, END = "<!-- claims: written by `make verify-theory` -->\n", "<!-- end of 
 
 def main() -> None:
     """Try the claims and write the table."""
-    rows = told()
+    rows = read_or_verify()
     bad = [row["id"] for row in rows if not row["passed"] or row["control_passed"] is not False]
     if bad:
         sys.exit(f"not written: {', '.join(bad)}")
@@ -34,12 +34,12 @@ def main() -> None:
     print(f"wrote {len(rows)} claims to {PAGE.relative_to(PAGE.parent.parent)}")
 
 
-def told() -> list[dict[str, Any]]:
+def read_or_verify() -> list[dict[str, Any]]:
     """Outcomes of all claims with controls."""
     if len(sys.argv) > 1:
         text = Path(sys.argv[1]).read_text(encoding="utf-8")
     else:
-        text = verification.as_json(list(verification.try_claims((), controls=True)))
+        text = verification.outcomes_json(list(verification.verify_claims((), controls=True)))
     found: list[dict[str, Any]] = json.loads(text)["claims"]
     return found
 
@@ -62,7 +62,7 @@ def all_checks(rows: list[dict[str, Any]]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """One row per claim."""
-    heads = ("id", "claim", *verification.TOLD)
+    heads = ("id", "claim", *verification.OUTCOME_COLUMNS)
     return verification.markdown_table(heads, (line(row) for row in rows))
 
 

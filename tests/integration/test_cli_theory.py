@@ -11,7 +11,7 @@ import pytest
 
 from command_line import call
 from forgetmap.theory.claims.registry import find_claims
-from forgetmap.theory.verification import as_markdown, try_claims
+from forgetmap.theory.verification import outcomes_markdown, verify_claims
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "theory.md"
 STEADY = ("F3", "R2", "P6", "TT5")
@@ -28,8 +28,8 @@ def test_verify_prints_what_was_measured_and_the_limits() -> None:
 
 
 def test_verify_as_json_and_markdown() -> None:
-    told = json.loads(call("theory", "verify", "f3", "--json").out)
-    (only,) = told["claims"]
+    output = json.loads(call("theory", "verify", "f3", "--json").out)
+    (only,) = output["claims"]
     assert (only["id"], only["passed"], only["control_passed"]) == ("F3", True, None)
     table = call("theory", "verify", "F3", "--format", "markdown").out
     assert table.splitlines()[2].startswith("| F3 |")
@@ -63,10 +63,10 @@ def test_simulate_draws_every_plot(tmp_path: Path) -> None:
 
 
 def test_simulate_says_its_numbers_as_json() -> None:
-    told = json.loads(call("theory", "simulate", "--method", "oapl", "--separation", 8, "--offset",
-                           0, "--refreshes", 2, "--json").out)  # fmt: skip
-    assert told["refreshes"] == [0, 1, 2]
-    assert told["old_weight"][1] == pytest.approx(0.268941, abs=1e-4)
+    options = ("--separation", 8, "--offset", 0, "--refreshes", 2, "--json")
+    output = json.loads(call("theory", "simulate", "--method", "oapl", *options).out)
+    assert output["refreshes"] == [0, 1, 2]
+    assert output["old_weight"][1] == pytest.approx(0.268941, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_advice_comes_with_its_conditions(arguments: tuple[object, ...], said: s
     assert said in done.out
     for title in ("Assumes", "Does not apply to", "Limits"):
         assert title in done.out
-    told = json.loads(call("theory", "advise", *arguments, "--json").out)
-    assert told["assumes"]
-    assert told["limits"]
+    output = json.loads(call("theory", "advise", *arguments, "--json").out)
+    assert output["assumes"]
+    assert output["limits"]
 
 
 def test_page_is_one_file(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_the_table_in_the_docs_is_that_of_the_claims() -> None:
     for each in find_claims():
         assert f"{each.statement} ({each.provenance})" in rows[each.id], each.id
         assert rows[each.id].endswith("fails |"), each.id
-    fresh = as_markdown(list(try_claims(STEADY, controls=False, processes=1)))
+    fresh = outcomes_markdown(list(verify_claims(STEADY, controls=False, processes=1)))
     for row in fresh.splitlines()[2:]:
         cells, shown = row.split(" | "), rows[row.split(" | ")[0].strip("| ")].split(" | ")
         assert shown[:6] == cells[:6]

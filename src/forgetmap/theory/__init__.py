@@ -11,14 +11,14 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.theory.advice import (
-        Advice,
+        TrainingAdvice,
         batch_size,
         kl_strength,
         oapl_refreshes,
         replay_fraction,
         sdft_anchor,
     )
-    from forgetmap.theory.claims.registry import Outcome, find_claims
+    from forgetmap.theory.claims.registry import ClaimOutcome, find_claims
     from forgetmap.theory.estimators import (
         RATIO_LIMIT,
         ROUNDING,
@@ -37,33 +37,38 @@ if TYPE_CHECKING:
         total_variation_terms,
     )
     from forgetmap.theory.figures import phase_figure, run_figures, two_by_two_figure
-    from forgetmap.theory.limits import LIMITS
     from forgetmap.theory.methods import Setting
     from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
-    from forgetmap.theory.simulation import Knobs, Run, simulate, two_by_two
-    from forgetmap.theory.verification import TOLD, as_json, as_markdown, good, told, try_claims
+    from forgetmap.theory.simulation import Knobs, TrainingRun, simulate, two_by_two
+    from forgetmap.theory.verification import (
+        LIMITS,
+        OUTCOME_COLUMNS,
+        is_verified,
+        outcome_cells,
+        outcomes_json,
+        outcomes_markdown,
+        verify_claims,
+    )
 
 __all__ = [
     "KNOBS",
     "KNOB_VALUES",
     "LIMITS",
+    "OUTCOME_COLUMNS",
     "RATIO_LIMIT",
     "ROUNDING",
-    "TOLD",
-    "Advice",
+    "ClaimOutcome",
     "Knobs",
-    "Outcome",
-    "Run",
     "Setting",
-    "as_json",
-    "as_markdown",
+    "TrainingAdvice",
+    "TrainingRun",
     "batch_size",
     "bernoulli_kl",
     "check_log_probs",
     "effective_separation",
     "effective_size_of_logs",
     "find_claims",
-    "good",
+    "is_verified",
     "kl_strength",
     "kl_terms",
     "log_ratio",
@@ -71,6 +76,9 @@ __all__ = [
     "misassignment_terms",
     "oapl_refreshes",
     "old_mass",
+    "outcome_cells",
+    "outcomes_json",
+    "outcomes_markdown",
     "overlap_terms",
     "phase_diagram",
     "phase_figure",
@@ -80,11 +88,10 @@ __all__ = [
     "sdft_anchor",
     "simulate",
     "token_kl",
-    "told",
     "total_variation_terms",
-    "try_claims",
     "two_by_two",
     "two_by_two_figure",
+    "verify_claims",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -11,7 +11,7 @@ from forgetmap.theory import formulas, mixtures
 
 
 @dataclass(frozen=True)
-class Advice:
+class TrainingAdvice:
     """An answer with its conditions.
 
     Attributes:
@@ -31,7 +31,7 @@ class Advice:
     claims: tuple[str, ...] = field(default=())
 
 
-def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> Advice:
+def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> TrainingAdvice:
     """How large a batch must be to contain old behaviour.
 
     Args:
@@ -44,7 +44,7 @@ def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> 
     _check_part(replay, "replay")
     size = formulas.batch_for(chance, old_weight, replay)
     missed = float(formulas.starvation(old_weight, size, replay))
-    return Advice(
+    return TrainingAdvice(
         "How many samples must a batch have so that it hardly ever lacks old behaviour?",
         f"{size:,} samples: a batch then contains none with probability {missed:.2g}.",
         {"batch": size, "chance": missed, "without_replay": formulas.batch_for(chance, old_weight)},
@@ -61,29 +61,29 @@ def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> 
     )
 
 
-def replay_fraction(wanted: float, base: float | None = None) -> Advice:
+def replay_fraction(keep: float, base: float | None = None) -> TrainingAdvice:
     """How much old data supervised fine-tuning needs.
 
     Args:
-        wanted: old mass to be kept.
+        keep: old mass to be kept.
         base: probability of the old behaviour in what is replayed, if that is sampled from the
             model before rather than from pure old data.
     """
-    mixtures.check_share(wanted, "wanted")
+    mixtures.check_share(keep, "keep")
     if base is not None:
         mixtures.check_share(base, "base")
     pure = base or 1.0
-    fraction = wanted / pure
+    fraction = keep / pure
     possible = fraction < 1
-    said = (
+    sentence = (
         f"Replay {fraction:.1%} of the training data."
         if possible
         else f"Not possible: what is replayed contains only {pure:.1%} old behaviour."
     )
-    return Advice(
+    return TrainingAdvice(
         "What fraction of training data must be old to keep this much old mass?",
-        said,
-        {"fraction": fraction if possible else None, "keeps": wanted},
+        sentence,
+        {"fraction": fraction if possible else None, "keeps": keep},
         (
             "training runs to its optimum; before that more is left",
             "the replayed data are unbiased: a shifted buffer shifts the old behaviour as far (P1)",
@@ -96,7 +96,9 @@ def replay_fraction(wanted: float, base: float | None = None) -> Advice:
     )
 
 
-def kl_strength(start: float, floor: float, gap: float = 1.0, eta: float | None = None) -> Advice:
+def kl_strength(
+    start: float, floor: float, gap: float = 1.0, eta: float | None = None
+) -> TrainingAdvice:
     """How strong a KL penalty must be to keep a floor of old mass.
 
     Args:
@@ -109,16 +111,16 @@ def kl_strength(start: float, floor: float, gap: float = 1.0, eta: float | None 
     mixtures.check_positive(gap, "gap")
     expected = formulas.temperature_for(start, gap, floor)
     values: dict[str, float | int | bool | None] = {"expected_reward": expected}
-    said = f"Expected reward: a KL coefficient of at least {expected:.3g}."
+    sentence = f"Expected reward: a KL coefficient of at least {expected:.3g}."
     if eta is not None:
         mixtures.check_positive(eta, "eta")
         tilted = formulas.strength_for(start, math.exp(-eta * gap), floor)
         anyway = formulas.strength_for(start, 0.0, floor)
         values |= {"entropic": tilted, "entropic_any_reward": anyway}
-        said += f" Entropic utility: at least {tilted:.3g}; {anyway:.3g} whatever the rewards."
-    return Advice(
+        sentence += f" Entropic utility: at least {tilted:.3g}; {anyway:.3g} whatever the rewards."
+    return TrainingAdvice(
         "How strong must the KL penalty to the model before be to keep this much old mass?",
-        said,
+        sentence,
         values,
         (
             "rewards and KL are summed over whole completions and on the same scale",
@@ -133,7 +135,9 @@ def kl_strength(start: float, floor: float, gap: float = 1.0, eta: float | None 
     )
 
 
-def oapl_refreshes(start: float, floor: float, gap: float, temperature: float = 1.0) -> Advice:
+def oapl_refreshes(
+    start: float, floor: float, gap: float, temperature: float = 1.0
+) -> TrainingAdvice:
     """How often OAPL's lagged policy may be refreshed.
 
     Args:
@@ -147,7 +151,7 @@ def oapl_refreshes(start: float, floor: float, gap: float, temperature: float = 
     drop = gap / temperature
     count = formulas.oapl_refreshes(start, floor, drop)
     left = float(formulas.oapl_weight(start, drop, count))
-    return Advice(
+    return TrainingAdvice(
         "How many refreshes of the lagged policy keep this much old mass?",
         f"{count} refreshes; {left:.3g} of old mass is then left.",
         {"refreshes": count, "left": left, "drop_in_log_odds": drop},
@@ -164,27 +168,27 @@ def oapl_refreshes(start: float, floor: float, gap: float, temperature: float = 
     )
 
 
-def sdft_anchor(shown: int, tried: int, wanted: float, level: float = 0.95) -> Advice:
+def sdft_anchor(shown: int, tried: int, keep: float, level: float = 0.95) -> TrainingAdvice:
     """Whether the demonstration-conditioned teacher keeps enough old behaviour.
 
     Args:
         shown: completions of that teacher on old prompts that showed the old behaviour.
         tried: completions sampled.
-        wanted: old mass to be kept.
+        keep: old mass to be kept.
         level: of the one-sided lower limit.
     """
-    mixtures.check_share(wanted, "wanted")
+    mixtures.check_share(keep, "keep")
     if not 0 <= shown <= tried or tried < 1:
         raise UsageError(
             f"{shown} of {tried} completions cannot be",
             hint="give counts with 0 <= shown <= tried.",
         )
     lower = _lower_limit(shown, tried, level)
-    enough = lower >= wanted
+    enough = lower >= keep
     verdict = "Enough" if enough else "Not shown to be enough"
-    return Advice(
+    return TrainingAdvice(
         "Does the teacher that has seen the demonstrations keep the old behaviour?",
-        f"{verdict}: at least {lower:.1%} (one-sided {level:.0%} limit), wanted {wanted:.1%}.",
+        f"{verdict}: at least {lower:.1%} (one-sided {level:.0%} limit), wanted {keep:.1%}.",
         {"observed": shown / tried, "lower_limit": lower, "enough": enough},
         (
             "the student ends where the demonstration-conditioned teacher is (SD1)",

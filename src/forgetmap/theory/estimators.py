@@ -31,7 +31,7 @@ CHUNK = 4_000_000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SampleEstimate:
     """A mean with its uncertainty.
 
     Attributes:
@@ -49,7 +49,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Interval:
+class SampleInterval:
     """A mean over prompts with its interval from a cluster bootstrap."""
 
     value: float
@@ -137,11 +137,11 @@ def check_log_probs(values: ArrayLike, name: str) -> Floats:
         (array > ROUNDING, "a log-probability above 0"),
     ):
         if wrong.any():
-            place = _first(wrong)
+            line = _first(wrong)
             raise FieldError(
-                f"value {place} is {what} ({array.ravel()[place - 1]:g})",
+                f"value {line} is {what} ({array.ravel()[line - 1]:g})",
                 field=name,
-                line=place,
+                line=line,
                 hint="give natural logarithms of probabilities, not logits, losses or densities.",
             )
     return np.minimum(array, 0.0)
@@ -152,12 +152,12 @@ def _check_tokens(tokens_p: ArrayLike | None, tokens_q: ArrayLike | None) -> Non
         return
     p, q = np.asarray(tokens_p), np.asarray(tokens_q)
     if p.shape != q.shape or (p != q).any():
-        place = _first(p != q) if p.shape == q.shape else 1
+        line = _first(p != q) if p.shape == q.shape else 1
         raise FieldError(
-            f"completion {place} has another number of tokens under P than under Q: the models "
+            f"completion {line} has another number of tokens under P than under Q: the models "
             "cut text into other tokens",
             field="tokens_q",
-            line=place,
+            line=line,
             hint="compare models that share a tokeniser; ratios of other tokens mean nothing.",
         )
 
@@ -204,7 +204,7 @@ def misassignment_terms(ratio: ArrayLike, new_share: float = 0.5) -> Floats:
     return sigmoid(math.log(new_share / (1 - new_share)) - _limited(ratio))
 
 
-def pooled(terms: ArrayLike, from_p: ArrayLike) -> Estimate:
+def pooled(terms: ArrayLike, from_p: ArrayLike) -> SampleEstimate:
     """The mean under (P + Q) / 2 of terms of samples from either, whatever their numbers.
 
     Args:
@@ -223,7 +223,7 @@ def pooled(terms: ArrayLike, from_p: ArrayLike) -> Estimate:
         )
     of_p, of_q = mean(values[first]), mean(values[~first])
     error = math.hypot(of_p.standard_error, of_q.standard_error) / 2
-    return Estimate(
+    return SampleEstimate(
         (of_p.value + of_q.value) / 2, error, values.size, effective_size(np.abs(values))
     )
 
@@ -304,8 +304,8 @@ def token_kl(log_p: ArrayLike, log_q: ArrayLike) -> Floats:
             field="log_q",
             hint="compare models that share a tokeniser.",
         )
-    for name, each in (("log_p", p), ("log_q", q)):
-        _check_sums_to_one(each, name)
+    for name, logs in (("log_p", p), ("log_q", q)):
+        _check_sums_to_one(logs, name)
     return _kl_of_rows(p, q)
 
 
@@ -453,13 +453,15 @@ def _information(odds: Floats, mass: float) -> tuple[float, int, float]:
 # ---------------------------------------------------------------------------------------- averages
 
 
-def mean(terms: ArrayLike) -> Estimate:
+def mean(terms: ArrayLike) -> SampleEstimate:
     """The mean of independent terms."""
     values = np.asarray(terms, dtype=np.float64).ravel()
     if values.size == 0:
         raise FieldError("no terms to average", field="terms", hint="give at least one completion.")
     error = values.std(ddof=1) / math.sqrt(values.size) if values.size > 1 else math.nan
-    return Estimate(float(values.mean()), float(error), values.size, effective_size(np.abs(values)))
+    return SampleEstimate(
+        float(values.mean()), float(error), values.size, effective_size(np.abs(values))
+    )
 
 
 @dataclass
@@ -495,14 +497,14 @@ class Running:
         self.total_squares += other.total_squares
         return self
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> SampleEstimate:
         """The mean so far."""
         if self.samples == 0:
             raise FieldError("no terms to average", field="terms", hint="add some first.")
         many = self.samples > 1
         error = math.sqrt(self.squares / (self.samples - 1) / self.samples) if many else math.nan
         size = self.total**2 / self.total_squares if self.total_squares else 0.0
-        return Estimate(self.value, error, self.samples, size)
+        return SampleEstimate(self.value, error, self.samples, size)
 
 
 def over_prompts(
@@ -512,7 +514,7 @@ def over_prompts(
     level: float = 0.95,
     replicates: int = 2_000,
     seed: int = 0,
-) -> Interval:
+) -> SampleInterval:
     """The mean over prompts of each prompt's mean, with a cluster-bootstrap interval.
 
     Args:
@@ -523,17 +525,17 @@ def over_prompts(
         seed: of the draws.
     """
     values = np.asarray(terms, dtype=np.float64).ravel()
-    _, place = np.unique(np.asarray(prompts).ravel(), return_inverse=True)
-    if values.size == 0 or values.size != place.size:
+    _, groups = np.unique(np.asarray(prompts).ravel(), return_inverse=True)
+    if values.size == 0 or values.size != groups.size:
         raise FieldError(
-            f"{values.size} terms belong to {place.size} prompts",
+            f"{values.size} terms belong to {groups.size} prompts",
             field="prompts",
             hint="name the prompt of each term.",
         )
-    means = np.bincount(place, values) / np.bincount(place)
+    means = np.bincount(groups, values) / np.bincount(groups)
     drawn = _resampled_means(means, replicates, np.random.default_rng(seed))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(means.mean()), float(low), float(high), means.size, values.size)
+    return SampleInterval(float(means.mean()), float(low), float(high), means.size, values.size)
 
 
 def _resampled_means(means: Floats, replicates: int, random: np.random.Generator) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetmap.theory.estimators import Floats
 from forgetmap.theory.phase import KNOBS, Phase
-from forgetmap.theory.simulation import Run
+from forgetmap.theory.simulation import TrainingRun
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -25,12 +25,12 @@ BEHAVIOUR: Spec = {
 DENSITY: Spec = {"field": "density", "type": "quantitative", "title": "density"}
 
 
-def run_figures(run: Run) -> dict[str, Spec]:
+def run_figures(run: TrainingRun) -> dict[str, Spec]:
     """Densities over time, old mass and drift of one run."""
     return {"densities": densities(run), "old-mass": old_mass(run), "drift": drift(run)}
 
 
-def densities(run: Run) -> Spec:
+def densities(run: TrainingRun) -> Spec:
     """The model at some moments, over the true target."""
     x = _line(run.separation)
     last = len(run.path.times) - 1
@@ -69,20 +69,20 @@ def densities(run: Run) -> Spec:
     return spec
 
 
-def old_mass(run: Run) -> Spec:
+def old_mass(run: TrainingRun) -> Spec:
     """How much of the old behaviour is left."""
     series = {"weight of the old component": run.weight, "mass near the old mode": run.mass}
     return _over_time(run, series, "share", f"{run.method}: what is left of the old", [OLD, NEW])
 
 
-def drift(run: Run) -> Spec:
+def drift(run: TrainingRun) -> Spec:
     """How far the old component has moved."""
     series = {"drift of the old component": run.drift}
     title = f"{run.method}: how far the old component has moved"
     return _over_time(run, series, "standard deviations", title, [OLD])
 
 
-def two_by_two_figure(runs: dict[tuple[str, str], Run]) -> Spec:
+def two_by_two_figure(runs: dict[tuple[str, str], TrainingRun]) -> Spec:
     """Models before and after, by direction of KL and target."""
     rows = []
     for (direction, target), run in runs.items():
@@ -169,7 +169,7 @@ def _edges(values: Floats) -> list[float]:
 
 
 def _over_time(
-    run: Run, series: dict[str, Floats], unit: str, title: str, colours: list[str]
+    run: TrainingRun, series: dict[str, Floats], unit: str, title: str, colours: list[str]
 ) -> Spec:
     times = run.path.times
     logarithmic = run.unit == "time"
@@ -221,7 +221,7 @@ def _spec(title: str) -> Spec:
     }
 
 
-def _moment(run: Run, place: int) -> str:
+def _moment(run: TrainingRun, place: int) -> str:
     return "before" if place == 0 else f"{run.unit} {run.path.times[place]:.3g}"
 
 

@@ -35,7 +35,7 @@ FEW = 12
 
 
 @dataclass(frozen=True)
-class Path:
+class Trajectory:
     """Where a flow went.
 
     Attributes:
@@ -108,7 +108,7 @@ def follow(
     geometry: Geometry = "logit",
     stop: Callable[[Floats], float] | None = None,
     precision: float = 1e-9,
-) -> Path:
+) -> Trajectory:
     """Follow the gradient flow of an objective.
 
     Args:
@@ -132,7 +132,7 @@ def solve(
     times: ArrayLike,
     stop: Callable[[Floats], float] | None = None,
     precision: float = 1e-9,
-) -> Path:
+) -> Trajectory:
     """Follow any velocity; all cells together, with steps that the most restless one needs."""
     moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
     _check_times(moments)
@@ -143,7 +143,7 @@ def solve(
         ends.terminal, ends.direction = True, -1.0
         events = {"events": ends}
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        found = solve_ivp(
+        solution = solve_ivp(
             lambda _t, flat: move(flat.reshape(shape)).ravel(),
             (0.0, float(moments[-1])),
             start.ravel(),
@@ -153,17 +153,19 @@ def solve(
             atol=precision * 1e-3,
             **events,
         )
-    _check_solved(found, moments)
+    _check_solved(solution, moments)
     stopped = None
-    states, seen = np.reshape(found.y, (start.size, -1)), np.asarray(found.t)
-    if found.status == 1:
-        stopped = float(found.t_events[0][0])
-        states = np.concatenate([states, found.y_events[0].T], axis=1)
+    states, seen = np.reshape(solution.y, (start.size, -1)), np.asarray(solution.t)
+    if solution.status == 1:
+        stopped = float(solution.t_events[0][0])
+        states = np.concatenate([states, solution.y_events[0].T], axis=1)
         seen = np.append(seen, stopped)
-    return Path(seen, states.reshape(*shape, -1), stopped)
+    return Trajectory(seen, states.reshape(*shape, -1), stopped)
 
 
-def em_steps(objective: Objective, start: Floats, steps: int, trained: Mask = "weight") -> Path:
+def em_steps(
+    objective: Objective, start: Floats, steps: int, trained: Mask = "weight"
+) -> Trajectory:
     """The map of expectation maximisation, read off the gradient of a forward KL."""
     moves = mask_of(trained, start.ndim) > 0
     states = [start]
@@ -175,7 +177,7 @@ def em_steps(objective: Objective, start: Floats, steps: int, trained: Mask = "w
             [mixtures.logit(old), model[1] - down[1] / old, model[2] - down[2] / (1 - old)]
         )
         states.append(np.where(moves, moved, model))
-    return Path(np.arange(steps + 1.0), np.stack(states, axis=-1))
+    return Trajectory(np.arange(steps + 1.0), np.stack(states, axis=-1))
 
 
 def descend(
@@ -185,7 +187,7 @@ def descend(
     rate: float,
     seed: int,
     every: int = 1,
-) -> Path:
+) -> Trajectory:
     """Stochastic gradient descent; runs that differ only in their samples are cells.
 
     Args:
@@ -210,7 +212,7 @@ def descend(
             f"stochastic descent left every bound within {steps} steps of {rate:g}",
             hint="take smaller steps or larger batches.",
         )
-    return Path(np.asarray(times), np.stack(kept, axis=-1))
+    return Trajectory(np.asarray(times), np.stack(kept, axis=-1))
 
 
 def _check_times(times: Floats) -> None:
@@ -225,12 +227,12 @@ def _check_times(times: Floats) -> None:
         )
 
 
-def _check_solved(found: Any, times: Floats) -> None:
-    if found.status >= 0 and np.isfinite(found.y).all():
+def _check_solved(solution: Any, times: Floats) -> None:
+    if solution.status >= 0 and np.isfinite(solution.y).all():
         return
-    sound = np.isfinite(np.reshape(found.y, (-1, len(found.t)))).all(axis=0)
-    reached = float(np.asarray(found.t)[sound][-1]) if sound.any() else 0.0
-    why = found.message if found.status < 0 else "a parameter became infinite"
+    sound = np.isfinite(np.reshape(solution.y, (-1, len(solution.t)))).all(axis=0)
+    reached = float(np.asarray(solution.t)[sound][-1]) if sound.any() else 0.0
+    why = solution.message if solution.status < 0 else "a parameter became infinite"
     raise ConvergenceError(
         f"the flow could not be followed beyond t = {reached:g} of {times[-1]:g}: {why}",
         hint="end earlier, ask for less precision, or use the logit geometry: in `euclid` mass "

@@ -39,10 +39,8 @@ def sft_time(old_weight: ArrayLike, start: float) -> Floats:
 def sft_weight(time: float, start: float) -> float:
     """The inverse of `sft_time`: about 1/t."""
     low = logit(start) - time - 1
-    found = brentq(
-        lambda b: float(sft_time(sigmoid(b), start)) - time, max(low, -700), logit(start)
-    )
-    return float(sigmoid(found))
+    root = brentq(lambda b: float(sft_time(sigmoid(b), start)) - time, max(low, -700), logit(start))
+    return float(sigmoid(root))
 
 
 def sft_late_weight(time: ArrayLike, separation: ArrayLike) -> Floats:
@@ -267,10 +265,10 @@ def tilted_share(new_share: float, budget: float = math.log(2)) -> float:
     """Share of new samples after a tilt that costs this KL; 1 where it cannot be spent."""
     if -math.log(new_share) <= budget:
         return 1.0
-    found = brentq(
+    root = brentq(
         lambda share: float(bernoulli_kl(share, new_share)) - budget, new_share, 1 - 1e-15
     )
-    return float(found)
+    return float(root)
 
 
 def leave_one_out_bias(variance: float, mean: float, group: int) -> float:

@@ -18,7 +18,7 @@ from scipy.optimize import brentq, minimize
 from forgetmap.errors import ConvergenceError, UsageError
 from forgetmap.theory import flows, formulas, mixtures
 from forgetmap.theory.estimators import Floats, sigmoid
-from forgetmap.theory.flows import Geometry, Mask, Path
+from forgetmap.theory.flows import Geometry, Mask, Trajectory
 from forgetmap.theory.mixtures import Mixture, logit
 from forgetmap.theory.objectives import (
     Entropic,
@@ -95,7 +95,7 @@ class Setting:
         shape = np.broadcast_shapes(np.shape(gap), self.start.shape[1:])
         return NewMembership(self.target, np.broadcast_to(np.asarray(gap, float), shape))
 
-    def follow(self, objective: Objective, times: ArrayLike, *cells: ArrayLike) -> Path:
+    def follow(self, objective: Objective, times: ArrayLike, *cells: ArrayLike) -> Trajectory:
         """Descend an objective from the start; `cells` are further parameters of the grid."""
         start = np.stack([np.broadcast_arrays(each, *cells)[0] for each in self.start])
         return flows.follow(
@@ -108,14 +108,14 @@ class Setting:
         )
 
 
-def sft(setting: Setting, times: ArrayLike) -> Path:
+def sft(setting: Setting, times: ArrayLike) -> Trajectory:
     """Supervised fine-tuning on new data only: forward KL."""
     return setting.follow(ForwardKL(setting.new_only, setting.nodes), times)
 
 
 def replay(
     setting: Setting, times: ArrayLike, fraction: ArrayLike, old_mean: ArrayLike = 0.0
-) -> Path:
+) -> Trajectory:
     """Supervised fine-tuning with a fraction of old data mixed in.
 
     Args:
@@ -130,13 +130,13 @@ def replay(
     return setting.follow(ForwardKL(data, setting.nodes), times, fraction)
 
 
-def rl(setting: Setting, times: ArrayLike, *, sees_old: bool = True) -> Path:
+def rl(setting: Setting, times: ArrayLike, *, sees_old: bool = True) -> Trajectory:
     """Reinforcement learning toward the true mixture, or toward the new mode alone: reverse KL."""
     target = setting.target if sees_old else setting.new_only
     return setting.follow(ReverseKL(target, setting.nodes), times)
 
 
-def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: ArrayLike) -> Path:
+def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: ArrayLike) -> Trajectory:
     """Expected reward minus temperature times KL to the model before.
 
     Time is counted in units of 1/temperature: the flow is that of the equivalent reverse KL.
@@ -152,7 +152,7 @@ def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: Array
     return setting.follow(ReverseKL(target, setting.nodes), times, warm, apart)
 
 
-def policy_gradient(setting: Setting, times: ArrayLike, gap: ArrayLike) -> Path:
+def policy_gradient(setting: Setting, times: ArrayLike, gap: ArrayLike) -> Trajectory:
     """Expected reward with nothing that points back."""
     return setting.follow(MinusReward(setting.reward(gap), setting.nodes), times, gap)
 
@@ -201,7 +201,7 @@ class Distillation:
 
 def sdft(
     setting: Setting, times: ArrayLike, how: Distillation, student: Floats | None = None
-) -> tuple[Path, Path]:
+) -> tuple[Trajectory, Trajectory]:
     """The paths of student and moving average.
 
     Args:
@@ -224,7 +224,7 @@ def sdft(
         return np.concatenate([-mask * down, how.refresh * (theta - phi) * mask])
 
     path = flows.solve(move, start, times, None, setting.precision)
-    return Path(path.times, path.states[:3]), Path(path.times, path.states[3:])
+    return Trajectory(path.times, path.states[:3]), Trajectory(path.times, path.states[3:])
 
 
 def _teacher(setting: Setting, how: Distillation) -> Callable[[Floats], Mixture]:
@@ -262,7 +262,7 @@ def ttt_discover(
     eta: ArrayLike | Literal["adaptive"],
     strength: ArrayLike,
     gap: ArrayLike = 1.0,
-) -> Path:
+) -> Trajectory:
     """The entropic objective with a KL penalty to the model before.
 
     Args:
@@ -282,7 +282,7 @@ def ttt_discover(
     )
 
 
-def _adaptive(setting: Setting, times: ArrayLike, reward: NewMembership, tie: float) -> Path:
+def _adaptive(setting: Setting, times: ArrayLike, reward: NewMembership, tie: float) -> Trajectory:
     mask = flows.mask_of(setting.trained, setting.start.ndim)
     gap = float(reward.gap)
 
@@ -329,7 +329,9 @@ def leave_one_out_advantages(rewards: ArrayLike, eta: float) -> Floats:
 # -------------------------------------------------------------------------------------------- OAPL
 
 
-def oapl(setting: Setting, refreshes: int, gap: float, t1: float = 1.0, t2: float = 1.0) -> Path:
+def oapl(
+    setting: Setting, refreshes: int, gap: float, t1: float = 1.0, t2: float = 1.0
+) -> Trajectory:
     """Off-policy regression on a lagged policy, each round solved to its optimum.
 
     Args:
@@ -344,7 +346,7 @@ def oapl(setting: Setting, refreshes: int, gap: float, t1: float = 1.0, t2: floa
     for _ in range(refreshes):
         loss = OffPolicyRegression(reward, states[-1], t1, t2, setting.nodes)
         states.append(minimiser(loss, states[-1], setting.trained))
-    return Path(np.arange(refreshes + 1.0), np.stack(states, axis=-1))
+    return Trajectory(np.arange(refreshes + 1.0), np.stack(states, axis=-1))
 
 
 def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> Floats:
@@ -357,21 +359,21 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
         return model
 
     with np.errstate(over="ignore", invalid="ignore"):
-        found = minimize(
+        minimum = minimize(
             lambda part: float(objective.value(whole(part))),
             start[free],
             jac=lambda part: objective.gradient(whole(part))[free],
             method="BFGS",
             options={"gtol": 1e-11, "maxiter": 2000},
         )
-        size = np.abs(objective.gradient(whole(found.x))[free]).max()
+        size = np.abs(objective.gradient(whole(minimum.x))[free]).max()
     steepest = float(np.abs(objective.gradient(start)[free]).max())
-    if not np.isfinite(found.fun) or size > FLAT * max(steepest, FLAT):
+    if not np.isfinite(minimum.fun) or size > FLAT * max(steepest, FLAT):
         raise ConvergenceError(
             f"no minimum was found: the gradient is still {size:.1e}",
             hint="raise the temperatures; tiny ones make the loss a cliff.",
         )
-    return whole(found.x)
+    return whole(minimum.x)
 
 
 # ----------------------------------------------------------------------------- from finite samples

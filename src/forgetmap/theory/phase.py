@@ -11,7 +11,7 @@ import numpy as np
 from forgetmap.errors import UsageError
 from forgetmap.theory import methods, mixtures
 from forgetmap.theory.estimators import Floats, sigmoid
-from forgetmap.theory.flows import Path
+from forgetmap.theory.flows import Trajectory
 from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.objectives import Target, kl_regularised
 from forgetmap.theory.quadrature import COARSE, nodes
@@ -22,6 +22,7 @@ KNOBS: dict[Knob, str] = {
     "temperature": "temperature of the KL penalty",
     "anchor": "anchor of the teacher",
 }
+"""Parameters of a phase diagram beside the separation, as people call them."""
 KNOB_VALUES: dict[Knob, Floats] = {
     "replay": np.linspace(0.01, 0.5, 60),
     "temperature": np.geomspace(0.2, 5.0, 60),
@@ -93,7 +94,7 @@ def phase_diagram(
     )
 
 
-def _distilled(cells: Setting, along: Floats, until: float) -> Path:
+def _distilled(cells: Setting, along: Floats, until: float) -> Trajectory:
     return methods.sdft(cells, [until], Distillation(along, 0.2, Demonstrator(SHOWN)))[0]
 
 
@@ -161,13 +162,13 @@ def _dot(first: Floats, second: Floats) -> Floats:
     return np.asarray(np.einsum("...k,...k->...", first, second))
 
 
-def _anchored(cells: Setting, along: Floats, until: float) -> Path:
+def _anchored(cells: Setting, along: Floats, until: float) -> Trajectory:
     target = kl_regularised(cells.base, cells.reward(GAP), along)
     field = ReverseKLOnField.of(target, np.asarray(cells.separation))
     return cells.follow(field, [until])
 
 
-_RUNS: dict[Knob, Callable[[Setting, Floats, float], Path]] = {
+_RUNS: dict[Knob, Callable[[Setting, Floats, float], Trajectory]] = {
     "replay": lambda cells, along, until: methods.replay(cells, [until], along),
     "temperature": _anchored,
     "anchor": _distilled,

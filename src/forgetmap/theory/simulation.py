@@ -11,7 +11,7 @@ import numpy as np
 from forgetmap.errors import UsageError
 from forgetmap.theory import flows, methods, mixtures
 from forgetmap.theory.estimators import Floats
-from forgetmap.theory.flows import Path
+from forgetmap.theory.flows import Trajectory
 from forgetmap.theory.methods import Demonstrator, Distillation, Sampled, Setting
 from forgetmap.theory.mixtures import Mixture
 from forgetmap.theory.objectives import ForwardKL, ReverseKL
@@ -57,7 +57,7 @@ class Knobs:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A path with what is seen on it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Run:
 
     method: Method
     setting: Setting
-    path: Path
+    path: Trajectory
     unit: str
 
     @property
@@ -92,12 +92,14 @@ class Run:
         """Distance of the old component from the old mode over time."""
         return self.path.drift(self.separation)
 
-    def density(self, x: Floats, place: int) -> Floats:
+    def density(self, x: Floats, step: int) -> Floats:
         """Of the model at one of the times."""
-        return np.exp(Mixture.of_state(self.path.states[:, place]).log_density(x))
+        return np.exp(Mixture.of_state(self.path.states[:, step]).log_density(x))
 
 
-def simulate(method: Method, setting: Setting, knobs: Knobs, until: float, count: int = 121) -> Run:
+def simulate(
+    method: Method, setting: Setting, knobs: Knobs, until: float, count: int = 121
+) -> TrainingRun:
     """Run a method.
 
     Args:
@@ -113,27 +115,27 @@ def simulate(method: Method, setting: Setting, knobs: Knobs, until: float, count
     times = np.geomspace(until * 1e-4, until, count - 1)
     path = RUNS[method](setting, knobs, times)
     unit = {"oapl": "refreshes", "iw-replay": "steps"}.get(method, "time")
-    return Run(method, setting, _from_start(path, setting), unit)
+    return TrainingRun(method, setting, _from_start(path, setting), unit)
 
 
-def _from_start(path: Path, setting: Setting) -> Path:
+def _from_start(path: Trajectory, setting: Setting) -> Trajectory:
     if path.times[0] == 0:
         return path
     states = np.concatenate([setting.start[:, None], path.states], axis=1)
-    return Path(np.r_[0.0, path.times], states)
+    return Trajectory(np.r_[0.0, path.times], states)
 
 
-def _discover(setting: Setting, knobs: Knobs, times: Floats) -> Path:
+def _discover(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
     eta = "adaptive" if knobs.eta is None else knobs.eta
     return methods.ttt_discover(setting, times, eta, knobs.strength, knobs.gap)
 
 
-def _distil(setting: Setting, knobs: Knobs, times: Floats) -> Path:
+def _distil(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
     how = Distillation(knobs.anchor, knobs.refresh, Demonstrator(knobs.demo_weight))
     return methods.sdft(setting, times, how)[0]
 
 
-def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Path:
+def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
     """Reverse KL from batches, a part of them replayed old data under importance weights."""
     apart, share = (float(np.asarray(each)) for each in (setting.separation, setting.old_share))
     sampled = Sampled(apart, 1, share, knobs.batch, knobs.fraction)
@@ -147,13 +149,13 @@ def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Path:
         knobs.seed,
         every=max(1, steps // 400),
     )
-    return Path(path.times, path.states[:, 0])
+    return Trajectory(path.times, path.states[:, 0])
 
 
 RATE = 0.1
 """Step size of stochastic descent."""
 
-RUNS: dict[Method, Callable[[Setting, Knobs, Floats], Path]] = {
+RUNS: dict[Method, Callable[[Setting, Knobs, Floats], Trajectory]] = {
     "sft": lambda setting, _, times: methods.sft(setting, times),
     "replay": lambda setting, knobs, times: methods.replay(setting, times, knobs.fraction),
     "rl": lambda setting, _, times: methods.rl(setting, times),
@@ -170,13 +172,15 @@ RUNS: dict[Method, Callable[[Setting, Knobs, Floats], Path]] = {
 }
 
 
-def two_by_two(setting: Setting, until: float) -> dict[tuple[str, str], Run]:
+def two_by_two(setting: Setting, until: float) -> dict[tuple[str, str], TrainingRun]:
     """Either direction of KL to either target: new behaviour alone, or both."""
-    found: dict[tuple[str, str], Run] = {}
+    runs: dict[tuple[str, str], TrainingRun] = {}
     targets = {"new only": setting.new_only, "old and new": setting.target}
     for name, target in targets.items():
         forward = setting.follow(ForwardKL(target, setting.nodes), [until])
         reverse = setting.follow(ReverseKL(target, setting.nodes), [until])
-        found["forward KL", name] = Run("sft", setting, _from_start(forward, setting), "time")
-        found["reverse KL", name] = Run("rl", setting, _from_start(reverse, setting), "time")
-    return found
+        runs["forward KL", name] = TrainingRun(
+            "sft", setting, _from_start(forward, setting), "time"
+        )
+        runs["reverse KL", name] = TrainingRun("rl", setting, _from_start(reverse, setting), "time")
+    return runs

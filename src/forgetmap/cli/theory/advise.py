@@ -12,7 +12,7 @@ from forgetmap.cli.options.output import json_option
 from forgetmap.cli.theory import print_limits
 
 if TYPE_CHECKING:
-    from forgetmap.theory import Advice
+    from forgetmap.theory import TrainingAdvice
 
 
 EXAMPLES = """\b
@@ -123,7 +123,7 @@ def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
     _print_advice(sdft_anchor(shown, tried, keep), as_json=as_json)
 
 
-def _print_advice(advice: Advice, *, as_json: bool) -> None:
+def _print_advice(advice: TrainingAdvice, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 

@@ -15,7 +15,7 @@ from forgetmap.cli.theory import print_limits
 from forgetmap.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from forgetmap.theory import Knobs, Run, Setting
+    from forgetmap.theory import Knobs, Setting, TrainingRun
 
 METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
 KNOB_OF_METHOD = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
@@ -151,7 +151,7 @@ def _eta(text: str) -> float | None:
         raise UsageError(f"--eta is {text!r}", hint="give a number, or adaptive.") from None
 
 
-def _table(run: Run) -> dict[str, Any]:
+def _table(run: TrainingRun) -> dict[str, Any]:
     return {
         "method": run.method,
         run.unit: run.path.times.tolist(),
@@ -161,7 +161,7 @@ def _table(run: Run) -> dict[str, Any]:
     }
 
 
-def _print_run(run: Run) -> None:
+def _print_run(run: TrainingRun) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -180,7 +180,7 @@ def _print_run(run: Run) -> None:
     print_limits(console)
 
 
-def _draw_all(run: Run, options: dict[str, Any]) -> list[Path]:
+def _draw_all(run: TrainingRun, options: dict[str, Any]) -> list[Path]:
     import numpy as np
 
     from forgetmap.theory import (

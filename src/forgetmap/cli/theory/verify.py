@@ -12,7 +12,7 @@ from forgetmap.cli.progress import JobProgress
 from forgetmap.cli.theory import print_limits
 
 if TYPE_CHECKING:
-    from forgetmap.theory import Outcome
+    from forgetmap.theory import ClaimOutcome
 
 EXAMPLES = """\b
 Examples:
@@ -51,45 +51,45 @@ def command(
     Without ID all of them, in a few minutes. With --controls a claim must also fail once its
     formula is changed by about 5 %: one that cannot fail is worth nothing.
     """
-    from forgetmap.theory import as_json as outcomes_json
-    from forgetmap.theory import as_markdown, good
+    from forgetmap.theory import is_verified, outcomes_json, outcomes_markdown
 
-    outcomes = _try_claims(ids, controls=controls, processes=processes)
+    outcomes = _verify_claims(ids, controls=controls, processes=processes)
     if as_json:
         click.echo(outcomes_json(outcomes))
     elif form == "markdown":
-        click.echo(as_markdown(outcomes))
+        click.echo(outcomes_markdown(outcomes))
     else:
         _print_outcomes(outcomes)
-    if not all(map(good, outcomes)):
+    if not all(map(is_verified, outcomes)):
         sys.exit(1)
 
 
-def _try_claims(ids: tuple[str, ...], *, controls: bool, processes: int) -> list[Outcome]:
-    from forgetmap.theory import find_claims, try_claims
+def _verify_claims(ids: tuple[str, ...], *, controls: bool, processes: int) -> list[ClaimOutcome]:
+    from forgetmap.theory import find_claims, verify_claims
 
     order = [claim.id for claim in find_claims(ids)]
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ClaimOutcome] = {}
     with JobProgress() as progress:
-        for outcome in try_claims(ids, controls=controls, processes=processes):
+        for outcome in verify_claims(ids, controls=controls, processes=processes):
             outcomes[outcome.id] = outcome
             progress.show_items("theory", len(outcomes), len(order), "claims")
     return [outcomes[claim] for claim in order]
 
 
-def _print_outcomes(outcomes: list[Outcome]) -> None:
+def _print_outcomes(outcomes: list[ClaimOutcome]) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from forgetmap.text import Sheet, print_sheet
-    from forgetmap.theory import TOLD, good, told
+    from forgetmap.theory import OUTCOME_COLUMNS, is_verified, outcome_cells
 
     rows = [
-        (outcome.id, "PASS" if good(outcome) else "FAIL", *told(outcome)) for outcome in outcomes
+        (outcome.id, "PASS" if is_verified(outcome) else "FAIL", *outcome_cells(outcome))
+        for outcome in outcomes
     ]
     console = Console()
-    print_sheet(console, Sheet(("claim", "", *TOLD), rows, spare=("control", "checks")))
-    bad = [outcome.id for outcome in outcomes if not good(outcome)]
+    print_sheet(console, Sheet(("claim", "", *OUTCOME_COLUMNS), rows, spare=("control", "checks")))
+    bad = [outcome.id for outcome in outcomes if not is_verified(outcome)]
     total = f"{len(outcomes) - len(bad)} of {len(outcomes)} claims hold"
     console.print(Text(f"\n{total}{': not ' + ', '.join(bad) if bad else ''}.", style="bold"))
     print_limits(console)

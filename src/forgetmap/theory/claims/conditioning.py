@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from forgetmap.theory import flows, formulas
-from forgetmap.theory.claims.registry import FITS, Change, Check, at_least, at_most, claim, close
+from forgetmap.theory.claims.registry import (
+    FITS,
+    Check,
+    Perturbation,
+    at_least,
+    at_most,
+    claim,
+    close,
+)
 from forgetmap.theory.estimators import Floats
 from forgetmap.theory.mixtures import state, target_mixture
 from forgetmap.theory.objectives import ReverseKL
 
-FISHER = Change("formulas.fisher")
+FISHER = Perturbation("formulas.fisher")
 PLACES = ((0.5, 3.0), (0.3, 4.0), (0.3, 6.0), (0.1, 6.0))
 """Old share and separation."""
 FAR = 0.5
@@ -102,7 +110,7 @@ def _measured_rates(share: float, apart: float, rate: float) -> tuple[float, flo
     "Around the target the gradient dominates the loss, but by less than the slowest rate: that "
     "rate must not be claimed beyond the neighbourhood.",
     "|grad|^2 / (2 L) over b +- 0.5, m +- 0.3 is a part of lambda_min",
-    control=Change("objectives.ReverseKL.gradient"),
+    control=Perturbation("objectives.ReverseKL.gradient"),
 )
 def _rate_is_local() -> list[Check]:
     checks = []
@@ -134,7 +142,7 @@ def _least_ratio(share: float, apart: float) -> float:
     "In whitened coordinates no curvature exceeds the larger share, so explicit steps below 2 are "
     "locally stable.",
     "lambda_max <= max(a, 1-a) <= 1",
-    control=Change("objectives.ReverseKL.gradient"),
+    control=Perturbation("objectives.ReverseKL.gradient"),
 )
 def _steps_below_two_are_stable() -> list[Check]:
     worst, checks = 0.0, []

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from forgetmap.theory import formulas, methods
-from forgetmap.theory.claims.registry import Change, Check, at_most, claim, close, near
-from forgetmap.theory.flows import Path
+from forgetmap.theory.claims.registry import Check, Perturbation, at_most, claim, close, near
+from forgetmap.theory.flows import Trajectory
 from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.mixtures import logit
 
-ANCHOR = Change("methods.anchored_parameters")
+ANCHOR = Perturbation("methods.anchored_parameters")
 SECOND = "[D] derived here, for the method as [SEC] a second-hand source describes it"
 
 
-def student(how: Distillation, until: float, apart: float = 6.0, start: float = 0.8) -> Path:
+def student(how: Distillation, until: float, apart: float = 6.0, start: float = 0.8) -> Trajectory:
     """The student's path where only the weight is wrong."""
     setting = Setting(apart, start_weight=start, start_offset=0.0)
     return methods.sdft(setting, np.linspace(until / 400, until, 400), how)[0]
@@ -42,7 +42,7 @@ def _student_becomes_demonstrator() -> list[Check]:
     "SD2",
     "Near the end the distance shrinks at a rate that anchor, refresh and curvature set together.",
     "s = ((h + r) - sqrt((h + r)^2 - 4 h r l)) / 2,  h = beta_d (1 - beta_d) - W",
-    control=Change("formulas.distillation_rate"),
+    control=Perturbation("formulas.distillation_rate"),
 )
 def _anchor_sets_the_rate() -> list[Check]:
     curvature = 0.4 * 0.6 - formulas.shared_mass(0.4, 8.0)
@@ -65,7 +65,7 @@ def _anchor_sets_the_rate() -> list[Check]:
     "Without an anchor nothing pulls back: a perturbed student keeps a part of its perturbation "
     "for good.",
     "anchor = 0: u0 r / (h + r) stays",
-    control=Change("formulas.lasting_displacement"),
+    control=Perturbation("formulas.lasting_displacement"),
 )
 def _without_anchor_nothing_returns() -> list[Check]:
     curvature = 0.4 * 0.6
@@ -87,7 +87,7 @@ def _without_anchor_nothing_returns() -> list[Check]:
     "Where the teacher is mixed with demonstrations of new behaviour only, self-distillation "
     "forgets: demonstrations must contain the true old mass.",
     "beta_T = (1 - l) beta_phi",
-    control=Change("methods.kept_weight"),
+    control=Perturbation("methods.kept_weight"),
 )
 def _demonstrations_must_show_the_old() -> list[Check]:
     checks = []
@@ -129,16 +129,16 @@ def _direction_does_not_matter() -> list[Check]:
     "While the weight moves, the old mean drifts by an amount that decays exponentially with the "
     "squared separation.",
     "max |m_o| ~ exp(-d^2/8)",
-    control=Change("mixtures.log_density_and_new", part=1),
+    control=Perturbation("mixtures.log_density_and_new", part=1),
     cost=2,
 )
 def _distillation_drift_is_small() -> list[Check]:
     how = Distillation(0.2, 0.2, Demonstrator(0.4))
     drifts = {apart: float(student(how, 300.0, float(apart)).drift(apart).max())
               for apart in range(5, 10)}  # fmt: skip
-    wanted = {5: 8.3e-3, 6: 2.0e-3, 7: 3.9e-4, 8: 5.9e-5, 9: 7.2e-6}
+    expected = {5: 8.3e-3, 6: 2.0e-3, 7: 3.9e-4, 8: 5.9e-5, 9: 7.2e-6}
     exponent = np.log(drifts[9] / drifts[8]) / (81 - 64)
     return [
         near("exponent per d^2, 8 to 9", exponent, -0.125, 0.005),
-        *(close(f"drift, d={apart}", drifts[apart], wanted[apart], 0.03) for apart in wanted),
+        *(close(f"drift, d={apart}", drifts[apart], expected[apart], 0.03) for apart in expected),
     ]

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from forgetmap.theory import estimators, formulas, methods, mixtures
-from forgetmap.theory.claims.registry import Change, Check, at_least, at_most, claim, close, near
+from forgetmap.theory.claims.registry import (
+    Check,
+    Perturbation,
+    at_least,
+    at_most,
+    claim,
+    close,
+    near,
+)
 from forgetmap.theory.estimators import Floats, sigmoid
 from forgetmap.theory.methods import Setting
 from forgetmap.theory.mixtures import Mixture, state
@@ -27,7 +35,7 @@ def gaussian_ratios(apart: float, seed: int, runs: int = RUNS, size: int = SAMPL
     "E1",
     "The one-sided estimate of overlap is unbiased, with a variance that is always finite.",
     "mean of exp(-D/2) over P;  Var = (1 - BC^2)/n",
-    control=Change("estimators.one_sided_overlap_terms"),
+    control=Perturbation("estimators.one_sided_overlap_terms"),
 )
 def _one_sided_overlap() -> list[Check]:
     checks = []
@@ -50,7 +58,7 @@ def _unbiased(name: str, means: Floats, truth: float) -> Check:
     "The pooled estimate of overlap is bounded, unbiased and many times more precise where overlap "
     "is small.",
     "mean of sech(D/2) over P and Q;  Var <= BC (1 - BC)/n",
-    control=Change("estimators.overlap_terms"),
+    control=Perturbation("estimators.overlap_terms"),
 )
 def _pooled_overlap() -> list[Check]:
     checks = []
@@ -77,7 +85,7 @@ def _pooled_overlap() -> list[Check]:
     "Misassignment can be read off samples of the old model, and stays below the bound that their "
     "overlap sets.",
     "mean of sigmoid(logit w_n/w_o - D) <= 1/2 sqrt(w_n/w_o) BC;  d_eff = sqrt(-8 ln BC)",
-    control=Change("estimators.misassignment_terms"),
+    control=Perturbation("estimators.misassignment_terms"),
 )
 def _misassignment_from_samples() -> list[Check]:
     checks = []
@@ -100,7 +108,7 @@ def _misassignment_from_samples() -> list[Check]:
     "For data without a model a calibrated classifier gives an upper bound of the overlap: what it "
     "does not see it cannot separate.",
     "BC <= mean of 2 sqrt(c (1 - c))",
-    control=Change("estimators.classifier_overlap_terms"),
+    control=Perturbation("estimators.classifier_overlap_terms"),
 )
 def _classifier_bounds_overlap() -> list[Check]:
     random = np.random.default_rng(25)
@@ -108,18 +116,18 @@ def _classifier_bounds_overlap() -> list[Check]:
     is_new = np.arange(200_000) % 2 == 1
     x = np.where(is_new, seen, 0.0) + random.standard_normal(is_new.size)
     chance = sigmoid(seen * x - seen**2 / 2)
-    found = float(estimators.classifier_overlap_terms(chance).mean())
+    bound = float(estimators.classifier_overlap_terms(chance).mean())
     truth = float(formulas.gaussian_overlap(math.hypot(seen, hidden)))
     return [
-        near("bound, one of two features seen", found, 0.755, 5e-3),
+        near("bound, one of two features seen", bound, 0.755, 5e-3),
         near("truth", truth, 0.458, 1e-3),
-        at_least("bound over truth", found / truth, 1.0),
+        at_least("bound over truth", bound / truth, 1.0),
         at_most("calibration error", estimators.calibration_error(chance, is_new), 0.01),
     ]
 
 
 @dataclass(frozen=True)
-class Chain:
+class MarkovChains:
     """Two Markov chains over four tokens whose divergence is known."""
 
     p: Floats
@@ -127,21 +135,21 @@ class Chain:
     length: int = 12
 
     @classmethod
-    def drawn(cls, seed: int) -> Chain:
+    def drawn(cls, seed: int) -> MarkovChains:
         """Two chains that differ by noise in their log-odds."""
         random = np.random.default_rng(seed)
         logits = random.normal(0, 1, (4, 4))
         noisy = logits + random.normal(0, 0.45, (4, 4))
-        p, q = (np.exp(each) / np.exp(each).sum(axis=1, keepdims=True) for each in (logits, noisy))
+        p, q = (np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in (logits, noisy))
         return cls(p, q)
 
     def exact(self) -> float:
         """KL of whole sequences that start at token 0."""
-        place, total = np.eye(4)[0], 0.0
+        chances, total = np.eye(4)[0], 0.0
         steps = (self.p * np.log(self.p / self.q)).sum(axis=1)
         for _ in range(self.length):
-            total += float(place @ steps)
-            place = place @ self.p
+            total += float(chances @ steps)
+            chances = chances @ self.p
         return total
 
     def sampled(self, count: int, seed: int) -> tuple[Floats, Floats]:
@@ -164,14 +172,14 @@ class Chain:
     "Forward KL from samples: summing the divergence per token is unbiased and far more precise "
     "than ratios of sequences; k3 helps below 0.63 nats per sequence only.",
     "sum_t KL(P(.|prefix)||Q(.|prefix));  Var k1 = s^2, Var k3 = exp(s^2) - 1 - s^2",
-    control=Change("estimators.token_kl"),
+    control=Perturbation("estimators.token_kl"),
 )
 def _forward_kl_from_samples() -> list[Check]:
-    return [*_kl_checks(Chain.drawn(26)), near("k3 threshold, nats", formulas.k3_threshold(), 0.628,
-            0.002), *_threshold_checks()]  # fmt: skip
+    threshold = near("k3 threshold, nats", formulas.k3_threshold(), 0.628, 0.002)
+    return [*_kl_checks(MarkovChains.drawn(26)), threshold, *_threshold_checks()]
 
 
-def _kl_checks(chain: Chain) -> list[Check]:
+def _kl_checks(chain: MarkovChains) -> list[Check]:
     truth = chain.exact()
     ratio, smooth = chain.sampled(200_000, 27)
     checks = []
@@ -208,18 +216,18 @@ def _threshold_checks() -> list[Check]:
     "E6",
     "Reverse KL from samples of the new model, in the same way.",
     "KL(Q||P) by the same terms over Q",
-    control=Change("estimators.token_kl"),
+    control=Perturbation("estimators.token_kl"),
 )
 def _reverse_kl_from_samples() -> list[Check]:
-    chain = Chain.drawn(26)
-    return _kl_checks(Chain(chain.q, chain.p))
+    chain = MarkovChains.drawn(26)
+    return _kl_checks(MarkovChains(chain.q, chain.p))
 
 
 @claim(
     "E7",
     "Forward KL from the model before shows how much mass is gone; reverse KL saturates.",
     "KL(q0||q) ~ KL_Bern(beta0||beta) + beta0 |dm_o|^2/2 + (1-beta0) |dm_n|^2/2",
-    control=Change("formulas.mode_kl"),
+    control=Perturbation("formulas.mode_kl"),
 )
 def _forward_kl_predicts_forgetting() -> list[Check]:
     before, checks = state(0.5, 0.0, 8.0), []
@@ -248,7 +256,7 @@ def _kl(first: Floats, second: Floats) -> float:
     "Forward KL certifies retention without any model: a behaviour of base probability beta0 keeps "
     "at least the probability that spends the whole divergence on it.",
     "pi(A) >= q with KL_Bern(beta0||q) = KL(pi0||pi)",
-    control=Change("estimators.retention_floor"),
+    control=Perturbation("estimators.retention_floor"),
 )
 def _divergence_certifies_retention() -> list[Check]:
     margins, loose = [], []
@@ -288,20 +296,20 @@ def _tightness(loss: ForwardKL) -> float:
     "Old mass can be estimated from log-probabilities of an old and a new reference model, with "
     "the precision that their overlap leaves.",
     "sd = sqrt(1/(n I)),  I = (beta(1-beta) - W)/(beta(1-beta))^2",
-    control=Change("estimators._root_of_score"),
+    control=Perturbation("estimators._root_of_score"),
     cost=4,
 )
 def _old_mass_from_references() -> list[Check]:
     checks = []
     for apart, known in ((2.0, 0.0105), (4.0, 0.0070), (6.0, 0.0067)):
-        found = [_estimate(apart, seed) for seed in range(300)]
-        values = np.array([each.value for each in found])
-        said = float(np.mean([each.standard_error for each in found]))
+        estimates = [_estimate(apart, seed) for seed in range(300)]
+        values = np.array([estimate.value for estimate in estimates])
+        mean_error = float(np.mean([estimate.standard_error for estimate in estimates]))
         law = math.sqrt(1 / (SAMPLES * _information(apart)))
         checks += [
             _unbiased(f"beta, d={apart:g}", values, 0.1),
             close(f"sd, d={apart:g}", values.std(), law, 0.1),
-            close(f"sd said, d={apart:g}", said, law, 0.1),
+            close(f"sd said, d={apart:g}", mean_error, law, 0.1),
             close(f"sd, d={apart:g}, known", law, known, 0.1),
         ]
     return checks

@@ -7,8 +7,8 @@ import numpy as np
 from forgetmap.theory import flows, formulas, methods, mixtures
 from forgetmap.theory.claims.registry import (
     FITS,
-    Change,
     Check,
+    Perturbation,
     at_least,
     at_most,
     claim,
@@ -21,7 +21,7 @@ from forgetmap.theory.mixtures import Mixture, state
 from forgetmap.theory.objectives import ForwardKL
 from forgetmap.theory.quadrature import nodes
 
-RESPONSIBILITY = Change("mixtures.old_responsibility")
+RESPONSIBILITY = Perturbation("mixtures.old_responsibility")
 
 
 def new_only(separation: float) -> ForwardKL:
@@ -56,8 +56,10 @@ def _mass_is_forgotten() -> list[Check]:
         expected = float(formulas.new_only_curvature(separation))
         checks.append(close(f"L''(0), d={separation:g}", slope, expected, 1e-3))
     path = weight_only(4.0, [1e2, 1e4, 1e7])
-    for time, found, expected in zip((2, 4, 7), path, (1.224e-2, 1.903e-4, 8.41e-7), strict=True):
-        checks.append(close(f"beta(1e{time}), d=4", found, expected, 5e-3))
+    for time, measured, expected in zip(
+        (2, 4, 7), path, (1.224e-2, 1.903e-4, 8.41e-7), strict=True
+    ):
+        checks.append(close(f"beta(1e{time}), d=4", measured, expected, 5e-3))
     return checks
 
 
@@ -65,13 +67,13 @@ def _mass_is_forgotten() -> list[Check]:
     "F2",
     "In logit flow the old weight falls like 1/t, and like 1/sqrt(t) once tails matter.",
     "-1/beta + logit(beta) = C - t;  beta ~ (2 (exp(d^2) - 1) t)^(-1/2)",
-    control=Change("formulas.sft_time"),
+    control=Perturbation("formulas.sft_time"),
 )
 def _mass_falls_like_one_over_time() -> list[Check]:
     times = [1.0, 10.0, 1e2, 1e3, 1e4]
-    found = weight_only(8.0, times)
+    measured = weight_only(8.0, times)
     law = np.array([formulas.sft_weight(time, 0.5) for time in times])
-    checks = [at_most("implicit law, worst relative gap", np.abs(found / law - 1).max(), 3e-3)]
+    checks = [at_most("implicit law, worst relative gap", np.abs(measured / law - 1).max(), 3e-3)]
     for separation, slope in ((6.0, -0.98), (4.0, -0.85), (1.0, -0.52)):
         ends = weight_only(separation, [0.99e4, 1.01e4])
         checks.append(
@@ -105,7 +107,7 @@ def _normal_gap() -> float:
     "The 1/t belongs to the logit: natural gradients lose mass exponentially, gradients in beta "
     "itself in finite time, expectation maximisation in a few steps.",
     "natural: beta0 exp(-t);  euclid: gone at beta0 - beta0^2/2;  em: beta <- R",
-    control=Change("formulas.natural_weight"),
+    control=Perturbation("formulas.natural_weight"),
 )
 def _geometry_sets_the_rate() -> list[Check]:
     natural = weight_only(8.0, [10.0, 15.0], "natural")
@@ -131,8 +133,8 @@ def _geometry_sets_the_rate() -> list[Check]:
 )
 def _label_stays_mass_goes() -> list[Check]:
     checks = []
-    wanted = {2.0: (0.256, 0.003, 2.0), 3.0: (0.0552, 0.001, 2.99), 4.0: (0.0039, 1e-4, 3.83)}
-    for separation, (weight, within, mean) in wanted.items():
+    expected = {2.0: (0.256, 0.003, 2.0), 3.0: (0.0552, 0.001, 2.99), 4.0: (0.0039, 1e-4, 3.83)}
+    for separation, (weight, within, mean) in expected.items():
         path = methods.sft(Setting(separation), [1e6])
         checks.append(near(f"end beta, d={separation:g}", path.old_weight[0], weight, within))
         checks.append(near(f"end m_o, d={separation:g}", path.end[1], mean, 0.01))
@@ -152,7 +154,7 @@ def _new_in_old(separation: float) -> float:
     "Whatever the densities: no event keeps more mass than new data give it plus a term that "
     "vanishes with the loss.",
     "Q(A) <= p_n(A) + sqrt(KL(p_n||q)/2);  small shifts reach sqrt(2/pi) of it",
-    control=Change("objectives.ForwardKL.value"),
+    control=Perturbation("objectives.ForwardKL.value"),
 )
 def _forgetting_needs_no_gaussians() -> list[Check]:
     worst = -np.inf
@@ -186,8 +188,8 @@ def _forward_drift_is_gated_but_unbounded() -> list[Check]:
         checks.append(close(f"drift, d={separation:g}", end.end[1], drift, 0.01))
         checks.append(close(f"beta, d={separation:g}", end.old_weight[0], weight, 0.02))
     growing = methods.sft(Setting(8.0), [1e2, 1e4, 1e6]).states[1]
-    for found, expected in zip(growing, (0.003, 0.022, 0.117), strict=True):
-        checks.append(near(f"drift grows to {expected:g}, d=8", found, expected, 6e-4))
+    for measured, expected in zip(growing, (0.003, 0.022, 0.117), strict=True):
+        checks.append(near(f"drift grows to {expected:g}, d=8", measured, expected, 6e-4))
     return [*checks, at_most("R over its bound, worst", _worst_ratio(), 1.0)]
 
 

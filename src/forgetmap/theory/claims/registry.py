@@ -82,7 +82,7 @@ def at_least(name: str, measured: Any, limit: float, slack: float = 0.0) -> Chec
 
 
 @dataclass(frozen=True)
-class Change:
+class Perturbation:
     """One implemented formula with its value changed a little.
 
     Attributes:
@@ -100,8 +100,8 @@ class Change:
         """The change, as long as the context lasts, in this process."""
         module, *path, name = self.where.split(".")
         owner: Any = importlib.import_module(f"forgetmap.theory.{module}")
-        for each in path:
-            owner = getattr(owner, each)
+        for part in path:
+            owner = getattr(owner, part)
         original = getattr(owner, name)
 
         def changed(*args: Any, **options: Any) -> Any:
@@ -116,8 +116,8 @@ class Change:
     def _scaled(self, value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(
-                each * self.factor if self.part in {None, place} else each
-                for place, each in enumerate(value)
+                item * self.factor if self.part in {None, index} else item
+                for index, item in enumerate(value)
             )
         if self.part is None:
             return value * self.factor
@@ -130,7 +130,7 @@ Experiment = Callable[[], list[Check]]
 
 
 @dataclass(frozen=True)
-class Claim:
+class TheoryClaim:
     """Something the theory says, and how it is tried.
 
     Attributes:
@@ -149,12 +149,12 @@ class Claim:
     formula: str
     provenance: str
     experiment: Experiment
-    control: Change
+    control: Perturbation
     cost: float
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClaimOutcome:
     """What became of a claim.
 
     Attributes:
@@ -181,7 +181,7 @@ class Outcome:
         return max(self.checks, key=lambda check: check.excess)
 
 
-_CLAIMS: dict[str, Claim] = {}
+_CLAIMS: dict[str, TheoryClaim] = {}
 
 DERIVED = "[D] derived here"
 FITS = "[D] derived here, fits [ABS], the abstract of arXiv 2603.12163"
@@ -193,50 +193,50 @@ def claim(
     statement: str,
     formula: str,
     *,
-    control: Change,
+    control: Perturbation,
     provenance: str = DERIVED,
     cost: float = 1.0,
 ) -> Callable[[Experiment], Experiment]:
     """Register an experiment as the test of a claim."""
 
     def register(experiment: Experiment) -> Experiment:
-        _CLAIMS[id] = Claim(id, statement, formula, provenance, experiment, control, cost)
+        _CLAIMS[id] = TheoryClaim(id, statement, formula, provenance, experiment, control, cost)
         return experiment
 
     return register
 
 
-def find_claims(ids: tuple[str, ...] = ()) -> list[Claim]:
-    """The claims of these ids, or all of them, in the order in which they are told.
+def find_claims(ids: tuple[str, ...] = ()) -> list[TheoryClaim]:
+    """The claims of these ids, or all of them, in the order in which they are listed.
 
     Raises:
         UsageError: there is no such claim.
     """
     for group in GROUPS:
         importlib.import_module(f"forgetmap.theory.claims.{group}")
-    unknown = [each for each in ids if each.upper() not in _CLAIMS]
+    unknown = [name for name in ids if name.upper() not in _CLAIMS]
     if unknown:
         raise UsageError(
             f"there is no claim {', '.join(unknown)}", hint=f"choose from {', '.join(_CLAIMS)}."
         )
-    wanted = {each.upper() for each in ids} or set(_CLAIMS)
-    chosen = [each for name, each in _CLAIMS.items() if name in wanted]
+    names = {name.upper() for name in ids} or set(_CLAIMS)
+    claims = [_CLAIMS[name] for name in _CLAIMS if name in names]
     # Whoever imports one of the modules first must not change the order.
-    return sorted(chosen, key=lambda each: GROUPS.index(each.experiment.__module__.split(".")[-1]))
+    return sorted(claims, key=lambda item: GROUPS.index(item.experiment.__module__.split(".")[-1]))
 
 
-def verify(id: str, *, control: bool = False) -> Outcome:  # noqa: A002
+def verify(id: str, *, control: bool = False) -> ClaimOutcome:  # noqa: A002
     """Run the experiment of one claim, and with `control` once more with the formula changed."""
-    (tried,) = find_claims((id,))
+    (tested,) = find_claims((id,))
     started = time.perf_counter()
-    checks = tried.experiment()
-    spoilt = _survives(tried) if control else None
-    return Outcome(tried.id, checks, spoilt, time.perf_counter() - started)
+    checks = tested.experiment()
+    control_passed = _passes_perturbed(tested) if control else None
+    return ClaimOutcome(tested.id, checks, control_passed, time.perf_counter() - started)
 
 
-def _survives(tried: Claim) -> bool:
-    with tried.control.applied():
+def _passes_perturbed(tested: TheoryClaim) -> bool:
+    with tested.control.applied():
         try:
-            return all(check.passed for check in tried.experiment())
+            return all(check.passed for check in tested.experiment())
         except ConvergenceError:
             return False

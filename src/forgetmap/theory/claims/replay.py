@@ -8,8 +8,8 @@ from scipy.stats import binom
 from forgetmap.theory import flows, formulas, methods
 from forgetmap.theory.claims.registry import (
     FITS,
-    Change,
     Check,
+    Perturbation,
     at_least,
     at_most,
     claim,
@@ -28,7 +28,7 @@ from forgetmap.theory.quadrature import nodes
     "Forward KL keeps exactly as much old mass as there is old data in training; a biased buffer "
     "moves the old mean by its bias.",
     "beta* = l, m_o* = mu_o;  from base replay beta* = l beta0;  rate l (1 - l) - W",
-    control=Change("mixtures.old_responsibility"),
+    control=Perturbation("mixtures.old_responsibility"),
     provenance=FITS,
     cost=3,
 )
@@ -75,7 +75,7 @@ WRONG = np.array([0.0, 0.7, 5.0])
     "With importance weights, replay leaves the population objective of reverse KL unchanged, and "
     "the weights stay bounded; without them the optimum moves where the target cannot be fitted.",
     "w = q/b <= 1/(1 - rho);  E_b[w l grad log q] = grad KL(q||p*)",
-    control=Change("formulas.importance_weight"),
+    control=Perturbation("formulas.importance_weight"),
     provenance=FITS,
     cost=4,
 )
@@ -108,7 +108,7 @@ def _pull(sampled: Sampled, model: Floats) -> float:
     "P3",
     "A batch contains no old sample with a probability that replay shrinks geometrically.",
     "P = ((1 - rho)(1 - beta))^N;  N >= log(1/P) / -log((1 - rho)(1 - beta))",
-    control=Change("formulas.starvation"),
+    control=Perturbation("formulas.starvation"),
 )
 def _batches_starve() -> list[Check]:
     random = np.random.default_rng(10)
@@ -116,13 +116,13 @@ def _batches_starve() -> list[Check]:
     cases = ((0.1, 16, 0.0), (0.02, 64, 0.0), (0.005, 64, 0.0), (0.02, 64, 0.05))
     for weight, batch, replay in cases:
         seen = 1 - (1 - replay) * (1 - weight)
-        found = float((random.binomial(batch, seen, tries) == 0).mean())
+        share_missed = float((random.binomial(batch, seen, tries) == 0).mean())
         law = float(formulas.starvation(weight, batch, replay))
         error = np.sqrt(law * (1 - law) / tries)
         name = f"P, beta={weight:g}, N={batch}, rho={replay:g}"
-        checks.append(near(name, law, found, 4 * error))
-    wanted = formulas.batch_for(0.01, 0.02, 0.05)
-    enough, short = (float(formulas.starvation(0.02, wanted - less, 0.05)) for less in (0, 1))
+        checks.append(near(name, law, share_missed, 4 * error))
+    size = formulas.batch_for(0.01, 0.02, 0.05)
+    enough, short = (float(formulas.starvation(0.02, size - less, 0.05)) for less in (0, 1))
     return [
         *checks,
         at_most("P at the planned N", enough, 0.01),
@@ -135,7 +135,7 @@ def _batches_starve() -> list[Check]:
     "Weighted replay cuts the variance of what trains the old component by the factor by which old "
     "samples become more frequent, and costs the new one at most 1/(1 - rho) in second moments.",
     "ratio = beta / ((1 - rho) beta + rho);  E_b[(w f)^2] <= E_q[f^2] / (1 - rho)",
-    control=Change("formulas.replay_variance_ratio"),
+    control=Perturbation("formulas.replay_variance_ratio"),
     cost=2,
 )
 def _replay_cuts_variance() -> list[Check]:
@@ -177,7 +177,7 @@ def _moment_ratios(replay: float) -> tuple[float, float]:
     "Starvation does not bias recovery where densities are exact: replay leaves the median time to "
     "recover alone and narrows its spread.",
     "median of the recovery time is that of the mean gradient; the 5-95 % range shrinks",
-    control=Change("formulas.importance_weight"),
+    control=Perturbation("formulas.importance_weight"),
     cost=8,
 )
 def _replay_narrows_recovery() -> list[Check]:
@@ -223,7 +223,7 @@ def _recoveries(replay: float) -> Floats:
     "of every batch bounds the wandering.",
     "lost with probability 1 - beta0, in about -2N (b ln b + (1-b) ln(1-b)) rounds;  anchored "
     "variance a(1-a)/N / (1 - (1-l)^2 (1 - 1/N))",
-    control=Change("formulas.absorption_time"),
+    control=Perturbation("formulas.absorption_time"),
 )
 def _self_training_drifts() -> list[Check]:
     checks = []
@@ -252,10 +252,10 @@ def _chain(batch: int, anchor: float = 0.0) -> Floats:
 def _until_absorbed(batch: int, start: float) -> tuple[float, float]:
     moves = _chain(batch)
     inside = np.eye(batch - 1) - moves[1:-1, 1:-1]
-    place = round(start * batch) - 1
+    index = round(start * batch) - 1
     rounds = np.linalg.solve(inside, np.ones(batch - 1))
     lost = np.linalg.solve(inside, moves[1:-1, 0])
-    return float(lost[place]), float(rounds[place])
+    return float(lost[index]), float(rounds[index])
 
 
 def _spread(batch: int, start: float) -> float:

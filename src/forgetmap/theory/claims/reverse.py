@@ -10,8 +10,8 @@ import numpy as np
 from forgetmap.theory import flows, formulas, methods, mixtures, objectives
 from forgetmap.theory.claims.registry import (
     FITS,
-    Change,
     Check,
+    Perturbation,
     at_least,
     at_most,
     claim,
@@ -33,7 +33,7 @@ STEP = 1e-4
     "Reverse KL pulls an already right old mean only by samples of the old component that model or "
     "target take for new ones.",
     "dL/dm_o = beta ((m_o - mu_o) + eps_q (m_n - m_o) - eps_p (mu_n - mu_o))",
-    control=Change("objectives.misassigned"),
+    control=Perturbation("objectives.misassigned"),
     provenance=FITS,
     cost=6,
 )
@@ -52,9 +52,9 @@ def _axis_gap() -> float:
     means = random.normal(0, 0.5, 200), apart + random.normal(0, 0.5, 200)
     model = state(random.uniform(0.05, 0.95, 200), *means)
     loss, worst = ReverseKL(target), 0.0
-    for place, pull in enumerate(objectives.overlap_gated_gradient(model, target), start=1):
+    for index, pull in enumerate(objectives.overlap_gated_gradient(model, target), start=1):
         moved = np.zeros((3, 1))
-        moved[place] = STEP
+        moved[index] = STEP
         slope = (loss.value(model + moved) - loss.value(model - moved)) / (2 * STEP)
         worst = max(worst, float(np.abs(slope - pull).max()))
     return worst
@@ -97,7 +97,7 @@ def _moved(model: Pair, step: Floats) -> Pair:
     "The Bhattacharyya coefficient bounds misassignment; its exponent of 1/8 is tight, its "
     "constant is loose by a factor that grows with the separation.",
     "eps <= 1/2 sqrt(w_j/w_i) BC,  eps ~ sqrt(w_j/w_i) sqrt(pi/2)/d exp(-k^2/(2 d^2)) BC",
-    control=Change("formulas.misassignment"),
+    control=Perturbation("formulas.misassignment"),
 )
 def _overlap_bounds_misassignment() -> list[Check]:
     random = np.random.default_rng(4)
@@ -143,7 +143,7 @@ STARTS: tuple[dict[str, Any], ...] = (
     "Toward the true mixture the old mean drifts for a while only, by no more than the largest "
     "misassignment on the way, which decays exponentially with the squared separation.",
     "sup |e| <= sup |eps_q (m_n - m_o) - eps_p (mu_n - mu_o)| = O(d exp(-d^2/8))",
-    control=Change("mixtures.log_density_and_new", part=1),
+    control=Perturbation("mixtures.log_density_and_new", part=1),
     provenance=FITS,
     cost=15,
 )
@@ -205,7 +205,7 @@ def _in_two_dimensions() -> list[Check]:
     "R4",
     "Toward the true mixture the weight comes back from any start, but slowly from a small one.",
     "b' = -beta (1 - beta) (b - a);  time from beta0 ~ 1/(beta0 |logit beta0|)",
-    control=Change("formulas.recovery_time"),
+    control=Perturbation("formulas.recovery_time"),
 )
 def _weight_recovers() -> list[Check]:
     checks, goal = [], mixtures.logit(0.25)
@@ -233,16 +233,16 @@ def _weight_recovers() -> list[Check]:
     "A new component that starts on the old mode's side stays there for a time that grows "
     "exponentially: the old is safe and the new is not learnt.",
     "log escape time grows by 0.30 per unit of d^2",
-    control=Change("objectives.ReverseKL.gradient"),
+    control=Perturbation("objectives.ReverseKL.gradient"),
     cost=12,
 )
 def _collapse_is_metastable() -> list[Check]:
-    wanted = {4.0: 24, 4.5: 55, 5.0: 217, 5.5: 1115, 6.0: 6498, 6.5: 42843, 7.0: 325200}
-    times = {apart: _escape(apart) for apart in wanted}
-    late = [apart for apart in wanted if apart >= 5.5]
+    expected = {4.0: 24, 4.5: 55, 5.0: 217, 5.5: 1115, 6.0: 6498, 6.5: 42843, 7.0: 325200}
+    times = {apart: _escape(apart) for apart in expected}
+    late = [apart for apart in expected if apart >= 5.5]
     squares, logs = np.square(late), np.log([times[apart] for apart in late])
     slope = np.polyfit(squares, logs, 1)[0]
-    checks = [close(f"escape, d={a:g}", times[a], wanted[a], 0.02) for a in (4.0, 5.0, 6.0, 7.0)]
+    checks = [close(f"escape, d={a:g}", times[a], expected[a], 0.02) for a in (4.0, 5.0, 6.0, 7.0)]
     stuck, free = (_left(8.0, share) for share in (0.45, 0.5))
     return [
         near("log-slope per d^2, 5.5 to 7", slope, 0.30, 0.02),
@@ -275,13 +275,13 @@ def _left(apart: float, share: float) -> float:
     "Not the direction of KL but the old mode in the target is what retains: toward the new mode "
     "alone both directions forget, toward the mixture neither does.",
     "2x2 of direction and target",
-    control=Change("mixtures.log_density_and_new", part=1),
+    control=Perturbation("mixtures.log_density_and_new", part=1),
     cost=3,
 )
 def _target_must_show_the_old() -> list[Check]:
-    wanted = {3.0: (0.155, 2.94), 5.0: (0.0135, 4.40), 7.0: (8.2e-4, 4.86)}
+    expected = {3.0: (0.155, 2.94), 5.0: (0.0135, 4.40), 7.0: (8.2e-4, 4.86)}
     checks = []
-    for apart, (weight, mean) in wanted.items():
+    for apart, (weight, mean) in expected.items():
         ends = {
             name: (float(run.weight[-1]), float(run.path.end[1]))
             for name, run in two_by_two(Setting(apart), 4e3).items()
@@ -304,7 +304,7 @@ def _target_must_show_the_old() -> list[Check]:
     "Reward alone forgets like 1/t. A KL anchor turns it into reverse KL to a tilted base that "
     "contains the old mode: retention is exponential in reward gap over temperature.",
     "beta* = sigmoid(logit beta0 - D/tau)",
-    control=Change("formulas.anchored_weight"),
+    control=Perturbation("formulas.anchored_weight"),
 )
 def _anchor_sets_the_floor() -> list[Check]:
     free = Setting(8.0, start_offset=0.0, trained="weight")

@@ -12,8 +12,8 @@ from forgetmap.theory import flows, formulas, methods
 from forgetmap.theory.chen import ChenToy
 from forgetmap.theory.claims.registry import (
     CODE,
-    Change,
     Check,
+    Perturbation,
     at_most,
     claim,
     close,
@@ -32,7 +32,7 @@ from forgetmap.theory.quadrature import nodes
     "TT1",
     "Without a KL penalty the entropic objective forgets like 1/t.",
     "beta ~ 1 / ((1 - g) t),  g = E_old[exp(eta R)] / E_new[exp(eta R)]",
-    control=Change("objectives.Entropic.gradient"),
+    control=Perturbation("objectives.Entropic.gradient"),
     provenance=CODE,
 )
 def _entropic_reward_forgets() -> list[Check]:
@@ -50,7 +50,7 @@ def _entropic_reward_forgets() -> list[Check]:
     "With a KL penalty some old mass stays whatever the rewards: the floor depends on the strength "
     "alone.",
     "logit beta* = logit beta0 - (1 - g) / (lambda (1 - beta* (1 - g)))",
-    control=Change("formulas.entropic_weight"),
+    control=Perturbation("formulas.entropic_weight"),
     provenance=CODE,
     cost=4,
 )
@@ -87,7 +87,7 @@ def _penalty_leaves_a_floor() -> list[Check]:
     "Where rewards are flat on old behaviour the old mean moves through overlap only; where they "
     "slope, it moves however far the modes are apart.",
     "m_o = (eta c / lambda) E_old[exp(eta R)] / E_q[exp(eta R)]",
-    control=Change("formulas.sloped_drift"),
+    control=Perturbation("formulas.sloped_drift"),
     provenance=CODE,
     cost=6,
 )
@@ -122,7 +122,7 @@ def _sloped(slope: float) -> tuple[Floats, tuple[float, float]]:
     "The adaptive temperature spends log 2 nats per group; once half of a group is new it cannot, "
     "and old samples get the worst advantage there is.",
     "KL_Bern(nu'||nu) = log 2;  nu >= 1/2: advantage of old samples -1",
-    control=Change("methods.adaptive_eta"),
+    control=Perturbation("methods.adaptive_eta"),
     provenance=CODE,
 )
 def _adaptive_eta_hits_its_cap() -> list[Check]:
@@ -144,7 +144,7 @@ def _adaptive_eta_hits_its_cap() -> list[Check]:
     "TT5",
     "Leaving one out makes the mean advantage positive, by an amount that falls with the group.",
     "E[w - 1] ~ Var(e) / ((K - 1) E[e]^2)",
-    control=Change("formulas.leave_one_out_bias"),
+    control=Perturbation("formulas.leave_one_out_bias"),
     provenance=CODE,
 )
 def _leaving_one_out_is_biased() -> list[Check]:
@@ -179,7 +179,7 @@ def _exact_bias(group: int, share: float, eta: float) -> float:
     "Solved to its optimum, every refresh lowers the log-odds of old behaviour by the same amount: "
     "retention is a budget of refreshes.",
     "logit beta_K = logit beta_0 - K Delta,  Delta = log(a_n / a_o)",
-    control=Change("formulas.oapl_weight"),
+    control=Perturbation("formulas.oapl_weight"),
     provenance=CODE,
     cost=3,
 )
@@ -204,7 +204,7 @@ def _refreshes_are_a_budget() -> list[Check]:
     "With a small second temperature one refresh, solved, wipes out any mode of lower reward; "
     "only the number of gradient steps protects it.",
     "beta_1 ~ beta_lag exp(-(V - R_o)/t2);  first step 2 t2 beta (1-beta) (A_n - A_o)",
-    control=Change("formulas.oapl_sharp_log_weight"),
+    control=Perturbation("formulas.oapl_sharp_log_weight"),
     provenance=CODE,
 )
 def _small_temperature_wipes_out() -> list[Check]:
@@ -212,8 +212,8 @@ def _small_temperature_wipes_out() -> list[Check]:
     for lagged, expected in ((0.5, -6.89), (0.1, -11.65)):
         value = formulas.mode_value(lagged, 0.0, 1.0, 1.0)
         law = formulas.oapl_sharp_log_weight(lagged, value, 0.1)
-        found = _mode_optimum(lagged, value, 0.1)
-        checks.append(near(f"logit, beta_lag={lagged:g}", law, found, 0.02))
+        measured = _mode_optimum(lagged, value, 0.1)
+        checks.append(near(f"logit, beta_lag={lagged:g}", law, measured, 0.02))
         checks.append(near(f"logit, beta_lag={lagged:g}, known", law, expected, 0.02))
     setting = Setting(8.0, start_offset=0.0)
     loss = OffPolicyRegression(setting.reward(1.0), setting.start, 1.0, 1e-3)
@@ -239,21 +239,21 @@ def _mode_optimum(lagged: float, value: float, t2: float) -> float:
     "Each refresh moves the old mean through overlap only, and these moves add up: nothing points "
     "back once the lagged policy has moved.",
     "|m_o| ~ exp(-d^2/8) per refresh",
-    control=Change("objectives.NewMembership.__call__"),
+    control=Perturbation("objectives.NewMembership.__call__"),
     provenance=CODE,
     cost=4,
 )
 def _refresh_drift_adds_up() -> list[Check]:
-    wanted = {4: 1.2e-2, 5: 4.4e-3, 6: 1.2e-3, 7: 2.6e-4, 8: 4.1e-5, 9: 5.1e-6}
+    expected = {4: 1.2e-2, 5: 4.4e-3, 6: 1.2e-3, 7: 2.6e-4, 8: 4.1e-5, 9: 5.1e-6}
     drifts = {}
-    for apart in wanted:
+    for apart in expected:
         path = methods.oapl(Setting(float(apart), start_offset=0.0), 1, gap=1.0)
         drifts[apart] = abs(float(path.end[1]))
     exponent = np.log(drifts[9] / drifts[8]) / (81 - 64)
     six = methods.oapl(Setting(8.0, start_offset=0.0), 6, gap=1.0)
     return [
         near("exponent per d^2, 8 to 9", exponent, -0.123, 0.004),
-        *(close(f"m_o, d={apart}", drifts[apart], wanted[apart], 0.03) for apart in wanted),
+        *(close(f"m_o, d={apart}", drifts[apart], expected[apart], 0.03) for apart in expected),
         close("m_o after 6 refreshes, d=8", abs(float(six.end[1])), 2.9e-3, 0.03),
     ]
 
@@ -262,7 +262,7 @@ def _refresh_drift_adds_up() -> list[Check]:
     "OA4",
     "The loss sees only what the lagged policy writes: mass that policy has lost is not recovered.",
     "equal rewards: beta_1 = beta_lag, from any student",
-    control=Change("objectives.OffPolicyRegression.lagged_log_density"),
+    control=Perturbation("objectives.OffPolicyRegression.lagged_log_density"),
     provenance=CODE,
 )
 def _lost_mass_is_not_seen() -> list[Check]:
@@ -270,20 +270,20 @@ def _lost_mass_is_not_seen() -> list[Check]:
     for lagged in (1e-4, 1e-8):
         setting = Setting(8.0, start_offset=0.0)
         loss = OffPolicyRegression(setting.reward(0.0), state(lagged, 0.0, 8.0), 1.0, 1.0)
-        found = _weight_optimum(loss)
-        checks.append(close(f"beta_1, beta_lag={lagged:g}", found, lagged, 1e-3))
+        measured = _weight_optimum(loss)
+        checks.append(close(f"beta_1, beta_lag={lagged:g}", measured, lagged, 1e-3))
     return checks
 
 
 def _weight_optimum(loss: OffPolicyRegression) -> float:
     """Weight of the minimiser, components held."""
-    found = minimize_scalar(
+    measured = minimize_scalar(
         lambda b: float(loss.value(np.array([b, 0.0, 8.0]))),
         bounds=(-30, 3),
         method="bounded",
         options={"xatol": 1e-10},
     )
-    return float(sigmoid(found.x))
+    return float(sigmoid(measured.x))
 
 
 # -------------------------------------------------------------------------------------------- Chen
@@ -294,12 +294,12 @@ def _weight_optimum(loss: OffPolicyRegression) -> float:
     "In the toy of Chen et al. RL forgets less than SFT because its old parameters learn 200 times "
     "slower and its samples never reach the old mode: with equal rates it forgets all.",
     "loss of the old mode when 0.9 of the new one is gained (medians of 5 or 21 runs)",
-    control=Change("chen.accuracies"),
+    control=Perturbation("chen.accuracies"),
     provenance="[CODE] princeton-pli/retaining-by-doing, rebuilt; [D] run again here",
     cost=12,
 )
 def _toy_depends_on_slow_parameters() -> list[Check]:
-    wanted = (
+    expected = (
         ("SFT, fast", ChenToy("sft", 0.15), 0.125),
         ("SFT, slow", ChenToy("sft", 0.01), 0.054),
         ("RL", ChenToy("rl", 0.01), 0.032),
@@ -312,7 +312,7 @@ def _toy_depends_on_slow_parameters() -> list[Check]:
     )
     checks = [
         near(name, np.median(toy.drops(21 if toy.method == "rl" else 5)), drop, 0.03)
-        for name, toy, drop in wanted
+        for name, toy, drop in expected
     ]
     exact = ChenToy("rl", 0.01, samples=None).drops(1)[0]
     gap = checks[2].measured - checks[0].measured

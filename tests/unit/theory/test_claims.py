@@ -9,8 +9,15 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.theory import formulas, verification
-from forgetmap.theory.claims.registry import Change, Check, at_least, at_most, find_claims, verify
-from forgetmap.theory.limits import LIMITS
+from forgetmap.theory.claims.registry import (
+    Check,
+    Perturbation,
+    at_least,
+    at_most,
+    find_claims,
+    verify,
+)
+from forgetmap.theory.verification import LIMITS
 
 WANTED = {"F": 6, "R": 4, "H": 5, "L": 3, "P": 6, "SD": 6, "TT": 5, "OA": 4, "E": 9}
 QUICK = [
@@ -39,7 +46,7 @@ def test_quick_claims_hold_and_their_controls_fail(name: str) -> None:
 
 def test_a_change_is_undone() -> None:
     before = formulas.replay_weight(0.3)
-    with Change("formulas.replay_weight").applied():
+    with Perturbation("formulas.replay_weight").applied():
         assert formulas.replay_weight(0.3) == pytest.approx(0.315)
     assert formulas.replay_weight(0.3) == before
 
@@ -61,10 +68,10 @@ def test_unknown_claims_are_named() -> None:
 
 
 def test_outcomes_as_json_and_markdown() -> None:
-    outcomes = list(verification.try_claims(("h5", "R2"), controls=False, processes=1))
-    told = json.loads(verification.as_json(outcomes))
-    assert [each["id"] for each in told["claims"]] == ["R2", "H5"]
-    first = told["claims"][0]
+    outcomes = list(verification.verify_claims(("h5", "R2"), controls=False, processes=1))
+    output = json.loads(verification.outcomes_json(outcomes))
+    assert [each["id"] for each in output["claims"]] == ["R2", "H5"]
+    first = output["claims"][0]
     wanted = [
         "id", "statement", "provenance", "measured", "expected", "tolerance", "passed",
         "control_passed",
@@ -72,12 +79,12 @@ def test_outcomes_as_json_and_markdown() -> None:
     assert set(wanted) <= set(first)
     assert first["passed"] is True
     assert first["control_passed"] is None
-    assert told["limits"] == list(LIMITS)
-    table = verification.as_markdown(outcomes).splitlines()
+    assert output["limits"] == list(LIMITS)
+    table = verification.outcomes_markdown(outcomes).splitlines()
     assert len(table) == 4
     assert table[2].startswith("| R2 |")
 
 
 def test_claims_run_in_several_processes() -> None:
-    found = {each.id for each in verification.try_claims(("F3", "TT4"), controls=True)}
+    found = {each.id for each in verification.verify_claims(("F3", "TT4"), controls=True)}
     assert found == {"F3", "TT4"}
