@@ -1,4 +1,4 @@
-"""What a server says, and what that means for whoever asked it."""
+"""Replies of servers: which errors may pass, when to try again, and what must not be shown."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 from forgetmap.errors import ForbiddenError, ModelError, NetworkError, UsageError
 
-_MAY_PASS = frozenset({408, 409, 425, 429})
+_TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_SHOWN = 300
-HIDDEN = "***"
-_SHORTEST_SECRET = 8
+_MAX_MESSAGE = 300
+REDACTED = "***"
+_MIN_SECRET_LENGTH = 8
 
 
-class PassingError(Exception):
-    """It may work the next time.
+class TransientError(Exception):
+    """A request that failed, and may work the next time.
 
     Attributes:
         wait: seconds the server asks to wait for, if it does.
@@ -44,10 +44,10 @@ class PassingError(Exception):
 
 
 class RefusedError(Exception):
-    """This question will never be answered."""
+    """A request that the server will never answer."""
 
 
-def key_from(variable: str) -> str:
+def read_key(variable: str) -> str:
     """The key in the environment; nothing if there is none.
 
     Raises:
@@ -62,70 +62,70 @@ def key_from(variable: str) -> str:
     return key
 
 
-def shown(url: str) -> str:
-    """An address without what may be secret in it."""
+def redact_url(url: str) -> str:
+    """An address without user, password and query, which may be secret."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def is_secret(key: str) -> bool:
-    """Local servers want any word for a key: that is none."""
-    return len(key) >= _SHORTEST_SECRET
+    """Whether a key is one: local servers take any short word for it."""
+    return len(key) >= _MIN_SECRET_LENGTH
 
 
-def without_key(text: str, key: str) -> str:
-    """Servers like to repeat it."""
-    return text.replace(key, HIDDEN) if is_secret(key) else text
+def redact_key(text: str, key: str) -> str:
+    """A reply without the key: servers like to repeat it."""
+    return text.replace(key, REDACTED) if is_secret(key) else text
 
 
-def fault_of(
+def error_for_status(
     status: int, text: str, headers: Mapping[str, str], *, url: str, model: str, key_variable: str
 ) -> Exception:
-    """What a status other than OK means."""
-    said = message_in(text)
-    told = f"{shown(url)} answers with status {status}: {said}"
-    if status in _MAY_PASS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        wait = retry_after(headers.get("Retry-After", ""))
-        return PassingError(f"status {status}: {said}", wait=wait, status=status)
+    """The error that a status other than OK stands for."""
+    message = server_message(text)
+    sentence = f"{redact_url(url)} answers with status {status}: {message}"
+    if status in _TRANSIENT_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        wait = parse_retry_after(headers.get("Retry-After", ""))
+        return TransientError(f"status {status}: {message}", wait=wait, status=status)
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         hint = f"put the right key into the environment variable {key_variable}."
-        return ForbiddenError(told, hint=hint)
+        return ForbiddenError(sentence, hint=hint)
     if status == HTTPStatus.NOT_FOUND or "model_not_found" in text:
         hint = f"check the address, and whether the server has the model {model!r}."
-        return ModelError(told, hint=hint)
+        return ModelError(sentence, hint=hint)
     if status in _REDIRECTS:
-        return NetworkError(told, hint="give the address it leads to.")
-    return RefusedError(f"status {status}: {said}")
+        return NetworkError(sentence, hint="give the address it leads to.")
+    return RefusedError(f"status {status}: {message}")
 
 
-def message_in(text: str) -> str:
+def server_message(text: str) -> str:
     """What a server says in its own format, shortened."""
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
-        said = text
-    if isinstance(said, dict):
-        said = said.get("error", said.get("detail", said))
-    if isinstance(said, dict):
-        said = said.get("message", said)
-    return " ".join(str(said).split())[:_SHOWN] or "nothing"
+        content = text
+    if isinstance(content, dict):
+        content = content.get("error", content.get("detail", content))
+    if isinstance(content, dict):
+        content = content.get("message", content)
+    return " ".join(str(content).split())[:_MAX_MESSAGE] or "nothing"
 
 
-def retry_after(given: str) -> float | None:
+def parse_retry_after(value: str) -> float | None:
     """Seconds to wait, from the header of that name: a number, or a date."""
     try:
-        seconds = float(given)
+        seconds = float(value)
     except ValueError:
         pass
     else:
         return None if math.isnan(seconds) else max(seconds, 0.0)
     try:
-        return max(parsedate_to_datetime(given).timestamp() - time(), 0.0)
+        return max(parsedate_to_datetime(value).timestamp() - time(), 0.0)
     except (ValueError, TypeError):
         return None
 
 
-def pause_before(attempt: int, first: float, longest: float, spread: float) -> float:
+def backoff_seconds(attempt: int, first: float, longest: float, spread: float) -> float:
     """Seconds: twice as many each time, spread so that not all come back at once.
 
     Args:

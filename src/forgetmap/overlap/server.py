@@ -16,13 +16,13 @@ from http import HTTPStatus
 from typing import Any, Self
 
 from forgetmap._http import (
-    PassingError,
     RefusedError,
-    fault_of,
-    key_from,
-    message_in,
-    pause_before,
-    without_key,
+    TransientError,
+    backoff_seconds,
+    error_for_status,
+    read_key,
+    redact_key,
+    server_message,
 )
 from forgetmap.errors import ForgetmapError, ModelError, UsageError
 from forgetmap.evaluation import KEY, checked_address, need, split_address
@@ -173,32 +173,32 @@ class ServerModel:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._ask_once(method, path, body)
-            except PassingError as error:
+            except TransientError as error:
                 if attempt == ATTEMPTS:
                     raise self._unreachable(error) from error
-                wait = pause_before(attempt, WAIT, LONGEST_WAIT, spread=0.5)
+                wait = backoff_seconds(attempt, WAIT, LONGEST_WAIT, spread=0.5)
                 time.sleep(wait if error.wait is None else min(error.wait, LONGEST_WAIT))
             except RefusedError as error:
                 raise self._unreachable(error) from error
         raise AssertionError  # the last attempt returns or raises
 
     def _ask_once(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        url, key = f"{self._base}/{path}", key_from(KEY)
+        url, key = f"{self._base}/{path}", read_key(KEY)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
             answer = self._client.request(method, url, json=body, headers=headers)
         except self._broken as error:
-            raise PassingError(str(error) or type(error).__name__) from error
-        text = without_key(answer.text, key)
+            raise TransientError(str(error) or type(error).__name__) from error
+        text = redact_key(answer.text, key)
         if answer.status_code != HTTPStatus.OK:
             model = getattr(self, "_model", "")
-            raise fault_of(
+            raise error_for_status(
                 answer.status_code, text, answer.headers, url=url, model=model, key_variable=KEY
             )
         try:
             found = json.loads(text)
         except ValueError as error:
-            raise PassingError(f"no JSON: {message_in(text)}") from error
+            raise TransientError(f"no JSON: {server_message(text)}") from error
         return found if isinstance(found, dict) else {}
 
     def _unreachable(self, error: Exception) -> ModelError:

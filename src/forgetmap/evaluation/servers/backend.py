@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from forgetmap._http import PassingError
+from forgetmap._http import TransientError
 from forgetmap.errors import ModelError, NetworkError
 from forgetmap.evaluation.backend import (
     Decoding,
@@ -334,7 +334,7 @@ def _listed(client: Client) -> dict[str, dict[str, Any]]:
 def _models(said: dict[str, Any]) -> list[dict[str, Any]]:
     models = said.get("data")
     if not isinstance(models, list):
-        raise PassingError("the reply lists no models")
+        raise TransientError("the reply lists no models")
     return [each for each in models if isinstance(each, dict)]
 
 

@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from forgetmap._http import (
-    HIDDEN,
-    PassingError,
+    REDACTED,
     RefusedError,
-    fault_of,
+    TransientError,
+    backoff_seconds,
+    error_for_status,
     is_secret,
-    key_from,
-    message_in,
-    pause_before,
+    read_key,
+    server_message,
 )
 from forgetmap.errors import ForgetmapError, NetworkError
 from forgetmap.evaluation.backend import Failure, Spent
@@ -35,7 +35,7 @@ from forgetmap.evaluation.servers.traffic import Traffic
 
 T = TypeVar("T")
 Read = Callable[[dict[str, Any]], T]
-"""Takes what is wanted out of a reply; raises PassingError where that is not in it."""
+"""Takes what is wanted out of a reply; raises TransientError where that is not in it."""
 
 EARNED = 0.5
 """Further attempts that every reply earns the run."""
@@ -148,7 +148,7 @@ class Client:
                     found = failure
                 put((place, found))
 
-        key = key_from(KEY)
+        key = read_key(KEY)
         async with self._session(key) as session, asyncio.TaskGroup() as group:
             for _ in range(min(self.traffic.concurrency, len(works))):
                 group.create_task(work(session, key))
@@ -207,7 +207,7 @@ class Line:
                 found = await self._once(path, body, read)
             except RefusedError as error:
                 raise self._failure(str(error)) from error
-            except PassingError as error:
+            except TransientError as error:
                 seen += (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
                 if faults is not None and seen >= faults:
                     raise self._failure(str(error)) from error
@@ -222,7 +222,7 @@ class Line:
                 self.client.met = True
                 return found
 
-    def _check_patience(self, error: PassingError, attempt: int, put_off: float) -> None:
+    def _check_patience(self, error: TransientError, attempt: int, put_off: float) -> None:
         """Raise where it is not worth while to ask once more; asking again costs the run."""
         traffic = self.client.traffic
         if put_off > PATIENCE:
@@ -237,11 +237,11 @@ class Line:
         if self.client.spare < 0:
             raise self._gone(f"it fails too often, the last time with: {error}") from error
 
-    def _pause(self, error: PassingError, attempt: int) -> float:
+    def _pause(self, error: TransientError, attempt: int) -> float:
         traffic = self.client.traffic
         spread = (self.place * GOLDEN) % 1
         if error.wait is None:
-            return pause_before(attempt, traffic.pause, traffic.longest_pause, spread)
+            return backoff_seconds(attempt, traffic.pause, traffic.longest_pause, spread)
         self.client.pace.hold(error.wait)
         return error.wait + traffic.pause * spread
 
@@ -249,7 +249,7 @@ class Line:
         self.requests += 1
         status, raw, headers = await self._send(path, body)
         if status != HTTPStatus.OK:
-            raise fault_of(
+            raise error_for_status(
                 status, raw.decode("utf-8", "replace"), headers,
                 url=f"{self.client.base}/{path}", model=self.client.model, key_variable=KEY,
             )  # fmt: skip
@@ -276,19 +276,19 @@ class Line:
                 wait = response.headers.get("Retry-After", "")
                 raw = await response.read()
                 if is_secret(self.key):
-                    raw = raw.replace(self.key.encode(), HIDDEN.encode())
+                    raw = raw.replace(self.key.encode(), REDACTED.encode())
                 return response.status, raw, {"Retry-After": wait}
         except TimeoutError as error:
             seconds = self.client.traffic.seconds
-            raise PassingError(f"no reply within {seconds:g} seconds") from error
+            raise TransientError(f"no reply within {seconds:g} seconds") from error
         except aiohttp.ClientSSLError as error:
             raise self._untrusted(error) from error
         except aiohttp.ClientConnectionError as error:
             absent = isinstance(error, aiohttp.ClientConnectorError)
             why = f"cannot be reached: {error}" if absent else f"the connection broke: {error}"
-            raise PassingError(why, unreachable=absent) from error
+            raise TransientError(why, unreachable=absent) from error
         except (aiohttp.ClientError, ValueError) as error:
-            raise PassingError(f"the reply broke off: {type(error).__name__}") from error
+            raise TransientError(f"the reply broke off: {type(error).__name__}") from error
 
     def _count(self, said: dict[str, Any]) -> None:
         """What is paid for, also where the reply cannot be used."""
@@ -297,9 +297,9 @@ class Line:
             self.tokens_in += whole(usage.get("prompt_tokens")) or 0
             self.tokens_out += whole(usage.get("completion_tokens")) or 0
 
-    def _unread(self, raw: bytes) -> PassingError:
-        said = message_in(raw.decode("utf-8", "replace"))
-        return PassingError(f"the reply is no JSON object: {said[:80]}")
+    def _unread(self, raw: bytes) -> TransientError:
+        said = server_message(raw.decode("utf-8", "replace"))
+        return TransientError(f"the reply is no JSON object: {said[:80]}")
 
     def _failure(self, why: str, *, passing: bool = False) -> Failure:
         failure = Failure(f"{self.client.base}: {why}")

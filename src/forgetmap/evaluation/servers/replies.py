@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forgetmap._http import PassingError, RefusedError
+from forgetmap._http import RefusedError, TransientError
 from forgetmap.evaluation.servers.client import whole
 
 AGREE = 0.05
@@ -52,11 +52,11 @@ class Written:
 
 
 def read_completion(said: dict[str, Any]) -> Written:
-    """The first choice of a completion; PassingError where there is none."""
+    """The first choice of a completion; TransientError where there is none."""
     choice, choices = _choice(said)
     text = choice.get("text")
     if not isinstance(text, str):
-        raise PassingError("the reply has no text")
+        raise TransientError("the reply has no text")
     return _written(text, choice, choices, said)
 
 
@@ -65,21 +65,21 @@ def read_chat(said: dict[str, Any]) -> Written:
     choice, choices = _choice(said)
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise PassingError("the reply has no message")
+        raise TransientError("the reply has no message")
     text = message.get("content")
     if isinstance(text, list):
         text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
     if text is None and choice.get("finish_reason") is not None:
         text = ""
     if not isinstance(text, str):
-        raise PassingError("the reply has no text")
+        raise TransientError("the reply has no text")
     return _written(text, choice, choices, said)
 
 
 def _choice(said: dict[str, Any]) -> tuple[dict[str, Any], int]:
     choices = said.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise PassingError("the reply has no choices")
+        raise TransientError("the reply has no choices")
     if choices[0].get("finish_reason") == "content_filter":
         raise RefusedError("the server's filter withheld the reply")
     return choices[0], len(choices)

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from forgetmap._http import (
-    PassingError,
     RefusedError,
-    fault_of,
-    key_from,
-    message_in,
-    pause_before,
-    shown,
-    without_key,
+    TransientError,
+    backoff_seconds,
+    error_for_status,
+    read_key,
+    redact_key,
+    redact_url,
+    server_message,
 )
 from forgetmap.errors import NetworkError, UsageError
 from forgetmap.scoring.llm_judge.reply_cache import Reply, ReplyCache, key_of
@@ -231,11 +231,11 @@ class QuestionRound:
         tally = self.judge.tally
         try:
             reply = await self._persistently(client, key, ask)
-        except (PassingError, RefusedError) as error:
+        except (TransientError, RefusedError) as error:
             tally.failed += 1
             tally.failed_in_a_row += 1
             tally.last_failure = str(error)
-            absent = isinstance(error, PassingError) and error.unreachable and not tally.answered
+            absent = isinstance(error, TransientError) and error.unreachable and not tally.answered
             if absent or tally.failed_in_a_row >= self.judge.patience.in_a_row:
                 raise self._hopeless() from None
             return None
@@ -252,8 +252,10 @@ class QuestionRound:
         while True:
             try:
                 return await send(client, self.judge.url, body, variable, patience.seconds)
-            except PassingError as error:
-                wait = error.wait or pause_before(attempt, patience.pause, _LONGEST_PAUSE, spread)
+            except TransientError as error:
+                wait = error.wait or backoff_seconds(
+                    attempt, patience.pause, _LONGEST_PAUSE, spread
+                )
                 if attempt >= patience.attempts or waited + wait > patience.waiting:
                     raise
             self.judge.tally.retried += 1
@@ -270,7 +272,7 @@ class QuestionRound:
     def _hopeless(self) -> NetworkError:
         tally = self.judge.tally
         return NetworkError(
-            f"the judge at {shown(self.judge.url)} gives no replies: {tally.failed_in_a_row} "
+            f"the judge at {redact_url(self.judge.url)} gives no replies: {tally.failed_in_a_row} "
             f"questions in a row failed, the last one with: {tally.last_failure}",
             hint="see to the server and start again; replies it has given are kept.",
         )
@@ -282,7 +284,7 @@ async def send(
     """Ask once; the key is read from the environment and kept nowhere.
 
     Raises:
-        PassingError: no reply this time.
+        TransientError: no reply this time.
         RefusedError: no reply to this question.
         ForbiddenError: the key is wrong.
         ModelError: the server does not know the model, or this is not its address.
@@ -290,21 +292,21 @@ async def send(
     """
     import httpx  # slow to load
 
-    key = key_from(key_variable)
+    key = read_key(key_variable)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         async with asyncio.timeout(seconds):
             response = await client.post(url, json=body, headers=headers)
     except (TimeoutError, httpx.TimeoutException) as error:
-        raise PassingError(f"no reply within {seconds:g} seconds") from error
+        raise TransientError(f"no reply within {seconds:g} seconds") from error
     except httpx.ConnectError as error:
-        raise PassingError(f"cannot be reached: {error}", unreachable=True) from error
+        raise TransientError(f"cannot be reached: {error}", unreachable=True) from error
     except httpx.HTTPError as error:
-        raise PassingError(f"the connection broke: {type(error).__name__}") from error
-    text = without_key(response.text, key)
+        raise TransientError(f"the connection broke: {type(error).__name__}") from error
+    text = redact_key(response.text, key)
     if response.status_code == HTTPStatus.OK:
         return _reply(text)
-    raise fault_of(
+    raise error_for_status(
         response.status_code, text, response.headers,
         url=url, model=str(body.get("model")), key_variable=key_variable,
     )  # fmt: skip
@@ -317,11 +319,11 @@ def _reply(text: str) -> Reply:
         content = choice["message"]["content"]
         reason = choice.get("finish_reason")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise PassingError(f"no chat completion: {message_in(text)}") from error
+        raise TransientError(f"no chat completion: {server_message(text)}") from error
     if reason == "content_filter":
         raise RefusedError("the server's filter withheld the reply")
     if isinstance(content, list):
         content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     if not isinstance(content, str) or not content.strip():
-        raise PassingError("the reply is empty")
+        raise TransientError("the reply is empty")
     return Reply(content, text)
