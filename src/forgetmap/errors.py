@@ -86,7 +86,7 @@ class InputError(ForgetmapError, ValueError):
         self.field = field
 
     def __str__(self) -> str:
-        place = ", ".join(
+        location = ", ".join(
             part
             for part in (
                 self.file,
@@ -95,7 +95,7 @@ class InputError(ForgetmapError, ValueError):
             )
             if part
         )
-        return f"{place}: {super().__str__()}" if place else super().__str__()
+        return f"{location}: {super().__str__()}" if location else super().__str__()
 
 
 class MissingInputError(InputError, FileNotFoundError):
@@ -170,16 +170,16 @@ class HarnessError(ForgetmapError, RuntimeError):
     """Another evaluation program cannot be run, or failed.
 
     Attributes:
-        said: the last lines it printed.
+        output: the last lines it printed.
     """
 
-    def __init__(self, message: str, *, hint: str, said: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, *, hint: str, output: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
-        self.said = said
+        self.output = output
 
     def __str__(self) -> str:
-        said = "".join(f"\n  | {line}" for line in self.said)
-        return f"{self.message}{said}\nHint: {self.hint}"
+        output = "".join(f"\n  | {line}" for line in self.output)
+        return f"{self.message}{output}\nHint: {self.hint}"
 
 
 class ConvergenceError(ForgetmapError, ArithmeticError):

@@ -100,7 +100,7 @@ def _print_error(error: ForgetmapError) -> None:
     message, _, hint = str(error).rpartition("\nHint: ")
     output: tuple[str, ...] = ()
     if isinstance(error, HarnessError):
-        message, output = error.message, error.said
+        message, output = error.message, error.output
     click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
     lines = [printable(message), *(f"  | {printable(line)}" for line in output)]
     click.echo("\n".join([*lines, f"Hint: {printable(hint)}"]), err=True)

@@ -360,7 +360,7 @@ def _ending(code: int) -> str:
 def _failed(plan: Plan, what: str) -> HarnessError:
     return HarnessError(
         f"{plan.driver.name} {plan.version} {what}",
-        said=last_lines(plan.work),
+        output=last_lines(plan.work),
         hint=f"all it printed is in {plan.work / OUTPUT}; the same command tries again and does "
         "not ask again for answers that are there.",
     )

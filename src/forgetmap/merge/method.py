@@ -15,7 +15,6 @@ merge one chunk.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,6 +75,8 @@ class Draws:
 
     def generator(self, index: int) -> torch.Generator:
         """Gives the same numbers with `torch.rand`, in as many parts as one likes."""
+        import hashlib
+
         key = "\0".join((str(self.seed), self.tensor, self.models[index]))
         number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1
         return torch.Generator().manual_seed(number)

@@ -59,7 +59,7 @@ def test_a_failed_harness_is_quoted_and_can_be_run_again(tmp_path: Path) -> None
     out = tmp_path / "run"
     with pytest.raises(HarnessError) as caught:
         run_harness(plan_of("fail", out), out)
-    assert caught.value.said == ("working", "the disk \x1b[31m is on fire")
+    assert caught.value.output == ("working", "the disk \x1b[31m is on fire")
     assert "ended with code 3" in caught.value.message
     assert str(tmp_path / ".run.small" / "output.log") in caught.value.hint
     assert not out.exists()
