@@ -35,9 +35,9 @@ import pyarrow as pa
 from playwright.sync_api import Browser, sync_playwright
 
 import forgetmap as fm
-from forgetmap.report.build import make_payload
-from forgetmap.report.html import write_report
-from forgetmap.report.payload import Payload
+from forgetmap.report.html.report import write_report
+from forgetmap.report.payloads.comparison import make_payload
+from forgetmap.report.payloads.schema import Payload
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"

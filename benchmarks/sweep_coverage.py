@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.stats.simultaneous import Design
-from forgetmap.sweep.analyse import Spot, analyse_pair
+from forgetmap.sweep.analyse import PathPoint, analyse_pair
 from forgetmap.sweep.states import States
 
 WEIGHTS = np.round(np.arange(0.1, 1.0, 0.1), 1)
@@ -34,9 +34,9 @@ WORLDS = {
     "on the budget": ((0.2, 0.8), (0.2, 0.8)),
 }
 SPOTS = [
-    Spot("linear", 0.0, 0, "base"),
-    *(Spot("linear", float(w), n, f"m{n}") for n, w in enumerate(WEIGHTS, start=2)),
-    Spot("linear", 1.0, 1, "tuned"),
+    PathPoint("linear", 0.0, 0, "base"),
+    *(PathPoint("linear", float(w), n, f"m{n}") for n, w in enumerate(WEIGHTS, start=2)),
+    PathPoint("linear", 1.0, 1, "tuned"),
 ]
 Reals = NDArray[np.float64]
 

@@ -35,13 +35,7 @@ KNOWN_CYCLES: set[str] = {
     "capabilities.render <-> capabilities.result",
     "evaluation.api <-> evaluation.ray_backend",
 }
-KNOWN_PAST_DOORS: set[str] = {
-    "forgetmap.report.build takes forgetmap",
-    "forgetmap.report.drifted takes forgetmap",
-    "forgetmap.sweep.figures takes forgetmap.report.figures.look",
-    "forgetmap.sweep.html takes forgetmap",
-    "forgetmap.sweep.markdown takes forgetmap",
-}
+KNOWN_PAST_DOORS: set[str] = set()
 KNOWN_REPEATED_CLASSES: set[str] = {
     "Ask",
     "Asked",
@@ -100,14 +94,10 @@ KNOWN_UNDOCUMENTED: set[str] = {
     "records.ROWS_PER_BATCH",
     "records.SCORE_NAMES",
     "records.TEXT_NAMES",
-    "report.Format",
-    "report.Record",
-    "report.Spec",
     "scoring.Needs",
     "sources.SCORER",
     "stats.LEVEL",
     "stats.Reals",
-    "sweep.REPORT",
 }
 
 

@@ -17,8 +17,8 @@ from playwright.sync_api import sync_playwright
 
 from forgetmap.capabilities.api import drift_with_runs
 from forgetmap.capabilities.taxonomy import Metric, load_taxonomy
-from forgetmap.report.drifted import make_drift_payload
-from forgetmap.report.html import write_report
+from forgetmap.report.html.report import write_report
+from forgetmap.report.payloads.drift import make_drift_payload
 from report_pictures import IMAGES, launch, opened
 
 ITEMS = 120

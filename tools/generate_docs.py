@@ -24,7 +24,7 @@ from forgetmap.overlap.records import EventResult
 from forgetmap.overlap.result import OverlapResult
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
-from forgetmap.report.payload import Payload
+from forgetmap.report.payloads.schema import Payload
 from forgetmap.sweep.result import SweepResult
 from side_by_side import side_by_side_page
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from forgetmap.comparison import Chain, Comparison, FanOut, chain, compare
     from forgetmap.errors import ForgetmapError
     from forgetmap.evaluation import Item, Settings, Suite, Task, evaluate, load_suite
-    from forgetmap.map import map_models
+    from forgetmap.map import map_models, merge_sweep
     from forgetmap.merge import WeightDrift, merge_models, weight_drift
     from forgetmap.records import Outcome, Run, RunInfo, write_run
     from forgetmap.report import Payload, as_markdown, make_payload, write_figures, write_report
     from forgetmap.simulation import Habits, SimulatedTask, Simulation, simulate
     from forgetmap.sources import open_run
-    from forgetmap.sweep import Sweep, merge_sweep
+    from forgetmap.sweep import Sweep
 
 __all__ = [
     "Chain",

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from chromium import chromium, open_report, watched, write
 from drifting_runs import drifted
-from forgetmap.report.drifted import make_drift_payload
-from forgetmap.report.payload import Payload
+from forgetmap.report.payloads.drift import make_drift_payload
+from forgetmap.report.payloads.schema import Payload
 from page_reports import HOSTILE
 
 pytestmark = pytest.mark.needs_browser

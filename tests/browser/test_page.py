@@ -18,10 +18,10 @@ import forgetmap as fm
 import page_reports as reports
 from backends import as_arrow
 from chromium import chromium, open_report, watched, write
-from forgetmap.report.figures import all_figures
-from forgetmap.report.html import report_html
-from forgetmap.report.packing import packed
-from forgetmap.report.payload import Payload
+from forgetmap.report.figures.registry import all_figures
+from forgetmap.report.html.report import report_html
+from forgetmap.report.payloads.packing import packed
+from forgetmap.report.payloads.schema import Payload
 from report_files import unpacked
 
 pytestmark = pytest.mark.needs_browser

@@ -9,7 +9,8 @@ import random
 import re
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -17,18 +18,15 @@ from playwright.sync_api import Page
 
 from chromium import chromium, watched
 from forgetmap.records.spreadsheet import quote_formulas
-from forgetmap.report.html import estimator_script
+from forgetmap.report.html.shell import PageKind, estimator_script, page_modules, page_script
 from forgetmap.scoring.extract.thinking import without_thinking
 from forgetmap.text import percent
 
 pytestmark = pytest.mark.needs_browser
 
-FOLDER = files("forgetmap.report") / "page"
-MODULES = [
-    line
-    for line in FOLDER.joinpath("modules.txt").read_text(encoding="utf-8").split("\n")
-    if line and not line.startswith("#")
-]
+FOLDER = Path(str(files("forgetmap.report") / "page"))
+KINDS = get_args(PageKind)
+MODULES = page_modules("report")
 WORD = re.compile(r"\s+|\w+|[^\s\w]")
 
 
@@ -42,22 +40,23 @@ def code() -> Iterator[Page]:
         yield page
 
 
-def test_every_module_is_listed_once_and_the_last_starts() -> None:
-    present = sorted(each.name for each in FOLDER.iterdir() if each.name.endswith(".js"))
-    assert sorted(MODULES) == present
+def test_every_module_belongs_to_a_page_and_the_last_starts() -> None:
+    present = {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.js")}
+    assert {name for kind in KINDS for name in page_modules(kind)} == present
     assert MODULES[-1] == "start.js"
 
 
-def test_nothing_is_written_as_markup() -> None:
-    code = "\n".join(FOLDER.joinpath(name).read_text(encoding="utf-8") for name in MODULES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_written_as_markup(kind: PageKind) -> None:
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
-    assert re.findall(forbidden, code) == []
+    assert re.findall(forbidden, page_script(kind)) == []
 
 
-def test_top_level_names_are_unique() -> None:
-    code = "\n".join(FOLDER.joinpath(name).read_text(encoding="utf-8") for name in MODULES)
-    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", code, re.MULTILINE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_top_level_names_are_unique_and_modules_listed_once(kind: PageKind) -> None:
+    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", page_script(kind), re.MULTILINE)
     assert sorted(names) == sorted(set(names))
+    assert len(page_modules(kind)) == len(set(page_modules(kind)))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from chromium import chromium, watched
-from forgetmap.sweep.compared import compare_runs
-from forgetmap.sweep.html import write_page
+from forgetmap.report.html.report import write_report
+from forgetmap.sweep.api import compare_runs
 from merged_runs import write_mixtures
 
 pytestmark = pytest.mark.needs_browser
@@ -28,7 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = write_mixtures(folder, (0.3, 0.7))
     paths = [path, path._replace(model="models/<script>alert(1)</script>")]
     found = compare_runs(folder, ("models/base", "base"), paths, suite="simulated")
-    return write_page(found.result, folder / "sweep.html").as_uri()
+    return write_report(found, folder / "sweep.html").as_uri()
 
 
 def opened(page: Page, address: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from chromium import chromium, watched
-from forgetmap.cli.theory_page import page_html
+from forgetmap.report.html.theory import write_theory_page
 from forgetmap.theory import methods
 from forgetmap.theory.flows import Path as Course
 from forgetmap.theory.methods import Setting
@@ -24,8 +24,7 @@ TIMES = 10 ** np.linspace(-1, 3, 81)[7::8]
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("theory") / "page.html"
-    path.write_text(page_html(), encoding="utf-8")
-    return path.as_uri()
+    return write_theory_page(path).as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +90,11 @@ def in_python(method: str, values: dict[str, float]) -> Course:
 
 def test_moving_a_slider_changes_words_and_pictures(page: Page) -> None:
     choose(page, "sft", separation=6.0)
-    before = page.locator("#said").inner_text()
+    before = page.locator("#outcome").inner_text()
     assert "of the old mass is left" in before
     shape = page.locator("#plots polyline.now").get_attribute("points")
     choose(page, "sft", when=0.0)
-    expect(page.locator("#said")).to_contain_text("At time 0, 100.0 %")
+    expect(page.locator("#outcome")).to_contain_text("At time 0, 100.0 %")
     assert page.locator("#plots polyline.now").get_attribute("points") != shape
     assert page.locator("#plots svg").count() == 3
 
@@ -140,7 +139,9 @@ def test_limits_are_on_the_page_and_it_fits_a_phone(browser: Browser, address: s
 
 def test_the_page_allows_no_other_script(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "page.html"
-    path.write_text(page_html().replace("<main>", "<main><script>window.bad = 1</script>"))
+    text = write_theory_page(path).read_text(encoding="utf-8")
+    path.write_text(text.replace("</main>", "<script>window.bad = 1</script></main>"))
+    assert "window.bad" in path.read_text(encoding="utf-8")
     context = browser.new_context()
     page = context.new_page()
     page.goto(path.as_uri())

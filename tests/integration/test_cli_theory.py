@@ -120,7 +120,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = call("theory", "page", "--out", tmp_path / "file" / "page.html")
     assert done.code == 2
-    assert "cannot be written" in done.err
+    assert "cannot write" in done.err
 
 
 def test_the_table_in_the_docs_is_that_of_the_claims() -> None:

@@ -17,8 +17,8 @@ import torch
 
 from command_line import call
 from forgetmap.errors import ModelError, OutputError
+from forgetmap.map.sweep_job import merge_sweep
 from forgetmap.records.folder import read_run
-from forgetmap.sweep.job import merge_sweep
 from tiny_models import WORDS, sentence, tiny_model, tokenizer
 
 ITEMS = 40

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from forgetmap.report.html import write_report
-from forgetmap.report.payload import Payload
+from forgetmap.report.html.report import write_report
+from forgetmap.report.payloads.schema import Payload
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (

@@ -9,9 +9,11 @@ import vl_convert
 
 import forgetmap as fm
 from backends import as_arrow
-from forgetmap.report.build import make_payload
-from forgetmap.report.figures import Figure, all_figures, rows_as_records
-from forgetmap.report.payload import Payload
+from forgetmap.report.figures.data import rows_as_records
+from forgetmap.report.figures.figure import Figure
+from forgetmap.report.figures.registry import all_figures
+from forgetmap.report.payloads.comparison import make_payload
+from forgetmap.report.payloads.schema import Payload
 
 Groups = Mapping[str, Mapping[str, int]]
 """Category -> path -> items; a path has a digit per model, 1 is right and - is not there."""

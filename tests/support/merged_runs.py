@@ -14,7 +14,7 @@ from forgetmap.records.build import build_run
 from forgetmap.records.folder import write_run
 from forgetmap.records.run import Run
 from forgetmap.simulation.api import SimulatedTask, simulate
-from forgetmap.sweep.compared import MergedPath, Sweep, compare_runs
+from forgetmap.sweep.api import MergedPath, Sweep, compare_runs
 from forgetmap.sweep.grid import Merge
 
 TUNED = Merge("linear", 1.0)

@@ -7,8 +7,8 @@ from typing import Any
 
 import forgetmap as fm
 from backends import as_arrow
-from forgetmap.report.build import make_payload
-from forgetmap.report.payload import Payload
+from forgetmap.report.payloads.comparison import make_payload
+from forgetmap.report.payloads.schema import Payload
 
 Row = dict[str, Any]
 TOWNS = ("Oslo", "Rome", "Lima", "Cairo")

@@ -8,8 +8,8 @@ from typing import Any
 
 import forgetmap as fm
 from command_line import write
-from forgetmap.report.build import make_payload
-from forgetmap.report.payload import Payload, Rows
+from forgetmap.report.payloads.comparison import make_payload
+from forgetmap.report.payloads.schema import Payload, Rows
 
 Row = dict[str, Any]
 

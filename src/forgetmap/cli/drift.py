@@ -152,7 +152,7 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
 
     from forgetmap.capabilities import drift_with_runs, print_drift
     from forgetmap.records import writable
-    from forgetmap.report import make_drift_payload, patterns_of
+    from forgetmap.report import make_drift_payload, parse_patterns
 
     rows, as_json = options.pop("rows"), options.pop("as_json")
     out, form = options.pop("out"), options.pop("form")
@@ -164,7 +164,7 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     if out is not None:
         form = form or FORMAT_OF_ENDING.get(out.suffix.lower(), "json")
         refuse_existing(out, (before, *after), overwrite=overwrite)
-    patterns_of(payload_options["redact"])
+    parse_patterns(payload_options["redact"])
     with Console(stderr=True).status("Reading ...") as status:
         options["progress"] = reading_progress(status)
         drift = drift_with_runs([before, *after], cast("DriftOptions", options))

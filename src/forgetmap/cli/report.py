@@ -68,7 +68,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
     sent anywhere.
     """
     from forgetmap.overlap import fit_bridge, read_models
-    from forgetmap.report import as_markdown, patterns_of
+    from forgetmap.report import as_markdown, parse_patterns
     from forgetmap.text import printable
 
     form, table = options.pop("form"), options.pop("bridge")
@@ -77,7 +77,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
     overwrite = options.pop("overwrite")
     if out is not None:
         refuse_existing(out, sources, overwrite=overwrite)
-    patterns_of(options["redact"])
+    parse_patterns(options["redact"])
     bridge = None if table is None else fit_bridge(read_models(table))
     payload = _payload(sources, options).model_copy(update={"bridge": bridge})
     if out is None:
@@ -91,7 +91,12 @@ def _payload(sources: tuple[str, ...], options: dict[str, Any]) -> Payload:
     from rich.console import Console
 
     from forgetmap.comparison import compare
-    from forgetmap.report import LACKS, is_comparison_folder, make_payload, payload_from_folder
+    from forgetmap.report import (
+        MISSING_IN_FOLDER,
+        is_comparison_folder,
+        make_payload,
+        payload_from_folder,
+    )
 
     payload_options = pop_payload_options(options)
     if len(sources) == 1:
@@ -101,7 +106,7 @@ def _payload(sources: tuple[str, ...], options: dict[str, Any]) -> Payload:
                 f"{folder} is one source, and not a comparison that was written",
                 hint="name BEFORE and AFTER, or a folder that `forgetmap compare --out` wrote.",
             )
-        click.echo(f"Note: {LACKS}", err=True)
+        click.echo(f"Note: {MISSING_IN_FOLDER}", err=True)
         return payload_from_folder(folder, **payload_options)
     with Console(stderr=True).status("Pairing and counting ...") as status:
         options["progress"] = reading_progress(status)

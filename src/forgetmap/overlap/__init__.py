@@ -14,29 +14,32 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.overlap.bridge import BridgeResult, fit_bridge, read_models
+    from forgetmap.overlap.bridge import BridgeResult, Fit, curve, fit_bridge, read_models
     from forgetmap.overlap.estimate import Asked, estimate_overlap, estimate_table
-    from forgetmap.overlap.figures import bridge_section, draw
     from forgetmap.overlap.local import LocalModel
     from forgetmap.overlap.measure import Manner, measure_overlap
     from forgetmap.overlap.models import Model
     from forgetmap.overlap.prompts import read_prompts
-    from forgetmap.overlap.records import overlap_of_records
-    from forgetmap.overlap.render import tell_bridge, tell_events, tell_overlap
-    from forgetmap.overlap.result import OverlapResult
+    from forgetmap.overlap.records import EventGroup, EventResult, overlap_of_records
+    from forgetmap.overlap.result import Figures, GroupResult, Notice, OverlapResult
     from forgetmap.overlap.samples import read_samples, table_of
     from forgetmap.overlap.server import ServerModel
 
 __all__ = [
     "Asked",
     "BridgeResult",
+    "EventGroup",
+    "EventResult",
+    "Figures",
+    "Fit",
+    "GroupResult",
     "LocalModel",
     "Manner",
     "Model",
+    "Notice",
     "OverlapResult",
     "ServerModel",
-    "bridge_section",
-    "draw",
+    "curve",
     "estimate_overlap",
     "estimate_table",
     "fit_bridge",
@@ -46,9 +49,6 @@ __all__ = [
     "read_prompts",
     "read_samples",
     "table_of",
-    "tell_bridge",
-    "tell_events",
-    "tell_overlap",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

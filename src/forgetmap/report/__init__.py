@@ -1,4 +1,7 @@
-"""What people look at: one payload, and every picture, page and text made from it."""
+"""What people look at: one payload, and every picture, page and text made from it.
+
+The only package that draws, and but for the fragments of `text` the only one that writes HTML.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +10,70 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.report.build import MOST_ITEMS, assemble, make_payload
-    from forgetmap.report.drifted import make_drift_payload
-    from forgetmap.report.figures.drift_look import NAME_AXIS
+    from forgetmap.report.choices import MAX_ITEMS, Format
     from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
-    from forgetmap.report.html import (
-        drawable,
-        figures_json,
-        fill_page,
-        module_names,
-        page_file,
-        policy,
-        script_of,
-        vega_bundle,
-        write_report,
-        write_whole,
-    )
-    from forgetmap.report.items import count_flips
+    from forgetmap.report.figures.overlap import bridge_figures
+    from forgetmap.report.figures.registry import all_figures, figures_json
+    from forgetmap.report.figures.sweep.weights import weight_drift_figure
+    from forgetmap.report.figures.theory import phase_figure, run_figures, two_by_two_figure
+    from forgetmap.report.folders import write_bridge, write_sweep
+    from forgetmap.report.html.report import served_html, write_report
+    from forgetmap.report.html.shell import vega_bundle
+    from forgetmap.report.html.theory import write_theory_page
     from forgetmap.report.markdown import as_markdown
-    from forgetmap.report.packing import packed
-    from forgetmap.report.payload import Items, Payload
-    from forgetmap.report.static import Format, picture, write_figures
-    from forgetmap.report.texts import patterns_of
-    from forgetmap.report.written import LACKS, is_comparison_folder, payload_from_folder
+    from forgetmap.report.payloads.comparison import (
+        MISSING_IN_FOLDER,
+        assemble,
+        is_comparison_folder,
+        make_payload,
+        payload_from_folder,
+    )
+    from forgetmap.report.payloads.drift import make_drift_payload
+    from forgetmap.report.payloads.items import count_flips
+    from forgetmap.report.payloads.schema import Items, Payload
+    from forgetmap.report.payloads.texts import parse_patterns
+    from forgetmap.report.static import write_figure, write_figures
+    from forgetmap.report.terminal.overlap import tell_bridge, tell_events, tell_overlap
+    from forgetmap.report.terminal.sweep import tell_sweep, tell_weights
 
 __all__ = [
-    "LACKS",
-    "MOST_ITEMS",
-    "NAME_AXIS",
+    "MAX_ITEMS",
+    "MISSING_IN_FOLDER",
     "Figure",
     "Format",
     "Items",
     "Payload",
     "Record",
     "Spec",
+    "all_figures",
     "as_markdown",
     "as_table",
     "assemble",
+    "bridge_figures",
     "count_flips",
-    "drawable",
     "figures_json",
-    "fill_page",
     "is_comparison_folder",
     "make_drift_payload",
     "make_payload",
-    "module_names",
-    "packed",
-    "page_file",
-    "patterns_of",
+    "parse_patterns",
     "payload_from_folder",
-    "picture",
-    "policy",
-    "script_of",
+    "phase_figure",
+    "run_figures",
+    "served_html",
+    "tell_bridge",
+    "tell_events",
+    "tell_overlap",
+    "tell_sweep",
+    "tell_weights",
+    "two_by_two_figure",
     "vega_bundle",
+    "weight_drift_figure",
+    "write_bridge",
+    "write_figure",
     "write_figures",
     "write_report",
-    "write_whole",
+    "write_sweep",
+    "write_theory_page",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

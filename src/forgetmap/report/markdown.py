@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from forgetmap import __version__
 from forgetmap.comparison import ComparisonResult, FanOutResult, tell
-from forgetmap.report.drift_words import tell_drift
-from forgetmap.report.payload import Cell, Items, Payload
-from forgetmap.report.reportable import Reportable, payload_for
+from forgetmap.overlap import BridgeResult
+from forgetmap.report.payloads import Reportable, payload_for
+from forgetmap.report.payloads.drift_words import tell_drift
+from forgetmap.report.payloads.schema import Cell, Items, Payload
+from forgetmap.report.payloads.sweep import title_of
+from forgetmap.report.terminal.overlap import tell_bridge
+from forgetmap.report.terminal.sweep import tell_sweep
+from forgetmap.sweep import SweepResult
 from forgetmap.text import (
     Blocks,
     Line,
@@ -41,24 +47,35 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
     """A report as Markdown, with tables as GitHub and model cards know them.
 
     Args:
-        result: what `compare` returned, or what `make_payload` made of it.
+        result: what `compare`, `drift` or `merge_sweep` returned, or what `make_payload` made of
+            it.
         by: the groups of the table, `category` or `task`.
     """
     payload = payload_for(result)
-    parts = [f"# {escape_markdown(payload.title)}"]
+    if isinstance(payload, SweepResult):
+        return _document(title_of(payload), blocks_to_markdown(tell_sweep(payload)))
+    if isinstance(payload, BridgeResult):
+        title = "Forgetting against divergence"
+        return _document(title, blocks_to_markdown(tell_bridge(payload)))
     if payload.capabilities:
-        parts += blocks_to_markdown(tell_drift(payload.capabilities))
+        blocks = tell_drift(payload.capabilities)
         names = list(payload.capabilities.result.models)
     else:
-        parts += blocks_to_markdown(_with_cells(_told(payload, by), payload.comparisons))
-        names = [each.after.name for each in payload.comparisons]
-    for items in payload.items:
-        parts += _flips(items, names[items.comparison])
-    parts.append(f"Made with forgetmap {payload.version}{_date(payload)}.{_redacted(payload)}")
-    return "\n\n".join(parts) + "\n"
+        blocks = _with_cells(_tell_comparisons(payload, by), payload.comparisons)
+        names = [comparison.after.name for comparison in payload.comparisons]
+    flips = [part for items in payload.items for part in _flips(items, names[items.comparison])]
+    parts = [*blocks_to_markdown(blocks), *flips]
+    return _document(payload.title, parts, payload.version, _date(payload), _redacted(payload))
 
 
-def _told(payload: Payload, by: str) -> Blocks:
+def _document(
+    title: str, parts: Sequence[str], version: str = "", date: str = "", redacted: str = ""
+) -> str:
+    made = f"Made with forgetmap {version or __version__}{date}.{redacted}"
+    return "\n\n".join([f"# {escape_markdown(title)}", *parts, made]) + "\n"
+
+
+def _tell_comparisons(payload: Payload, by: str) -> Blocks:
     if payload.kind == "many":
         return tell(FanOutResult(comparisons=payload.comparisons), by)
     return tell(payload.comparisons[0], by)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any, cast, get_args
 from xml.etree import ElementTree as ET
 
-from forgetmap.errors import OutputError, UsageError
-from forgetmap.report.figures import Figure, all_figures, records_of
-from forgetmap.report.figures.figure import Record, Spec
+from forgetmap.errors import UsageError
+from forgetmap.records import writable
+from forgetmap.report.choices import Format
+from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.figures.look import FONT, GROUND, TEXT, Theme
+from forgetmap.report.figures.registry import all_figures, records_of
 from forgetmap.report.figures.svg import NAMESPACE, add, write
-from forgetmap.report.payload import Payload
-from forgetmap.report.reportable import Reportable, payload_for
+from forgetmap.report.payloads import Reportable, payload_for
 from forgetmap.text import printable
 
-Format = Literal["svg", "png", "pdf"]
 WIDTH = 580
 """About a page of text."""
 
@@ -53,42 +52,68 @@ def write_figures(
         UsageError: vl-convert is not installed.
         OutputError: the folder cannot be written to.
     """
-    folder = Path(folder)
-    written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in _pictures(payload_for(result), format, theme, words=words):
-            path = folder / f"{name}.{format}"
-            path.write_bytes(content)
-            written.append(path)
-    except OSError as error:
-        raise OutputError(
-            f"{folder}: figures cannot be written: {error.strerror or error}",
-            hint="give a folder that can be written to.",
-        ) from error
-    return written
-
-
-def _pictures(
-    payload: Payload, kind: Format, theme: Theme, *, words: bool
-) -> Iterator[tuple[str, bytes]]:
+    folder, payload = Path(folder), payload_for(result)
     records = records_of(payload)
-    for figure in all_figures(payload):
-        if figure.page == "overview":  # the others show what a reader opens
-            yield figure.name, picture(figure, records, kind, theme, words=words)
+    return [
+        write_figure(figure, folder / f"{figure.name}.{format}", records, theme=theme, words=words)
+        for figure in all_figures(payload)
+        if figure.page == "overview"  # the others show what a reader opens
+    ]
+
+
+def write_figure(
+    figure: Figure,
+    path: Path,
+    records: list[Record] | None = None,
+    *,
+    theme: Theme = "light",
+    words: bool = False,
+    ground: bool = False,
+) -> Path:
+    """Write one figure; the name of the file says the format.
+
+    Args:
+        figure: what to draw.
+        path: the file; its folder is made where it is missing.
+        records: the data set `rows`, for figures that draw it.
+        theme: `light` or `dark`.
+        words: put title and caption into the picture.
+        ground: on the colour of the page; png and dark pictures always are.
+
+    Raises:
+        UsageError: vl-convert is not installed, or there is no such format.
+        OutputError: the file cannot be written.
+    """
+    format_ = path.suffix.lstrip(".").lower()
+    if format_ not in get_args(Format):
+        raise UsageError(f"{path.name} is no kind of picture", hint="call it .svg, .png or .pdf.")
+    content = picture(
+        figure, records or [], cast("Format", format_), theme, words=words, ground=ground
+    )
+    with writable(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return path
 
 
 def picture(
-    figure: Figure, records: list[Record], kind: Format, theme: Theme, *, words: bool = False
+    figure: Figure,
+    records: list[Record],
+    format: Format,  # noqa: A002  # as in `write_figures`
+    theme: Theme,
+    *,
+    words: bool = False,
+    ground: bool = False,
 ) -> bytes:
-    """One figure as the content of a file; for the arguments see `draw`."""
+    """One figure as the content of a file; for the arguments see `write_figure`."""
     convert = _converter()
-    drawn = draw(figure, records, theme, words=words, ground=kind == "png" or theme == "dark")
-    if kind == "svg":
-        return drawn.encode()
-    if kind == "png":
-        return bytes(convert.svg_to_png(drawn, scale=PPI / 72, ppi=72))
-    return bytes(convert.svg_to_pdf(drawn))
+    ground = ground or format == "png" or theme == "dark"
+    svg = draw(figure, records, theme, words=words, ground=ground)
+    if format == "svg":
+        return svg.encode()
+    if format == "png":
+        return bytes(convert.svg_to_png(svg, scale=PPI / 72, ppi=72))
+    return bytes(convert.svg_to_pdf(svg))
 
 
 def draw(
@@ -117,32 +142,48 @@ def draw(
 
 def _draw_vega(spec: Spec, records: list[Record], theme: Theme) -> str:
     convert = _converter()
-    lite = "/vega-lite/" in spec["$schema"]
-    switches = "params" if lite else "signals"
-    filled = spec | {
-        switches: [
-            each | {"value": theme == "dark"} if each["name"] == "dark" else each
-            for each in spec[switches]
-        ]
-    }
-    if not lite:
-        filled["data"] = [
-            each | ({"values": records} if each["name"] == "rows" else {}) for each in spec["data"]
-        ]
-        return str(convert.vega_to_svg(_sound(filled), allowed_base_urls=[]))
-    if spec["width"] == "container":
+    if _is_lite(spec):
+        standalone = standalone_spec(spec, records, theme)
+        return str(convert.vegalite_to_svg(standalone, allowed_base_urls=[]))
+    filled = _with_theme(spec, "signals", theme)
+    filled["data"] = [
+        table | ({"values": records} if table["name"] == "rows" else {}) for table in spec["data"]
+    ]
+    return str(convert.vega_to_svg(_without_control_characters(filled), allowed_base_urls=[]))
+
+
+def standalone_spec(spec: Spec, records: list[Record], theme: Theme = "light") -> Spec:
+    """Vega-Lite with its data and a width of its own, for other programs."""
+    filled = _with_theme(spec, "params", theme)
+    if spec.get("width") == "container":
         filled["width"] = WIDTH
     filled["datasets"] = {"rows": records}
-    return str(convert.vegalite_to_svg(_sound(filled), allowed_base_urls=[]))
+    standalone: Spec = _without_control_characters(filled)
+    return standalone
 
 
-def _sound(value: Any) -> Any:
+def _is_lite(spec: Spec) -> bool:
+    return "/vega-lite/" in spec["$schema"]
+
+
+def _with_theme(spec: Spec, switches: str, theme: Theme) -> Spec:
+    """The spec with its switch `dark` as the theme says."""
+    values = [
+        switch | {"value": theme == "dark"} if switch["name"] == "dark" else switch
+        for switch in spec[switches]
+    ]
+    return spec | {switches: values}
+
+
+def _without_control_characters(value: Any) -> Any:
     """Without control characters: they make vl-convert end the whole process."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return [_sound(each) for each in value]
-    return {key: _sound(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [_without_control_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_control_characters(item) for key, item in value.items()}
+    return value
 
 
 def _framed(picture: str, figure: Figure, theme: Theme, *, words: bool, ground: bool) -> str:
@@ -167,16 +208,16 @@ def _framed(picture: str, figure: Figure, theme: Theme, *, words: bool, ground: 
         add(root, "rect", width="100%", height="100%", fill=GROUND[theme])
     if words:
         write(root, figure.title, MARGIN, MARGIN + 14, font_size=15, font_weight="600")
-    for place, line in enumerate(caption):
-        write(root, line, MARGIN, MARGIN + head + height + LINE * (place + 1) - 3)
+    for index, line in enumerate(caption):
+        write(root, line, MARGIN, MARGIN + head + height + LINE * (index + 1) - 3)
     inner = picture.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN + head}" ', 1)
     return ET.tostring(root, encoding="unicode").removesuffix("</svg>") + inner + "</svg>"
 
 
 def _size(picture: str) -> tuple[float, float]:
-    found = _SIZE.search(picture)
-    assert found is not None  # noqa: S101  # every picture says its size
-    return float(found[1]), float(found[2])
+    size = _SIZE.search(picture)
+    assert size is not None  # noqa: S101  # every picture says its size
+    return float(size[1]), float(size[2])
 
 
 def _converter() -> Any:

@@ -1,4 +1,4 @@
-"""Sweeps: many merges of two models, evaluated, and compared with both of their parents."""
+"""Merges of a base with tuned models, compared with both of their parents."""
 
 from __future__ import annotations
 
@@ -7,21 +7,31 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.sweep.compared import REPORT, Sweep
-    from forgetmap.sweep.drawing import draw_drift
-    from forgetmap.sweep.grid import merges_of
-    from forgetmap.sweep.job import joined_suite, merge_sweep
-    from forgetmap.sweep.render import tell_sweep, tell_weights
+    from forgetmap.sweep.analyse import ALL_ITEMS, DEFAULT_BUDGET
+    from forgetmap.sweep.api import MergedPath, Sweep, compare_runs
+    from forgetmap.sweep.grid import DEFAULT_DENSITY, Merge, Weights, merges_of, recipe_of
+    from forgetmap.sweep.result import Barrier, PairResult, PointResult, SweepResult
+    from forgetmap.sweep.words import listed_points, point_name, share_with_limits, signed_percent
 
 __all__ = [
-    "REPORT",
+    "ALL_ITEMS",
+    "DEFAULT_BUDGET",
+    "DEFAULT_DENSITY",
+    "Barrier",
+    "Merge",
+    "MergedPath",
+    "PairResult",
+    "PointResult",
     "Sweep",
-    "draw_drift",
-    "joined_suite",
-    "merge_sweep",
+    "SweepResult",
+    "Weights",
+    "compare_runs",
+    "listed_points",
     "merges_of",
-    "tell_sweep",
-    "tell_weights",
+    "point_name",
+    "recipe_of",
+    "share_with_limits",
+    "signed_percent",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -28,14 +28,15 @@ from forgetmap.sweep.states import Flags, States
 
 BASE, TUNED = 0, 1
 """Places of the parents among the runs; the merges follow."""
-ALL = "all items"
-HALF = 0.5
+ALL_ITEMS = "all items"
+"""The group of everything."""
+DEFAULT_BUDGET = 0.5
 """Of what the tuned model forgot: the budget of a merge unless another is given."""
 NO_GAIN = "the tuned model gained nothing"
 NO_LOSS = "the tuned model forgot nothing"
 
 
-class Spot(NamedTuple):
+class PathPoint(NamedTuple):
     """Where on which path a merge stands, and its place among the runs."""
 
     method: str
@@ -69,31 +70,31 @@ Headlines = Mapping[int, Mapping[str, GroupResult]]
 
 def analyse_pair(
     states: States,
-    spots: Sequence[Spot],
+    merges: Sequence[PathPoint],
     *,
     names: tuple[str, str],
     headlines: Headlines,
     drift: WeightDrift | None,
-    budget: float = HALF,
+    budget: float = DEFAULT_BUDGET,
     notices: Sequence[str] = (),
 ) -> PairResult:
     """Everything that is said about the merges of two models.
 
     Args:
         states: answers of base, tuned and merges.
-        spots: all points in the order they are told.
+        merges: all points in the order they are told.
         names: of the tuned model as it was given, and of its run.
         headlines: of the comparisons with base.
         drift: how far the weights moved.
         budget: most forgetting of a merge, as a share of what tuned forgot.
         notices: what a reader must know besides.
     """
-    measured = measure(states, spots, budget)
-    family = [place for place, spot in enumerate(spots) if not spot.is_parent]
+    measured = measure(states, merges, budget)
+    family = [place for place, merge in enumerate(merges) if not merge.is_parent]
     base, tuned = states.right[BASE], states.right[TUNED]
     gained = ~base & tuned & _new(states)
     benefit, _ = greatest([measured.benefit.together[p] for p in family], "greatest benefit")
-    points = _points(states, spots, measured, headlines)
+    points = _points(states, merges, measured, headlines)
     return PairResult(
         tuned=names[0],
         name=names[1],
@@ -103,7 +104,7 @@ def analyse_pair(
         gained=int(gained.sum()),
         chance_gained=float(states.chance[gained].mean()) if gained.any() else None,
         points=points,
-        barriers=_barriers(states, spots),
+        barriers=_barriers(states, merges),
         best=choose(points, budget, names[1]),
         greatest_benefit=benefit,
         drift=drift,
@@ -111,10 +112,10 @@ def analyse_pair(
     )
 
 
-def measure(states: States, spots: Sequence[Spot], budget: float) -> Measured:
+def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measured:
     """Shares and means along the path; limits hold over all merges at once."""
-    runs = [spot.run for spot in spots]
-    family = [place for place, spot in enumerate(spots) if not spot.is_parent]
+    runs = [merge.run for merge in merges]
+    family = [place for place, merge in enumerate(merges) if not merge.is_parent]
     base, tuned, here = states.right[BASE], states.right[TUNED], states.right[runs]
     old, new, design = _old(states), _new(states), states.design
     gained, lost = ~base & tuned & new, base & ~tuned & old
@@ -135,24 +136,24 @@ def measure(states: States, spots: Sequence[Spot], budget: float) -> Measured:
         "benefit": (benefit, (0.0, 0.0)),
     }
     return Measured(
-        **{name: _with_ends(each, spots, ends) for name, (each, ends) in found.items()},
+        **{name: _with_ends(each, merges, ends) for name, (each, ends) in found.items()},
         over=means(over, design.within(old), family, "forgetting less budget"),
-        below_line=_below_line(states, spots, np.ones(base.size, bool), family),
-        loss_above=_loss_above(states, spots, family),
+        below_line=_below_line(states, merges, np.ones(base.size, bool), family),
+        loss_above=_loss_above(states, merges, family),
     )
 
 
 def _with_ends(
-    found: Rates, spots: Sequence[Spot], ends: tuple[float | None, float | None]
+    found: Rates, merges: Sequence[PathPoint], ends: tuple[float | None, float | None]
 ) -> Rates:
     """The same with what is so by definition for the parents: nobody forgets against itself."""
 
     def fixed(estimates: Sequence[Estimate]) -> list[Estimate]:
         return [
             each
-            if each.value is None or not spot.is_parent or (value := ends[spot.run]) is None
+            if each.value is None or not merge.is_parent or (value := ends[merge.run]) is None
             else Estimate(value=value, low=value, high=value, method="by definition")
-            for each, spot in zip(estimates, spots, strict=True)
+            for each, merge in zip(estimates, merges, strict=True)
         ]
 
     return Rates(fixed(found.alone), fixed(found.together))
@@ -215,48 +216,50 @@ def _new(states: States) -> Flags:
     return states.target if states.target.any() else np.ones_like(states.target)
 
 
-def _line(spots: Sequence[Spot], base: np.ndarray, tuned: np.ndarray) -> np.ndarray:
-    weights = np.array([spot.weight for spot in spots])[:, None]
+def _line(merges: Sequence[PathPoint], base: np.ndarray, tuned: np.ndarray) -> np.ndarray:
+    weights = np.array([merge.weight for merge in merges])[:, None]
     return np.asarray((1 - weights) * base + weights * tuned)
 
 
 def _below_line(
-    states: States, spots: Sequence[Spot], mask: Flags, family: Sequence[int]
+    states: States, merges: Sequence[PathPoint], mask: Flags, family: Sequence[int]
 ) -> list[Estimate]:
     right = states.right[:, mask].astype(float)
-    line = _line(spots, right[BASE], right[TUNED])
-    apart = line - right[[spot.run for spot in spots]]
+    line = _line(merges, right[BASE], right[TUNED])
+    apart = line - right[[merge.run for merge in merges]]
     return means(apart, states.design.within(mask), family, "line less accuracy")
 
 
-def _loss_above(states: States, spots: Sequence[Spot], family: Sequence[int]) -> list[Estimate]:
+def _loss_above(
+    states: States, merges: Sequence[PathPoint], family: Sequence[int]
+) -> list[Estimate]:
     method = "loss less line"
     if states.loss is None:
         reason = "log-probabilities of right answers are not recorded for all items"
-        return [Estimate(value=None, method=method, reason=reason)] * len(spots)
-    line = _line(spots, states.loss[BASE], states.loss[TUNED])
-    return means(states.loss[[spot.run for spot in spots]] - line, states.design, family, method)
+        return [Estimate(value=None, method=method, reason=reason)] * len(merges)
+    line = _line(merges, states.loss[BASE], states.loss[TUNED])
+    return means(states.loss[[merge.run for merge in merges]] - line, states.design, family, method)
 
 
-def _barriers(states: States, spots: Sequence[Spot]) -> list[Barrier]:
+def _barriers(states: States, merges: Sequence[PathPoint]) -> list[Barrier]:
     """The greatest distance from the line, of every path, over all items and by category."""
-    groups = {ALL: np.ones(states.category.size, bool)}
+    groups = {ALL_ITEMS: np.ones(states.category.size, bool)}
     groups |= {name: states.category == name for name in states.categories}
     found = []
-    for method in dict.fromkeys(spot.method for spot in spots):
-        path = [spot for spot in spots if spot.method == method and not spot.is_parent]
+    for method in dict.fromkeys(merge.method for merge in merges):
+        path = [merge for merge in merges if merge.method == method and not merge.is_parent]
         if not path:
             continue
         family = range(len(path))
         for name, mask in groups.items():
             found.append(_barrier(path, name, _below_line(states, path, mask, family)))
         if states.loss is not None:
-            loss = _barrier(path, ALL, _loss_above(states, path, family))
+            loss = _barrier(path, ALL_ITEMS, _loss_above(states, path, family))
             found.append(loss.model_copy(update={"measure": "loss"}))
     return found
 
 
-def _barrier(path: Sequence[Spot], group: str, estimates: Sequence[Estimate]) -> Barrier:
+def _barrier(path: Sequence[PathPoint], group: str, estimates: Sequence[Estimate]) -> Barrier:
     height, place = greatest(estimates, "greatest over the path, limits for all at once")
     return Barrier(
         method=path[0].method,
@@ -268,14 +271,14 @@ def _barrier(path: Sequence[Spot], group: str, estimates: Sequence[Estimate]) ->
 
 
 def _points(
-    states: States, spots: Sequence[Spot], found: Measured, headlines: Headlines
+    states: States, merges: Sequence[PathPoint], found: Measured, headlines: Headlines
 ) -> list[PointResult]:
     tuned, old = states.right[TUNED], _old(states)
     design, z = states.design, normal_quantile(LEVEL)
-    front, beaten = _front(spots, found)
+    front, beaten = _front(merges, found)
     points = []
-    for place, spot in enumerate(spots):
-        here = states.right[spot.run]
+    for place, merge in enumerate(merges):
+        here = states.right[merge.run]
         lost, gained = (tuned & ~here)[old], (~tuned & here)[old]
         numbers = {
             "forgetting": found.forgetting, "backward_transfer": found.transfer,
@@ -285,21 +288,21 @@ def _points(
         estimates |= {f"{name}_all": each.together[place] for name, each in numbers.items()}
         points.append(
             PointResult(
-                method=spot.method,
-                weight=spot.weight,
-                run=spot.name,
-                reused=("base", "tuned")[spot.run] if spot.is_parent else None,
+                method=merge.method,
+                weight=merge.weight,
+                run=merge.name,
+                reused=("base", "tuned")[merge.run] if merge.is_parent else None,
                 accuracy=float(here.mean()),
                 over_budget=found.over[place],
-                within=None if spot.is_parent else _within(found.over[place]),
+                within=None if merge.is_parent else _within(found.over[place]),
                 below_line=found.below_line[place],
-                loss=None if states.loss is None else float(states.loss[spot.run].mean()),
+                loss=None if states.loss is None else float(states.loss[merge.run].mean()),
                 loss_above_line=found.loss_above[place],
                 lost_from_tuned=share(lost.astype(float), design.within(old), z),
                 gained_on_tuned=share(gained.astype(float), design.within(old), z),
                 on_front=place in front,
                 surely_beaten=place in beaten,
-                groups=_groups(states, spot, headlines.get(spot.run, {})),
+                groups=_groups(states, merge, headlines.get(merge.run, {})),
                 **estimates,
             )
         )
@@ -314,10 +317,10 @@ def _within(over: Estimate) -> Within:
     return "perhaps" if over.value <= 0 else "no"
 
 
-def _front(spots: Sequence[Spot], found: Measured) -> tuple[set[int], set[int]]:
+def _front(merges: Sequence[PathPoint], found: Measured) -> tuple[set[int], set[int]]:
     """The points that none beats in both, and those that some point surely beats in both."""
     cost, kept = found.forgetting, found.retained
-    places = [place for place in range(len(spots)) if kept.alone[place].value is not None]
+    places = [place for place in range(len(merges)) if kept.alone[place].value is not None]
     beaten, surely = set(), set()
     for one in places:
         for other in places:
@@ -343,24 +346,31 @@ def _high(each: Estimate) -> float:
     return each.high or 0.0
 
 
-def _groups(states: States, spot: Spot, headlines: Mapping[str, GroupResult]) -> list[PointGroup]:
-    masks = {ALL: np.ones(states.category.size, bool)}
+def _groups(
+    states: States, merge: PathPoint, headlines: Mapping[str, GroupResult]
+) -> list[PointGroup]:
+    masks = {ALL_ITEMS: np.ones(states.category.size, bool)}
     masks |= {name: states.category == name for name in states.categories}
     return [
-        _group(name, states, mask, spot, headlines.get(name), states.design.within(mask))
+        _group(name, states, mask, merge, headlines.get(name), states.design.within(mask))
         for name, mask in masks.items()
     ]
 
 
 def _group(
-    name: str, states: States, mask: Flags, spot: Spot, said: GroupResult | None, design: Design
+    name: str,
+    states: States,
+    mask: Flags,
+    merge: PathPoint,
+    said: GroupResult | None,
+    design: Design,
 ) -> PointGroup:
-    base, here = states.right[BASE][mask], states.right[spot.run][mask]
+    base, here = states.right[BASE][mask], states.right[merge.run][mask]
     lost, gained = (base & ~here).astype(float), (~base & here).astype(float)
     z = normal_quantile(LEVEL)
     missing = Estimate(value=None, method="headline", reason="not compared")
     nothing = Estimate(value=0.0, low=0.0, high=0.0, method="by definition")
-    itself = spot.run == BASE
+    itself = merge.run == BASE
     return PointGroup(
         name=name,
         target=bool(states.target[mask].all()),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST = 1001
 """Weights of a sweep."""
-DENSITY = 0.5
+DEFAULT_DENSITY = 0.5
 """Share of changes that sparse methods keep, unless another is given."""
 WEIGHTS_HINT = "give START:STOP:STEP such as 0:1:0.1, or values such as 0.2,0.5,0.8."
 

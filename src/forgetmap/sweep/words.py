@@ -27,12 +27,12 @@ def rule(budget: float, level: float) -> str:
     )
 
 
-def spot(point: PointResult) -> str:
+def point_name(point: PointResult) -> str:
     """A point by its name, such as `linear 0.3`."""
     return f"{point.method} {point.weight:g}"
 
 
-def limits(each: Estimate) -> str:
+def share_with_limits(each: Estimate) -> str:
     """A share with its limits."""
     if each.value is None:
         return "unknown"
@@ -43,9 +43,10 @@ def choice(point: PointResult, budget: float, tuned: str, *, sure: bool) -> str:
     """What the best merge does."""
     kind = "surely" if sure else "by its estimate, not surely,"
     return (
-        f"{spot(point)} {kind} forgets at most {percent(budget, 0)} of what {tuned} forgot: "
-        f"{limits(point.forgetting_all)} of all items. Of the merges that do, it keeps the largest "
-        f"part of what {tuned} gained: {limits(point.retained_all)}. {benefit(point)}"
+        f"{point_name(point)} {kind} forgets at most {percent(budget, 0)} of what {tuned} forgot: "
+        f"{share_with_limits(point.forgetting_all)} of all items. Of the merges that do, it keeps "
+        f"the largest part of what {tuned} gained: {share_with_limits(point.retained_all)}. "
+        f"{benefit(point)}"
     )
 
 
@@ -63,7 +64,7 @@ def none_within(point: PointResult, budget: float, tuned: str) -> str:
     """That every merge forgets too much."""
     return (
         f"Every merge forgets more than {percent(budget, 0)} of what {tuned} forgot; the least is "
-        f"{spot(point)} with {limits(point.forgetting_all)} of all items."
+        f"{point_name(point)} with {share_with_limits(point.forgetting_all)} of all items."
     )
 
 
@@ -123,3 +124,19 @@ def no_correlation(known: Sequence[object]) -> str:
 def headline(pair: PairResult) -> str:
     """One sentence on a pair."""
     return f"{pair.name}: {pair.best.words}"
+
+
+def listed_points(pair: PairResult) -> list[int]:
+    """Indices of the points as tables list them: base first, tuned last, each parent once."""
+    merges = [index for index, point in enumerate(pair.points) if point.reused is None]
+    parents = {point.reused: index for index, point in enumerate(pair.points) if point.reused}
+    first = [parents["base"]] if "base" in parents else []
+    last = [parents["tuned"]] if "tuned" in parents else []
+    return [*first, *merges, *last]
+
+
+def signed_percent(value: float | None) -> str:
+    """A difference of shares, with its sign; a dash where there is none."""
+    if value is None:
+        return "-"
+    return f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}") + "%"

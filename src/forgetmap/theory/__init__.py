@@ -36,9 +36,8 @@ if TYPE_CHECKING:
         token_kl,
         total_variation_terms,
     )
-    from forgetmap.theory.figures import phase_figure, run_figures, two_by_two_figure
     from forgetmap.theory.methods import Setting
-    from forgetmap.theory.phase import KNOB_VALUES, KNOBS, phase_diagram
+    from forgetmap.theory.phase import KNOB_VALUES, KNOBS, Phase, phase_diagram
     from forgetmap.theory.simulation import Knobs, TrainingRun, simulate, two_by_two
     from forgetmap.theory.verification import (
         LIMITS,
@@ -59,6 +58,7 @@ __all__ = [
     "ROUNDING",
     "ClaimOutcome",
     "Knobs",
+    "Phase",
     "Setting",
     "TrainingAdvice",
     "TrainingRun",
@@ -81,16 +81,13 @@ __all__ = [
     "outcomes_markdown",
     "overlap_terms",
     "phase_diagram",
-    "phase_figure",
     "replay_fraction",
     "retention_floor",
-    "run_figures",
     "sdft_anchor",
     "simulate",
     "token_kl",
     "total_variation_terms",
     "two_by_two",
-    "two_by_two_figure",
     "verify_claims",
 ]
 

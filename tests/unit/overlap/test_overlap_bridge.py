@@ -17,7 +17,8 @@ from forgetmap.errors import (
     UnreadableError,
 )
 from forgetmap.overlap.bridge import ModelRow, fit_bridge, read_models
-from forgetmap.overlap.figures import bridge_section, draw
+from forgetmap.report.figures.overlap import bridge_figures
+from forgetmap.report.folders import write_bridge
 
 
 def rows(noise: float = 0.0) -> list[ModelRow]:
@@ -90,12 +91,12 @@ def test_too_little_to_fit_is_refused() -> None:
 
 def test_figures_show_every_model_and_can_be_drawn(tmp_path: Path) -> None:
     models = [row.model_copy(update={"model": f"{row.model}\x07"}) for row in rows(0.02)]
-    section = bridge_section(fit_bridge(models))
-    assert "left out" in section["text"]
-    for figure in section["figures"]:
-        assert len(figure["table"]["model"]) == len(models)
-        draw(figure, tmp_path)
-        stem = tmp_path / figure["name"]
+    result = fit_bridge(models)
+    write_bridge(result, tmp_path / "out")
+    for figure in bridge_figures(result):
+        assert "left out" in figure.caption
+        assert len(figure.table["model"]) == len(models)
+        stem = tmp_path / "out" / figure.name.replace("_", "-")
         assert "<svg" in stem.with_suffix(".svg").read_text()
         assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
         assert json.loads(stem.with_suffix(".vl.json").read_text())["layer"]

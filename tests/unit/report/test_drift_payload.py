@@ -15,12 +15,12 @@ from jsonschema import Draft202012Validator
 
 import forgetmap as fm
 from drifting_runs import ITEMS, drifted
-from forgetmap.report.drift_rows import make_rows
-from forgetmap.report.drifted import make_drift_payload
-from forgetmap.report.figures import all_figures, records_of
 from forgetmap.report.figures.figure import Figure
+from forgetmap.report.figures.registry import all_figures, records_of
 from forgetmap.report.markdown import as_markdown
-from forgetmap.report.payload import Capabilities, Payload
+from forgetmap.report.payloads.drift import make_drift_payload
+from forgetmap.report.payloads.drift_rows import make_drift_rows
+from forgetmap.report.payloads.schema import Capabilities, Payload
 from forgetmap.report.static import draw
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "payload.schema.json"
@@ -91,7 +91,7 @@ def test_less_is_better_is_turned_on_every_scale() -> None:
     )
     for scale in ("points", "relative"):
         for place, sign in ((result, 1), (turned, -1)):
-            found = make_rows(place)[0]
+            found = make_drift_rows(place)[0]
             at = next(
                 number
                 for number, id_ in enumerate(found.id)

@@ -13,10 +13,12 @@ import vl_convert
 
 from drawings import CHAIN, MANY, PAIR, Groups, axis_labels, figure, marks, report
 from forgetmap.comparison.result import PathResult
-from forgetmap.report.figures import all_figures, look, rows_as_records
-from forgetmap.report.figures.flow import moves_of
+from forgetmap.report.figures import look
+from forgetmap.report.figures.comparison.flow import moves_of
+from forgetmap.report.figures.data import rows_as_records
+from forgetmap.report.figures.registry import all_figures
 from forgetmap.report.figures.svg import shortened
-from forgetmap.report.payload import Payload
+from forgetmap.report.payloads.schema import Payload
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["');alert(1)//", "datum.x", '"]', "</script><script>alert(1)</script>", "__proto__"]

@@ -11,10 +11,12 @@ import pytest
 
 import forgetmap as fm
 from forgetmap.errors import OutputError
-from forgetmap.report.build import make_payload
-from forgetmap.report.html import policy, report_html, write_report
-from forgetmap.report.packing import packed
-from forgetmap.report.payload import Payload
+from forgetmap.report.html import shell
+from forgetmap.report.html.report import report_html, write_report
+from forgetmap.report.html.shell import policy
+from forgetmap.report.payloads.comparison import make_payload
+from forgetmap.report.payloads.packing import packed
+from forgetmap.report.payloads.schema import Payload
 from report_files import payload_in, unpacked
 from reports import two_runs, with_texts
 
@@ -128,15 +130,13 @@ def test_hostile_content_changes_no_element(payload: Payload, tmp_path: Path, te
 def test_a_script_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch, payload: Payload) -> None:
     import vl_convert
 
-    from forgetmap.report import html
-
     bundle = 'const a = "</SCRIPT><b>", c = "<!--";'
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: bundle)
-    html.vega_bundle.cache_clear()
+    shell.vega_bundle.cache_clear()
     try:
         page = Page(report_html(payload))
     finally:
-        html.vega_bundle.cache_clear()
+        shell.vega_bundle.cache_clear()
     assert page.all("b") == []
     assert page.all("script")[-1][1] == r'const a = "\x3c/SCRIPT><b>", c = "\x3c!--";'
 
@@ -151,14 +151,12 @@ def test_without_vega_there_is_still_a_page(
 ) -> None:
     import sys
 
-    from forgetmap.report import html
-
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    html.vega_bundle.cache_clear()
+    shell.vega_bundle.cache_clear()
     try:
         page = Page(report_html(payload))
     finally:
-        html.vega_bundle.cache_clear()
+        shell.vega_bundle.cache_clear()
     assert page.all("script")[-1][1] == ""
     assert len(page.policy()["script-src"]) == 1
 

@@ -9,8 +9,8 @@ import pytest
 
 import forgetmap as fm
 from command_line import results, write
-from forgetmap.report.build import make_payload
 from forgetmap.report.markdown import as_markdown
+from forgetmap.report.payloads.comparison import make_payload
 from forgetmap.text import escape_markdown, quote_markdown
 from reports import two_runs, with_texts
 

@@ -21,10 +21,9 @@ from command_line import results, write
 from forgetmap.comparison import estimator_names
 from forgetmap.comparison.export import write_result
 from forgetmap.errors import UnknownFormatError, UnreadableError, UsageError
-from forgetmap.report.build import make_payload
-from forgetmap.report.payload import HEADLINE, Payload
-from forgetmap.report.texts import fair_cap, shortened
-from forgetmap.report.written import payload_from_folder
+from forgetmap.report.payloads.comparison import make_payload, payload_from_folder
+from forgetmap.report.payloads.schema import HEADLINE, Payload
+from forgetmap.report.payloads.texts import fair_cap, shortened
 from reports import column, find, payload_of, two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 10, "n01": 20, "n00": 20}}
@@ -203,7 +202,7 @@ def test_a_text_that_is_too_long_loses_its_middle() -> None:
 
 
 def test_texts_of_a_report_fit_into_a_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forgetmap.report.build.MOST_PACKED", 3_000)
+    monkeypatch.setattr("forgetmap.report.payloads.comparison.MAX_PACKED_BYTES", 3_000)
     noise = base64.b64encode(random.Random(1).randbytes(100_000)).decode()
     payload = make_payload(fm.compare(*with_texts(tmp_path, response=noise)))
     rows = [list(row) for row in zip(*payload.items[0].columns.values(), strict=True)]
@@ -218,7 +217,7 @@ def test_texts_of_a_report_fit_into_a_mail(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_packs_well_is_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forgetmap.report.build.MOST_PACKED", 3_000)
+    monkeypatch.setattr("forgetmap.report.payloads.comparison.MAX_PACKED_BYTES", 3_000)
     noise = base64.b64encode(random.Random(1).randbytes(1_500)).decode()
     payload = make_payload(fm.compare(*with_texts(tmp_path, prompt=noise, response=noise)))
     assert column(payload, "prompt_after") == column(payload, "response_before") == [noise]

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 import forgetmap as fm
 from forgetmap.comparison.export import write_result
-from forgetmap.report.written import payload_from_folder
+from forgetmap.report.payloads.comparison import payload_from_folder
 from reports import two_runs
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "payload.schema.json"

@@ -11,9 +11,10 @@ import pytest
 
 from drawings import CHAIN, MANY, PAIR, report
 from forgetmap.errors import OutputError, UsageError
-from forgetmap.report.figures import all_figures
+from forgetmap.report.choices import Format
 from forgetmap.report.figures.look import GROUND, TEXT
-from forgetmap.report.static import Format, write_figures
+from forgetmap.report.figures.registry import all_figures
+from forgetmap.report.static import write_figures
 
 STARTS: dict[Format, bytes] = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
 
@@ -82,5 +83,5 @@ def test_without_vl_convert_the_extra_is_named(
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="figures cannot be written"):
+    with pytest.raises(OutputError, match="cannot write"):
         write_figures(report(PAIR), tmp_path / "file" / "figures")

@@ -10,10 +10,11 @@ import pytest
 
 from forgetmap.comparison.api import FanOut
 from forgetmap.merge.distance import GroupDrift, WeightDrift
+from forgetmap.report.folders import write_sweep
 from forgetmap.results import Estimate
 from forgetmap.stats.simultaneous import Design
-from forgetmap.sweep.analyse import ALL, Spot, analyse_pair, correlate
-from forgetmap.sweep.compared import Sweep, compare_runs
+from forgetmap.sweep.analyse import ALL_ITEMS, PathPoint, analyse_pair, correlate
+from forgetmap.sweep.api import Sweep, compare_runs
 from forgetmap.sweep.result import PairResult
 from forgetmap.sweep.states import States
 from merged_runs import write_mixtures
@@ -38,9 +39,11 @@ def states_of(*runs: str, target: str = "", loss: list[list[float]] | None = Non
 
 
 def pair_of(states: States, *weights: float, budget: float = 0.5) -> PairResult:
-    spots = [Spot("linear", 0.0, 0, "base")]
-    spots += [Spot("linear", weight, place, f"m{place}") for place, weight in enumerate(weights, 2)]
-    spots.append(Spot("linear", 1.0, 1, "tuned"))
+    spots = [PathPoint("linear", 0.0, 0, "base")]
+    spots += [
+        PathPoint("linear", weight, place, f"m{place}") for place, weight in enumerate(weights, 2)
+    ]
+    spots.append(PathPoint("linear", 1.0, 1, "tuned"))
     return analyse_pair(
         states, spots, names=("models/tuned", "tuned"), headlines={}, drift=None, budget=budget
     )
@@ -114,7 +117,7 @@ def test_with_a_target_gains_count_there_and_losses_elsewhere() -> None:
     assert good.forgetting.value == pytest.approx(1 / 11)
     assert good.retained.value == pytest.approx(1.0)
     groups = {group.name: group for group in good.groups}
-    assert groups[ALL].n == 16
+    assert groups[ALL_ITEMS].n == 16
     assert groups["A"].n + groups["B"].n == 16
 
 
@@ -155,9 +158,9 @@ def test_a_barrier_is_the_greatest_distance_below_the_line() -> None:
     runs = [run * many for run in (BASE, TUNED, GOOD, sunk)]
     found = pair_of(states_of(*runs), 0.3, 0.6)
     heights = {each.group: each for each in found.barriers}
-    assert heights[ALL].height.value == pytest.approx(9 / 16 - 1 / 16)
-    assert heights[ALL].weight == 0.6
-    assert ends(heights[ALL].height)[0] > 0
+    assert heights[ALL_ITEMS].height.value == pytest.approx(9 / 16 - 1 / 16)
+    assert heights[ALL_ITEMS].weight == 0.6
+    assert ends(heights[ALL_ITEMS].height)[0] > 0
 
 
 def test_the_barrier_of_the_loss_is_above_its_line() -> None:
@@ -234,7 +237,7 @@ def test_both_parents_are_compared_with_every_merge(mixed: tuple[Path, Sweep]) -
 
 def test_everything_is_written(mixed: tuple[Path, Sweep]) -> None:
     folder, found = mixed
-    found.write(folder)
+    write_sweep(found, folder)
     written = json.loads((folder / "sweep.json").read_text())
     assert written == json.loads(found.to_json())
     assert (folder / "compared" / "from-base" / "comparison.json").is_file()

@@ -42,11 +42,11 @@ def command(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_js
 
     need("torch")
     from forgetmap.merge import weight_drift
-    from forgetmap.sweep import draw_drift, tell_weights
+    from forgetmap.report import tell_weights, weight_drift_figure, write_figure
 
     drift = weight_drift(base, tuned, ranks=not no_ranks)
     if figure is not None:
-        draw_drift(drift, figure)
+        write_figure(weight_drift_figure(drift), figure, words=True)
     if as_json:
         click.echo(json.dumps(drift.model_dump(), indent=2, allow_nan=False))
     else:

@@ -94,7 +94,7 @@ def command(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> Non
     merging help where the weights moved less?
     """
     from forgetmap.evaluation import find_model
-    from forgetmap.sweep import joined_suite, merge_sweep
+    from forgetmap.map import joined_suite, merge_sweep
 
     for model in (base, *tuned):
         find_model(model)
@@ -128,7 +128,8 @@ def command(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> Non
 def _print_sweep(sweep: Sweep, out: Path, *, as_json: bool) -> None:
     from rich.console import Console
 
-    from forgetmap.sweep import REPORT, tell_sweep
+    from forgetmap.map import REPORT
+    from forgetmap.report import tell_sweep
     from forgetmap.text import print_blocks, printable
 
     if as_json:

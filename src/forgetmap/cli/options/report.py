@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from forgetmap.cli.options import Command, with_options
-from forgetmap.report import MOST_ITEMS, Format
+from forgetmap.report import MAX_ITEMS, Format
 
 if TYPE_CHECKING:
     from forgetmap.report import Payload
@@ -25,7 +25,7 @@ def report_options(command: Command) -> Command:
         click.option(
             "--limit",
             type=click.IntRange(1),
-            default=MOST_ITEMS,
+            default=MAX_ITEMS,
             show_default=True,
             help="Upper limit on flipped items in the report; every task has its share.",
         ),

@@ -30,16 +30,12 @@ def command(table: Path, out: Path | None, *, as_json: bool, overwrite: bool) ->
     TABLE is CSV or JSON with method, model, forgetting and divergences (kl, kl_old, kl_new, ...),
     or with the files overlap and comparison in place of numbers.
     """
-    from forgetmap.overlap import bridge_section, draw, fit_bridge, read_models, tell_bridge
-    from forgetmap.records import complete_folder
+    from forgetmap.overlap import fit_bridge, read_models
+    from forgetmap.report import tell_bridge, write_bridge
 
     result = fit_bridge(read_models(table))
     if out is not None:
-        with complete_folder(out, overwrite=overwrite) as partial:
-            (partial / "bridge.json").write_text(result.to_json() + "\n", encoding="utf-8")
-            (partial / "manifest.json").write_text('{"bridge": true}\n', encoding="utf-8")
-            for figure in bridge_section(result)["figures"]:
-                draw(figure, partial)
+        write_bridge(result, out, overwrite=overwrite)
     if as_json:
         click.echo(result.to_json())
     else:

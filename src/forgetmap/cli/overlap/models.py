@@ -62,7 +62,8 @@ def command(before: str, after: str, **options: Any) -> None:
 
     A server is `http://HOST:PORT/v1`, with `#MODEL` behind it where it has several.
     """
-    from forgetmap.overlap import Manner, measure_overlap, read_prompts, tell_overlap
+    from forgetmap.overlap import Manner, measure_overlap, read_prompts
+    from forgetmap.report import tell_overlap
 
     prompts = read_prompts(options["prompts"])
     plan = Manner(options["samples"], options["limit"], options["chat"], options["seed"])

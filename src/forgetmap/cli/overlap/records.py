@@ -27,7 +27,8 @@ Examples:
 @json_option
 def command(before: str, after: str, level: float, seed: int, *, as_json: bool) -> None:
     """Bounds from two runs that recorded log-probabilities of right answers."""
-    from forgetmap.overlap import overlap_of_records, tell_events
+    from forgetmap.overlap import overlap_of_records
+    from forgetmap.report import tell_events
 
     result = overlap_of_records(before, after, level=level, seed=seed)
     if as_json:

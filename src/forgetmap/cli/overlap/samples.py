@@ -35,8 +35,8 @@ def command(file: Path, first: int | None, **options: Any) -> None:
         estimate_table,
         read_samples,
         table_of,
-        tell_overlap,
     )
+    from forgetmap.report import tell_overlap
 
     samples, settings = read_samples(file), estimate_settings(options)
     if first is None:

@@ -24,7 +24,6 @@ def command(out: Path) -> None:
 
     One file, without a server or a network: the flow is computed in the browser.
     """
-    from forgetmap.cli.theory.simulate import write_file
-    from forgetmap.cli.theory_page import page_html
+    from forgetmap.report import write_theory_page
 
-    click.echo(f"Wrote {write_file(out, page_html().encode('utf-8'))}; open it in a browser.")
+    click.echo(f"Wrote {write_theory_page(out)}; open it in a browser.")

@@ -12,7 +12,7 @@ import click
 from forgetmap.cli.options import Command
 from forgetmap.cli.options.output import json_option
 from forgetmap.cli.theory import print_limits
-from forgetmap.errors import OutputError, UsageError
+from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
     from forgetmap.theory import Knobs, Setting, TrainingRun
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
 KNOB_OF_METHOD = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
 PHASE_POINTS = 60
-PPI = 144
 EXAMPLES = """\b
 Examples:
   forgetmap theory simulate --method sft --separation 3
@@ -183,18 +182,12 @@ def _print_run(run: TrainingRun) -> None:
 def _draw_all(run: TrainingRun, options: dict[str, Any]) -> list[Path]:
     import numpy as np
 
-    from forgetmap.theory import (
-        KNOB_VALUES,
-        phase_diagram,
-        phase_figure,
-        run_figures,
-        two_by_two,
-        two_by_two_figure,
-    )
+    from forgetmap.report import phase_figure, run_figures, two_by_two_figure, write_figure
+    from forgetmap.theory import KNOB_VALUES, phase_diagram, two_by_two
 
-    specs = run_figures(run)
+    figures = run_figures(run)
     if options["two_by_two"]:
-        specs["two-by-two"] = two_by_two_figure(two_by_two(run.setting, options["until"]))
+        figures.append(two_by_two_figure(two_by_two(run.setting, options["until"])))
     if options["phase"]:
         knob: Any = KNOB_OF_METHOD.get(run.method)
         if knob is None:
@@ -205,37 +198,14 @@ def _draw_all(run: TrainingRun, options: dict[str, Any]) -> list[Path]:
         separations = np.linspace(1, 8, PHASE_POINTS)
         values = KNOB_VALUES[knob]
         diagram = phase_diagram(knob, separations, values, options["until"], run.setting)
-        specs[f"phase-{knob}"] = phase_figure(diagram)
+        figures.append(phase_figure(diagram))
+    names = {figure.name: figure.name.replace("_", "-") for figure in figures}
     return [
-        write_plot(spec, options["out"] / f"{run.method}-{name}.{options['form']}")
-        for name, spec in specs.items()
+        write_figure(
+            figure,
+            options["out"] / f"{run.method}-{names[figure.name]}.{options['form']}",
+            words=True,
+            ground=True,
+        )
+        for figure in figures
     ]
-
-
-def write_plot(spec: dict[str, Any], path: Path) -> Path:
-    """Draw a Vega-Lite specification into a file, SVG or PNG by its name."""
-    try:
-        import vl_convert  # optional, 30 MB
-    except ModuleNotFoundError:
-        raise UsageError(
-            "drawing figures needs vl-convert, which is not installed",
-            hint='install it: pip install "vl-convert-python>=1.7".',
-        ) from None
-    if path.suffix == ".svg":
-        content = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]).encode()
-    else:
-        content = vl_convert.vegalite_to_png(spec, ppi=PPI, scale=1, allowed_base_urls=[])
-    return write_file(path, content)
-
-
-def write_file(path: Path, content: bytes) -> Path:
-    """Write a file, with its folder."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written: {error.strerror or error}",
-            hint="give a folder that can be written to.",
-        ) from error
-    return path

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from forgetmap.comparison import GroupResult
 from forgetmap.report.figures.figure import Record, as_table
-from forgetmap.report.payload import (
+from forgetmap.report.payloads.schema import (
     HEADLINE,
     NOISE_FLOOR,
     Direction,
@@ -51,11 +51,6 @@ def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
     names = type(rows).model_fields
     columns = [getattr(rows, name) for name in names]
     return [dict(zip(names, map(_finite, row), strict=True)) for row in zip(*columns, strict=True)]
-
-
-def records_of(payload: Payload) -> list[Record]:
-    """What the figures of a report draw."""
-    return rows_as_records(payload.capabilities.rows if payload.capabilities else payload.rows)
 
 
 def _finite(value: object) -> object:

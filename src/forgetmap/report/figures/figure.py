@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Spec = dict[str, Any]
+"""A part of Vega-Lite or Vega."""
 Record = dict[str, Any]
+"""A row of data."""
 PageName = Literal["overview", "capability"]
 
 

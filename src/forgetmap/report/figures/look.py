@@ -11,7 +11,7 @@ from typing import Literal
 
 from forgetmap.report.figures.data import default_estimator
 from forgetmap.report.figures.figure import Record, Spec
-from forgetmap.report.payload import Capabilities, Level, Payload
+from forgetmap.report.payloads.schema import Capabilities, Level, Payload
 from forgetmap.text import printable
 
 Theme = Literal["light", "dark"]
@@ -27,6 +27,8 @@ FONT = "system-ui, sans-serif"
 VEGA_LITE = "https://vega.github.io/schema/vega-lite/v6.json"
 VEGA = "https://vega.github.io/schema/vega/v6.json"
 SHARE = "~%"
+DARK: Record = {"name": "dark", "value": False}
+"""Switch of every figure."""
 NAME_AXIS: Spec = {"labelLimit": 190, "ticks": False, "domain": False, "labelPadding": 8}
 ZERO_MARK: Spec = {"type": "rule", "strokeDash": [3, 3], "color": NEVER}
 KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"
@@ -61,13 +63,18 @@ def config(key: str = "expr") -> Spec:
 
 
 def vega_lite(payload: Payload, alt: str, *, one: bool = True) -> Spec:
-    """What every Vega-Lite figure starts with.
+    """What every Vega-Lite figure of comparisons and drifts starts with.
 
     Args:
         payload: the report.
         alt: what a screen reader says.
         one: it shows one comparison at a time, which can be chosen.
     """
+    return base_spec(alt, switches(payload, one=one))
+
+
+def base_spec(alt: str, params: Sequence[Record] = (DARK,)) -> Spec:
+    """What every Vega-Lite figure of any payload starts with; the page sets the `params`."""
     return {
         "$schema": VEGA_LITE,
         "description": alt,
@@ -75,7 +82,7 @@ def vega_lite(payload: Payload, alt: str, *, one: bool = True) -> Spec:
         "width": "container",
         "autosize": {"type": "fit-x", "contains": "padding"},
         "config": config(),
-        "params": switches(payload, one=one),
+        "params": list(params),
     }
 
 
@@ -87,7 +94,7 @@ def switches(payload: Payload, *, one: bool = True) -> list[Record]:
     return [
         {"name": "estimator", "value": default_estimator(payload)},
         {"name": "scale", "value": "items"},
-        {"name": "dark", "value": False},
+        DARK,
         *([{"name": "comparison", "value": 0}] if several else []),
     ]
 
@@ -96,7 +103,7 @@ def _switches_of_drift(found: Capabilities, *, one: bool) -> list[Record]:
     first = next((cell.id for cell in found.result.capabilities), "")
     return [
         {"name": "scale", "value": found.scales[0].name},
-        {"name": "dark", "value": False},
+        DARK,
         {"name": "capability", "value": first},
         *([{"name": "comparison", "value": 0}] if one else []),
     ]

@@ -22,7 +22,7 @@ async function startPage({ payload, figures, items }) {
   const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
   const main = document.getElementById("main");
   main.replaceChildren(overview, itemView, footer(payload));
-  document.body.append(helpDialog(), make("div", { id: "tooltip", hidden: true }));
+  document.body.append(helpDialog());
   const find = payload.capabilities ? driftFinder(payload.capabilities.rows) : estimateFinder(payload.rows);
   const rows = payload.capabilities?.rows ?? payload.rows;
   const onPage = (page) => figures.filter((figure) => (figure.page ?? "overview") === page);

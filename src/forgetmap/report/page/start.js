@@ -7,6 +7,7 @@ function columnsOf({ names, rows }) {
 }
 
 async function startReport() {
+  document.getElementById("main").setAttribute("aria-busy", "true");
   const [{ payload, items }, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
   payload.items.forEach((each, place) => (each.columns = columnsOf(items[place])));
   await startPage({ payload, figures, items: itemsInMemory(payload) });

@@ -1,6 +1,6 @@
 // Names for people, and what to do about a warning.
 
-// ESTIMATORS, name -> {label, from_repeats}, comes from the table of estimators: see html.py.
+// ESTIMATORS, name -> {label, from_repeats}, comes from the table of estimators: see html/shell.py.
 const SCALES = {
   items: "share of all items",
   known: "share of what could be lost or gained",

@@ -1,0 +1,293 @@
+"""Build merges, evaluate them, compare them with both parents, and say what is best."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forgetmap.errors import OutputError, UsageError
+from forgetmap.evaluation import Settings, Step, Suite, load_suite, open_model, run_model, run_names
+from forgetmap.merge import WeightDrift, drift_between
+from forgetmap.records import ModelInfo, is_run_folder, read_run, writable
+from forgetmap.report import write_sweep
+from forgetmap.sweep import (
+    DEFAULT_BUDGET,
+    DEFAULT_DENSITY,
+    Merge,
+    MergedPath,
+    Sweep,
+    Weights,
+    compare_runs,
+    merges_of,
+    recipe_of,
+)
+
+if TYPE_CHECKING:
+    from forgetmap.merge import Checkpoint
+
+MARK = "sweep.txt"
+"""In a folder of weights: which merge it is."""
+Report = Callable[[str, Step], None]
+"""Called with the name of a run and how far it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep is made of.
+
+    Attributes:
+        base: the model at weight 0.
+        tuned: the models at weight 1.
+        merges: of each tuned model.
+        suite: what is asked.
+        targets: tasks that the tuned models were trained for.
+        density: share of changes that sparse methods keep.
+        seed: of methods that draw.
+        keep_weights: do not delete merges that were evaluated.
+    """
+
+    base: str
+    tuned: tuple[str, ...]
+    merges: tuple[Merge, ...]
+    suite: Suite
+    targets: tuple[str, ...]
+    density: float
+    seed: int
+    keep_weights: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Of the runs of the parents."""
+        return run_names([self.base, *self.tuned])
+
+
+def merge_sweep(  # noqa: PLR0913
+    base: str | Path,
+    tuned: str | Path,
+    /,
+    *more: str | Path,
+    suite: str | Path | Suite,
+    out: str | Path,
+    methods: Sequence[str] = ("linear",),
+    weights: Weights = "0:1:0.1",
+    target: Sequence[str] = (),
+    target_suite: str | Path | Suite | None = None,
+    budget: float = DEFAULT_BUDGET,
+    density: float = DEFAULT_DENSITY,
+    seed: int = 0,
+    keep_weights: bool = False,
+    drift: bool = True,
+    settings: Settings | None = None,
+    overwrite: bool = False,
+    report: Report | None = None,
+    **loading: Any,
+) -> Sweep:
+    """Does merging keep what was known, and what was learnt? Builds and evaluates every merge.
+
+    What is already there is not done again. Every model is asked the same items in the same way.
+
+    Args:
+        base: the model before: a folder with safetensors, a hub id, or `BASE+ADAPTER`.
+        tuned: the model after.
+        more: further models tuned from base; then also: does merging help where weights moved less?
+        suite: its name, a file of items, a hub data set, or a suite.
+        out: folder for `runs/`, `compared/`, `sweep.json`, `report.md` and `report.html`.
+        methods: ways from base to tuned, such as `linear` and `slerp`.
+        weights: shares of the tuned model: `START:STOP:STEP`, or numbers; or such a text for each
+            method.
+        target: tasks that tuned was trained for, wildcards allowed: gains are counted there,
+            forgetting elsewhere; without any, both everywhere.
+        target_suite: items of such tasks that `suite` does not have.
+        budget: most forgetting of the best merge, as a share of what tuned forgot.
+        density: share of changes that sparse methods keep.
+        seed: of methods that draw.
+        keep_weights: keep every merge in `weights/`.
+        drift: measure how far the weights moved.
+        settings: how models are asked.
+        overwrite: start anew, whatever is there.
+        report: called after every answer.
+        loading: dtype, device and the like, as for `open_model`.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.merge_sweep("base", "tuned", suite="basics", out="sweep")  # doctest: +SKIP
+    """
+    chosen, targets = joined_suite(suite, target, target_suite)
+    plan = Plan(
+        base=str(base),
+        tuned=tuple(map(str, (tuned, *more))),
+        merges=tuple(merges_of(methods, weights)),
+        suite=chosen,
+        targets=targets,
+        density=_share("density", density),
+        seed=seed,
+        keep_weights=keep_weights,
+    )
+    _share("budget", budget)
+    asking = _Asking(Path(out), chosen, settings, overwrite, report, loading)
+    return _run(plan, asking, budget=budget, drift=drift)
+
+
+def _run(plan: Plan, asking: _Asking, *, budget: float, drift: bool) -> Sweep:
+    out = asking.out
+    opened = _checked(plan)
+    for number, (model, name) in enumerate(zip((plan.base, *plan.tuned), plan.names, strict=True)):
+        asking.ask(model, name, salt=str(number + 1))
+    base, *tuned = plan.names
+    paths, drifts = [], []
+    for number, name in enumerate(tuned):
+        runs = {}
+        for merge in plan.merges:
+            reused = {"base": base, "tuned": name}.get(merge.parent or "")
+            runs[merge] = reused or _evaluate_merge(plan, number, merge, asking)
+        paths.append(MergedPath(plan.tuned[number], name, runs))
+        if drift:
+            found = _drift(out / "drift" / f"{name}.json", opened[0], opened[number + 1])
+            drifts.append(found)
+    sweep = compare_runs(
+        out / "runs", (plan.base, base), paths,
+        suite=plan.suite.name, targets=plan.targets, budget=budget, drifts=drifts,
+    )  # fmt: skip
+    write_sweep(sweep, out)
+    return sweep
+
+
+def _checked(plan: Plan) -> list[Checkpoint]:
+    """The parents, opened; what cannot be merged must fail before anything is asked."""
+    from forgetmap.merge import (
+        Checkpoint,
+        prepare,  # torch
+    )
+
+    base, *tuned = opened = [Checkpoint.open(model) for model in (plan.base, *plan.tuned)]
+    for model, checkpoint in zip(plan.tuned, tuned, strict=True):
+        models = {plan.base: base, model: checkpoint}
+        for merge in {each.method: each for each in plan.merges}.values():
+            recipe = recipe_of(merge, plan.base, model, density=plan.density, seed=plan.seed)
+            prepare(recipe, models)
+    return opened
+
+
+def joined_suite(
+    suite: str | Path | Suite, target: Sequence[str], extra: str | Path | Suite | None
+) -> tuple[Suite, tuple[str, ...]]:
+    """What is asked, and the tasks in it that tuned was trained for."""
+    chosen = suite if isinstance(suite, Suite) else load_suite(suite)
+    names = [task.name for task in chosen.tasks]
+    found = [name for name in names if any(fnmatchcase(name, each) for each in target)]
+    for pattern in target:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise UsageError(
+                f"no task is called {pattern!r}",
+                hint=f"the tasks are {', '.join(sorted(names)[:8])}, ...",
+            )
+    if extra is None:
+        return chosen, tuple(found)
+    added = extra if isinstance(extra, Suite) else load_suite(extra)
+    doubled = sorted({task.name for task in added.tasks} & set(names))
+    if doubled:
+        raise UsageError(
+            f"{doubled[0]!r} is a task of both suites", hint="leave out --target-suite."
+        )
+    found += [task.name for task in added.tasks]
+    return replace(chosen, tasks=(*chosen.tasks, *added.tasks)), tuple(found)
+
+
+def _share(name: str, value: float) -> float:
+    if not 0 <= value <= 1:
+        raise UsageError(f"{name} is {value:g}", hint="give a share between 0 and 1.")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How every model of the sweep is asked."""
+
+    out: Path
+    suite: Suite
+    settings: Settings | None
+    overwrite: bool
+    report: Report | None
+    loading: dict[str, Any]
+
+    def ask(
+        self, model: str, name: str, *, salt: str, recipe: tuple[str, str] | None = None
+    ) -> None:
+        """Evaluate a model; a merge is known by its recipe, not by files that will be deleted."""
+        backend, who = open_model(model, name=name, salt=salt, **self.loading)
+        if recipe is not None:
+            who = replace(who, model=ModelInfo(name=recipe[0], revision=recipe[1]), stamp=recipe[1])
+        seen = None if self.report is None else partial(self.report, name)
+        folder = self.out / "runs" / name
+        run_model(
+            backend, self.suite, folder, who, self.settings, overwrite=self.overwrite, report=seen
+        )
+        del backend
+        gc.collect()
+
+
+def _evaluate_merge(plan: Plan, number: int, merge: Merge, asking: _Asking) -> str:
+    """The name of the run of a merge, which is made where it is not there yet."""
+    from forgetmap.merge import apply_recipe  # torch
+
+    out, parent = asking.out, plan.names[number + 1]
+    name = f"{parent}-{merge.name}"
+    recipe = recipe_of(merge, plan.base, plan.tuned[number], density=plan.density, seed=plan.seed)
+    mark = _mark(out, [plan.names[0], parent], recipe.as_yaml())
+    weights = out / "weights" / name
+    done = not asking.overwrite and _is_done(out / "runs" / name, mark)
+    if (not done or plan.keep_weights) and _mark_of(weights) != mark:
+        apply_recipe(recipe, weights, overwrite=True)
+        (weights / MARK).write_text(mark, encoding="utf-8")
+    if not done:
+        said = f"{merge.method} {merge.weight:g} of {plan.base} and {plan.tuned[number]}"
+        asking.ask(str(weights), name, salt=name, recipe=(said, mark))
+    if not plan.keep_weights:
+        shutil.rmtree(weights, ignore_errors=True)
+    return name
+
+
+def _mark(out: Path, parents: Sequence[str], recipe: str) -> str:
+    """The same for the same parents, items, way of asking and recipe."""
+    asked = [read_run(out / "runs" / name).info.fingerprint for name in parents]
+    return hashlib.sha256(json.dumps([asked, recipe]).encode()).hexdigest()[:16]
+
+
+def _mark_of(weights: Path) -> str | None:
+    """Which merge these weights are; a merge that was cut off by a crash has no mark."""
+    file = weights / MARK
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def _is_done(folder: Path, mark: str) -> bool:
+    if not is_run_folder(folder):
+        return False
+    if read_run(folder).info.model.revision == mark:
+        return True
+    raise OutputError(
+        f"{folder} is a run of another merge, suite or setting",
+        hint="choose another --out, or --overwrite it.",
+    )
+
+
+def _drift(path: Path, base: Checkpoint, tuned: Checkpoint) -> WeightDrift:
+    """How far the weights moved; what was measured for the same files is not measured again."""
+    stamps = [base.stamp, tuned.stamp]
+    if path.is_file():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known.get("stamps") == stamps:
+            return WeightDrift.model_validate(known["drift"])
+    found = drift_between(base, tuned)
+    with writable(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"stamps": stamps, "drift": found.model_dump()})
+        path.write_text(text, encoding="utf-8")
+    return found

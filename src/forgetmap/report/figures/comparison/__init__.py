@@ -1,0 +1,1 @@
+"""Figures of comparisons: a pair, several models, or a chain."""

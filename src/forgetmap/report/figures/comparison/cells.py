@@ -1,0 +1,135 @@
+"""The four cells as a mosaic: areas are shares of all results."""
+
+from __future__ import annotations
+
+from forgetmap.comparison import GroupResult
+from forgetmap.report.figures import look
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.payloads.schema import Payload
+from forgetmap.text import percent
+
+COLOURS = {
+    "kept": look.KEPT,
+    "forgotten": look.FORGOTTEN,
+    "gained": look.GAINED,
+    "never right": look.NEVER,
+}
+
+
+def cells(payload: Payload) -> Figure | None:
+    """Right before on the left, wrong before on the right; right after below, wrong above."""
+    records = [
+        {"comparison": place} | record
+        for place, each in enumerate(payload.comparisons)
+        for record in _mosaic(each.total)
+    ]
+    if not records:
+        return None
+    told = ", ".join(
+        f"{each['cell']} {each['count']:,} ({each['share']})"
+        for each in records
+        if each["comparison"] == records[0]["comparison"]
+    )
+    alt = f"Of {payload.comparisons[0].total.n:,} results: {told}."
+    return Figure(
+        name="cells",
+        title="Kept, forgotten, gained, never right",
+        caption="Each area is a share of all results: the left column was right before, the right "
+        "one wrong; what is right after is below. Luck and noise are included.",
+        alt=alt,
+        table=as_table(
+            [{name: each[name] for name in ("comparison", "cell", "count")} for each in records]
+        ),
+        spec=_spec(payload, alt, records),
+    )
+
+
+def _mosaic(total: GroupResult) -> list[Record]:
+    """Each cell with its corners in the unit square."""
+    if not total.n:
+        return []
+    split = (total.n11 + total.n10) / total.n
+    columns = [
+        (0.0, split, (("kept", total.n11), ("forgotten", total.n10))),
+        (split, 1.0, (("gained", total.n01), ("never right", total.n00))),
+    ]
+    found = []
+    for left, right, ((below, low), (above, high)) in columns:
+        share = low / (low + high) if low + high else 0.0
+        for name, count, bottom, top in ((below, low, 0.0, share), (above, high, share, 1.0)):
+            found.append({
+                "cell": name, "count": count, "share": percent(count / total.n),
+                "left": left, "right": right, "bottom": bottom, "top": top,
+                "at": (bottom + top) / 2,
+            })  # fmt: skip
+    return found
+
+
+def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
+    bounds = {"domain": [0, 1], "nice": False}
+    x: Spec = {"type": "quantitative", "axis": None, "scale": bounds}
+    return look.vega_lite(payload, alt) | {
+        "width": 240,
+        "autosize": "pad",
+        "height": 200,
+        "data": {"values": records},
+        "transform": [
+            {"filter": look.of_one(payload)},
+            {"calculate": "datum.cell + ' ' + format(datum.count, ',')", "as": "line"},
+        ],
+        "layer": [
+            {
+                "mark": {"type": "rect", "stroke": look.by_theme(look.GROUND), "strokeWidth": 2},
+                "encoding": {
+                    "x": x | {"field": "left"},
+                    "x2": {"field": "right"},
+                    "y": x | {"field": "bottom"},
+                    "y2": {"field": "top"},
+                    "color": {
+                        "field": "cell",
+                        "scale": {"domain": list(COLOURS), "range": list(COLOURS.values())},
+                        "legend": None,
+                    },
+                    "tooltip": [
+                        {"field": "cell"},
+                        {"field": "count", "format": ","},
+                        {"field": "share"},
+                    ],
+                },
+            },
+            *_labels(),
+            *_heads(),
+        ],
+    }
+
+
+def _labels() -> list[Spec]:
+    """Beside the cells: there they fit whatever the share, and can be read on any colour."""
+    sides = [
+        ("datum.cell === 'kept' || datum.cell === 'forgotten'", 0, -10, "right"),
+        ("datum.cell === 'gained' || datum.cell === 'never right'", 1, 10, "left"),
+    ]
+    return [
+        {
+            "transform": [{"filter": own}],
+            "mark": {"type": "text", "align": align, "dx": dx, "dy": dy, "fontSize": size},
+            "encoding": {
+                "x": {"datum": at, "type": "quantitative", "axis": None},
+                "y": {"field": "at", "type": "quantitative", "axis": None},
+                "text": {"field": field},
+            },
+        }
+        for own, at, dx, align in sides
+        for field, dy, size in (("line", -7, 13), ("share", 9, 12))
+    ]
+
+
+def _heads() -> list[Spec]:
+    return [
+        {
+            "data": {"values": [{"head": words}]},
+            "mark": {"type": "text", "align": align, "dy": -9, "fontSize": 12},
+            "encoding": {"x": {"datum": at}, "y": {"datum": 1}, "text": {"field": "head"}},
+        }
+        for words, at, align in (("right before", 0, "left"), ("wrong before", 1, "right"))
+    ]

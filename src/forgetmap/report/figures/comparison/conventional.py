@@ -1,0 +1,92 @@
+"""What averages show against what was lost, one point per task (or category)."""
+
+from __future__ import annotations
+
+from forgetmap.report.figures import data, look
+from forgetmap.report.figures.comparison.directions import FEWEST, SIZE, axis, diagonal, placed
+from forgetmap.report.figures.figure import Figure, Record, Spec
+from forgetmap.report.payloads.schema import Payload
+
+
+def conventional(payload: Payload) -> Figure | None:
+    """How much of the loss does a drop in accuracy show?"""
+    level = data.fine_level(payload)
+    facts = _facts(payload)
+    first = [each for each in facts if each["comparison"] == 0]
+    if len(first) < FEWEST:
+        return None
+    hidden = sum(each["drop"] == 0 and each["forgotten"] > 0 for each in first)
+    alt = (
+        f"{hidden:,} of {len(first):,} {data.plural(level)} lost items although their accuracy "
+        f"did not fall; the greatest fall is {max(each['drop'] for each in first):.1%}, the "
+        f"greatest share forgotten {max(each['forgotten'] for each in first):.1%}."
+    )
+    return Figure(
+        name="conventional",
+        title=f"What averages show against what was lost, by {level}",
+        caption=f"Each point is a {level}, larger with more results. Across: how far its accuracy "
+        "fell (a rise is 0). Up: what was forgotten, item by item. The further above the line, "
+        "the more the average hides. Both are shares of all items.",
+        alt=alt,
+        table={
+            name: [each[name] for each in facts]
+            for name in ("comparison", "group", "drop", "forgotten")
+        },
+        spec=_spec(payload, alt, facts),
+    )
+
+
+def _facts(payload: Payload) -> list[Record]:
+    level = data.fine_level(payload)
+    return [
+        {
+            "key": look.key_of(place, level, group.name),
+            "group": group.name,
+            "label": look.label_of(group.name),
+            "comparison": place,
+            "drop": group.conventional_forgetting,
+            "forgotten": group.forgetting.value,
+        }
+        for place in range(len(payload.comparisons))
+        for group in data.groups(payload, place, level)
+        if group.conventional_forgetting is not None and group.forgetting.value is not None
+    ]
+
+
+def _spec(payload: Payload, alt: str, facts: list[Record]) -> Spec:
+    return look.vega_lite(payload, alt) | {
+        "data": {"name": "rows"},
+        "height": 380,
+        "transform": [
+            {
+                "filter": look.wanted(payload, data.fine_level(payload), scale="'items'")
+                + " && datum.direction === 'forgetting'"
+            },
+            *look.with_facts(facts, "label", "drop"),
+            *placed("drop", "null", "null"),
+            *placed("value", "datum.low", "datum.high"),
+        ],
+        "layer": [diagonal("drop", "value"), _BRACKET, _POINT],
+    }
+
+
+_X, _Y = axis("drop", "fall in accuracy"), axis("value", "forgetting, item by item")
+_TOOLTIP: list[Spec] = [
+    {"field": "label", "title": "group"},
+    {"field": "drop", "title": "fall in accuracy", "format": ".1%"},
+    {"field": "value", "title": "forgetting", "format": ".1%"},
+    {"field": "n", "title": "results", "format": ","},
+]
+_BRACKET: Spec = {
+    "mark": {"type": "rule", "size": 4, "opacity": 0.5, "color": look.FORGOTTEN},
+    "encoding": {
+        "x": _X,
+        "y": _Y | {"field": "value_from"},
+        "y2": {"field": "value_to"},
+        "tooltip": _TOOLTIP,
+    },
+}
+_POINT: Spec = {
+    "mark": {"type": "point", "filled": True, "color": look.FORGOTTEN, "opacity": 0.8},
+    "encoding": {"x": _X, "y": _Y, "size": SIZE, "tooltip": _TOOLTIP},
+}

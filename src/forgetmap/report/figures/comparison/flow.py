@@ -1,0 +1,151 @@
+"""A chain as a flow: how many results are right at each stage, and what moves between stages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+from forgetmap.comparison import PathResult
+from forgetmap.report.figures import look, svg
+from forgetmap.report.figures.figure import Figure
+from forgetmap.report.payloads.schema import Payload
+from forgetmap.text import counted, percent
+
+TALL, GAP, TOP, BAR, STEP, LEFT = 240.0, 24.0, 46.0, 14.0, 190.0, 24.0
+COLOURS = {
+    "stays right": look.KEPT,
+    "lost": look.FORGOTTEN,
+    "regained": look.REGAINED,
+    "gained": look.GAINED,
+    "stays wrong": look.NEVER,
+}
+"""In the order in which they leave a stage, from above: those that are right first."""
+
+
+MOST_LETTERS = 22
+CHANGES = ("lost", "regained", "gained")
+
+
+class Move(NamedTuple):
+    """Results that do the same between two stages."""
+
+    stage: int
+    kind: str
+    results: int
+
+
+def flow(payload: Payload) -> Figure | None:
+    """Only for chains: right above, wrong below, ribbons between."""
+    first = payload.comparisons[0]
+    if payload.kind != "chain" or not first.paths or not first.stages:
+        return None
+    stages = [first.before.name, *(each.name for each in first.stages)]
+    moves = moves_of(first.paths)
+    told = "; ".join(
+        f"from {stages[place]} to {stages[place + 1]} "
+        + ", ".join(f"{each.results:,} {each.kind}" for each in moves if each.stage == place)
+        for place in range(len(stages) - 1)
+    )
+    total = sum(each.n for each in first.paths)
+    return Figure(
+        name="flow",
+        title="What was lost and regained from stage to stage",
+        caption=f"{counted(total, 'result')} scored at every stage; right above, wrong below. "
+        "Regained is what was right at an earlier stage and lost since.",
+        alt=f"Flow of {counted(total, 'result')}: {told}.",
+        table={
+            "from": [stages[each.stage] for each in moves],
+            "to": [stages[each.stage + 1] for each in moves],
+            "what": [each.kind for each in moves],
+            "results": [each.results for each in moves],
+        },
+        svg=svg.as_text(_draw(stages, first.paths, moves)),
+    )
+
+
+def moves_of(paths: Sequence[PathResult]) -> list[Move]:
+    """What happens between stages, in the order of drawing."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for each in paths:
+        for place in range(len(each.path) - 1):
+            counts[place, _kind(each.path, place)] += each.n
+    order = list(COLOURS)
+    found = [Move(stage, kind, count) for (stage, kind), count in counts.items() if count]
+    return sorted(found, key=lambda each: (each.stage, order.index(each.kind)))
+
+
+def _kind(path: str, place: int) -> str:
+    now, later = path[place], path[place + 1]
+    if now == later:
+        return "stays right" if now == "1" else "stays wrong"
+    if now == "1":
+        return "lost"
+    return "regained" if "1" in path[:place] else "gained"
+
+
+def _draw(stages: list[str], paths: Sequence[PathResult], moves: list[Move]) -> ET.Element:
+    total = sum(each.n for each in paths) or 1
+    right = [
+        sum(each.n for each in paths if each.path[place] == "1") for place in range(len(stages))
+    ]
+    root = svg.canvas(
+        2 * LEFT + STEP * (len(stages) - 1) + 150, TOP + TALL + GAP + 70, "What was lost, by stage"
+    )
+    for place in range(len(stages) - 1):
+        own = [each for each in moves if each.stage == place]
+        _ribbons(root, place, own, (right[place], right[place + 1]), total)
+        _counts(root, place, own)
+    for place, name in enumerate(stages):
+        _stage(root, place, name, right[place], total)
+    return root
+
+
+def _ribbons(
+    root: ET.Element, place: int, moves: list[Move], right: tuple[int, int], total: int
+) -> None:
+    """Each leaves and arrives in the order that makes them cross least."""
+    x0, x1 = LEFT + place * STEP + BAR, LEFT + (place + 1) * STEP
+    wrong_top = [TOP + TALL * right[side] / total + GAP for side in (0, 1)]
+    leaves = {"1": TOP, "0": wrong_top[0]}
+    arrives = {"1": TOP, "0": wrong_top[1]}
+    start, end = {}, {}
+    for each in moves:
+        thick = TALL * each.results / total
+        origin = "1" if each.kind in {"stays right", "lost"} else "0"
+        start[each.kind] = leaves[origin]
+        leaves[origin] += thick
+    for kind in ("stays right", "regained", "gained", "lost", "stays wrong"):
+        for each in (move for move in moves if move.kind == kind):
+            target = "0" if kind in {"lost", "stays wrong"} else "1"
+            end[kind] = arrives[target]
+            arrives[target] += TALL * each.results / total
+    for each in moves:
+        thick = max(TALL * each.results / total, 1.0)
+        middle = (x0 + x1) / 2
+        path = svg.ribbon((x0, start[each.kind]), (x1, end[each.kind]), (middle, middle), thick)
+        quiet = each.kind.startswith("stays")
+        drawn = svg.add(
+            root, "path", d=path, fill=COLOURS[each.kind], fill_opacity=0.3 if quiet else 0.8
+        )
+        svg.tell(drawn, f"{each.kind}: {each.results:,} ({percent(each.results / total)})")
+
+
+def _stage(root: ET.Element, place: int, name: str, right: int, total: int) -> None:
+    x = LEFT + place * STEP
+    split = TALL * right / total
+    svg.write(root, svg.shortened(name, MOST_LETTERS), x, TOP - 22, font_weight="600")
+    svg.write(root, f"{percent(right / total)} right", x, TOP - 7)
+    svg.add(root, "rect", x=x, y=TOP, width=BAR, height=split, fill=look.KEPT)
+    svg.add(root, "rect", x=x, y=TOP + split + GAP, width=BAR, height=TALL - split, fill=look.NEVER)
+
+
+def _counts(root: ET.Element, place: int, moves: list[Move]) -> None:
+    """What changed, below the ribbons that show it."""
+    x = LEFT + place * STEP + BAR + 34
+    changes = [each for each in moves if each.kind in CHANGES]
+    for row, each in enumerate(changes):
+        y = TOP + TALL + GAP + 24 + 18 * row
+        svg.add(root, "rect", x=x, y=y - 10, width=12, height=12, fill=COLOURS[each.kind])
+        svg.write(root, f"{each.results:,} {each.kind}", x + 18, y)

@@ -1,0 +1,155 @@
+"""Many pairs at once: each model after against each category."""
+
+from __future__ import annotations
+
+from forgetmap.report.figures import data, look
+from forgetmap.report.figures.figure import Figure, Record, Spec
+from forgetmap.report.payloads.schema import Direction, Payload
+
+FEWEST = 2
+MOST_PRINTED = 240
+"""Cells with their value printed in them."""
+
+SHADES: dict[Direction, str] = {"forgetting": "oranges", "backward_transfer": "blues"}
+
+
+def heat_maps(payload: Payload) -> list[Figure]:
+    """One for each direction."""
+    if len(data.each_pair(payload)) < FEWEST:
+        return []
+    found = [_heat_map(payload, direction) for direction in SHADES]
+    return [each for each in found if each is not None]
+
+
+def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
+    level = data.named_level(payload)
+    facts = _facts(payload)
+    if not facts:
+        return None
+    what = direction.replace("_", " ")
+    rows = "Stages" if payload.kind == "chain" else "Models"
+    names = data.names_after(payload)
+    told = "; ".join(
+        f"{names[place]}: {data.extremes(data.points(payload, level, direction, place))}"
+        for place in data.each_pair(payload)
+    )
+    alt = f"{what.capitalize()} of {len(data.each_pair(payload))} {rows.lower()}: {told}."
+    return Figure(
+        name=f"heat_{direction}",
+        title=f"{what.capitalize()} of each {rows[:-1].lower()} by {level}",
+        caption=f"{rows} across, {data.plural(level)} down; darker is more. A range is a bracket, "
+        "shaded by its middle; an empty cell has no data." + data.left_out(payload, level),
+        alt=alt,
+        table=data.rows_at(payload, (level,)),
+        spec=_spec(payload, alt, direction, facts),
+    )
+
+
+def _facts(payload: Payload) -> list[Record]:
+    """The same groups for all: those that lose most in any of them."""
+    level = data.named_level(payload)
+    names = data.names_after(payload)
+    worst: dict[str, float] = {}
+    for place in data.each_pair(payload):
+        for each in data.points(payload, level, comparison=place):
+            worst[each.group] = max(worst.get(each.group, -1.0), each.middle or -1.0)
+    shown = sorted(worst, key=lambda name: (-worst[name], name))[: data.MOST_GROUPS]
+    return [
+        {
+            "key": look.key_of(place, level, group),
+            "label": look.label_of(group),
+            "after": look.label_of(names[place]),
+            "place": place,
+        }
+        for place in data.each_pair(payload)
+        for group in shown
+    ]
+
+
+def _spec(payload: Payload, alt: str, direction: Direction, facts: list[Record]) -> Spec:
+    level = data.named_level(payload)
+    text = [_TEXT] if len(facts) <= MOST_PRINTED else []
+    return look.vega_lite(payload, alt, one=False) | {
+        "data": {"name": "rows"},
+        "height": 24 * look.most_per_comparison([each["place"] for each in facts]),
+        "transform": [
+            {
+                "filter": f"datum.level === '{level}' && datum.direction === '{direction}' && "
+                "datum.estimator === estimator && datum.scale === scale"
+            },
+            *look.with_facts(facts, "label", "after", "place"),
+            *_SHOWN,
+        ],
+        "encoding": _PLACES,
+        "layer": [_cells(direction), *text],
+    }
+
+
+_SHOWN: list[Spec] = [
+    {
+        "calculate": "isValid(datum.value) ? datum.value : "
+        "isValid(datum.low) ? (datum.low + datum.high) / 2 : null",
+        "as": "shade",
+    },
+    {
+        "calculate": "isValid(datum.value) ? format(datum.value, '.1%') : isValid(datum.low) ? "
+        "format(100 * datum.low, '.0f') + ' to ' + format(datum.high, '.0%') : 'no data'",
+        "as": "shown",
+    },
+]
+_PLACES: Spec = {
+    "x": {
+        "field": "after",
+        "type": "nominal",
+        "title": None,
+        "sort": {"field": "place", "op": "min"},
+        "axis": {
+            "orient": "top",
+            "labelAngle": -30,
+            "labelLimit": 160,
+            "ticks": False,
+            "domain": False,
+        },
+    },
+    "y": {
+        "field": "label",
+        "type": "nominal",
+        "title": None,
+        "sort": {"field": "shade", "op": "max", "order": "descending"},
+        "axis": look.NAME_AXIS,
+    },
+}
+_TEXT: Spec = {
+    "mark": {
+        "type": "text",
+        "fontSize": 11,
+        "color": {
+            "expr": "!isValid(datum.shade) ? (dark ? '#e6e6e6' : '#24292f') : "
+            "luminance(scale('color', datum.shade)) < 0.18 ? 'white' : 'black'"
+        },
+    },
+    "encoding": {"text": {"field": "shown"}},
+}
+
+
+def _cells(direction: Direction) -> Spec:
+    return {
+        "mark": {"type": "rect", "stroke": look.by_theme(look.GROUND), "strokeWidth": 1},
+        "encoding": {
+            "color": {
+                "field": "shade",
+                "type": "quantitative",
+                "title": None,
+                "scale": {"scheme": SHADES[direction], "zero": True},
+                "legend": {"format": look.SHARE, "orient": "bottom", "tickCount": 4},
+            },
+            "tooltip": [
+                {"field": "after", "title": "model"},
+                {"field": "label", "title": "group"},
+                {"field": "shown", "title": "value"},
+                {"field": "low", "format": ".1%"},
+                {"field": "high", "format": ".1%"},
+                {"field": "n", "title": "results", "format": ","},
+            ],
+        },
+    }

@@ -1,0 +1,353 @@
+"""The radar pair: forgetting and backward transfer by category, one line per model."""
+
+from __future__ import annotations
+
+import math
+
+from forgetmap.report.figures import data, look
+from forgetmap.report.figures.figure import Figure, Record, Spec
+from forgetmap.report.payloads.schema import Payload
+
+FEWEST_SPOKES, MOST_SPOKES = 3, 24
+RADIUS = 120
+RINGS = 4
+NARROW = "containerSize()[0] < 700 ? 1 : 2"
+"""One panel below the other on a phone; without a browser there is no container."""
+KEYS = 1000
+"""More than there are spokes: a model and a spoke make one number."""
+
+
+def radar(payload: Payload) -> Figure | None:
+    """Only for many pairs, and as many categories as can be told apart around a circle."""
+    level = data.named_level(payload)
+    spokes = _spokes(payload)
+    if payload.kind != "many" or not FEWEST_SPOKES <= len(spokes) <= MOST_SPOKES:
+        return None
+    models = _models(payload)
+    told = "; ".join(
+        f"{each['model']}: {data.extremes(data.points(payload, level, comparison=each['key']))}"
+        for each in models
+    )
+    alt = f"Forgetting of {len(models)} models over {len(spokes)} {data.plural(level)}: {told}."
+    more = len(payload.comparisons) - len(models)
+    return Figure(
+        name="radar",
+        title=f"Forgetting and backward transfer of each model by {level}",
+        caption="One line per model; further out is more. Each axis follows its data. A gap in a "
+        "line is a category without data; a bar without a point is a bracket. "
+        "A dashed ring is zero, where values go below."
+        + f" {more} more models are in the heat maps."
+        * (more > 0),
+        alt=alt,
+        table=data.rows_at(payload, (level,)),
+        spec=_spec(payload, alt, spokes, models),
+    )
+
+
+def _spokes(payload: Payload) -> list[Record]:
+    """The groups in the order of their names, each with its direction from the centre."""
+    level = data.named_level(payload)
+    names = sorted({
+        group.name
+        for place in range(len(payload.comparisons))
+        for group in data.groups(payload, place, level)
+    })  # fmt: skip
+    step = 2 * math.pi / max(len(names), 1)
+    return [
+        {
+            "key": f"{level}|{name}",
+            "label": look.label_of(name),
+            "spoke": place,
+            "next": (place + 1) % len(names),
+            "angle": place * step - math.pi / 2,
+            "next_angle": (place + 1) * step - math.pi / 2,
+        }
+        for place, name in enumerate(names)
+    ]
+
+
+def _models(payload: Payload) -> list[Record]:
+    names = data.names_after(payload)
+    return [
+        {
+            "key": place,
+            "model": look.label_of(names[place]),
+            "shift": (order - len(look.MODELS) / 2) * 0.02,
+        }
+        for order, place in enumerate(data.each_pair(payload)[: len(look.MODELS)])
+    ]
+
+
+def _spec(payload: Payload, alt: str, spokes: list[Record], models: list[Record]) -> Spec:
+    level = data.named_level(payload)
+    return {
+        "$schema": look.VEGA,
+        "description": alt,
+        "background": "transparent",
+        "config": look.config("signal"),
+        "signals": look.switches(payload, one=False),
+        "layout": {"columns": {"signal": NARROW}, "padding": 24, "bounds": "full", "align": "each"},
+        "data": [
+            {"name": "spokes", "values": spokes},
+            {"name": "models", "values": models},
+            {"name": "rows"},
+            {"name": "points", "source": "rows", "transform": _chosen(level)},
+            {"name": "lines", "source": "points", "transform": _joined()},
+            {
+                "name": "rings",
+                "transform": [
+                    {"type": "sequence", "start": 0, "stop": 3 * RINGS, "as": "ring"},
+                ],
+            },
+        ],
+        "scales": _scales(),
+        "marks": [_panel("forgetting"), _panel("backward_transfer")],
+        "legends": [
+            {
+                "fill": "colour",
+                "shape": "shape",
+                "orient": "bottom",
+                "direction": "vertical",
+                "columns": 2,
+                "symbolSize": 80,
+            }
+        ],
+    }
+
+
+def _chosen(level: str) -> list[Spec]:
+    """The rows drawn, with the spoke they are on; where one ends that has no value."""
+    return [
+        {
+            "type": "filter",
+            "expr": f"datum.level === '{level}' && datum.estimator === estimator && "
+            "datum.scale === scale",
+        },
+        {"type": "formula", "as": "key", "expr": "datum.level + '|' + datum.group"},
+        _lookup("spokes", "key", ["key"], ["spoke", "next", "angle", "next_angle"]),
+        _lookup("models", "key", ["comparison"], ["model", "shift"]),
+        {"type": "filter", "expr": "isValid(datum.spoke) && isValid(datum.model)"},
+        {"type": "filter", "expr": "isValid(datum.value) || isValid(datum.low)"},
+        {
+            "type": "formula",
+            "as": "inner",
+            "expr": "isValid(datum.value) ? datum.value : datum.low",
+        },
+        {
+            "type": "formula",
+            "as": "outer",
+            "expr": "isValid(datum.value) ? datum.value : datum.high",
+        },
+        {"type": "formula", "as": "here", "expr": _place("datum.spoke")},
+        {"type": "formula", "as": "there", "expr": _place("datum.next")},
+    ]
+
+
+def _place(spoke: str) -> str:
+    return f"datum.direction + (datum.comparison * {KEYS} + {spoke})"
+
+
+def _joined() -> list[Spec]:
+    """Each point with the one on the next spoke, where both have a value."""
+    return [
+        _lookup("points", "here", ["there"], ["value"], ["next_value"]),
+        {"type": "filter", "expr": "isValid(datum.value) && isValid(datum.next_value)"},
+    ]
+
+
+def _lookup(
+    source: str, key: str, fields: list[str], values: list[str], names: list[str] | None = None
+) -> Spec:
+    return {
+        "type": "lookup",
+        "from": source,
+        "key": key,
+        "fields": fields,
+        "values": values,
+        "as": names or values,
+    }
+
+
+def _scales() -> list[Spec]:
+    models = {"data": "models", "field": "model"}
+    return [
+        {"name": "colour", "type": "ordinal", "domain": models, "range": look.MODELS},
+        {"name": "shape", "type": "ordinal", "domain": models, "range": look.SHAPES},
+    ]
+
+
+def _radial() -> Spec:
+    """Each panel has its own axis, which holds all of its values."""
+    ends = [{"data": "panel_points", "field": "inner"}, {"data": "panel_points", "field": "outer"}]
+    return {
+        "name": "radial",
+        "type": "linear",
+        "domain": {"fields": ends},
+        "range": [0, RADIUS],
+        "nice": RINGS,
+        "zero": True,
+    }
+
+
+def _at(value: str, angle: str, end: str = "") -> Spec:
+    """A place in the plane from a value and a direction."""
+    radius = value if value.isdigit() else f"scale('radial', {value})"
+    return {
+        f"x{end}": {"signal": f"{RADIUS} + {radius} * cos({angle})"},
+        f"y{end}": {"signal": f"{RADIUS} + {radius} * sin({angle})"},
+    }
+
+
+def _panel(direction: str) -> Spec:
+    return {
+        "type": "group",
+        "title": {"text": direction.replace("_", " "), "frame": "group", "offset": 22},
+        "encode": {"enter": {"width": {"value": 2 * RADIUS}, "height": {"value": 2 * RADIUS}}},
+        "data": [
+            {"name": own, "source": source, "transform": [_of(direction)]}
+            for own, source in (("panel_points", "points"), ("panel_lines", "lines"))
+        ],
+        "scales": [_radial()],
+        "signals": _STEP,
+        "marks": [*_grid(), _limits(), _line(), _point(), _ring_labels()],
+    }
+
+
+_STEP = [
+    {"name": "rough", "update": f"span(domain('radial')) / {RINGS}"},
+    {"name": "ten", "update": "pow(10, floor(log(rough) / LN10))"},
+    {
+        "name": "step",
+        "update": "ten * (rough / ten >= sqrt(50) ? 10 : rough / ten >= sqrt(10) ? 5 : "
+        "rough / ten >= sqrt(2) ? 2 : 1)",
+    },
+]
+"""From ring to ring: as the ends of the axis were made round."""
+_RING = "domain('radial')[0] + datum.ring * step"
+_AWAY = f"min(scale('radial', {_RING}), {RADIUS})"
+_WITHIN = f"{_RING} <= domain('radial')[1] + step / 100"
+
+
+def _of(direction: str) -> Spec:
+    return {"type": "filter", "expr": f"datum.direction === '{direction}'"}
+
+
+def _circle(radius: Spec, stroke: Spec) -> Spec:
+    return {
+        "x": {"value": RADIUS},
+        "y": {"value": RADIUS},
+        "startAngle": {"value": 0},
+        "endAngle": {"value": 2 * math.pi},
+        "innerRadius": radius,
+        "outerRadius": radius,
+        "stroke": stroke,
+    }
+
+
+def _zero() -> Spec:
+    """A ring of its own where values go below."""
+    seen = {"signal": "domain('radial')[0] < 0 ? 1 : 0"}
+    circle = _circle({"signal": "scale('radial', 0)"}, {"value": look.NEVER})
+    dashes = {"strokeDash": {"value": [3, 3]}, "opacity": seen}
+    return {"type": "arc", "encode": {"update": circle | dashes}}
+
+
+def _grid() -> list[Spec]:
+    lines = look.by_theme(look.LINES, "signal")
+    left = "cos(datum.angle) < -0.1 ? 'right' : cos(datum.angle) > 0.1 ? 'left' : 'center'"
+    return [
+        {
+            "type": "arc",
+            "from": {"data": "rings"},
+            "encode": {
+                "update": _circle({"signal": _AWAY}, lines)
+                | {"opacity": {"signal": f"{_WITHIN} ? 1 : 0"}}
+            },
+        },
+        _zero(),
+        {
+            "type": "rule",
+            "from": {"data": "spokes"},
+            "encode": {
+                "update": {"stroke": lines, "x": {"value": RADIUS}, "y": {"value": RADIUS}}
+                | _at(str(RADIUS), "datum.angle", "2")
+            },
+        },
+        {
+            "type": "text",
+            "from": {"data": "spokes"},
+            "encode": {
+                "update": _at(str(RADIUS + 10), "datum.angle")
+                | {"text": {"field": "label"}, "align": {"signal": left},
+                   "baseline": {"value": "middle"}, "limit": {"value": 110}}
+            },
+        },
+    ]  # fmt: skip
+
+
+def _ring_labels() -> Spec:
+    return {
+        "type": "text",
+        "from": {"data": "rings"},
+        "encode": {
+            "update": {
+                "x": {"value": RADIUS + 3},
+                "y": {"signal": f"{RADIUS} - {_AWAY} + 10"},
+                "text": {"signal": f"{_WITHIN} ? format({_RING}, '.1~%') : ''"},
+                "fontSize": {"value": 10},
+            }
+        },
+    }
+
+
+def _line() -> Spec:
+    return {
+        "type": "rule",
+        "from": {"data": "panel_lines"},
+        "encode": {
+            "update": {
+                "stroke": {"scale": "colour", "field": "model"},
+                "strokeWidth": {"value": 1.8},
+            }
+            | _at("datum.value", "datum.angle")
+            | _at("datum.next_value", "datum.next_angle", "2")
+        },
+    }
+
+
+def _limits() -> Spec:
+    """A bracket, beside those of the other models."""
+    return {
+        "type": "rule",
+        "from": {"data": "panel_points"},
+        "encode": {
+            "update": {
+                "stroke": {"scale": "colour", "field": "model"},
+                "strokeWidth": {"value": 4},
+                "opacity": {"value": 0.75},
+            }
+            | _at("datum.inner", "datum.angle + datum.shift")
+            | _at("datum.outer", "datum.angle + datum.shift", "2")
+        },
+    }
+
+
+def _point() -> Spec:
+    told = (
+        "{model: datum.model, group: datum.group, value: format(datum.value, '.1%'), "
+        "low: isValid(datum.low) ? format(datum.low, '.1%') : 'none', "
+        "high: isValid(datum.high) ? format(datum.high, '.1%') : 'none'}"
+    )
+    return {
+        "type": "symbol",
+        "from": {"data": "panel_points"},
+        "encode": {
+            "update": {
+                "fill": {"scale": "colour", "field": "model"},
+                "shape": {"scale": "shape", "field": "model"},
+                "size": {"signal": "isValid(datum.value) ? 45 : 0"},
+                "tooltip": {"signal": told},
+            }
+            | _at("datum.inner", "datum.angle")
+        },
+    }

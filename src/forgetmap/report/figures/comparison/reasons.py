@@ -1,0 +1,95 @@
+"""Why items were lost: the way the answers after ended."""
+
+from __future__ import annotations
+
+from forgetmap.comparison import ENDINGS
+from forgetmap.report.figures import data, look
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.payloads.schema import Payload
+
+TABLE = ("comparison", "group", "reason", "lost")
+COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8c8c8c"]
+
+
+def reasons(payload: Payload) -> Figure | None:
+    """One bar per group, in parts; nothing where no way was recorded."""
+    records = _records(payload)
+    if all(each["reason"] == ENDINGS["unknown"] for each in records):
+        return None
+    total = payload.comparisons[0].total
+    counts = {ENDINGS[name]: count for name, count in total.reasons.items() if count}
+    ordered = sorted(counts.items(), key=lambda each: -each[1])
+    told = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was lost"
+    alt = f"Of {total.n10:,} lost results: {told}."
+    level = data.named_level(payload)
+    return Figure(
+        name="reasons",
+        title=f"Why items were lost, by {level}",
+        caption="Results that were right before and wrong after, by the way the answer after "
+        "ended. All but a wrong answer may be a failure to answer, and no loss of knowledge."
+        + data.left_out(payload, level),
+        alt=alt,
+        table=as_table([{name: each[name] for name in TABLE} for each in records]),
+        spec=_spec(payload, alt, records),
+    )
+
+
+def _records(payload: Payload) -> list[Record]:
+    level = data.named_level(payload)
+    return [
+        {
+            "comparison": place,
+            "group": group.name,
+            "label": look.label_of(group.name),
+            "reason": words,
+            "place": order,
+            "lost": group.reasons[name],
+        }
+        for place in range(len(payload.comparisons))
+        for shown in [set(data.drawn(payload, place, level))]
+        for group in data.groups(payload, place, level)
+        if group.name in shown
+        for order, (name, words) in enumerate(ENDINGS.items())
+        if group.reasons.get(name)
+    ]
+
+
+def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
+    seen = {each["reason"] for each in records}
+    colours = {
+        name: colour for name, colour in zip(ENDINGS.values(), COLOURS, strict=True) if name in seen
+    }
+    bars = {(each["comparison"], each["group"]) for each in records}
+    return look.vega_lite(payload, alt) | {
+        "data": {"values": records},
+        "height": 22 * look.most_per_comparison([place for place, _ in bars]),
+        "transform": [{"filter": look.of_one(payload)}],
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": {
+                "field": "label",
+                "type": "nominal",
+                "title": None,
+                "sort": {"field": "lost", "op": "sum", "order": "descending"},
+                "axis": look.NAME_AXIS,
+            },
+            "x": {
+                "field": "lost",
+                "type": "quantitative",
+                "title": "results lost",
+                "axis": {"tickMinStep": 1, "tickCount": 6, "format": ",d"},
+            },
+            "color": {
+                "field": "reason",
+                "title": None,
+                "scale": {"domain": list(colours), "range": list(colours.values())},
+                "legend": {"orient": "top", "columns": 3},
+            },
+            "order": {"field": "place"},
+            "tooltip": [
+                {"field": "label", "title": "group"},
+                {"field": "reason"},
+                {"field": "lost", "title": "results", "format": ","},
+            ],
+        },
+    }

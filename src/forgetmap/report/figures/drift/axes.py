@@ -1,0 +1,47 @@
+"""What the figures of a drift share: their lines, their axes, the line at no change."""
+
+from __future__ import annotations
+
+from forgetmap.report.figures import data, look
+from forgetmap.report.figures.figure import Record, Spec
+from forgetmap.report.payloads.schema import Capabilities, DriftLevel
+
+TITLES = {
+    "effect": "effect",
+    "points": "percentage points",
+    "relative": "relative change in %",
+    "published": "relative change in %, as published",
+}
+SCALE_TITLE = (
+    " : ".join(f"scale === '{name}' ? '{title}'" for name, title in TITLES.items()) + " : ''"
+)
+CHANGE_AXIS: Spec = {
+    "tickCount": 6,
+    "labelFlush": False,
+    "labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')",
+}
+NAME_AXIS: Spec = look.NAME_AXIS | {"labelLimit": {"expr": "windowSize()[0] < 600 ? 120 : 250"}}
+"""Names take less room on a phone."""
+BOLD_GROUPS: Spec = {
+    "condition": {"test": "test(/^[^ ]+: /, datum.label)", "value": "bold"},
+    "value": "normal",
+}
+"""Groups of capabilities stand out among these."""
+ZERO: Spec = {
+    "mark": look.ZERO_MARK,
+    "encoding": {"x": {"datum": 0}, "y": {"value": 0}, "y2": {"value": "height"}},
+}
+TOOLTIP: list[Spec] = [
+    {"field": "after", "title": "model"},
+    {"field": "name", "title": "what"},
+    {"field": "shown", "title": "drift"},
+    {"field": "low", "format": "+.2f"},
+    {"field": "high", "format": "+.2f"},
+    {"field": "n", "title": "items", "format": ","},
+    {"field": "coverage", "title": "metrics"},
+]
+
+
+def rows_at(found: Capabilities, *levels: DriftLevel) -> list[Record]:
+    """The rows of some levels."""
+    return [each for each in data.rows_as_records(found.rows) if each["level"] in levels]

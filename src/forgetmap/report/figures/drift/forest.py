@@ -1,0 +1,208 @@
+"""Drift as points with their limits: the capabilities of a model, the metrics of a capability."""
+
+from __future__ import annotations
+
+from forgetmap.report.figures import look
+from forgetmap.report.figures.drift import axes
+from forgetmap.report.figures.drift.axes import TOOLTIP, ZERO
+from forgetmap.report.figures.figure import Figure, PageName, Record, Spec, as_table
+from forgetmap.report.payloads.schema import Capabilities, Payload
+
+STEP = 24
+DOWN, UP, NOISE = "down", "up", "noise"
+HOW_TO_READ = (
+    "Points are drift, lines their 95% limits: down is worse, or less. Filled is beyond chance "
+    "(5%), hollow may be chance, grey is within the noise of the model before (the grey band, of "
+    "effects)."
+)
+
+
+def of_model(payload: Payload, found: Capabilities) -> Figure | None:
+    """Groups and capabilities of the chosen model."""
+    shown = axes.rows_at(found, "group", "capability")
+    many = len(shown) // _per_line(found)
+    return _figure(
+        payload,
+        shown,
+        name="drift_of_model",
+        title="Drift of one model",
+        caption=f"{HOW_TO_READ} What was not measured says so.",
+        alt=f"Drift of {many:,} groups and capabilities. {found.headlines[0]}",
+        where="datum.level !== 'metric' && datum.comparison === comparison",
+    )
+
+
+def of_all_metrics(payload: Payload, found: Capabilities) -> Figure | None:
+    """All metrics that have a value, of a single model."""
+    shown = [each for each in axes.rows_at(found, "metric") if each["state"] != "none"]
+    return _figure(
+        payload,
+        shown,
+        name="drift_each_metric",
+        title="Drift of all metrics",
+        caption=HOW_TO_READ,
+        alt=f"Drift of {len(shown) // _per_line(found):,} metrics with their limits.",
+        where="datum.level === 'metric' && datum.state !== 'none'",
+    )
+
+
+def of_capability(payload: Payload, found: Capabilities) -> Figure | None:
+    """The metrics of the capability that is open."""
+    return _figure(
+        payload,
+        axes.rows_at(found, "metric"),
+        name="drift_of_metrics",
+        title="Its metrics",
+        caption=f"{HOW_TO_READ} Turned so that positive is better, or more where any change is "
+        "drift (\N{UP DOWN ARROW}).",
+        alt="Drift of the metrics of this capability with their limits; the table below has the "
+        "numbers.",
+        where="datum.level === 'metric' && datum.parent === capability && "
+        "datum.comparison === comparison",
+        page="capability",
+    )
+
+
+def of_capability_in_all(payload: Payload, found: Capabilities) -> Figure | None:
+    """The capability that is open, in every model."""
+    if len(found.result.models) == 1:
+        return None
+    return _figure(
+        payload,
+        axes.rows_at(found, "capability"),
+        name="drift_of_models",
+        title="In all models",
+        caption=HOW_TO_READ,
+        alt=f"Drift of this capability in {len(found.result.models):,} models.",
+        where="datum.level === 'capability' && datum.id === capability",
+        page="capability",
+        down="after",
+    )
+
+
+def _per_line(found: Capabilities) -> int:
+    return len(found.scales) * len(found.result.models)
+
+
+_TABLE = ("comparison", "after", "capability", "id", "name", "scale", "value", "low", "high",
+          "state", "n", "coverage", "note")  # fmt: skip
+
+
+def _columns(down: str) -> list[str]:
+    """What shows all models has no chosen one."""
+    return [name for name in _TABLE if name != "comparison" or down != "after"]
+
+
+def _figure(  # noqa: PLR0913  # what a figure is made of
+    payload: Payload,
+    shown: list[Record],
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    alt: str,
+    where: str,
+    page: PageName = "overview",
+    down: str = "name",
+) -> Figure | None:
+    if not shown:
+        return None
+    spec = look.vega_lite(payload, alt) | {
+        "data": {"name": "rows"},
+        "height": {"step": STEP},
+        "transform": [{"filter": f"{where} && datum.scale === scale"}, *_LOOKS],
+        "encoding": {"y": _down(down)},
+        "layer": [_FLOOR, ZERO, _LIMITS, _POINT, _NOTHING],
+    }
+    return Figure(
+        name=name,
+        title=title,
+        caption=caption,
+        alt=alt,
+        table=as_table([{each: line[each] for each in _columns(down)} for line in shown]),
+        spec=spec,
+        page=page,
+    )
+
+
+def _down(field: str) -> Spec:
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": None,
+        "sort": {"field": "comparison" if field == "after" else "order", "op": "min"},
+        "axis": axes.NAME_AXIS | {"grid": False, "labelFontWeight": axes.BOLD_GROUPS},
+    }
+
+
+_LOOKS: list[Spec] = [
+    {
+        "calculate": f"datum.state === 'noise' ? '{NOISE}' : datum.value < 0 ? '{DOWN}' : '{UP}'",
+        "as": "look",
+    },
+    {"calculate": "isValid(datum.noise) ? -datum.noise : 0", "as": "floor_low"},
+    {"calculate": "isValid(datum.noise) ? datum.noise : 0", "as": "floor_high"},
+]
+_X: Spec = {
+    "type": "quantitative",
+    "title": None,
+    "scale": {"zero": True},
+    "axis": axes.CHANGE_AXIS | {"title": {"signal": axes.SCALE_TITLE}},
+}
+_COLOUR: Spec = {
+    "field": "look",
+    "type": "nominal",
+    "title": None,
+    "scale": {
+        "domain": [DOWN, UP, NOISE],
+        "range": [look.FORGOTTEN, look.GAINED, look.NEVER],
+    },
+    "legend": {"orient": "top"},
+}
+_HAS = [{"filter": "isValid(datum.value)"}]
+_FLOOR: Spec = {
+    "mark": {
+        "type": "bar",
+        "height": {"band": 0.8},
+        "color": look.NEVER,
+        "opacity": 0.22,
+        "aria": False,
+    },
+    "encoding": {"x": _X | {"field": "floor_low", "stack": None}, "x2": {"field": "floor_high"}},
+}
+_LIMITS: Spec = {
+    "transform": _HAS,
+    "mark": {"type": "rule", "size": 2},
+    "encoding": {"x": _X | {"field": "low"}, "x2": {"field": "high"}, "color": _COLOUR},
+}
+_POINT: Spec = {
+    "transform": _HAS,
+    "mark": {
+        "type": "point",
+        "filled": True,
+        "size": 70,
+        "opacity": 1,
+        "cursor": "pointer",
+        "strokeWidth": 2,
+    },
+    "encoding": {
+        "x": _X | {"field": "value"},
+        "color": _COLOUR,
+        "stroke": _COLOUR,
+        "fillOpacity": {"condition": {"test": "datum.state === 'open'", "value": 0}, "value": 1},
+        "tooltip": TOOLTIP,
+    },
+}
+_NOTHING: Spec = {
+    "transform": [{"filter": "!isValid(datum.value)"}],
+    "mark": {
+        "type": "text",
+        "align": "left",
+        "dx": 6,
+        "fontSize": 11,
+        "fontStyle": "italic",
+        "color": look.by_theme({"light": "#57606a", "dark": "#a3abb5"}),
+        "cursor": "pointer",
+    },
+    "encoding": {"x": {"datum": 0}, "text": {"field": "shown"}},
+}

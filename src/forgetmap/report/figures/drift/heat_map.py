@@ -1,0 +1,176 @@
+"""Capabilities (or metrics) down, models across: both directions of drift have a colour."""
+
+from __future__ import annotations
+
+from forgetmap.report.figures import look
+from forgetmap.report.figures.drift import axes
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.payloads.schema import Capabilities, Payload
+
+SHADES = ["#9c4500", "#d55e00", "#f2a673", "#f4f4f2", "#8cc0e3", "#0072b2", "#004f7c"]
+"""From down to up: orange and blue are told apart by everyone."""
+WITHIN_NOISE = "#c3c7cc"
+MOST_PRINTED = 400
+"""Cells with their value printed in them."""
+WIDE = 10
+"""Models up to which there is room for words."""
+STEP = 23
+
+
+def heat_map(payload: Payload, found: Capabilities, *, metrics: bool = False) -> Figure | None:
+    """Every cell of every model; what has no data is hatched and never a number."""
+    lines = _lines(found, metrics=metrics)
+    if not lines:
+        return None
+    many = "metrics" if metrics else "capabilities"
+    alt = _alt(found, lines, many)
+    return Figure(
+        name="drift_metrics" if metrics else "drift",
+        title=f"Drift of all {many}",
+        caption="Orange is worse, blue is better; where any change is drift (\N{UP DOWN ARROW}), "
+        "orange is less and blue more. * its effect is beyond chance (at most 5% false "
+        "discoveries). Grey with ~ is within the noise of the model before. Hatched: no data, "
+        "which is not 0; n/a: no value on this scale. Of points and percent, levels above metrics "
+        "are means. Press a cell to open the capability.",
+        alt=alt,
+        table=as_table([{name: each[name] for name in _TABLE} for each in lines]),
+        spec=_spec(payload, found, alt, lines, metrics=metrics),
+    )
+
+
+_TABLE = ("after", "level", "id", "name", "scale", "value", "low", "high", "state", "n",
+          "coverage", "note")  # fmt: skip
+
+
+def _lines(found: Capabilities, *, metrics: bool) -> list[Record]:
+    if not metrics:
+        return axes.rows_at(found, "group", "capability")
+    known = {cell.id for cell in found.result.metrics if cell.value is not None}
+    return [each for each in axes.rows_at(found, "metric") if each["id"] in known]
+
+
+def _alt(found: Capabilities, lines: list[Record], many: str) -> str:
+    shown = [
+        each for each in lines if each["scale"] == found.scales[0].name and each["level"] != "group"
+    ]
+    sure = [each for each in shown if each["state"] == "sure"]
+    down = sum(each["value"] < 0 for each in sure)
+    empty = sum(each["state"] == "none" for each in shown)
+    return (
+        f"{len(shown):,} cells of {len(found.result.models):,} models and their {many}: "
+        f"{down:,} surely went down, {len(sure) - down:,} surely up, {empty:,} have no data."
+    )
+
+
+def _spec(
+    payload: Payload, found: Capabilities, alt: str, lines: list[Record], *, metrics: bool
+) -> Spec:
+    models = len(found.result.models)
+    each_scale = len(lines) // len(found.scales)
+    levels = "datum.level === 'metric'" if metrics else "datum.level !== 'metric'"
+    having = " && datum.has" if metrics else ""
+    return look.vega_lite(payload, alt, one=False) | {
+        "data": {"name": "rows"},
+        "height": STEP * (each_scale // models),
+        "transform": [
+            *(_HAS if metrics else []),
+            {"filter": f"{levels} && datum.scale === scale{having}"},
+        ],
+        "encoding": {"x": _across(models), "y": _DOWN},
+        "layer": [
+            _CELLS,
+            _HATCHED,
+            *([_TEXT] if each_scale <= MOST_PRINTED else []),
+        ],
+    }
+
+
+_HAS: list[Spec] = [
+    {"calculate": "datum.state === 'none' ? 0 : 1", "as": "there"},
+    {"joinaggregate": [{"op": "max", "field": "there", "as": "has"}], "groupby": ["level", "id"]},
+]
+"""A metric without data in any model is not drawn."""
+
+
+def _across(models: int) -> Spec:
+    return {
+        "field": "after",
+        "type": "nominal",
+        "title": None,
+        "sort": {"field": "comparison", "op": "min"},
+        "axis": {
+            "orient": "top",
+            "labelAngle": -30 if models <= WIDE else -65,
+            "labelLimit": 150,
+            "labelOverlap": False,
+            "ticks": False,
+            "domain": False,
+        },
+    }
+
+
+_DOWN: Spec = {
+    "field": "name",
+    "type": "nominal",
+    "title": None,
+    "sort": {"field": "order", "op": "min"},
+    "axis": axes.NAME_AXIS | {"labelFontWeight": axes.BOLD_GROUPS},
+}
+_CELLS: Spec = {
+    "mark": {
+        "type": "rect",
+        "stroke": look.by_theme(look.GROUND),
+        "strokeWidth": 1,
+        "cursor": "pointer",
+    },
+    "encoding": {
+        "color": {
+            "condition": [
+                {"test": "datum.state === 'noise'", "value": WITHIN_NOISE},
+                {"test": "!isValid(datum.shade)", "value": "transparent"},
+            ],
+            "field": "shade",
+            "type": "quantitative",
+            "title": None,
+            "scale": {
+                "domain": [-1, -0.66, -0.33, 0, 0.33, 0.66, 1],
+                "range": SHADES,
+                "interpolate": "rgb",
+            },
+            "legend": {
+                "orient": "bottom",
+                "values": [-1, 0, 1],
+                "gradientLength": {"expr": "windowSize()[0] < 600 ? 170 : 300"},
+                "labelExpr": "datum.value < 0 ? 'worse, less' : "
+                "datum.value > 0 ? 'better, more' : '0'",
+            },
+        },
+        "tooltip": [*axes.TOOLTIP, {"field": "note"}],
+    },
+}
+_TEXT: Spec = {
+    "transform": [{"filter": "datum.state !== 'none'"}],
+    "mark": {
+        "type": "text",
+        "text": {"expr": "bandwidth('x') < 40 ? '' : datum.shown"},
+        "fontSize": 11,
+        "cursor": "pointer",
+        "color": {
+            "expr": "datum.state === 'off' ? (dark ? '#a3abb5' : '#57606a') : "
+            "datum.state === 'noise' ? '#3a414a' : "
+            "abs(datum.shade) > 0.55 ? 'white' : 'black'"
+        },
+    },
+}
+_HATCHED: Spec = {
+    "transform": [{"filter": "datum.state === 'none'"}],
+    "mark": {
+        "type": "text",
+        "text": {
+            "expr": "bandwidth('x') < 28 ? '//' : bandwidth('x') < 75 ? '////' : '// no data //'"
+        },
+        "fontSize": 10,
+        "color": look.NEVER,
+        "cursor": "pointer",
+    },
+}

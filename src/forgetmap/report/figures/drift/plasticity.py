@@ -1,0 +1,151 @@
+"""What was learnt against what it cost: the target tasks across, each group up."""
+
+from __future__ import annotations
+
+from forgetmap.capabilities import TARGET
+from forgetmap.report.figures import look
+from forgetmap.report.figures.drift.axes import CHANGE_AXIS, SCALE_TITLE, rows_at
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.payloads.schema import Capabilities, Payload
+
+HEIGHT = 340
+FEW = 8
+"""Models whose names fit."""
+
+
+def plasticity(payload: Payload, found: Capabilities) -> Figure | None:
+    """Only where tasks were named that the models were trained for."""
+    records = _records(found)
+    if not records:
+        return None
+    models = found.result.models
+    first = [each for each in records if each["scale"] == found.scales[0].name]
+    costly = {each["after"] for each in first if each["learnt"] > 0 > each["drift"]}
+    alt = (
+        f"Of {len({each['after'] for each in first}):,} models, {len(costly):,} learnt their "
+        "target tasks and went down in some group."
+    )
+    return Figure(
+        name="plasticity",
+        title="What was learnt against what it cost",
+        caption="Across: drift of the tasks the models were trained for. Up: drift of each group "
+        "of capabilities. Lower right: learnt, and paid for. Lines are 95% limits. Groups where "
+        "any change is drift go up where there is more.",
+        alt=alt,
+        table=as_table(records),
+        spec=look.vega_lite(payload, alt, one=False)
+        | {
+            "data": {"values": records},
+            "height": HEIGHT,
+            "transform": [{"filter": "datum.scale === scale"}],
+            "encoding": {"color": _colour(records)},
+            "layer": [
+                *_ZEROS,
+                *_LIMITS,
+                _point(records),
+                *([_NAMES] if len(models) <= FEW else []),
+            ],
+        },
+    )
+
+
+def _records(found: Capabilities) -> list[Record]:
+    rows = rows_at(found, "group")
+    learnt = {(each["after"], each["scale"]): each for each in rows if each["id"] == TARGET}
+    return [
+        {
+            "after": each["after"],
+            "group": each["id"],
+            "scale": each["scale"],
+            "learnt": target["value"],
+            "learnt_low": target["low"],
+            "learnt_high": target["high"],
+            "drift": each["value"],
+            "low": each["low"],
+            "high": each["high"],
+            "first": each["order"] == 0,
+        }
+        for each in rows
+        if each["id"] != TARGET and each["value"] is not None
+        and (target := learnt.get((each["after"], each["scale"]))) is not None
+        and target["value"] is not None
+    ]  # fmt: skip
+
+
+def _groups(records: list[Record]) -> list[str]:
+    return list(dict.fromkeys(each["group"] for each in records))
+
+
+def _colour(records: list[Record]) -> Spec:
+    groups = _groups(records)
+    return {
+        "field": "group",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": groups, "range": look.MODELS[: len(groups)]},
+        "legend": {"orient": "top", "symbolOpacity": 1},
+    }
+
+
+_X: Spec = {
+    "field": "learnt",
+    "type": "quantitative",
+    "title": None,
+    "axis": CHANGE_AXIS | {"title": {"signal": f"'target tasks: ' + ({SCALE_TITLE})"}},
+}
+_Y: Spec = {
+    "field": "drift",
+    "type": "quantitative",
+    "title": None,
+    "axis": CHANGE_AXIS | {"title": {"signal": f"'group: ' + ({SCALE_TITLE})"}},
+}
+_ZEROS: list[Spec] = [
+    {"mark": look.ZERO_MARK, "encoding": {"x": {"datum": 0}, "color": {"value": look.NEVER}}},
+    {"mark": look.ZERO_MARK, "encoding": {"y": {"datum": 0}, "color": {"value": look.NEVER}}},
+]
+_LIMITS: list[Spec] = [
+    {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "rule", "opacity": 0.45},
+        "encoding": {"x": _X, "y": _Y | {"field": "low"}, "y2": {"field": "high"}},
+    },
+    {
+        "transform": [{"filter": "isValid(datum.learnt_low)"}],
+        "mark": {"type": "rule", "opacity": 0.45},
+        "encoding": {"y": _Y, "x": _X | {"field": "learnt_low"}, "x2": {"field": "learnt_high"}},
+    },
+]
+_NAMES: Spec = {
+    "transform": [{"filter": "datum.first"}],
+    "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "fontSize": 11},
+    "encoding": {
+        "x": _X,
+        "y": _Y,
+        "text": {"field": "after"},
+        "color": {"value": look.by_theme(look.TEXT)},
+    },
+}
+
+
+def _point(records: list[Record]) -> Spec:
+    groups = _groups(records)
+    return {
+        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+        "encoding": {
+            "x": _X,
+            "y": _Y,
+            "shape": {
+                "field": "group",
+                "title": None,
+                "scale": {"domain": groups, "range": look.SHAPES[: len(groups)]},
+            },
+            "tooltip": [
+                {"field": "after", "title": "model"},
+                {"field": "group"},
+                {"field": "learnt", "title": "target tasks", "format": "+.2f"},
+                {"field": "drift", "format": "+.2f"},
+                {"field": "low", "format": "+.2f"},
+                {"field": "high", "format": "+.2f"},
+            ],
+        },
+    }

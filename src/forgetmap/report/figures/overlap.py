@@ -1,0 +1,109 @@
+"""Forgetting against divergence, and predicted against measured forgetting."""
+
+from __future__ import annotations
+
+from forgetmap.overlap import BridgeResult, Fit, curve
+from forgetmap.report.figures import look
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.payloads.overlap import DIVERGENCES, fit_sentence
+
+HEIGHT = 340
+_SHARE: Spec = {"type": "quantitative", "axis": {"format": look.SHARE}}
+
+
+def bridge_figures(result: BridgeResult) -> list[Figure]:
+    """Of the divergence that predicts best."""
+    fit = result.fits[0]
+    notes = "".join(f" {notice.text}" for notice in result.notices)
+    return [_measured(result, fit, notes), _predicted(fit, notes)]
+
+
+def _measured(result: BridgeResult, fit: Fit, notes: str) -> Figure:
+    rows: list[Record] = [
+        {
+            "method": row.method, "model": row.model, "divergence": row.divergences[fit.divergence],
+            "forgetting": row.forgetting, "low": row.low, "high": row.high,
+        }
+        for row in result.models
+    ]  # fmt: skip
+    x: Spec = {
+        "field": "divergence", "type": "quantitative", "title": DIVERGENCES[fit.divergence],
+    }  # fmt: skip
+    y = _SHARE | {"field": "forgetting", "title": "forgotten, share of all items"}
+    alt = f"{fit.n} models; {fit_sentence(fit)}"
+    layers = [
+        {
+            "data": {"values": curve(fit)},
+            "mark": {"type": "line", "color": look.NEVER, "strokeDash": [4, 3]},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "mark": {"type": "rule", "color": look.NEVER, "opacity": 0.7},
+            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 70},
+            "encoding": {"x": x, "y": y, "color": _by_method(look.MODELS),
+                         "shape": _by_method(look.SHAPES), "tooltip": _tooltip(rows)},
+        },
+    ]  # fmt: skip
+    return Figure(
+        name="forgetting_against_divergence",
+        title="Forgetting against divergence",
+        caption=f"{fit_sentence(fit)} Each point is a model. The curve is fitted to all of them; "
+        f"how well it predicts is shown in the next figure.{notes}",
+        alt=alt,
+        table=as_table(rows),
+        spec=_spec(alt, rows, layers),
+    )
+
+
+def _predicted(fit: Fit, notes: str) -> Figure:
+    rows: list[Record] = [
+        {
+            "method": row.method, "model": row.model, "measured": row.measured,
+            "predicted": row.predicted, "extrapolated": row.extrapolated,
+        }
+        for row in fit.predictions
+    ]  # fmt: skip
+    ends = [value for row in fit.predictions for value in (row.measured, row.predicted)]
+    line = [{"measured": end, "predicted": end} for end in (min(0.0, *ends), max(ends))]
+    x = _SHARE | {"field": "measured", "title": "measured forgetting"}
+    y = _SHARE | {"field": "predicted", "title": "predicted without the model's own method"}
+    alt = f"Root mean square error {fit.error_left_out:.3f}; of the mean {fit.error_of_mean:.3f}."
+    colour = _by_method(look.MODELS)
+    hollow = {"condition": {"test": "datum.extrapolated", "value": 0}, "value": 1}
+    layers = [
+        {
+            "data": {"values": line},
+            "mark": {"type": "line", "color": look.NEVER},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "mark": {"type": "point", "size": 70},
+            "encoding": {"x": x, "y": y, "color": colour, "shape": _by_method(look.SHAPES),
+                         "fillOpacity": hollow, "fill": colour, "tooltip": _tooltip(rows)},
+        },
+    ]  # fmt: skip
+    return Figure(
+        name="predicted_against_measured",
+        title="Predicted against measured forgetting",
+        caption=f"{fit_sentence(fit)} On the line a prediction is right. Hollow: its divergence "
+        f"lies beyond those of the other methods.{notes}",
+        alt=alt,
+        table=as_table(rows),
+        spec=_spec(alt, rows, layers),
+    )
+
+
+def _spec(alt: str, rows: list[Record], layers: list[Spec]) -> Spec:
+    return look.base_spec(alt) | {"height": HEIGHT, "data": {"values": rows}, "layer": layers}
+
+
+def _by_method(choices: list[str]) -> Spec:
+    """Methods are told apart by colour and by shape."""
+    return {"field": "method", "type": "nominal", "title": "method", "scale": {"range": choices}}
+
+
+def _tooltip(rows: list[Record]) -> list[Spec]:
+    return [{"field": name} for name in rows[0]]

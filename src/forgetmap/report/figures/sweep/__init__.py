@@ -1,0 +1,1 @@
+"""Figures of merges along the path from base to tuned."""

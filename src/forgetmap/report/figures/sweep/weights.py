@@ -1,0 +1,153 @@
+"""How far weights moved, and whether merging helps where they moved less."""
+
+from __future__ import annotations
+
+from forgetmap.merge import WeightDrift
+from forgetmap.report.figures import look
+from forgetmap.report.figures.drift.axes import NAME_AXIS
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.figures.sweep import axes
+from forgetmap.sweep import SweepResult
+from forgetmap.text import percent
+
+
+def weight_drift_figure(drift: WeightDrift) -> Figure:
+    """How far each layer and each kind of module moved, of one pair."""
+    records = _bars(0, drift, "layers") + _bars(0, drift, "kinds")
+    found = _bar_figure(records, "weight_drift", "How far the weights moved")
+    assert found is not None  # noqa: S101  # every tensor has a kind
+    return found
+
+
+def weights(result: SweepResult, of: str) -> Figure | None:
+    """How far `layers` or `kinds` of modules moved."""
+    records = [
+        each
+        for place, pair in enumerate(result.pairs)
+        if pair.drift is not None
+        for each in _bars(place, pair.drift, of)
+    ]
+    title = "How far each layer moved" if of == "layers" else "How far each kind of module moved"
+    return _bar_figure(records, f"drift_{of}", title)
+
+
+def _bars(place: int, drift: WeightDrift, of: str) -> list[Record]:
+    groups = drift.layers if of == "layers" else drift.kinds
+    return [
+        {
+            "comparison": place,
+            "name": look.label_of(each.name),
+            "moved": each.relative,
+            "cosine": each.cosine,
+            "effective_rank": each.effective_rank,
+            "rank_share": each.rank_share,
+            "parameters": each.parameters,
+        }
+        for each in groups
+    ]
+
+
+def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
+    known = [each for each in records if each["moved"] is not None]
+    if not known:
+        return None
+    most = max(known, key=lambda each: each["moved"])
+    alt = f"{title}: most {most['name']}, by {percent(most['moved'], 2)} of its length."
+    y: Spec = {
+        "field": "name", "type": "nominal", "title": None, "sort": None,
+        "axis": NAME_AXIS | {"grid": False},
+    }  # fmt: skip
+    x: Spec = {
+        "field": "moved", "type": "quantitative", "title": "moved, of its length",
+        "axis": axes.SHARES,
+    }  # fmt: skip
+    tips = [
+        {"field": "name", "title": "of"},
+        {"field": "moved", "format": ".2%"},
+        {"field": "cosine", "format": ".5f"},
+        {"field": "effective_rank", "title": "effective rank", "format": ",.1f"},
+        {"field": "rank_share", "title": "of the most it could have", "format": ".0%"},
+        {"field": "parameters", "format": ","},
+    ]
+    return Figure(
+        name=name,
+        title=title,
+        caption="Length of the difference over the length of the base, in weight space; the number "
+        "is the effective rank of the difference, mean over its matrices.",
+        alt=alt,
+        table=as_table(known),
+        spec=axes.spec(alt)
+        | {
+            "data": {"values": known},
+            "height": {"step": 24 if len(known) < 40 else 14},
+            "transform": [axes.CHOSEN],
+            "encoding": {"y": y, "x": x},
+            "layer": [
+                {"mark": {"type": "bar", "color": look.GAINED, "height": {"band": 0.7}},
+                 "encoding": {"tooltip": tips}},
+                {
+                    "transform": [
+                        {"filter": "isValid(datum.effective_rank)"},
+                        {"calculate": "'rank ' + format(datum.effective_rank, ',.0f')",
+                         "as": "rank"},
+                    ],
+                    "mark": {"type": "text", "align": "left", "dx": 4, "fontSize": 11},
+                    "encoding": {"text": {"field": "rank"}},
+                },
+            ],
+        },
+    )  # fmt: skip
+
+
+def benefits(result: SweepResult) -> Figure | None:
+    """Drift across, benefit up, one point per tuned model."""
+    records = [
+        {
+            "model": look.label_of(pair.name),
+            "moved": pair.drift.total.relative,
+            "benefit": pair.greatest_benefit.value,
+            "low": pair.greatest_benefit.low,
+            "high": pair.greatest_benefit.high,
+        }
+        for pair in result.pairs
+        if pair.drift is not None and pair.greatest_benefit.value is not None
+    ]
+    if not records:
+        return None
+    alt = result.correlation.words
+    x: Spec = {
+        "field": "moved", "type": "quantitative", "title": "weights moved, of their length",
+        "axis": axes.SHARES,
+    }  # fmt: skip
+    y: Spec = {
+        "field": "benefit", "type": "quantitative", "title": "greatest benefit of merging",
+        "axis": axes.SHARES | {"labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')"},
+    }  # fmt: skip
+    tips = [{"field": "model"}]
+    tips += [{"field": each, "format": ".1%"} for each in ("moved", "benefit", "low", "high")]
+    zero: Spec = {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER}
+    return Figure(
+        name="drift_benefit",
+        title="Does merging help where the weights moved less?",
+        caption=f"{alt} Benefit: gains kept and forgetting recovered, beyond what mixing the "
+        "answers of both parents would give, at the best of all merges; bars are 95% limits of "
+        "that greatest benefit.",
+        alt=alt,
+        table=as_table(records),
+        spec=axes.spec(alt)
+        | {
+            "data": {"values": records},
+            "height": axes.HEIGHT,
+            "layer": [
+                {"mark": zero, "encoding": {"y": {"datum": 0}}},
+                {"mark": {"type": "rule", "opacity": 0.5, "color": look.GAINED},
+                 "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}}},
+                {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1,
+                          "color": look.GAINED},
+                 "encoding": {"x": x, "y": y, "tooltip": tips}},
+                {"mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "fontSize": 11},
+                 "encoding": {"x": x, "y": y, "text": {"field": "model"},
+                              "color": {"value": look.by_theme(look.TEXT)}}},
+            ],
+        },
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Pages: one shell, one style sheet, and what each kind of report puts into them."""

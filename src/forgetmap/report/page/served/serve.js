@@ -1,0 +1,42 @@
+// Starts the page: first the runs, then the two that were chosen.
+
+const PROGRESS_EVERY = 1_000;
+
+async function startExplorer() {
+  document.getElementById("main").setAttribute("aria-busy", "true");
+  const picker = make("nav", { id: "runs", "aria-label": "Runs" });
+  document.getElementById("top").before(picker);
+  const [runs, rule] = await Promise.all([ask("api/runs", {}), ask("api/rule", {})]);
+  const pair = pairOf(location.search, runs);
+  renderPicker(picker, runs, pair, rule);
+  if (!(pair.before && pair.after)) return tell("Choose a run before and a run after.");
+  tell("Comparing the two runs …");
+  const watching = setInterval(() => tellProgress(pair), PROGRESS_EVERY);
+  const { payload, figures } = await ask("api/comparison", pair).finally(() => clearInterval(watching));
+  await startPage({ payload, figures, items: itemsFromServer(pair) });
+}
+
+/** Millions of items take a while, the first time: say how far it is. */
+async function tellProgress(pair) {
+  const made = await ask("api/progress", pair).catch(() => ({}));
+  if (!made.words || !document.getElementById("loading")) return;
+  tell(progressWords(made), make("progress", { max: made.steps, value: Math.max(made.step - 1, 0), "aria-label": "Steps done" }));
+}
+
+/** @param {{words: string, step: number, steps: number, seconds: number}} made */
+function progressWords({ words, step, steps, seconds }) {
+  const place = step ? `Step ${step} of ${steps}: ` : "";
+  return `${place}${sentence(words)} … (${counted(Math.floor(seconds))} s; kept for the next time) `;
+}
+
+function tell(words, ...more) {
+  document.getElementById("main").removeAttribute("aria-busy");
+  document.getElementById("loading").replaceChildren(asNode(words), ...more);
+}
+
+startExplorer().catch((problem) => {
+  const said = `This cannot be shown: ${problem.message}`;
+  if (document.getElementById("loading")) tell(said);
+  else announce(said);
+  throw problem;
+});

@@ -1,0 +1,190 @@
+// Controls, and what they change.
+
+const METHODS = {
+  sft: "Fine-tuning on new data",
+  replay: "Fine-tuning with replay",
+  rl: "RL toward old and new",
+  "rl-new": "RL toward new alone",
+  "kl-rl": "RL with a KL penalty",
+};
+const SLIDERS = [
+  { name: "separation", title: "Separation of the modes", from: 1, to: 9, step: 0.1, value: 4 },
+  { name: "start", title: "Old weight before", from: 0.05, to: 0.95, step: 0.01, value: 0.5 },
+  { name: "share", title: "Old weight of the true target", from: 0.05, to: 0.95, step: 0.01, value: 0.5 },
+  { name: "offset", title: "Start of the new component, below its mode", from: -1, to: 3, step: 0.1, value: 1 },
+  { name: "fraction", title: "Replayed fraction", from: 0.01, to: 0.9, step: 0.01, value: 0.1, only: "replay" },
+  { name: "temperature", title: "Temperature of the KL penalty", from: 0.2, to: 5, step: 0.1, value: 1, only: "kl-rl" },
+  { name: "when", title: "Moment shown, as a share of the way", from: 0, to: 1, step: 0.01, value: 1 },
+];
+const LAST = 3;
+const TIMES = Array.from({ length: 81 }, (_, k) => 10 ** (-1 + ((LAST + 1) * k) / 80));
+
+function addControls(form, changed) {
+  const label = document.createElement("label");
+  label.textContent = "Method";
+  const select = document.createElement("select");
+  select.name = "method";
+  for (const [value, text] of Object.entries(METHODS)) select.append(new Option(text, value));
+  label.append(select);
+  form.append(label);
+  for (const each of SLIDERS) form.append(slider(each));
+  form.addEventListener("input", changed);
+  form.addEventListener("submit", (event) => event.preventDefault());
+}
+
+function slider({ name, title, from, to, step, value }) {
+  const label = document.createElement("label");
+  const shown = document.createElement("output");
+  const input = document.createElement("input");
+  Object.assign(input, { type: "range", name, min: from, max: to, step });
+  input.value = value;
+  label.append(title, shown, input);
+  return label;
+}
+
+function settingOf(form) {
+  const setting = { method: form.elements.method.value };
+  for (const { name, only } of SLIDERS) {
+    const input = form.elements[name];
+    setting[name] = Number(input.value);
+    input.previousElementSibling.textContent = input.value;
+    input.parentElement.hidden = Boolean(only) && only !== setting.method;
+  }
+  return setting;
+}
+
+let held = { key: "", states: null };
+
+// The states of a setting; only a moved parameter, not the moment shown, computes them anew.
+function statesOf(setting) {
+  const { when, ...rest } = setting;
+  const key = JSON.stringify(rest);
+  if (held.key !== key) {
+    held = { key, states: follow(rest, TIMES) };
+    drawFour(rest);
+  }
+  return held.states;
+}
+
+function show(form) {
+  const setting = settingOf(form);
+  const states = statesOf(setting);
+  const outcome = document.getElementById("outcome");
+  outcome.classList.toggle("problem", states === null);
+  if (states === null) {
+    outcome.textContent = "This flow cannot be followed to the end: move the modes or the temperature.";
+    return;
+  }
+  const all = [startOf(setting), ...states];
+  const times = [0, ...TIMES];
+  const place = Math.round(setting.when * (all.length - 1));
+  const first = oldMass(all[0], setting.separation);
+  const kept = oldMass(all[place], setting.separation) / first;
+  outcome.textContent = `At time ${Number(times[place].toPrecision(3))}, ${(100 * kept).toFixed(1)} % of the old mass is left; ` +
+    `the old component has moved by ${drift(all[place], setting.separation).toFixed(3)}.`;
+  drawAll(setting, all, times, place);
+  writeNumbers(setting, all, times);
+  document.body.dataset.ready = held.key;
+}
+
+// A model's density as points, from beyond one mode to beyond the other.
+function curveOver(separation, steps) {
+  const line = Array.from({ length: steps + 1 }, (_, k) => -4 + (k * (separation + 8)) / steps);
+  return (model) => line.map((x) => [x, density(x, model)]);
+}
+
+// Width of a chart alone in its row, and of one of two where there is room for two.
+function widthsIn(box) {
+  const whole = Math.max(280, box.clientWidth);
+  return { whole, half: whole > 680 ? (whole - 16) / 2 : whole };
+}
+
+function drawAll(setting, all, times, place) {
+  const { separation, share } = setting;
+  const goal = [logit(share), 0, separation];
+  const curve = curveOver(separation, 240);
+  const top = Math.max(...[all[0], all[place], goal].flatMap((model) => curve(model).map(([, y]) => y)));
+  const shapes = [
+    { kind: "target", points: curve(goal) },
+    { kind: "before", points: curve(all[0]) },
+    { kind: "now", points: curve(all[place]) },
+  ];
+  const logs = TIMES.map(Math.log10);
+  const over = (what) => all.slice(1).map((model, k) => [logs[k], what(model, separation)]);
+  const time = { from: -1, to: LAST, title: "time" };
+  const mark = place ? logs[place - 1] : null;
+  const weight = (model) => sigmoid(model[0]);
+  const moved = over(drift);
+  const most = Math.max(0.01, ...moved.map(([, value]) => value));
+  const shares = [{ kind: "weight", points: over(weight) }, { kind: "mass", points: over(oldMass) }];
+  const plots = document.getElementById("plots");
+  const { whole, half: width } = widthsIn(plots);
+  const behaviour = { from: -4, to: separation + 4, title: "behaviour, in standard deviations" };
+  plots.replaceChildren(
+    figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: whole }),
+      "Grey area: true target. Dashed: the model before. Line: the model at this moment."),
+    figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic: true, mark, width }),
+      "Mass near the old mode (line) and weight of the old component (dashed)."),
+    figure(chart({ lines: [{ kind: "drift", points: moved }], x: time, y: { from: 0, to: most * 1.05 }, label: "Drift over time", logarithmic: true, mark, width }),
+      "How far the old component has moved from the old mode."),
+  );
+}
+
+const FOUR = [
+  ["sft", "Forward KL toward new alone"],
+  ["replay", "Forward KL toward both"],
+  ["rl-new", "Reverse KL toward new alone"],
+  ["rl", "Reverse KL toward both"],
+];
+
+// Either direction of KL to either target, from the same start.
+function drawFour(setting) {
+  const { separation, share } = setting;
+  const curve = curveOver(separation, 120);
+  const before = startOf(setting);
+  const box = document.getElementById("four");
+  const { half: width } = widthsIn(box);
+  const panels = FOUR.map(([method, title]) => {
+    const states = follow({ ...setting, method, fraction: share }, [10 ** LAST]);
+    const lines = [{ kind: "before", points: curve(before) }];
+    const x = { from: -4, to: separation + 4, title: "behaviour" };
+    const drawn = (said) => figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${said}.`);
+    if (states === null) return drawn("this flow cannot be followed to its end");
+    lines.push({ kind: "now", points: curve(states[0]) });
+    const left = oldMass(states[0], separation);
+    const made = drawn(`${left.toFixed(3)} old mass left`);
+    made.dataset.left = String(left);
+    return made;
+  });
+  box.replaceChildren(...panels);
+}
+
+function writeNumbers(setting, all, times) {
+  const table = document.getElementById("numbers");
+  const rows = all.map((model, k) => [times[k], sigmoid(model[0]), oldMass(model, setting.separation), drift(model, setting.separation)]);
+  const head = document.createElement("tr");
+  for (const name of ["time", "old weight", "old mass", "drift"]) head.append(cell("th", name));
+  table.replaceChildren(head, ...rows.filter((_, k) => k % 8 === 0).map((row) => {
+    const line = document.createElement("tr");
+    for (const value of row) {
+      const made = cell("td", value.toPrecision(6));
+      made.dataset.value = String(value);
+      line.append(made);
+    }
+    return line;
+  }));
+}
+
+function cell(kind, text) {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  return made;
+}
+
+const controls = document.getElementById("controls");
+addControls(controls, () => show(controls));
+show(controls);
+window.addEventListener("resize", () => {
+  held.key = "";
+  show(controls);
+});

@@ -1,0 +1,305 @@
+"""From a comparison, in memory or on disk, to the payload of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+
+import narwhals as nw
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from forgetmap import __version__
+from forgetmap.comparison import (
+    Chain,
+    Comparison,
+    ComparisonResult,
+    FanOut,
+    FanOutResult,
+    PairingResult,
+    RunResult,
+)
+from forgetmap.errors import UnknownFormatError, UnreadableError
+from forgetmap.records import Frame, Run, connection, readable, scan
+from forgetmap.report.choices import MAX_ITEMS
+from forgetmap.report.payloads.items import columns_of, count_flips, items_of, shares
+from forgetmap.report.payloads.packing import packed_size
+from forgetmap.report.payloads.rows import make_rows
+from forgetmap.report.payloads.schema import Histories, Items, Kind, Payload
+from forgetmap.report.payloads.texts import (
+    MIN_BYTES,
+    Secret,
+    cut,
+    fair_cap,
+    parse_patterns,
+    redact,
+    redact_columns,
+    sizes,
+    without_texts,
+)
+from forgetmap.results import Notice
+
+MAX_HISTORIES = 20_000
+MAX_PACKED_BYTES = 10_000_000
+"""Bytes of all items in gzip, so that the file stays below 15 MB; the longest texts are cut."""
+RESULT, FLIPS, HISTORIES = "comparison.json", "flips.parquet", "histories.parquet"
+MISSING_IN_FOLDER = (
+    "a written comparison holds no questions, options, prompts or responses, and of a chain only "
+    "its ends: name the runs themselves for a report with everything."
+)
+"""What a report from a folder cannot show."""
+
+
+def make_payload(
+    result: Comparison | FanOut | Chain,
+    *,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    limit: int = MAX_ITEMS,
+    title: str | None = None,
+    made: str | None = None,
+) -> Payload:
+    r"""Everything a report says about a result.
+
+    Args:
+        result: what `compare` returned.
+        texts: with questions, answers and responses; without them the report says which items
+            flipped and how their answers ended, and not what was asked.
+        redact: regular expressions; what they match in texts and warnings is blackened.
+        limit: most flipped items in the report; every task has its share.
+        title: of the report; made of the names of the runs where there is none.
+        made: date to be shown.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> comparison = fm.compare("runs/base", "runs/tuned")  # doctest: +SKIP
+        >>> payload = fm.make_payload(comparison, redact=[r"\w+@\w+"])  # doctest: +SKIP
+        >>> fm.write_report(payload, "for-partners.html")  # doctest: +SKIP
+    """
+    each, histories = _parts(result)
+    share = max(limit // len(each), 1)
+    items = [
+        items_of(comparison, place, texts=texts, limit=share) for place, comparison in each.items()
+    ]
+    return assemble(
+        _results(result), items, histories, texts=texts, redact=redact, title=title, made=made
+    )
+
+
+def assemble(
+    results: Sequence[ComparisonResult],
+    items: Sequence[Items],
+    histories: Histories | None = None,
+    *,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    title: str | None = None,
+    made: str | None = None,
+) -> Payload:
+    """Put the parts together; what must not leave the house is taken out here, and only here."""
+    secrets = parse_patterns(redact or ())
+    discreet = not texts or bool(secrets)
+    if discreet:
+        results = [_shareable_result(each, secrets) for each in results]
+    return Payload(
+        kind=_kind(results),
+        title=title or _title(results),
+        made=made,
+        version=__version__,
+        redacted=discreet,
+        comparisons=list(results),
+        rows=make_rows(results),
+        items=cut_to_fit([shareable(each, secrets, texts=texts) for each in items]),
+        histories=histories,
+    )
+
+
+def _parts(
+    result: Comparison | FanOut | Chain,
+) -> tuple[dict[int, Comparison], Histories | None]:
+    """The comparisons to list items of, by their place in the payload; and the histories."""
+    if isinstance(result, Comparison):
+        return {0: result}, None
+    if isinstance(result, FanOut):
+        return dict(enumerate(result)), None
+    # Place 0 is first against last, which is also the last of the comparisons.
+    *earlier, last = result.comparisons
+    names = [last.before.name, *(stage.name for stage in result.stages)]
+    return {0: last, **dict(enumerate(earlier, start=1))}, histories_of(result.items, names)
+
+
+def _results(result: Comparison | FanOut | Chain) -> list[ComparisonResult]:
+    if isinstance(result, Comparison):
+        return [result.result]
+    first = [result.result] if isinstance(result, Chain) else []
+    return [*first, *(each.result for each in result.comparisons)]
+
+
+def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
+    """The way of every item through a chain; of very many, the first that changed."""
+    columns = ["task", "item", "path", "kind"]
+    followed = items.select(*columns, "repeat").sort("task", "item", "repeat").collect()
+    rows = sorted(followed.select(*columns).rows(), key=lambda row: row[3] in ("kept", "never"))
+    kept = {
+        name: [row[place] for row in rows[:MAX_HISTORIES]] for place, name in enumerate(columns)
+    }
+    return Histories(stages=list(stages), total=len(rows), **kept)
+
+
+def _kind(results: Sequence[ComparisonResult]) -> Kind:
+    if results[0].stages is not None:
+        return "chain"
+    return "pair" if len(results) == 1 else "many"
+
+
+def _title(results: Sequence[ComparisonResult]) -> str:
+    first = results[0]
+    if first.stages is not None:
+        return " → ".join([first.before.name, *(stage.name for stage in first.stages)])
+    if len(results) > 1:
+        return f"{len(results)} models against {first.before.name}"
+    return f"{first.after.name} against {first.before.name}"
+
+
+def shareable(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
+    """Items with only those texts that may leave the house."""
+    columns = items.columns if texts else without_texts(items.columns)
+    return items.model_copy(
+        update={"columns": redact_columns(columns, secrets) if secrets else columns}
+    )
+
+
+def cut_to_fit(items: Sequence[Items]) -> list[Items]:
+    """All items with their texts so short that one file can be mailed."""
+    found = [size for each in items for size in sizes(each.columns)]
+    longest, kept = max(found, default=0), list(items)
+    if sum(found) < MAX_PACKED_BYTES:
+        return kept
+    while (packed := sum(map(packed_size, kept))) > MAX_PACKED_BYTES and longest > MIN_BYTES:
+        held = sum(min(size, longest) for size in found)
+        # Long texts pack better than what is left of them, so this takes several turns.
+        longest = max(fair_cap(found, int(0.98 * held * MAX_PACKED_BYTES / packed)), MIN_BYTES)
+        kept = [_cut(each, longest) for each in items]
+    return kept
+
+
+def _cut(items: Items, longest: int) -> Items:
+    columns, shorter = cut(items.columns, longest)
+    return items.model_copy(update={"columns": columns, "shortened": shorter})
+
+
+def _shareable_result(result: ComparisonResult, secrets: Sequence[Secret]) -> ComparisonResult:
+    """Without the folders of this machine, and without rows quoted from logs."""
+
+    def quiet(pairing: PairingResult) -> PairingResult:
+        warnings = [_shareable_notice(each, result, secrets) for each in pairing.warnings]
+        return pairing.model_copy(update={"warnings": warnings})
+
+    stages = result.stages and [
+        stage.model_copy(update={"pairing": quiet(stage.pairing)}) for stage in result.stages
+    ]
+    changed = {
+        "before": _without_folder(result.before),
+        "after": _without_folder(result.after),
+        "pairing": quiet(result.pairing),
+        "stages": stages,
+    }
+    return result.model_copy(update=changed)
+
+
+def _without_folder(run: RunResult) -> RunResult:
+    return run.model_copy(update={"origin": _folder_name(run)})
+
+
+def _shareable_notice(
+    notice: Notice, result: ComparisonResult, secrets: Sequence[Secret]
+) -> Notice:
+    message = notice.message
+    if notice.code == "problems":
+        message = re.sub(r", such as .*", ".", message, flags=re.DOTALL)
+    return Notice(notice.code, without_paths(message, (result.before, result.after), secrets))
+
+
+def without_paths(message: str, runs: Iterable[Run | RunResult], secrets: Iterable[Secret]) -> str:
+    """A warning without the folders that these runs are in, blackened."""
+    for run in runs:
+        message = message.replace(run.origin, _folder_name(run))
+    return redact(message, secrets)
+
+
+def _folder_name(run: Run | RunResult) -> str:
+    return PurePath(run.origin).name or run.name
+
+
+def is_comparison_folder(path: Path) -> bool:
+    """Whether `compare --out` wrote this folder."""
+    return (path / RESULT).is_file()
+
+
+def payload_from_folder(
+    folder: Path,
+    *,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    limit: int = MAX_ITEMS,
+    title: str | None = None,
+    made: str | None = None,
+) -> Payload:
+    """Everything a report can say about a comparison on disk; see `make_payload`.
+
+    Raises:
+        UnreadableError: a file of the folder is damaged, or of another version of forgetmap.
+    """
+    results = _read_results(folder / RESULT)
+    folders = [folder] if len(results) == 1 else sorted(folder.glob("[0-9]*-*"))
+    items = [
+        _read_items(inner / FLIPS, result, place, max(limit // len(results), 1))
+        for place, (inner, result) in enumerate(zip(folders, results, strict=False))
+    ]
+    histories = _read_histories(folder / HISTORIES, results[0])
+    if results[0].stages is not None:
+        results.append(results[0].model_copy(update={"stages": None, "paths": None}))
+    return assemble(results, items, histories, texts=texts, redact=redact, title=title, made=made)
+
+
+def _read_results(path: Path) -> list[ComparisonResult]:
+    if not path.is_file():
+        raise UnknownFormatError(
+            f"there is no {RESULT} in it",
+            file=str(path.parent),
+            hint="name a folder that `forgetmap compare --out` wrote, or two runs to compare.",
+        )
+    content = path.read_bytes()
+    try:
+        if b'"comparisons"' in content[:200]:
+            return FanOutResult.model_validate_json(content).comparisons
+        return [ComparisonResult.model_validate_json(content)]
+    except ValidationError as error:
+        raise UnreadableError(
+            f"is no comparison of this version of forgetmap: {error.errors()[0]['msg']}",
+            file=str(path),
+            hint="write it again with `forgetmap compare --out`.",
+        ) from None
+
+
+def _read_items(path: Path, result: ComparisonResult, place: int, limit: int) -> Items:
+    total = count_flips(result.total)
+    with readable(str(path)):
+        flips = pq.read_table(path)
+        kept = [
+            flips.filter(pc.equal(flips["transition"], kind)).slice(0, most)
+            for kind, most in shares(total, limit).items()
+        ]
+    return Items(comparison=place, total=total, columns=columns_of(pa.concat_tables(kept)))
+
+
+def _read_histories(path: Path, result: ComparisonResult) -> Histories | None:
+    if result.stages is None:
+        return None
+    names = [result.before.name, *(stage.name for stage in result.stages)]
+    with readable(str(path)):
+        frame = nw.from_native(connection().sql(f"FROM {scan('read_parquet', path)}"))
+        return histories_of(frame.lazy(), names)

@@ -1,0 +1,95 @@
+"""From a drift to the payload of a report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from forgetmap import __version__
+from forgetmap.capabilities import Drifted, DriftResult, Gate, Taxonomy
+from forgetmap.report.choices import MAX_ITEMS
+from forgetmap.report.payloads import drift_words as words
+from forgetmap.report.payloads.comparison import cut_to_fit, shareable, without_paths
+from forgetmap.report.payloads.drift_items import items_of_drift
+from forgetmap.report.payloads.drift_rows import make_drift_rows
+from forgetmap.report.payloads.schema import Capabilities, Payload, Rows
+from forgetmap.report.payloads.texts import Secret, parse_patterns
+
+
+def make_drift_payload(
+    drifted: Drifted,
+    *,
+    texts: bool = True,
+    redact: Sequence[str] | None = None,
+    limit: int = MAX_ITEMS,
+    title: str | None = None,
+    made: str | None = None,
+) -> Payload:
+    """Everything a report says about a drift.
+
+    Args:
+        drifted: what `drift_with_runs` returned.
+        texts: with questions, answers and responses.
+        redact: regular expressions; what they match in texts and warnings is blackened.
+        limit: most changed items in the report; every metric has its share.
+        title: of the report; made of the names of the models where there is none.
+        made: date to be shown.
+    """
+    secrets = parse_patterns(redact or ())
+    discreet = not texts or bool(secrets)
+    result = _shareable_result(drifted, secrets) if discreet else drifted.result
+    items = items_of_drift(drifted, texts=texts, limit=limit)
+    return Payload(
+        kind="drift",
+        title=title or _title(result),
+        made=made,
+        version=__version__,
+        redacted=discreet,
+        comparisons=[],
+        rows=Rows.model_validate({name: [] for name in Rows.model_fields}),
+        items=cut_to_fit([shareable(each, secrets, texts=texts) for each in items]),
+        capabilities=_capabilities(result),
+    )
+
+
+def payload_of_numbers(result: DriftResult) -> Payload:
+    """A report without items."""
+    return make_drift_payload(
+        Drifted(result, Taxonomy(result.taxonomy, "", (), (), (), ()), (), "auto")
+    )
+
+
+def _capabilities(result: DriftResult) -> Capabilities:
+    rows, scales = make_drift_rows(result)
+    return Capabilities(
+        result=result,
+        headlines=[words.headline(result, model) for model in result.models],
+        leads=[words.lead(result, model) for model in result.models],
+        said=[
+            {cell.id: words.sentence(cell, result) for cell in result.capabilities
+             if cell.model == model}
+            for model in result.models
+        ],
+        scales=scales,
+        rows=rows,
+        withheld=words.withheld(result),
+    )  # fmt: skip
+
+
+def _title(result: DriftResult) -> str:
+    if len(result.models) == 1:
+        return f"Drift of {result.models[0]} from {result.before}"
+    return f"Drift of {len(result.models)} models from {result.before}"
+
+
+def _shareable_result(drifted: Drifted, secrets: Sequence[Secret]) -> DriftResult:
+    """Without the folders of this machine, and without rows quoted from logs."""
+
+    def quiet(gate: Gate) -> Gate:
+        message = gate.message
+        if gate.code == "problems":
+            message = re.sub(r"; first .*", ".", message, flags=re.DOTALL)
+        return replace(gate, message=without_paths(message, drifted.runs, secrets))
+
+    return replace(drifted.result, gates=tuple(map(quiet, drifted.result.gates)))

@@ -1,0 +1,237 @@
+"""The items behind a drift: of every metric those that changed, with both answers.
+
+Of binary metrics these are the flips; of gradual values those that moved farthest. The items of a
+task stand together, whatever the metric, so that texts that several metrics share are packed well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from forgetmap.capabilities import (
+    Drifted,
+    Metric,
+    MetricCell,
+    Source,
+    TaskPairs,
+    pair_items,
+    relation_of,
+    sql,
+)
+from forgetmap.pairing import Measure
+from forgetmap.records import Run, connection, fill_scores, fill_texts, literal, reading
+from forgetmap.report.payloads.items import columns_of
+from forgetmap.report.payloads.schema import Items
+from forgetmap.report.payloads.texts import fair_cap
+
+EXAMPLES = 20
+"""Of a gradual metric, in each direction."""
+_SIDE = ("task", "item", "repeat", "score", "outcome", "answer", "choice", "category", "k", "gold")
+_AGREEMENT = "agreement"
+_SAID = ("prompt", "response", "error")
+_ORDER = [(name, "ascending") for name in ("task", "item", "repeat", "metric")]
+
+
+def items_of_drift(drifted: Drifted, *, texts: bool, limit: int) -> list[Items]:
+    """The changed items of each model, at most `limit` in all, every metric with its share."""
+    if not drifted.runs:
+        return []
+    first, *later = (Source(run, drifted.taxonomy) for run in drifted.runs)
+    share = max(limit // len(later), 1)
+    return [
+        _of_model(drifted, place, first, source, texts=texts, limit=share)
+        for place, source in enumerate(later)
+    ]
+
+
+def _of_model(
+    drifted: Drifted, place: int, before: Source, after: Source, *, texts: bool, limit: int
+) -> Items:
+    wanted = _wanted(drifted, place, limit)
+    if not wanted:
+        return Items(comparison=place, total={}, columns={"task": [], "item": []})
+    pairs = pair_items(before, after, drifted.pair_by)
+    metrics = [metric for metric, _ in wanted]
+    tables = {
+        "metrics": connection().from_arrow(_table_of(wanted, before, after)),
+        "pairs": connection().from_arrow(_joined_pairs(pairs)),
+        "before": _answers(before, metrics),
+        "after": _answers(after, metrics),
+    }
+    with reading(before.run, after.run):
+        found = sql(_CHANGED, **tables).to_arrow_table()
+    total = _totals(found)
+    found = found.drop_columns(["total", "others", "nr", "most", "far"])
+    if texts:
+        found = _with_texts(found, before, after)
+    found = found.drop_columns(["own_before", "own_after"]).sort_by(_ORDER)
+    return Items(comparison=place, total=total, columns=columns_of(found))
+
+
+def _wanted(drifted: Drifted, place: int, limit: int) -> list[tuple[Metric, int]]:
+    """The metrics with data, and how many items of each there is room for."""
+    metrics = {metric.id: metric for metric in drifted.taxonomy.metrics}
+    model = drifted.result.models[place]
+    cells = [
+        cell for cell in drifted.result.metrics
+        if cell.model == model and cell.before is not None and cell.note is None
+    ]  # fmt: skip
+    amounts = [_amount(cell) for cell in cells]
+    cap = fair_cap(amounts, limit)
+    return [
+        (metrics[cell.id], max(min(amount, cap), 2))
+        for cell, amount in zip(cells, amounts, strict=True)
+    ]
+
+
+def _amount(cell: MetricCell) -> int:
+    if cell.lost is None or cell.gained is None:
+        return 2 * EXAMPLES
+    return round(cell.lost + cell.gained)
+
+
+def _table_of(wanted: Sequence[tuple[Metric, int]], before: Source, after: Source) -> pa.Table:
+    """What the query must know of each metric."""
+    rows = []
+    for metric, most in wanted:
+        ability = metric.scale == "binary" and metric.polarity == "up"
+        ours, theirs = (_measure(source, metric) for source in (before, after))
+        rows.append({
+            "id": metric.id, "capability": metric.capability, "task": metric.task,
+            "scale": metric.scale, "most": most,
+            "down": "forgotten" if ability else "less", "up": "gained" if ability else "more",
+            "own_before": before.tasks[metric.task], "own_after": after.tasks[metric.task],
+            "metric_before": ours.metric, "scorer_before": ours.scorer,
+            "metric_after": theirs.metric, "scorer_after": theirs.scorer,
+        })  # fmt: skip
+    return pa.Table.from_pylist(rows)
+
+
+def _measure(source: Source, metric: Metric) -> Measure:
+    """Who gives the values; agreement with another task goes by the id of the metric."""
+    measure = source.measure(metric, metric.field)
+    assert measure is not None  # noqa: S101  # it has a value
+    return measure if metric.agrees_with is None else Measure(metric.id, _AGREEMENT)
+
+
+def _joined_pairs(pairs: Mapping[str, TaskPairs]) -> pa.Table:
+    columns: dict[str, list[pa.Array]] = {"item_before": [], "item_after": [], "task": []}
+    for task, own in pairs.items():
+        columns["item_before"].append(own.before)
+        columns["item_after"].append(own.after)
+        columns["task"].append(pa.repeat(task, len(own)))
+    return pa.table({name: pa.chunked_array(parts, pa.string()) for name, parts in columns.items()})
+
+
+_CHANGED = """
+    WITH changed AS (
+        SELECT m.task AS task, b.item AS item, a.item AS item_after, b.repeat AS repeat,
+            m.id AS metric, m.capability AS capability,
+            CASE WHEN a.score < b.score THEN m.down ELSE m.up END AS transition,
+            coalesce(b.category, a.category) AS category, coalesce(b.k, a.k) AS k,
+            coalesce(b.gold, a.gold) AS gold,
+            b.score AS score_before, a.score AS score_after,
+            b.outcome AS outcome_before, a.outcome AS outcome_after,
+            b.answer AS answer_before, a.answer AS answer_after,
+            b.choice AS choice_before, a.choice AS choice_after,
+            m.own_before AS own_before, m.own_after AS own_after, m.most AS most,
+            CASE m.scale WHEN 'binary' THEN 0.0
+                WHEN 'count' THEN abs(ln((1 + greatest(a.score, 0)) / (1 + greatest(b.score, 0))))
+                ELSE abs(a.score - b.score) END AS far
+        FROM metrics AS m JOIN pairs AS p ON p.task = m.task
+        JOIN before AS b ON b.task = m.own_before AND b.item = p.item_before
+            AND b.metric = m.metric_before AND b.scorer = m.scorer_before
+        JOIN after AS a ON a.task = m.own_after AND a.item = p.item_after
+            AND a.metric = m.metric_after AND a.scorer = m.scorer_after AND a.repeat = b.repeat
+        WHERE CASE m.scale WHEN 'binary' THEN (a.score >= 0.5) <> (b.score >= 0.5)
+            ELSE a.score <> b.score END
+    )
+    SELECT *, count(*) OVER (PARTITION BY metric, transition) AS total,
+        count(*) OVER (PARTITION BY metric) - total AS others,
+        row_number() OVER (
+            PARTITION BY metric, transition ORDER BY far DESC, item, repeat, item_after
+        ) AS nr
+    FROM changed QUALIFY nr <= greatest(most - others, (most + 1) // 2)"""
+"""Flips by name, of lengths the largest ratio first; each direction has half, or what is free."""
+
+
+def _totals(found: pa.Table) -> dict[str, int]:
+    """Transition -> how many there are in all, over all metrics."""
+    kinds = found.group_by(["metric", "transition"]).aggregate([("total", "max")]).to_pylist()
+    total: Counter[str] = Counter()
+    for kind in sorted(kinds, key=lambda kind: str(kind["transition"])):
+        total[kind["transition"]] += kind["total_max"]
+    return dict(total)
+
+
+def _answers(source: Source, metrics: Sequence[Metric]) -> duckdb.DuckDBPyRelation:
+    """One row per answer and measure, with the scores that count."""
+    rows = (
+        relation_of(fill_scores(source.run.scores))
+        .filter("score IS NOT NULL")
+        .project(
+            "coalesce(metric, 'score') AS metric, coalesce(scorer, 'default') AS scorer, "
+            + ", ".join(_SIDE)
+        )
+    )
+    for metric in metrics:
+        if metric.agrees_with is not None:
+            rows = rows.union(_agreement(source, metric, rows))
+    return rows
+
+
+def _agreement(
+    source: Source, metric: Metric, rows: duckdb.DuckDBPyRelation
+) -> duckdb.DuckDBPyRelation:
+    """Answers whose score is whether they agree with another, whatever each of them got."""
+    measure = source.measure(metric, metric.field)
+    assert measure is not None  # noqa: S101  # it has a value
+    values = source.values(metric, measure)
+    agreed = pa.table({"item": values.items, "mean": values.mean})
+    own = (
+        f"task = {literal(source.tasks[metric.task])} AND metric = {literal(measure.metric)} "
+        f"AND scorer = {literal(measure.scorer)} AND repeat = 0"
+    )
+    columns = ", ".join("v.mean AS score" if name == "score" else f"s.{name}" for name in _SIDE)
+    query = f"""
+        SELECT {literal(metric.id)} AS metric, {literal(_AGREEMENT)} AS scorer, {columns}
+        FROM rows AS s JOIN agreed AS v ON s.item = v.item WHERE NOT isnan(v.mean)"""
+    return sql(query, rows=rows.filter(own), agreed=connection().from_arrow(agreed))
+
+
+def _with_texts(found: pa.Table, before: Source, after: Source) -> pa.Table:
+    """These items with what was asked and said."""
+    table = connection().from_arrow(found)
+    with reading(before.run, after.run):
+        for side, run, own, asked in (
+            ("before", before.run, "item", True),
+            ("after", after.run, "item_after", before.run.texts is None),
+        ):
+            if run.texts is not None:
+                table = _joined(table, run, side, own, asked=asked)
+        return table.to_arrow_table()
+
+
+def _joined(
+    table: duckdb.DuckDBPyRelation, run: Run, side: str, own: str, *, asked: bool
+) -> duckdb.DuckDBPyRelation:
+    texts = relation_of(fill_texts(run.texts))  # type: ignore[arg-type]  # asked before
+    names: Sequence[str] = (*_SAID, *(("question", "options") if asked else ()))
+    taken = ", ".join(f"any_value({name}) AS {name}" for name in names)
+    called = ", ".join(
+        f"t.{name} AS {name if name in ('question', 'options') else f'{name}_{side}'}"
+        for name in names
+    )
+    query = f"""
+        WITH wanted AS (SELECT DISTINCT own_{side} AS task, {own} AS item, repeat FROM found),
+        once AS (
+            SELECT task, item, repeat, {taken} FROM texts
+            SEMI JOIN wanted USING (task, item, repeat) GROUP BY task, item, repeat
+        )
+        SELECT f.*, {called} FROM found AS f LEFT JOIN once AS t
+        ON t.task = f.own_{side} AND t.item = f.{own} AND t.repeat = f.repeat"""
+    return sql(query, found=table, texts=texts)

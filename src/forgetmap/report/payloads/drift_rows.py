@@ -1,0 +1,174 @@
+"""Drift in long form: every cell of every level, model and scale as figures and tables draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forgetmap.capabilities import Cell, DriftResult, MetricCell
+from forgetmap.report.figures.look import label_of
+from forgetmap.report.payloads.drift_words import NO_DATA, NOT_HERE, signed, state_of
+from forgetmap.report.payloads.schema import DriftLevel, DriftRows, DriftScale, ScaleWords
+
+SCALES: dict[DriftScale, str] = {
+    "effect": "effect, the same for all kinds of metrics",
+    "points": "percentage points, of shares",
+    "relative": "relative change in %",
+}
+PUBLISHED: dict[DriftScale, str] = {"published": "relative change in %, averaged as published"}
+STRONG: dict[DriftScale, tuple[float, float]] = {
+    "effect": (0.1, 0.6),
+    "points": (5.0, 30.0),
+    "relative": (10.0, 60.0),
+    "published": (10.0, 60.0),
+}
+"""The strongest colour is that of the largest drift of a capability, between these."""
+ROOM = 10_000
+"""Capabilities a group may have."""
+EITHER_WAY = " \N{UP DOWN ARROW}"
+WHY_OFF: dict[DriftScale, str] = {
+    "points": "no share, so no percentage points",
+    "relative": "no relative change: too near to nothing or to guessing before",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A value on some scale."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
+    """All rows, and the scales that can be chosen."""
+    scales = PUBLISHED if result.aggregator == "captrack-relative" else SCALES
+    columns: dict[str, list[object]] = {name: [] for name in DriftRows.model_fields}
+    words = []
+    for scale, said in scales.items():
+        found = [
+            (place, level, order, cell, _on(scale, cell, result))
+            for place, model in enumerate(result.models)
+            for level, cells in _levels(result, model).items()
+            for order, cell in cells.items()
+        ]
+        known = [abs(drift.value) for _, level, _, _, drift in found
+                 if level == "capability" and drift.value is not None]  # fmt: skip
+        least, most = STRONG[scale]
+        strong = min(max([least, *known]), most)
+        words.append(ScaleWords(name=scale, words=said, strong=strong))
+        for place, level, order, cell, drift in found:
+            row = _row(result, place, level, order, cell, scale, drift, strong)
+            for name, value in row.items():
+                columns[name].append(value)
+    return DriftRows.model_validate(columns), words
+
+
+def _levels(result: DriftResult, model: str) -> dict[DriftLevel, dict[int, Cell | MetricCell]]:
+    """The cells of each level by their place; a group stands before its capabilities."""
+    groups = [cell for cell in result.groups if cell.model == model]
+    first = {cell.id: place * ROOM for place, cell in enumerate(groups)}
+    own = [cell for cell in result.capabilities if cell.model == model]
+    metrics = (cell for cell in result.metrics if cell.model == model)
+    return {
+        "group": {first[cell.id]: cell for cell in groups},
+        "capability": {first[cell.group] + 1 + place: cell for place, cell in enumerate(own)},
+        "metric": dict(enumerate(metrics)),
+    }
+
+
+def _row(
+    result: DriftResult,
+    place: int,
+    level: DriftLevel,
+    order: int,
+    cell: Cell | MetricCell,
+    scale: DriftScale,
+    drift: Drift,
+    strong: float,
+) -> dict[str, object]:
+    parent = cell.capability if isinstance(cell, MetricCell) else cell.group
+    direction = _direction(cell, result)
+    state = state_of(cell)
+    note = cell.note
+    if drift.value is None and state != "none":
+        state, note = "off", WHY_OFF.get(scale)
+    name = cell.id if cell.name in cell.id else f"{cell.id}{':' * (level == 'group')} {cell.name}"
+    return {
+        "comparison": place,
+        "after": label_of(cell.model),
+        "level": level,
+        "id": cell.id,
+        "name": label_of(name) + EITHER_WAY * (direction != "better"),
+        "parent": parent,
+        "capability": {"group": "", "capability": cell.id, "metric": parent}[level],
+        "order": order,
+        "direction": direction,
+        "scale": scale,
+        "value": drift.value,
+        "low": drift.low,
+        "high": drift.high,
+        "noise": cell.noise if scale == "effect" and drift.value is not None else None,
+        "shade": None if drift.value is None else max(-1.0, min(1.0, drift.value / strong)),
+        "shown": _shown(cell, drift, scale),
+        "state": state,
+        "n": cell.n,
+        "coverage": str(cell.coverage),
+        "note": note,
+    }
+
+
+def _direction(cell: Cell | MetricCell, result: DriftResult) -> str:
+    if result.aggregator == "captrack-relative":
+        return "more"
+    if isinstance(cell, MetricCell):
+        return "more" if cell.polarity == "both" else "better"
+    return cell.direction
+
+
+def _shown(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str:
+    if drift.value is None:
+        return NO_DATA if cell.value is None else NOT_HERE
+    mark = {"noise": "~", "sure": "*"}.get(state_of(cell), "")
+    return signed(drift.value, scale) + mark
+
+
+def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drift:
+    """A cell on a scale; of levels above metrics, points and percent are means of what is below."""
+    if scale in ("effect", "published"):
+        return Drift(cell.value, cell.low, cell.high)
+    if isinstance(cell, MetricCell):
+        return _of_metric(scale, cell)
+    if cell.group:
+        own = [
+            each
+            for each in result.metrics
+            if each.model == cell.model and each.capability == cell.id and each.weight
+        ]
+        parts = [(each.weight, _of_metric(scale, each)) for each in own]
+    else:
+        members = [each for each in result.capabilities
+                   if each.model == cell.model and each.group == cell.id]  # fmt: skip
+        parts = [(1.0, _on(scale, each, result)) for each in members]
+    known = [part for _, part in parts if part.value is not None]
+    return known[0] if len(known) == 1 else Drift(_mean(parts))
+
+
+def _mean(parts: Sequence[tuple[float, Drift]]) -> float | None:
+    """Weighted, of what has a value; None of nothing."""
+    known = [(weight, part.value) for weight, part in parts if part.value is not None]
+    total = sum(weight for weight, _ in known)
+    return sum(weight * value for weight, value in known) / total if total else None
+
+
+def _of_metric(scale: DriftScale, cell: MetricCell) -> Drift:
+    """Turned so that positive is better, as the effect is."""
+    sign = -1.0 if cell.polarity == "down" else 1.0
+    if scale == "relative":
+        return Drift(None if cell.relative is None else sign * cell.relative)
+    if cell.points is None or cell.scale not in ("binary", "share"):
+        return Drift(None)
+    limits = [None if each is None else sign * each for each in (cell.points_low, cell.points_high)]
+    low, high = limits if sign > 0 else limits[::-1]
+    return Drift(sign * cell.points, low, high)

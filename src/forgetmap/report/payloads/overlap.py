@@ -1,0 +1,30 @@
+"""Forgetting against divergence, in words."""
+
+from __future__ import annotations
+
+from forgetmap.overlap import Fit
+
+DIVERGENCES = {
+    "kl": "KL(before||after), nats per completion",
+    "kl_old": "KL(before||after) on old prompts, nats per completion",
+    "kl_new": "KL(before||after) on new prompts, nats per completion",
+    "reverse_kl": "KL(after||before), nats per completion",
+    "reverse_kl_old": "KL(after||before) on old prompts, nats per completion",
+    "reverse_kl_new": "KL(after||before) on new prompts, nats per completion",
+}
+
+
+def divergence_name(fit: Fit) -> str:
+    """The divergence without its unit."""
+    return DIVERGENCES[fit.divergence].partition(",")[0]
+
+
+def fit_sentence(fit: Fit) -> str:
+    """How well a divergence predicts, in one sentence."""
+    better = fit.r_squared_left_out
+    share = "" if better is None else f", R\u00b2 {better:.2f} against the mean of the others"
+    return (
+        f"{divergence_name(fit)} predicts what {fit.n} models of {fit.methods} methods forgot to "
+        f"within {fit.error_left_out:.1%} of all items, each method left out of the fit in turn"
+        f"{share}."
+    )

@@ -1,0 +1,94 @@
+"""Every estimate of every group on every scale, in long form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from forgetmap.comparison import ComparisonResult, GroupResult, find_estimator, offered
+from forgetmap.report.payloads.schema import HEADLINE, NOISE_FLOOR, Direction, Level, Rows, Scale
+from forgetmap.results import Estimate
+
+
+class Row(NamedTuple):
+    """One estimate, and of what."""
+
+    comparison: int
+    level: Level
+    group: str
+    estimator: str
+    direction: Direction
+    scale: Scale
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+def make_rows(results: Sequence[ComparisonResult]) -> Rows:
+    """All rows of these comparisons, without estimators that have no number anywhere."""
+    rows = [row for place, result in enumerate(results) for row in _of_comparison(place, result)]
+    found = {row.estimator for row in rows if (row.value, row.low, row.high) != (None, None, None)}
+    kept = [row for row in rows if row.estimator in found]
+    return Rows(**{name: [getattr(row, name) for row in kept] for name in Row._fields})
+
+
+def _of_comparison(place: int, result: ComparisonResult) -> Iterator[Row]:
+    for level, group in groups_of(result):
+        for estimator, direction, scale, found in _estimates(group):
+            yield Row(
+                place, level, group.name, estimator, direction, scale,
+                found.value, found.low, found.high, group.n,
+            )  # fmt: skip
+
+
+def groups_of(result: ComparisonResult) -> Iterator[tuple[Level, GroupResult]]:
+    """Every group of a comparison; stages go by their own names."""
+    yield "total", result.total
+    yield "macro", result.total_macro
+    for category in result.categories:
+        yield "category", category
+    for tag in result.tags:
+        yield "tag", tag
+    for task in result.tasks:
+        yield "task", task
+    for stage in result.stages or []:
+        name = {"name": stage.name}
+        yield "stage", stage.against_previous.model_copy(update=name)
+        yield "since_first", stage.against_first.model_copy(update=name)
+
+
+def _estimates(group: GroupResult) -> Iterator[tuple[str, Direction, Scale, Estimate]]:
+    headline = group.headline
+    rows = [(HEADLINE, headline.estimator, headline.forgetting, headline.backward_transfer)]
+    for row in offered():
+        estimates = group.estimates(row.name)
+        rows.append((row.name, row.name, estimates.forgetting, estimates.backward_transfer))
+    for name, estimator, lost, gained in rows:
+        there = _there_was(group, estimator)
+        left = None if there is None else 1 - there
+        of_known = headline.of_known if name == HEADLINE else _divided(lost, there)
+        yield name, "forgetting", "items", lost
+        yield name, "forgetting", "known", of_known
+        yield name, "backward_transfer", "items", gained
+        yield name, "backward_transfer", "known", _divided(gained, left)
+    yield NOISE_FLOOR, "forgetting", "items", group.noise_floor
+    yield NOISE_FLOOR, "forgetting", "known", _divided(group.noise_floor, group.acc_before)
+
+
+def _there_was(group: GroupResult, estimator: str) -> float | None:
+    """The share that could be lost; the rest could be gained.
+
+    For estimators that take luck out it is what was known beyond luck.
+    """
+    on_knowledge = find_estimator(estimator).scale == "knowledge"
+    return group.known_before if on_knowledge else group.acc_before
+
+
+def _divided(found: Estimate, by: float | None) -> Estimate:
+    """As a share of what there was to lose or to gain; nothing where that is nothing."""
+    parts = {"value": found.value, "low": found.low, "high": found.high}
+    if by is None or by <= 0:
+        return found.model_copy(update=dict.fromkeys(parts))
+    scaled = {name: None if part is None else part / by for name, part in parts.items()}
+    return found.model_copy(update=scaled)

@@ -1,0 +1,293 @@
+"""A sweep, and a distance in weight space, as sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+from forgetmap.merge import GroupDrift, WeightDistance, WeightDrift
+from forgetmap.results import Estimate
+from forgetmap.sweep import (
+    ALL_ITEMS,
+    Barrier,
+    PairResult,
+    PointResult,
+    SweepResult,
+    listed_points,
+    point_name,
+    share_with_limits,
+    signed_percent,
+)
+from forgetmap.text import Sheet, percent, shorten
+
+WITHIN_BUDGET = {"surely": "yes", "perhaps": "perhaps", "no": "no", None: ""}
+NAME_WIDTH = 48
+MAX_TENSORS = 10
+LEGEND = {
+    "weight": "share of the tuned model: 0 is base, 1 is tuned",
+    "forgotten": "right in base, wrong here, luck included; share of all items",
+    "gains kept": "of what the tuned model gained, the share right here",
+    "recovered": "of what the tuned model forgot, the share right here",
+    "benefit": "gains kept + recovered - 100%: 0 for each parent, and for mixing their answers",
+    "in budget": "forgets at most the budget, for all merges at once; * on the Pareto front",
+}
+WEIGHTS_LEGEND = (
+    "moved: length (L2) of the difference over the length of the base. Effective rank: exp of the "
+    "entropy of the difference's singular values, so as many directions as it really has; ~ "
+    "estimated, within 5%."
+)
+
+
+def title_of(result: SweepResult) -> str:
+    """What the report is called."""
+    tuned = result.pairs[0].name if len(result.pairs) == 1 else f"{len(result.pairs)} models"
+    return f"Merging {PurePath(result.base).name or result.base} with {tuned}"
+
+
+def overall_barriers(pair: PairResult) -> list[Barrier]:
+    """Of all items together."""
+    return [barrier for barrier in pair.barriers if barrier.group == ALL_ITEMS]
+
+
+def best_merge(pair: PairResult) -> str:
+    """The headline of a pair."""
+    if pair.best.point is None:
+        return "No merge is best"
+    point = pair.points[pair.best.point]
+    doubt = "" if pair.best.sure == "sure" else ", not surely"
+    high = point.benefit_all.high
+    vain = ", though mixing answers would do better" if high is not None and high < 0 else ""
+    return f"Best merge: {point_name(point)}{doubt}{vain}"
+
+
+def scope_words(result: SweepResult) -> tuple[str, str]:
+    """Where forgetting, and where gains, are counted."""
+    return (" outside the target", " in the target") if result.targets else ("", "")
+
+
+def points_sheet(pair: PairResult) -> Sheet:
+    """One row per point; ends that paths share stand once."""
+    heads = ("merge", "weight", "accuracy", "forgotten", "95% limits", "gained", "gains kept",
+             "recovered", "benefit", "in budget")  # fmt: skip
+    rows = [_point(pair, index) for index in listed_points(pair)]
+    return Sheet(heads, rows, spare=("gained", "accuracy", "95% limits"))
+
+
+def _point(pair: PairResult, index: int) -> tuple[str, ...]:
+    point = pair.points[index]
+    mark = "> " if index == pair.best.point else "  "
+    name = point.reused or point.method
+    front = "*" if point.on_front else " "
+    return (
+        mark + name,
+        f"{point.weight:g}",
+        percent(point.accuracy),
+        percent(point.forgetting.value),
+        limits_only(point.forgetting_all),
+        percent(point.backward_transfer.value),
+        percent(point.retained.value),
+        percent(point.recovered.value),
+        signed_percent(point.benefit.value),
+        WITHIN_BUDGET[point.within] + front,
+    )
+
+
+def limits_only(estimate: Estimate) -> str:
+    """The ends of an interval."""
+    if estimate.low is None or estimate.high is None:
+        return "-"
+    return f"{percent(estimate.low)} to {percent(estimate.high)}"
+
+
+def _signed_with_limits(estimate: Estimate) -> str:
+    low, high = signed_percent(estimate.low), signed_percent(estimate.high)
+    return f"{signed_percent(estimate.value)} ({low} to {high})"
+
+
+def barrier_words(barrier: Barrier) -> str:
+    """Whether a path sinks below the line between its ends."""
+    height = barrier.height
+    if height.value is None or height.low is None or height.high is None:
+        return f"{barrier.method}: no barrier can be told: {height.reason}."
+    by_loss = barrier.measure == "loss"
+    shown = nats if by_loss else signed_percent
+    what, side, other = ("loss", "above", "below") if by_loss else ("accuracy", "below", "above")
+    if height.value > 0:
+        kind = "a barrier" if height.low > 0 else "no sure barrier"
+        size = f"{shown(height.value)} ({shown(height.low)} to {shown(height.high)})"
+        return (
+            f"{barrier.method}: {kind}: at {barrier.weight:g} {what} lies {size} {side} the line "
+            "between the ends."
+        )
+    kind = "no barrier" if height.high < 0 else "no barrier seen"
+    size = f"{shown(-height.value)} ({shown(-height.high)} to {shown(-height.low)})"
+    return (
+        f"{barrier.method}: {kind}: {what} stays {other} the line between the ends, by {size} "
+        f"where it is nearest, at {barrier.weight:g}."
+    )
+
+
+def nats(value: float | None) -> str:
+    """A loss."""
+    return "-" if value is None else f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def drift_words(drift: WeightDrift) -> str:
+    """How far the weights moved, in one sentence."""
+    total = drift.total
+    rank = "" if total.rank_share is None else (
+        f"; the difference of a matrix has on average {percent(total.rank_share, 0)} of the "
+        "directions it could have"
+    )  # fmt: skip
+    return (
+        f"Weights moved by {percent(total.relative)} of their length, cosine {number(total.cosine)}"
+        f"{rank}."
+    )
+
+
+def benefits_sheet(pairs: Sequence[PairResult]) -> Sheet:
+    """Drift beside what merging did."""
+    heads = ("tuned model", "moved", "effective\nrank share", "best merge", "forgotten",
+             "gains kept", "greatest benefit")  # fmt: skip
+    rows = [_benefit(pair) for pair in pairs]
+    return Sheet(heads, rows, spare=("effective\nrank share",))
+
+
+def _benefit(pair: PairResult) -> tuple[str, ...]:
+    best: PointResult | None = None if pair.best.point is None else pair.points[pair.best.point]
+    total = None if pair.drift is None else pair.drift.total
+    return (
+        shorten(pair.name, NAME_WIDTH),
+        percent(None if total is None else total.relative),
+        percent(None if total is None else total.rank_share),
+        "none" if best is None else f"{best.method} {best.weight:g}",
+        "-" if best is None else share_with_limits(best.forgetting_all),
+        "-" if best is None else share_with_limits(best.retained_all),
+        _signed_with_limits(pair.greatest_benefit),
+    )
+
+
+def limits_sheet(pair: PairResult) -> Sheet:
+    """Every share with its limits, alone and for all merges at once."""
+    names = {
+        "forgotten": "forgetting", "gained": "backward_transfer", "gains kept": "retained",
+        "recovered": "recovered",
+    }  # fmt: skip
+    heads = ["merge"]
+    for name in names:
+        heads += [name, "alone", "at once"]
+    rows = []
+    for index in listed_points(pair):
+        point = pair.points[index]
+        cells = [point.reused or point_name(point)]
+        for name in names.values():
+            alone, together = getattr(point, name), getattr(point, f"{name}_all")
+            cells += [percent(alone.value), limits_only(alone), limits_only(together)]
+        rows.append(tuple(cells))
+    return Sheet(tuple(heads), rows)
+
+
+def parents_sheet(pair: PairResult) -> Sheet:
+    """Every merge against both parents."""
+    heads = ("merge", "lost from base", "gained on base", "lost from tuned", "gained on tuned",
+             "benefit, at once", "over budget, at once", "below line, at once", "loss")  # fmt: skip
+    rows = []
+    for index in listed_points(pair):
+        point = pair.points[index]
+        apart = [
+            _signed_with_limits(estimate)
+            for estimate in (point.benefit_all, point.over_budget, point.below_line)
+        ]
+        rows.append(
+            (
+                point.reused or point_name(point),
+                share_with_limits(point.forgetting), share_with_limits(point.backward_transfer),
+                share_with_limits(point.lost_from_tuned),
+                share_with_limits(point.gained_on_tuned), *apart,
+                "-" if point.loss is None else f"{point.loss:.3f}",
+            )
+        )  # fmt: skip
+    return Sheet(heads, rows)
+
+
+def category_sheets(pair: PairResult) -> Iterable[Sheet]:
+    """One sheet per category, named by its first head."""
+    names = [group.name for group in pair.points[0].groups]
+    heads = ("items", "accuracy", "forgotten", "95% limits", "gained", "95% limits", "really lost")
+    for place, name in enumerate(names):
+        rows = []
+        for number in listed_points(pair):
+            point = pair.points[number]
+            group = point.groups[place]
+            real = group.really_lost
+            value = f"{percent(real.value)} " if real.value is not None else ""
+            rows.append(
+                (
+                    point.reused or point_name(point), f"{group.n:,}", percent(group.accuracy),
+                    percent(group.forgetting.value), limits_only(group.forgetting),
+                    percent(group.backward_transfer.value), limits_only(group.backward_transfer),
+                    f"{value}{limits_only(real)}",
+                )
+            )  # fmt: skip
+        yield Sheet((name, *heads), rows)
+
+
+def barrier_sheet(pair: PairResult) -> Sheet:
+    """How far each path sinks below the line between its ends."""
+    heads = ("items", "path", "of", "greatest distance below the line", "limits", "at")
+    rows = []
+    for each in pair.barriers:
+        height = each.height
+        shown = signed_percent if each.measure == "accuracy" else nats
+        low, high = shown(height.low), shown(height.high)
+        row = (each.group, each.method, each.measure, shown(height.value), f"{low} to {high}")
+        rows.append((*row, f"{each.weight:g}"))
+    return Sheet(heads, rows)
+
+
+def groups_sheet(name: str, groups: Sequence[GroupDrift], *, strong: int = 0) -> Sheet:
+    """Groups of tensors."""
+    heads = (name, "tensors", "parameters", "moved", "cosine", "effective\nrank", "rank share")
+    rows = [
+        (
+            shorten(each.name, NAME_WIDTH),
+            f"{each.tensors:,}",
+            f"{each.parameters:,}",
+            *_numbers(each),
+            _rank(each.effective_rank),
+            percent(each.rank_share),
+        )
+        for each in groups
+    ]
+    return Sheet(heads, rows, strong=strong, spare=("parameters", "tensors"))
+
+
+def _numbers(distance: WeightDistance) -> tuple[str, str]:
+    return percent(distance.relative, 2), number(distance.cosine)
+
+
+def number(value: float | None) -> str:
+    """A cosine; never a false 1."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if abs(value) < 0.99995 or value in (1.0, -1.0) else f"{value:.8f}"
+
+
+def _rank(value: float | None, *, estimated: bool = False) -> str:
+    return "-" if value is None else f"{'~' * estimated}{value:,.1f}"
+
+
+def tensors_sheet(drift: WeightDrift) -> Sheet:
+    """The tensors that moved most."""
+    heads = ("moved most", "shape", "moved", "cosine", "effective\nrank", "of")
+    rows = [
+        (
+            shorten(tensor.name, NAME_WIDTH),
+            "x".join(map(str, tensor.shape)),
+            *_numbers(tensor),
+            _rank(tensor.effective_rank, estimated=tensor.estimated),
+            str(min(tensor.shape)) if len(tensor.shape) > 1 else "-",
+        )
+        for tensor in drift.tensors[:MAX_TENSORS]
+    ]
+    return Sheet(heads, rows, spare=("shape", "of"))

@@ -1,0 +1,116 @@
+"""What a report says of an item in words: cut to a size, blackened, or left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from forgetmap.errors import UsageError
+from forgetmap.report.payloads.schema import Cell
+
+SIDES = ("before", "after")
+OF_ITEMS = (
+    "question", "options", "gold",
+    *(f"{name}_{side}" for name in ("answer", "choice", "prompt", "response", "error")
+      for side in SIDES),
+)  # fmt: skip
+"""Columns with what was asked or said. `--no-text` leaves them out, `--redact` blackens them."""
+MIN_BYTES = 200
+"""No text is cut below this."""
+BLOCK = "█"
+
+Columns = dict[str, list[Cell]]
+Secret = re.Pattern[str]
+
+
+def without_texts(columns: Columns) -> Columns:
+    """Only what is no text: names, scores, outcomes."""
+    return {name: cells for name, cells in columns.items() if name not in OF_ITEMS}
+
+
+def parse_patterns(given: Iterable[str]) -> tuple[Secret, ...]:
+    """What is to be blackened, as compiled patterns.
+
+    Raises:
+        UsageError: one of them is no regular expression.
+    """
+    patterns = []
+    for pattern in given:
+        try:
+            patterns.append(re.compile(pattern))
+        except re.error as error:
+            raise UsageError(
+                f"--redact {pattern!r} is no regular expression: {error}",
+                hint=r"such as --redact '[\w.]+@[\w.]+' for addresses, --redact '\S' for all.",
+            ) from None
+    return tuple(patterns)
+
+
+def redact(text: str, secrets: Iterable[Secret]) -> str:
+    """The text with every match under blocks, as long as it was."""
+    for secret in secrets:
+        text = secret.sub(lambda found: BLOCK * len(found[0]), text)
+    return text
+
+
+def redact_columns(columns: Columns, secrets: Sequence[Secret]) -> Columns:
+    """Every text of these items with what matches under blocks."""
+    return _changed(columns, lambda text: redact(text, secrets))
+
+
+def cut(columns: Columns, longest: int) -> tuple[Columns, int]:
+    """No text of more bytes than this, and how many lost their middle."""
+    shorter = 0
+
+    def change(text: str) -> str:
+        nonlocal shorter
+        found = shortened(text, longest)
+        shorter += found is not text
+        return found
+
+    return _changed(columns, change), shorter
+
+
+def shortened(text: str, longest: int) -> str:
+    """Beginning and end, because answers stand there, and how much there was between them."""
+    if len(text) <= longest // 4 or len(content := text.encode()) <= longest:
+        return text
+    half = longest // 2
+    head, tail = (part.decode(errors="ignore") for part in (content[:half], content[-half:]))
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
+
+
+def sizes(columns: Columns) -> list[int]:
+    """Bytes of each text of these items; what an item says twice is stored once."""
+    texts = [columns[name] for name in columns if name in OF_ITEMS]
+    return [len(text.encode()) for cells in zip(*texts, strict=True) for text in _distinct(cells)]
+
+
+def _distinct(cells: Iterable[Cell]) -> set[str]:
+    parts = (part for cell in cells for part in (cell if isinstance(cell, list) else [cell]))
+    return {part for part in parts if isinstance(part, str)}
+
+
+def fair_cap(amounts: Sequence[int], most: int) -> int:
+    """The largest cap under which these amounts sum up to no more than `most`."""
+    left, ordered = most, sorted(amounts)
+    for place, amount in enumerate(ordered):
+        others = len(ordered) - place
+        if amount * others > left:
+            return left // others
+        left -= amount
+    return max(ordered, default=most)
+
+
+def _changed(columns: Columns, change: Callable[[str], str]) -> Columns:
+    return {
+        name: [_applied(change, cell) for cell in cells] if name in OF_ITEMS else cells
+        for name, cells in columns.items()
+    }
+
+
+def _applied(change: Callable[[str], str], cell: Cell) -> Cell:
+    if isinstance(cell, list):
+        return [change(part) for part in cell]
+    return change(cell) if isinstance(cell, str) else cell

@@ -1,0 +1,1 @@
+"""Results in lines and tables, as terminals and Markdown show them."""

@@ -1,0 +1,180 @@
+"""Overlap and divergence as lines and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forgetmap.overlap import (
+    BridgeResult,
+    EventGroup,
+    EventResult,
+    Figures,
+    GroupResult,
+    Notice,
+    OverlapResult,
+)
+from forgetmap.report.payloads.overlap import divergence_name, fit_sentence
+from forgetmap.results import Estimate
+from forgetmap.text import Blocks, Line, Sheet, shorten
+
+MAX_PROMPTS = 10
+NAME_WIDTH = 28
+LIMITS = (
+    "The certificate holds for any behaviour of that probability before, on prompts like these, if "
+    "the upper limit of KL does; per prompt 1 in 20 limits fails. All figures are of completions "
+    "sampled at temperature 1, in nats. They say nothing about other prompts."
+)
+
+
+def tell_overlap(result: OverlapResult) -> Blocks:
+    """Overlap of two models: what may be concluded, groups, beginnings, prompts, warnings."""
+    total = result.groups[0]
+    blocks: Blocks = [Line(_headline(result, total), "strong"), Line()]
+    blocks.append(_groups(result))
+    if result.lengths:
+        blocks += [Line(), _lengths(result)]
+    blocks += [Line(), Line("Where the model moved most:"), _prompts(result), Line()]
+    if total.old_mass.value is not None:
+        blocks.append(Line(f"Old mass left in {result.after}: {_with_limits(total.old_mass)}."))
+    blocks += _notices(result.notices)
+    return [*blocks, Line(LIMITS, "faint")]
+
+
+def tell_events(result: EventResult) -> Blocks:
+    """Bounds from the log-probabilities of right answers."""
+    heads = ("", "items", "overlap\nat most", "KL before||after\nat least",
+             "KL after||before\nat least", "change of\nright answers")  # fmt: skip
+    rows = [_event_row(each) for each in (result.total, *result.tasks)]
+    missing = f" {result.without:,} pairs lack it." if result.without else ""
+    return [
+        Line(f"{result.before} and {result.after}, seen through the right answers", "strong"),
+        Line(),
+        Sheet(heads, rows, strong=1),
+        Line(),
+        Line(
+            "From the log-probability of each item's right answer alone: the models may differ "
+            f"more elsewhere, never less.{missing}",
+            "faint",
+        ),
+    ]
+
+
+def tell_bridge(result: BridgeResult) -> Blocks:
+    """How well divergence predicts forgetting."""
+    heads = ("divergence", "R² of fit", "error\nleft out", "error\nof mean", "R²\nleft out")
+    rows = [
+        (
+            divergence_name(fit),
+            _number(fit.r_squared),
+            f"{fit.error_left_out:.4f}",
+            f"{fit.error_of_mean:.4f}",
+            _number(fit.r_squared_left_out),
+        )
+        for fit in result.fits
+    ]
+    return [
+        Line(fit_sentence(result.fits[0]), "strong"),
+        Line(),
+        Sheet(heads, rows, strong=1),
+        Line(),
+        *_notices(result.notices),
+    ]
+
+
+def _headline(result: OverlapResult, total: GroupResult) -> str:
+    kl = total.forward_kl
+    moved = "an unknown divergence" if kl.value is None else f"KL {_with_limits(kl)} nats"
+    kept = "; ".join(
+        f"what {result.before} did with probability {mass} it still does with {floor:.3g} or more"
+        for mass, floor in total.kept.items()
+        if floor is not None
+    )
+    return f"{result.after} moved by {moved} from {result.before}" + (f": {kept}." if kept else ".")
+
+
+def _groups(result: OverlapResult) -> Sheet:
+    heads = ("prompts", "n", "samples", "overlap", "KL before||after", "KL after||before",
+             "taken for\nthe other", "effective")  # fmt: skip
+    rows = [
+        (
+            group.name,
+            f"{group.prompts:,}",
+            f"{group.samples_before:,}+{group.samples_after:,}",
+            _with_limits(group.overlap),
+            _with_limits(group.forward_kl),
+            _with_limits(group.reverse_kl),
+            _number(group.misassigned_before.value),
+            f"{_count(group.effective_before)}+{_count(group.effective_after)}",
+        )
+        for group in result.groups
+    ]
+    return Sheet(heads, rows, strong=1, spare=("effective", "taken for\nthe other", "samples"))
+
+
+def _lengths(result: OverlapResult) -> Sheet:
+    rows = [
+        (
+            f"first {each.tokens:,}",
+            _with_limits(each.overlap),
+            _with_limits(each.forward_kl),
+            _with_limits(each.reverse_kl),
+        )
+        for each in result.lengths
+    ]
+    return Sheet(("tokens", "overlap", "KL before||after", "KL after||before"), rows)
+
+
+def _prompts(result: OverlapResult) -> Sheet:
+    masses = list(result.groups[0].kept)
+    heads = ("prompt", "overlap", "KL before||after", "at most",
+             *(f"{mass} keeps\nat least" for mass in masses))  # fmt: skip
+    order = sorted(result.prompts, key=lambda each: -_or_zero(each.forward_kl.value))
+    rows = [
+        (shorten(each.prompt, NAME_WIDTH), *_prompt_cells(each, masses))
+        for each in order[:MAX_PROMPTS]
+    ]
+    return Sheet(heads, rows)
+
+
+def _prompt_cells(each: Figures, masses: Sequence[str]) -> Iterator[str]:
+    yield _number(each.overlap.value)
+    yield _with_limits(each.forward_kl)
+    yield _number(each.kl_limit)
+    for mass in masses:
+        yield _number(each.kept[mass])
+
+
+def _event_row(each: EventGroup) -> tuple[str, ...]:
+    return (
+        shorten(each.name, NAME_WIDTH),
+        f"{each.items:,}",
+        _with_limits(each.overlap_at_most),
+        _with_limits(each.forward_kl_at_least),
+        _with_limits(each.reverse_kl_at_least),
+        _with_limits(each.change),
+    )
+
+
+def _notices(notices: Sequence[Notice]) -> Blocks:
+    found: Blocks = [Line(notice.text, "warning", "!") for notice in notices]
+    return [*found, Line()] if found else found
+
+
+def _with_limits(each: Estimate) -> str:
+    if each.value is None:
+        return "-"
+    if each.low is None or each.high is None:
+        return _number(each.value)
+    return f"{_number(each.value)} [{each.low:.2g}, {each.high:.2g}]"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _or_zero(value: float | None) -> float:
+    return 0.0 if value is None else value

@@ -1,0 +1,130 @@
+"""Runs of merges compared with both of their parents, however the runs came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from forgetmap.comparison import Comparison, FanOut, GroupResult, Rule, compare
+from forgetmap.errors import UsageError
+from forgetmap.merge import WeightDrift
+from forgetmap.pairing import prepare
+from forgetmap.sources import open_run
+from forgetmap.stats import LEVEL
+from forgetmap.sweep import words
+from forgetmap.sweep.analyse import ALL_ITEMS, DEFAULT_BUDGET, PathPoint, analyse_pair, correlate
+from forgetmap.sweep.grid import Merge
+from forgetmap.sweep.result import SweepResult
+from forgetmap.sweep.states import gather_states
+
+
+class MergedPath(NamedTuple):
+    """One tuned model: as it was given, its run, and the runs of its merges, ends included."""
+
+    model: str
+    run: str
+    merges: Mapping[Merge, str]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sweep:
+    """What merges of two models keep, forget and retain.
+
+    Attributes:
+        result: all numbers and words, as in `--json`.
+        from_base: base against every tuned model and merge.
+        from_tuned: name of a tuned model's run -> it against base and its merges.
+    """
+
+    result: SweepResult
+    from_base: FanOut | Comparison
+    from_tuned: Mapping[str, FanOut | Comparison] = field(default_factory=dict)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """All numbers and words as JSON; the schema is in docs/schemas."""
+        return self.result.to_json(indent=indent)
+
+    def __repr__(self) -> str:
+        return "\n".join(words.headline(pair) for pair in self.result.pairs)
+
+
+def compare_runs(
+    folder: Path,
+    base: tuple[str, str],
+    paths: Sequence[MergedPath],
+    *,
+    suite: str = "",
+    targets: Sequence[str] = (),
+    budget: float = DEFAULT_BUDGET,
+    drifts: Sequence[WeightDrift | None] = (),
+    rule: Rule | None = None,
+) -> Sweep:
+    """Everything that runs on disk say about a sweep.
+
+    Args:
+        folder: where the runs are.
+        base: the model as it was given, and the name of its run.
+        paths: the tuned models and their merges.
+        suite: what was asked.
+        targets: tasks that the tuned models were trained for.
+        budget: most forgetting of the best merge, as a share of what tuned forgot.
+        drifts: how far the weights of each tuned model moved.
+        rule: what counts as right.
+    """
+    rule = rule or Rule()
+    if not paths:
+        raise UsageError("a sweep needs a tuned model", hint="give one or more.")
+    later = {run: folder / run for path in paths for run in (path.run, *path.merges.values())}
+    later = {run: place for run, place in later.items() if run != base[1]}
+    from_base = compare(folder / base[1], *later.values())
+    headlines = dict(zip(later, _headlines(from_base), strict=True))
+    from_tuned = {path.run: _from_tuned(folder, base[1], path) for path in paths}
+    pairs = []
+    for path, label, drift in zip(
+        paths, _labels(paths), drifts or [None] * len(paths), strict=True
+    ):
+        runs = list(dict.fromkeys([base[1], path.run, *path.merges.values()]))
+        sides = [prepare(open_run(folder / run), rule.metric) for run in runs]
+        pair = analyse_pair(
+            gather_states(sides, correct_at=rule.correct_at, target=set(targets)),
+            [PathPoint(*merge, runs.index(run), run) for merge, run in path.merges.items()],
+            names=(path.model, label),
+            headlines={n: headlines[run] for n, run in enumerate(runs) if run in headlines},
+            drift=drift,
+            budget=budget,
+        )
+        pairs.append(pair)
+    result = SweepResult(
+        base=base[0],
+        suite=suite,
+        targets=list(targets),
+        level=LEVEL,
+        budget=budget,
+        rule=words.rule(budget, LEVEL),
+        pairs=pairs,
+        correlation=correlate(pairs),
+    )
+    return Sweep(result, from_base, from_tuned)
+
+
+def _labels(paths: Sequence[MergedPath]) -> list[str]:
+    """The last part of each model's name; of equal ones their runs'."""
+    short = [PurePath(path.model).name or path.model for path in paths]
+    return [
+        path.run if short.count(name) > 1 else name for path, name in zip(paths, short, strict=True)
+    ]
+
+
+def _from_tuned(folder: Path, base: str, path: MergedPath) -> FanOut | Comparison:
+    others = [run for run in dict.fromkeys([base, *path.merges.values()]) if run != path.run]
+    return compare(folder / path.run, *(folder / run for run in others))
+
+
+def _headlines(found: FanOut | Comparison) -> list[dict[str, GroupResult]]:
+    each = [found] if isinstance(found, Comparison) else list(found)
+    return [
+        {ALL_ITEMS: one.result.total} | {group.name: group for group in one.result.categories}
+        for one in each
+    ]
