@@ -240,7 +240,7 @@ def test_12_lists_are_no_scores(tmp_path: Path) -> None:
 
 
 def _survey(path: Path) -> Any:
-    from forgetmap.records.summary import survey
+    from forgetmap.records.tables import survey
 
     return survey(fm.open_run(path)).tasks
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from forgetmap.capabilities.api import Drifted, DriftOptions, drift_with_runs
 from forgetmap.capabilities.taxonomy import parse_taxonomy
-from forgetmap.records.build import build_run
 from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.run import Run
+from forgetmap.records.tables import build_run
 
 ITEMS = 120
 TAXONOMY = b"""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import forgetmap as fm
-from forgetmap.records.build import build_run
 from forgetmap.records.folder import write_run
 from forgetmap.records.run import Run
+from forgetmap.records.tables import build_run
 from forgetmap.simulation.api import SimulatedTask, simulate
 from forgetmap.sweep.api import MergedPath, Sweep, compare_runs
 from forgetmap.sweep.grid import Merge

@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from forgetmap.records.build import build_run
 from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.run import Run
+from forgetmap.records.tables import build_run
 
 Scores = Mapping[str, Sequence[float | None] | NDArray[Any]]
 """Metric -> score of each item."""

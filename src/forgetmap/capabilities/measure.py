@@ -26,7 +26,6 @@ from forgetmap.capabilities.values import Source, is_provisional, relation_of, s
 from forgetmap.records import (
     KEY,
     MANIFEST,
-    ROWS_PER_BATCH,
     SCORE_NAMES,
     SCORES,
     MetricInfo,
@@ -53,8 +52,7 @@ from forgetmap.scoring import (
     open_judge,
     signed,
 )
-from forgetmap.sources import SCORER as PROVISIONAL
-from forgetmap.sources import Progress
+from forgetmap.sources import PROVISIONAL_SCORER, Progress
 
 QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
@@ -62,6 +60,8 @@ ROWS = 100, 2_000
 """Responses per batch, at least and at most."""
 PER_PROCESS = 12
 """Batches of a task that each process should get, so that all end at about the same time."""
+COPIED_ROWS = 100_000
+"""Rows of a run that are copied at a time."""
 FEW = 20_000
 """Responses that are not worth the start of other processes."""
 _OWN = ("metric", "scorer", "score", "outcome", "answer", "choice")
@@ -297,7 +297,7 @@ class _Work:
         replaced = ", ".join(
             f"({literal(unit.task)}, {literal(who)})"
             for unit in parts
-            for who in (PROVISIONAL, signed(find_scorer(unit.scorer)))
+            for who in (PROVISIONAL_SCORER, signed(find_scorer(unit.scorer)))
         )
         kept = self._scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
         with reading(self._run):
@@ -307,7 +307,7 @@ class _Work:
 
 
 def _canonical(table: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
-    for batch in table.project(", ".join(SCORE_NAMES)).to_arrow_reader(ROWS_PER_BATCH):
+    for batch in table.project(", ".join(SCORE_NAMES)).to_arrow_reader(COPIED_ROWS):
         yield batch.cast(scores_schema())
 
 

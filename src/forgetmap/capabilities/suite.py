@@ -12,7 +12,7 @@ from forgetmap.capabilities.taxonomy import FIRST, Taxonomy, load_taxonomy
 from forgetmap.errors import InputError, UnreadableError
 from forgetmap.evaluation import HubData, HubRow, Item, Suite, Task, load_rows
 from forgetmap.scoring import find_scorer, needs_of
-from forgetmap.sources import Fields, LogFile, Problems, Sample, samples_of
+from forgetmap.sources import Sample, captrack_samples
 
 DATASET = "tri-fair-lab/captrack"
 SPLITS = ("test", "train")
@@ -65,13 +65,8 @@ def _title(taxonomy: Taxonomy, task: str) -> str | None:
 
 
 def _items(task: str, *, root: Path | None) -> list[Item]:
-    where = LogFile(Path(DATASET), f"{DATASET}, {task}", task)
-    problems = Problems(strict=True)
-    return [
-        _item(sample)
-        for number, row in enumerate(_rows(task, root), start=1)
-        for sample in samples_of(task, Fields(_plain(row), where, number, problems), texts=True)
-    ]
+    rows = map(_plain, _rows(task, root))
+    return [_item(sample) for sample in captrack_samples(task, rows, origin=f"{DATASET}, {task}")]
 
 
 def _rows(task: str, root: Path | None) -> Sequence[HubRow]:

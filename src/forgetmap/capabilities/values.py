@@ -31,7 +31,7 @@ from forgetmap.records import (
     reading,
 )
 from forgetmap.scoring import find_scorer, signed
-from forgetmap.sources import SCORER as PROVISIONAL
+from forgetmap.sources import PROVISIONAL_SCORER
 from forgetmap.stats import Reals
 
 _FAILED = ", ".join(literal(outcome) for outcome in FAILED)
@@ -252,7 +252,7 @@ def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str | None]]:
 
 def is_provisional(measure: Measure, metric: Metric) -> bool:
     """Whether a score was made on reading a log only to have one."""
-    return measure.scorer == PROVISIONAL and metric.scorer is not None
+    return measure.scorer == PROVISIONAL_SCORER and metric.scorer is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.records.build import build_run
     from forgetmap.records.engine import (
         connection,
         fresh_name,
@@ -15,12 +14,10 @@ if TYPE_CHECKING:
         quote,
         readable,
         scan,
-        unreadable,
     )
-    from forgetmap.records.every_eval_ever import IN_METADATA, PREFIX, write_instances
+    from forgetmap.records.export.every_eval_ever import METADATA_KEYS, write_instances
     from forgetmap.records.folder import (
         MANIFEST,
-        ROWS_PER_BATCH,
         complete_folder,
         fill_scores,
         fill_texts,
@@ -53,14 +50,14 @@ if TYPE_CHECKING:
         HarnessInfo,
         MetricInfo,
         ModelInfo,
+        Problem,
         RunInfo,
         ServiceInfo,
         TaskInfo,
         read_manifest,
     )
     from forgetmap.records.outcome import FAILED, MISSING, Outcome
-    from forgetmap.records.problem import Problem
-    from forgetmap.records.repeats import as_repeats
+    from forgetmap.records.repeats import as_repeats, count_repeats
     from forgetmap.records.run import Frame, Run
     from forgetmap.records.schema import (
         BY_NAME,
@@ -76,17 +73,23 @@ if TYPE_CHECKING:
         scores_schema,
         texts_schema,
     )
-    from forgetmap.records.spreadsheet import quote_formulas, unquote_formula, unquoted_sql
-    from forgetmap.records.summary import Survey, TaskSurvey, count_repeats, survey
-    from forgetmap.records.tables import write_table
+    from forgetmap.records.tables import (
+        Survey,
+        TaskSurvey,
+        build_run,
+        quote_formulas,
+        survey,
+        unquote_formula,
+        unquoted_sql,
+        write_table,
+    )
     from forgetmap.records.validate import (
         FileRow,
         check_run,
         file_of,
-        first_fault,
+        locate_error,
         reading,
         refuse_duplicates,
-        result_key,
     )
 
 __all__ = [
@@ -94,13 +97,11 @@ __all__ = [
     "CONTENT_HASHES",
     "FAILED",
     "HASHES",
-    "IN_METADATA",
     "KEY",
     "MANIFEST",
+    "METADATA_KEYS",
     "MISSING",
     "MORE_TEXTS",
-    "PREFIX",
-    "ROWS_PER_BATCH",
     "SCORES",
     "SCORE_NAMES",
     "TEXTS",
@@ -130,12 +131,12 @@ __all__ = [
     "file_of",
     "fill_scores",
     "fill_texts",
-    "first_fault",
     "fresh_name",
     "is_run_folder",
     "json_schema",
     "listed",
     "literal",
+    "locate_error",
     "match_columns",
     "needs_content",
     "normalise",
@@ -152,7 +153,6 @@ __all__ = [
     "reading",
     "refuse_duplicates",
     "refuse_to_replace",
-    "result_key",
     "run_from_frame",
     "scan",
     "scores_schema",
@@ -161,7 +161,6 @@ __all__ = [
     "texts_schema",
     "unquote_formula",
     "unquoted_sql",
-    "unreadable",
     "writable",
     "write_instances",
     "write_parquet",

@@ -48,6 +48,7 @@ from forgetmap.records.schema import (
 from forgetmap.records.validate import FileRow, reading
 
 MANIFEST = "manifest.json"
+"""The file of a run folder that says what is known about the run."""
 ROWS_PER_BATCH = 100_000
 
 

@@ -12,8 +12,7 @@ from forgetmap.errors import ManifestError
 from forgetmap.records.folder import fill_scores, fill_texts
 from forgetmap.records.manifest import RunInfo, ServiceInfo
 from forgetmap.records.run import Frame, Run
-from forgetmap.records.summary import count_repeats
-from forgetmap.records.validate import FileRow, file_of
+from forgetmap.records.validate import FileRow, file_of, reading
 
 SAME = (
     "model",
@@ -60,6 +59,14 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
         origin=origin,
         rows=rows,
     )
+
+
+def count_repeats(run: Run) -> int:
+    """How many answers there are to an item, at most."""
+    if "repeat" not in run.columns:
+        return 1
+    with reading(run):
+        return int(run.scores.select(nw.col("repeat").max()).collect().item() or 0) + 1
 
 
 def _require_same(first: Run, other: Run, origin: str) -> None:

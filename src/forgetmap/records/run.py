@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from forgetmap.records.manifest import RunInfo
-from forgetmap.records.problem import Problem
+from forgetmap.records.manifest import Problem, RunInfo
 
 Frame = nw.LazyFrame[Any]
+"""A lazy table of any dataframe library."""
 HandedIn = Literal["path", "eager", "lazy"]
 Rows = Callable[[], Iterator[tuple[int, Mapping[str, Any]]]]
 

@@ -22,7 +22,6 @@ SCORES, TEXTS = "scores.parquet", "texts.parquet"
 """Tables of a run folder."""
 MORE_TEXTS = "texts-*.parquet"
 """Further files of texts, where several processes wrote a run."""
-"""Files of a run folder; texts that two processes wrote are in two."""
 
 Part = Literal["key", "scores", "texts"]
 
@@ -137,14 +136,20 @@ FIELDS: tuple[Field, ...] = (
 )
 
 BY_NAME = {field.name: field for field in FIELDS}
+"""All fields by their names."""
 KEY = tuple(field.name for field in FIELDS if field.part == "key")
+"""Fields that tell answers apart."""
 RESULT_KEY = (*KEY, "metric", "scorer")
 """One row of scores per combination of these; a second one is an error."""
 
 CONTENT_HASHES = ("question_hash", "gold_hash", "options_hash")
+"""Fields that say whether two items are the same, whatever their ids."""
 HASHES = (*CONTENT_HASHES, "prompt_hash")
+"""Fields that are hashes of texts."""
 SCORE_NAMES = tuple(field.name for field in FIELDS if field.part != "texts")
+"""Columns of `scores.parquet`, in order."""
 TEXT_NAMES = tuple(field.name for field in FIELDS if field.part == "texts")
+"""Columns of `texts.parquet` besides the key, in order."""
 
 
 def scores_schema() -> pa.Schema:

@@ -1,23 +1,82 @@
-"""A run as one plain table: CSV, JSON lines or Parquet, texts included."""
+"""Runs as plain tables: built from columns, written as CSV, JSON lines or Parquet, surveyed."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from forgetmap.errors import OutputError
+from forgetmap.records.content import ContentDeriver
 from forgetmap.records.engine import connection
 from forgetmap.records.folder import batches_of, writable, write_parquet
+from forgetmap.records.manifest import RunInfo
+from forgetmap.records.repeats import count_repeats
 from forgetmap.records.run import Frame, Run
-from forgetmap.records.schema import BY_NAME, KEY, TEXT_NAMES
-from forgetmap.records.spreadsheet import quote_formulas
+from forgetmap.records.schema import BY_NAME, KEY, SCORE_NAMES, TEXT_NAMES
+from forgetmap.records.validate import reading
+
+Columns = Mapping[str, Sequence[Any]]
+LONG_TEXTS = ("question", "prompt", "response", "material")
+"""Texts that may be long, and are the same in all rows of an answer."""
+# Texts that a spreadsheet would run as formulas get a quote before them, and lose it when read.
+_RISKY = r"\A'*[=+\-@\t\r]"
+_NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
+_QUOTED = re.compile(r"'+[=+\-@\t\r]")
+
+
+def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
+    """A run of canonical columns; content hashes are derived from its texts.
+
+    Several rows of an answer, one per metric, have the same texts: these are kept once.
+    """
+    places, answers = _answers(columns)
+    firsts = _derive(
+        {key: [cells[place] for place in places] for key, cells in columns.items()}, name
+    )
+    rows = _derive({key: cells for key, cells in columns.items() if key not in LONG_TEXTS}, name)
+    for key in SCORE_NAMES:
+        if key in firsts.column_names and key not in rows.column_names:
+            rows = rows.append_column(key, firsts.column(key).take(answers))
+    engine = connection()
+    scores = rows.select([key for key in SCORE_NAMES if key in rows.column_names])
+    texts = firsts.select([*KEY, *(key for key in TEXT_NAMES if key in firsts.column_names)])
+    return Run(
+        info=info,
+        scores=nw.from_native(engine.from_arrow(scores)),
+        texts=nw.from_native(engine.from_arrow(texts)),
+        name=name,
+        origin=name,
+    )
+
+
+def _answers(columns: Columns) -> tuple[list[int], pa.Array]:
+    """Where each answer stands first, and which answer each row is of."""
+    places: list[int] = []
+    numbers: dict[tuple[Any, ...], int] = {}
+    answers = []
+    for place, key in enumerate(zip(*(columns[name] for name in KEY), strict=True)):
+        if key not in numbers:
+            numbers[key] = len(places)
+            places.append(place)
+        answers.append(numbers[key])
+    return places, pa.array(answers, pa.int64())
+
+
+def _derive(columns: Columns, name: str) -> pa.Table:
+    schema = pa.schema([(key, BY_NAME[key].type) for key in columns])
+    table = pa.table(dict(columns), schema=schema)
+    return ContentDeriver(tuple(columns), origin=name).table(table)
 
 
 def write_table(run: Run, path: Path, *, overwrite: bool = False) -> Path:
@@ -99,3 +158,90 @@ def _write_jsonl(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schem
 
 
 WRITERS = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": write_parquet}
+
+
+def quote_formulas(table: pa.RecordBatch | pa.Table) -> list[pa.Array | pa.ChunkedArray]:
+    """The columns with a quote before each text that begins like a formula; numbers stay."""
+    return [_quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
+
+
+def _quoted(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    risky = pc.match_substring_regex(column, _RISKY)
+    number = pc.match_substring_regex(column, _NUMBER)
+    quoted = pc.binary_join_element_wise("'", column, "")
+    return pc.if_else(pc.and_not(risky, number), quoted, column)
+
+
+def unquote_formula(text: str) -> str:
+    """A cell as it was before `quote_formulas`."""
+    return text[1:] if _QUOTED.match(text) else text
+
+
+def unquoted_sql(column: str) -> str:
+    """The same for a column of the engine."""
+    is_quoted = f"starts_with({column}, '''') AND regexp_matches({column}, '^''+[=+\\-@\\t\\r]')"
+    return f"CASE WHEN {is_quoted} THEN substr({column}, 2) ELSE {column} END"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSurvey:
+    """One task under one metric and scorer."""
+
+    task: str
+    metric: str
+    scorer: str
+    rows: int
+    items: int
+    scored: int
+    mean_score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is in a run."""
+
+    name: str
+    origin: str
+    rows: int
+    repeats: int
+    columns: tuple[str, ...]
+    has_texts: bool
+    tasks: tuple[TaskSurvey, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def survey(run: Run) -> Survey:
+    """Count what is in a run."""
+    present = [name for name in ("metric", "scorer") if name in run.columns]
+    counted = run.scores.group_by("task", *present).agg(
+        nw.len().alias("rows"),
+        nw.col("item").n_unique().alias("items"),
+        nw.col("score").count().alias("scored"),
+        nw.col("score").mean().alias("mean_score"),
+    )
+    with reading(run):
+        found = counted.sort("task", *present).collect()
+    tasks = tuple(
+        TaskSurvey(
+            task=row["task"],
+            metric=row.get("metric") or "score",
+            scorer=row.get("scorer") or "default",
+            rows=int(row["rows"]),
+            items=int(row["items"]),
+            scored=int(row["scored"]),
+            mean_score=row["mean_score"],
+        )
+        for row in found.rows(named=True)
+    )
+    return Survey(
+        name=run.name,
+        origin=run.origin,
+        rows=sum(task.rows for task in tasks),
+        repeats=count_repeats(run),
+        columns=tuple(sorted(run.columns)),
+        has_texts=run.texts is not None,
+        tasks=tasks,
+    )

@@ -45,8 +45,13 @@ class FileRow(dict[str, Any]):
         self.file = file
 
 
-def check_run(run: Run) -> int:
-    """Raise a typed error for the first fault, else return the number of rows."""
+def check_run(run: Run, *, unique: bool = False) -> int:
+    """Raise a typed error for the first fault, else return the number of rows.
+
+    Args:
+        run: what is checked.
+        unique: whether two rows about the same result are a fault.
+    """
     with reading(run):
         sums = _sums(run.scores, run.columns, run.info)
     if not sums["rows"]:
@@ -58,6 +63,9 @@ def check_run(run: Run) -> int:
     faults = {field: int(sums[field] or 0) for field in sums if field != "rows"}
     if any(faults.values()):
         raise locate_fault(run, faults)
+    if unique:
+        names = (*RESULT_KEY, *CONTENT_HASHES)
+        refuse_duplicates(run, run.scores, [name for name in names if name in run.columns])
     return int(sums["rows"])
 
 
@@ -79,6 +87,16 @@ def reading(*runs: Run) -> Iterator[None]:
             if fault is not None:
                 raise fault from None
         raise unreadable(" or ".join(run.origin for run in runs), error) from None
+
+
+def locate_error(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], origin: str, error: Exception
+) -> InputError:
+    """The first faulty row of a table that could not be read; else what the engine said of it."""
+    fault = first_fault(rows, RunInfo(), origin)
+    if fault is not None:
+        return fault
+    return error if isinstance(error, FieldError) else unreadable(origin, error)
 
 
 def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
@@ -103,11 +121,6 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
         hint="was the file appended to twice? If they are answers to the same item, number them "
         "in a 'repeat' column; if they are metrics, name them in a 'metric' column.",
     )
-
-
-def result_key(run: Run) -> list[str]:
-    """The columns that tell the results of a run apart."""
-    return [name for name in (*RESULT_KEY, *CONTENT_HASHES) if name in run.columns]
 
 
 def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:

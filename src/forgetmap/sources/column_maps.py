@@ -20,6 +20,7 @@ from typing import Any
 
 from forgetmap.errors import ColumnError, OutputError
 from forgetmap.records import BY_NAME, ColumnMap
+from forgetmap.sources.selection import chosen
 from forgetmap.sources.sniff import whole
 
 ENDING = ".map.toml"
@@ -57,11 +58,11 @@ def saved_map(table: Path) -> SavedMap:
     return SavedMap()
 
 
-def save_map(table: Path, columns: ColumnMap, *, task: str | None = None) -> Path:
+def save_map(source: str | Path, columns: ColumnMap, *, task: str | None = None) -> Path:
     """Write a map next to its table, for the next time.
 
     Args:
-        table: file or folder of the table.
+        source: file or folder of the table, or `TABLE#NAME`.
         columns: canonical field -> column.
         task: name of the task, for tables without such a column.
     """
@@ -69,7 +70,7 @@ def save_map(table: Path, columns: ColumnMap, *, task: str | None = None) -> Pat
     if task is not None:
         lines.append(f"task = {_quoted(task)}")
     lines += ["", "[columns]", *(f"{name} = {_quoted(column)}" for name, column in columns.items())]
-    path = map_file(table)
+    path = map_file(chosen(str(source)).path)
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:

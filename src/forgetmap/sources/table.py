@@ -17,7 +17,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap._cache import temporary_path
-from forgetmap.errors import ColumnError, EmptyInputError, FieldError, InputError
+from forgetmap.errors import ColumnError, EmptyInputError, FieldError
 from forgetmap.records import (
     BY_NAME,
     HASHES,
@@ -30,9 +30,9 @@ from forgetmap.records import (
     by_synonyms,
     canonical_run,
     connection,
-    first_fault,
     fresh_name,
     literal,
+    locate_error,
     match_columns,
     needs_content,
     parquet_columns,
@@ -40,7 +40,6 @@ from forgetmap.records import (
     readable,
     scan,
     unquoted_sql,
-    unreadable,
 )
 from forgetmap.sources.rows import csv_header, raw_rows, require_text
 from forgetmap.sources.sniff import (
@@ -103,7 +102,7 @@ def read_table(
             texts=nw.from_native(texts),
         )
     except (duckdb.Error, pa.ArrowException, OSError, FieldError) as error:
-        raise _diagnosed(rows(), origin, error) from None
+        raise locate_error(rows(), origin, error) from None
 
 
 def _prepared(file: TableFile) -> TableFile:
@@ -208,7 +207,7 @@ def column_names(file: TableFile) -> list[str]:
     try:
         found = connection().sql(names).fetchall()
     except duckdb.Error as error:
-        raise _diagnosed(raw_rows(file, {}), str(file.path), error) from None
+        raise locate_error(raw_rows(file, {}), str(file.path), error) from None
     if not found:
         for _ in raw_rows(file, {}):
             pass
@@ -364,11 +363,3 @@ def _number(ours: str, column: str, kind: str | None) -> str:
 def _parquet_kinds(file: TableFile) -> list[str]:
     with readable(str(file.path)):
         return [str(kind) for kind in connection().sql(f"FROM {_parquet_scan(file)}").types]
-
-
-def _diagnosed(rows: Iterable[tuple[int, FileRow]], origin: str, error: Exception) -> InputError:
-    """Read again slowly to say where the fault is; the engine's own words if nothing is found."""
-    found = first_fault(rows, RunInfo(), origin)
-    if found is not None:
-        return found
-    return error if isinstance(error, FieldError) else unreadable(origin, error)

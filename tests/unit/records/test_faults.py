@@ -23,7 +23,7 @@ from forgetmap.records.engine import connection
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.outcome import Outcome
 from forgetmap.records.run import Run
-from forgetmap.records.summary import survey
+from forgetmap.records.tables import survey
 from forgetmap.records.validate import check_run, reading
 from forgetmap.sources.open import open_run
 from run_folders import results, run_of

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from forgetmap.errors import FieldError
 from forgetmap.records.folder import read_run
 from forgetmap.records.schema import BY_NAME, KEY, json_schema
-from forgetmap.records.validate import check_run, refuse_duplicates, result_key
+from forgetmap.records.validate import check_run
 from forgetmap.sources.open import open_run
 from run_folders import Row, on_disk, results, scores_of, write
 
@@ -224,7 +224,7 @@ def test_its_run_is_valid_and_keeps_its_manifest(name: str, tmp_path: Path) -> N
     info, records = PRODUCERS[name]
     run = read_run(write(tmp_path / "run", records, **info))
     assert check_run(run) == len(records)
-    refuse_duplicates(run, run.scores, result_key(run))
+    check_run(run, unique=True)
     kept = run.info.model_dump(exclude_unset=True)
     for field in info.keys() - {"metrics", "model", "harness", "tasks"}:
         assert kept[field] == info[field]
@@ -279,7 +279,7 @@ def test_lighteval_with_three_seeds_is_one_run_of_three_repeats(tmp_path: Path) 
         write(tmp_path / f"run-{place}", records, seeds=[seed], **alike)
     run = open_run(tmp_path)
     assert check_run(run) == 6
-    refuse_duplicates(run, run.scores, result_key(run))
+    check_run(run, unique=True)
     assert run.info.seeds == [42, 1234, 7]
     found = run.scores.select("item", "repeat", "seed", "score").collect().rows()
     assert sorted(found) == [

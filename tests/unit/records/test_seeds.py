@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from forgetmap.errors import DuplicateKeyError, ManifestError
-from forgetmap.records.summary import survey
-from forgetmap.records.validate import check_run, refuse_duplicates, result_key
+from forgetmap.records.tables import survey
+from forgetmap.records.validate import check_run
 from forgetmap.sources.open import open_run
 from run_folders import results, scores_of, write
 
@@ -112,7 +112,7 @@ def test_metrics_are_not_mixed_up_where_one_seed_names_none(tmp_path: Path) -> N
     run = open_run(tmp_path)
     rows = run.scores.select("metric", "repeat", "score").collect().rows()
     assert sorted(rows) == [("acc", 1, 0.0), ("f1", 1, 1.0), ("score", 0, 1.0)]
-    refuse_duplicates(run, run.scores, result_key(run))
+    check_run(run, unique=True)
 
 
 def test_a_double_within_a_seed_is_found(tmp_path: Path) -> None:
@@ -121,6 +121,6 @@ def test_a_double_within_a_seed_is_found(tmp_path: Path) -> None:
     run = open_run(tmp_path)
     assert check_run(run) == 5
     with pytest.raises(DuplicateKeyError) as caught:
-        refuse_duplicates(run, run.scores, result_key(run))
+        check_run(run, unique=True)
     assert caught.value.file == str(tmp_path / "b" / "scores.parquet")
     assert caught.value.line == 3

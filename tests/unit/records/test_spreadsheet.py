@@ -9,8 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from forgetmap.records.spreadsheet import quote_formulas, unquote_formula, unquoted_sql
-from forgetmap.records.tables import write_table
+from forgetmap.records.tables import quote_formulas, unquote_formula, unquoted_sql, write_table
 from forgetmap.sources.open import open_run
 from run_folders import run_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forgetmap.records.every_eval_ever import ExportCounts, write_instances
+from forgetmap.records.export.every_eval_ever import ExportCounts, write_instances
 from forgetmap.records.frames import run_from_frame
 from forgetmap.records.run import Run
 from forgetmap.records.schema import SCORE_NAMES, TEXT_NAMES

@@ -72,8 +72,8 @@ def open_checked(path: str, options: dict[str, Any]) -> Run:
     """Open a run and check every result; with --save-map its columns are kept."""
     from rich.console import Console
 
-    from forgetmap.records import check_run, refuse_duplicates, result_key
-    from forgetmap.sources import Reading, chosen, open_run, save_map
+    from forgetmap.records import check_run
+    from forgetmap.sources import Reading, open_run, save_map
     from forgetmap.text import printable
 
     columns, task = options["column_map"], options["task"]
@@ -86,10 +86,9 @@ def open_checked(path: str, options: dict[str, Any]) -> Run:
             progress=reading_progress(status),
         )
         run = open_run(path, column_map=columns, task=task, reading=reading)
-    check_run(run)
-    refuse_duplicates(run, run.scores, result_key(run))
+    check_run(run, unique=True)
     if options["save_map"]:
-        saved = save_map(chosen(path).path, columns, task=task)
+        saved = save_map(path, columns, task=task)
         click.echo(printable(f"Columns are kept in {saved}."), err=True)
     return run
 

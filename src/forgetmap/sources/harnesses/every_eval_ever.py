@@ -14,8 +14,7 @@ from typing import Any
 
 from forgetmap.errors import UnreadableError
 from forgetmap.records import (
-    IN_METADATA,
-    PREFIX,
+    METADATA_KEYS,
     HarnessInfo,
     MetricInfo,
     ModelInfo,
@@ -153,7 +152,7 @@ def _task(row: Fields, metadata: Fields) -> tuple[str | None, str]:
     task, used = row.text("evaluation_name"), metadata.text("filter")
     if task and used:
         task = task.removesuffix(f"/{used}")
-    return task, used or metadata.text(PREFIX + "scorer") or "default"
+    return task, used or metadata.text(METADATA_KEYS["scorer"]) or "default"
 
 
 def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample | None:
@@ -194,7 +193,7 @@ def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample |
 
 def _metric(row: Fields, metadata: Fields, task: str, metrics: Mapping[str, str]) -> str:
     """As the aggregate document names it, else what the result id adds to the names it repeats."""
-    own = metadata.text(PREFIX + "metric")
+    own = metadata.text(METADATA_KEYS["metric"])
     result = row.text("evaluation_result_id")
     if own or not result:
         return own or METRIC
@@ -280,11 +279,11 @@ def _restore(sample: Sample, metadata: Fields) -> None:
     epoch = metadata.values.get("epoch")
     if isinstance(epoch, str) and re.fullmatch(r"[1-9]\d{0,5}", epoch):
         sample.repeat = int(epoch) - 1
-    for name in IN_METADATA:
-        text = metadata.text(PREFIX + name)
+    for name, key in METADATA_KEYS.items():
+        text = metadata.text(key)
         value = None if text is None else _typed(name, text)
         if text is not None and value is None:
-            metadata.report_problem(f"{text!r:.60} is no {name}", f"metadata.{PREFIX}{name}")
+            metadata.report_problem(f"{text!r:.60} is no {name}", f"metadata.{key}")
         elif text is not None and name == "outcome":
             sample.scores[0].outcome = Outcome(text)
         elif value is not None and name not in {"metric", "scorer"}:

@@ -11,9 +11,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from forgetmap.errors import FieldError, UnreadableError
@@ -26,7 +26,9 @@ from forgetmap.sources.fields import Fields, replace_surrogates, written
 from forgetmap.sources.files import LogFile, open_parquet
 from forgetmap.sources.harnesses.captrack.cells import as_text, structured
 
-METRIC, SCORER = "acc", "forgetmap"
+METRIC = "acc"
+PROVISIONAL_SCORER = "forgetmap"
+"""The scorer of scores that are made on reading, and give way to measured ones."""
 REQUIRED = frozenset({"outputs", "gold"})
 CARD = frozenset({"id", "family", "prompt", "formatted_prompt", "ctx", "choices", "schema"})
 """Further columns of CapTrack's data set."""
@@ -125,6 +127,21 @@ def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str
         yield line, {name: value or None for name, value in row.items() if name}
 
 
+def captrack_samples(
+    task: str, rows: Iterable[Mapping[str, Any]], *, origin: str
+) -> Iterator[Sample]:
+    """The samples of rows of CapTrack's data set; the first row that cannot be used is an error.
+
+    Args:
+        task: what to call the task.
+        rows: as they are in the data set.
+        origin: what to call it in messages.
+    """
+    file, problems = LogFile(Path(origin), origin, task), Problems(strict=True)
+    for number, row in enumerate(rows, start=1):
+        yield from samples_of(task, Fields(row, file, number, problems), texts=True)
+
+
 def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     """Several outputs of one row are repeats."""
     prompt = structured(row.values.get("prompt"))
@@ -146,7 +163,7 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             task=task,
             item=item,
             repeat=repeat,
-            scores=[Score(METRIC, judged.score, SCORER, judged.outcome)],
+            scores=[Score(METRIC, judged.score, PROVISIONAL_SCORER, judged.outcome)],
             question=question,
             options=options,
             gold=gold,

@@ -26,9 +26,8 @@ from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import KEY, TEXT_NAMES, scores_schema, texts_schema
 
 VERSION = "0.3.0"
-PREFIX = "forgetmap_"
 ROWS_AT_ONCE = 1_000
-IN_METADATA = (
+_FIELDS = (
     "repeat",
     "metric",
     "scorer",
@@ -46,7 +45,8 @@ IN_METADATA = (
     "logprob_answer",
     "logprob_gold",
 )
-"""Fields of ours that the schema has no place for, or only in part."""
+METADATA_KEYS = {name: f"forgetmap_{name}" for name in _FIELDS}
+"""Fields of ours that the schema has no place for, or only in part -> keys in its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _instance(row: Mapping[str, Any], run: Run) -> dict[str, Any]:
         "token_usage": _tokens(row),
         "error": row.get("error"),
         "metadata": {
-            PREFIX + name: str(row[name]) for name in IN_METADATA if row[name] is not None
+            key: str(row[name]) for name, key in METADATA_KEYS.items() if row[name] is not None
         },
     }
     return {name: value for name, value in instance.items() if value is not None}
