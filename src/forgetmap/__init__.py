@@ -1,11 +1,20 @@
 """forgetmap shows what a language model lost in post-training: which items, how many, and why.
 
-import forgetmap as fm
+    import forgetmap as fm
 
-comparison = fm.compare("runs/base", "runs/tuned")
-print(comparison.headline)
-comparison.flips("forgotten")
-fm.write_report(comparison, "report.html")
+    comparison = fm.compare("runs/base", "runs/tuned")    # run folders, logs of a harness, tables
+    print(comparison.headline)
+    forgotten = comparison.flips("forgotten", texts=True)  # a dataframe of items with both answers
+    fm.write_report(comparison, "report.html")
+
+Without runs yet, evaluate the models first; without models, simulate runs whose truth is known:
+
+    fm.evaluate("models/tuned", "basics", out="runs/tuned")
+    truth = fm.simulate([fm.SimulatedTask("capitals", items=400, k=4, lost=0.2)])
+    print(fm.compare(truth.before, truth.after))
+
+Everything else is imported from its package, such as `from forgetmap.evaluation import Suite`.
+Every error that is raised on purpose is a `ForgetmapError`.
 """
 
 from __future__ import annotations
@@ -18,14 +27,13 @@ if TYPE_CHECKING:
     from forgetmap.capabilities import DriftResult, drift
     from forgetmap.comparison import Chain, Comparison, FanOut, chain, compare
     from forgetmap.errors import ForgetmapError
-    from forgetmap.evaluation import Item, Settings, Suite, Task, evaluate, load_suite
+    from forgetmap.evaluation import Settings, evaluate, load_suite
     from forgetmap.map import map_models, merge_sweep
-    from forgetmap.merge import WeightDrift, merge_models, weight_drift
-    from forgetmap.records import Outcome, Run, RunInfo, write_run
-    from forgetmap.report import Payload, as_markdown, make_payload, write_figures, write_report
-    from forgetmap.simulation import Habits, SimulatedTask, Simulation, simulate
+    from forgetmap.merge import merge_models, weight_drift
+    from forgetmap.records import Run, write_run
+    from forgetmap.report import as_markdown, make_payload, write_figures, write_report
+    from forgetmap.simulation import SimulatedTask, simulate
     from forgetmap.sources import open_run
-    from forgetmap.sweep import Sweep
 
 __all__ = [
     "Chain",
@@ -33,19 +41,9 @@ __all__ = [
     "DriftResult",
     "FanOut",
     "ForgetmapError",
-    "Habits",
-    "Item",
-    "Outcome",
-    "Payload",
     "Run",
-    "RunInfo",
     "Settings",
     "SimulatedTask",
-    "Simulation",
-    "Suite",
-    "Sweep",
-    "Task",
-    "WeightDrift",
     "as_markdown",
     "chain",
     "compare",

@@ -66,6 +66,14 @@ def test_type_checkers_see_every_public_name() -> None:
     assert imported == set(fm.__all__)
 
 
+def test_every_name_that_pages_show_is_public() -> None:
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "examples").rglob("*.py")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    names = set(re.findall(r"\bfm\.(\w+)", text))
+    assert {"compare", "write_report"} < names <= set(fm.__all__)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'forgetmap' has no attribute 'compere'"):
         _ = fm.compere

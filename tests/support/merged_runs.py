@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-import forgetmap as fm
+from forgetmap.merge import WeightDrift
 from forgetmap.records.folder import write_run
 from forgetmap.records.run import Run
 from forgetmap.records.tables import build_run
@@ -90,7 +90,7 @@ def sweep_mixtures(
     )  # fmt: skip
 
 
-def _drift(tuned: str, relative: float) -> fm.WeightDrift:
+def _drift(tuned: str, relative: float) -> WeightDrift:
     total = {
         "name": "all", "tensors": 1, "parameters": 1, "relative": relative, "cosine": 1.0,
         "difference": 1.0, "length": 1.0, "effective_rank": None, "rank_share": None,
@@ -99,4 +99,4 @@ def _drift(tuned: str, relative: float) -> fm.WeightDrift:
         "layers", "kinds", "modules", "tensors", "only_base", "only_tuned", "other_shape", "notices"
     )  # fmt: skip
     named = {"base": "models/base", "tuned": tuned, "total": total, "unchanged": 0}
-    return fm.WeightDrift.model_validate(named | {name: [] for name in lists})
+    return WeightDrift.model_validate(named | {name: [] for name in lists})

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import forgetmap as fm
+from forgetmap.records import RunInfo
 
 
 def table(scores: Sequence[float | None], *, task: str = "t", **columns: Sequence[Any]) -> pa.Table:
@@ -22,7 +23,7 @@ def table(scores: Sequence[float | None], *, task: str = "t", **columns: Sequenc
 def run(results: pa.Table, name: str = "run", **info: Any) -> fm.Run:
     """The same with a manifest."""
     opened = fm.open_run(results, name=name)
-    return replace(opened, info=fm.RunInfo(**info))
+    return replace(opened, info=RunInfo(**info))
 
 
 def codes(comparison: fm.Comparison) -> list[str]:

@@ -33,6 +33,7 @@ import repeated_answers
 from command_line import write
 from estimator_oracle import Shape
 from forgetmap.cli.main import cli
+from forgetmap.report import Payload
 from merged_runs import FEW, sweep_mixtures
 from repeated_answers import Truth
 from report_files import payload_in
@@ -149,7 +150,7 @@ def _payload(
     return _dump(fm.make_payload(compared, **shown))
 
 
-def _dump(payload: fm.Payload) -> Any:
+def _dump(payload: Payload) -> Any:
     return json.loads(payload.model_dump_json())
 
 

@@ -11,6 +11,7 @@ import pytest
 import forgetmap as fm
 from forgetmap.comparison.result import GroupResult, Headline
 from forgetmap.errors import UsageError
+from forgetmap.simulation import Habits
 from small_runs import run
 
 
@@ -282,9 +283,9 @@ def test_a_loss_too_small_to_matter() -> None:
 def test_simulated_models_get_the_verdict_that_is_true() -> None:
     """Half of the items known; nothing or a fifth of it lost; redrawn, frozen or moved guesses."""
     habits = [
-        fm.Habits(),
-        fm.Habits(persistence=1.0),
-        fm.Habits(letter_bias=(4, 1), moved_bias=(1, 1, 4)),
+        Habits(),
+        Habits(persistence=1.0),
+        Habits(letter_bias=(4, 1), moved_bias=(1, 1, 4)),
     ]
     for habit in habits:
         for lost, verdict in ((0.0, {"cannot_tell", "none_lost"}), (0.2, {"lost"})):

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 import forgetmap as fm
 from forgetmap.comparison.export import write_result
+from forgetmap.report import Payload
 from forgetmap.report.payloads.comparison import payload_from_folder
 from reports import two_runs
 
@@ -26,7 +27,7 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
-def as_values(payload: fm.Payload) -> Any:
+def as_values(payload: Payload) -> Any:
     return json.loads(payload.to_json())
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import forgetmap as fm
 from forgetmap.errors import UsageError
+from forgetmap.simulation import Habits, Simulation
 
 
 def task(name: str = "t", **changes: Any) -> fm.SimulatedTask:
@@ -22,11 +23,11 @@ def rows(run: fm.Run) -> list[dict[str, Any]]:
     return [dict(row) for row in ordered.rows(named=True)]
 
 
-def classes(simulation: fm.Simulation) -> dict[str, str]:
+def classes(simulation: Simulation) -> dict[str, str]:
     return {row["item"]: row["class"] for row in simulation.truth.to_pylist()}
 
 
-def of_class(simulation: fm.Simulation, side: str, *wanted: str) -> list[dict[str, Any]]:
+def of_class(simulation: Simulation, side: str, *wanted: str) -> list[dict[str, Any]]:
     """The results of one side on items of some latent classes."""
     known = classes(simulation)
     return [row for row in rows(getattr(simulation, side)) if known[row["item"]] in wanted]
@@ -94,7 +95,7 @@ def test_open_ended_items_are_never_guessed_right() -> None:
 
 def repeated_guesses(persistence: float) -> tuple[int, int]:
     """Equal choices before and after among never-known items, and how many there are."""
-    habits = fm.Habits(persistence=persistence)
+    habits = Habits(persistence=persistence)
     simulation = fm.simulate([task(items=1000, known=0.0, gained=0.0)], habits=habits)
     pairs = zip(rows(simulation.before), rows(simulation.after), strict=True)
     return sum(one["choice"] == other["choice"] for one, other in pairs), 1000
@@ -116,7 +117,7 @@ def letters(run: fm.Run) -> Counter[str]:
 
 
 def test_letter_bias_shows_in_the_chosen_letters() -> None:
-    habits = fm.Habits(letter_bias=(5, 1), moved_bias=(1, 1, 1, 5))
+    habits = Habits(letter_bias=(5, 1), moved_bias=(1, 1, 1, 5))
     simulation = fm.simulate([task(items=1000, known=0, gained=0)], habits=habits)
     for run, shares in ((simulation.before, (5, 1, 1, 1)), (simulation.after, (1, 1, 1, 5))):
         for letter, share in zip("abcd", shares, strict=True):
@@ -132,7 +133,7 @@ def test_without_bias_all_letters_are_as_frequent() -> None:
 
 def right_shares(mastery: float, spread: float) -> list[float]:
     """The share of right answers of each known item, out of 20."""
-    habits = fm.Habits(mastery=mastery, spread=spread)
+    habits = Habits(mastery=mastery, spread=spread)
     simulation = fm.simulate([task(k=None, items=400, known=1, lost=0)], habits=habits, repeats=20)
     right = Counter[str]()
     for row in rows(simulation.before):
@@ -226,7 +227,7 @@ def test_only_sampled_models_have_a_temperature() -> None:
         return fm.simulate([task(items=2)], **options).before.info.decoding["temperature"]
 
     assert temperature() == 0
-    assert temperature(repeats=2) == temperature(habits=fm.Habits(mastery=0.9)) == 1
+    assert temperature(repeats=2) == temperature(habits=Habits(mastery=0.9)) == 1
 
 
 NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
@@ -238,11 +239,11 @@ NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
     "known": ({"tasks": [task(known=1.1)]}, "known is 1.1"),
     "lost": ({"tasks": [task(lost=-0.1)]}, "lost is -0.1"),
     "gained": ({"tasks": [task(gained=float("nan"))]}, "gained is nan"),
-    "persistence": ({"habits": fm.Habits(persistence=2)}, "persistence is 2"),
-    "mastery": ({"habits": fm.Habits(mastery=-1)}, "mastery is -1"),
-    "spread": ({"habits": fm.Habits(spread=1.5)}, "spread is 1.5"),
-    "bias": ({"habits": fm.Habits(letter_bias=(1, 0))}, "a letter weighs 0"),
-    "moved bias": ({"habits": fm.Habits(moved_bias=(float("inf"),))}, "a letter weighs inf"),
+    "persistence": ({"habits": Habits(persistence=2)}, "persistence is 2"),
+    "mastery": ({"habits": Habits(mastery=-1)}, "mastery is -1"),
+    "spread": ({"habits": Habits(spread=1.5)}, "spread is 1.5"),
+    "bias": ({"habits": Habits(letter_bias=(1, 0))}, "a letter weighs 0"),
+    "moved bias": ({"habits": Habits(moved_bias=(float("inf"),))}, "a letter weighs inf"),
     "repeats": ({"repeats": 0}, "repeats is 0"),
     "seed": ({"seed": -1}, "seed -1"),
     "failure": ({"failures": {"bored": 0.1}}, "no failure 'bored'"),
