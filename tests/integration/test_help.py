@@ -1,13 +1,36 @@
-"""The help of every command: complete and readable."""
+"""The help of every command: complete, readable, and shown without loading what computes."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
 import pytest
 
 from forgetmap.cli.main import cli
+
+HEAVY = (
+    "numpy", "duckdb", "pyarrow", "scipy", "pandas", "polars", "narwhals", "torch", "transformers",
+    "pydantic", "rich", "httpx",
+)  # fmt: skip
+SHOW_ALL = """
+import sys
+import click
+from forgetmap.cli.main import cli
+
+def show(command, name, parent):
+    context = click.Context(command, info_name=name, parent=parent)
+    assert "Examples:" in command.get_help(context)
+    count = 1
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            count += show(command.get_command(context, inner), inner, context)
+    return count
+
+print(show(cli, "forgetmap", None), *(name for name in sys.modules if "." not in name))
+"""
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[click.Context]:
@@ -21,6 +44,16 @@ def commands(command: click.Command, context: click.Context) -> Iterator[click.C
 
 
 ALL = list(commands(cli, click.Context(cli, info_name="forgetmap")))
+
+
+def test_no_help_loads_what_computes() -> None:
+    """All of them in one fresh interpreter, since starting one for each would take a minute."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW_ALL], capture_output=True, text=True, check=True
+    )
+    count, *modules = done.stdout.split()
+    assert int(count) == len(ALL)
+    assert set(modules).isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("context", ALL, ids=lambda context: context.command_path)
