@@ -89,15 +89,15 @@ def _quoted(text: str) -> str:
 def _read(path: Path) -> SavedMap:
     try:
         with whole(path), path.open("rb") as stream:
-            given = tomllib.load(stream)
+            settings = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _wrong(path, f"this map is not valid TOML: {error}") from None
-    columns, task = given.get("columns", {}), given.get("task")
+    columns, task = settings.get("columns", {}), settings.get("task")
     if not isinstance(columns, dict):
         raise _wrong(path, "'columns' is no table of fields and columns", "columns")
     if task is not None and not isinstance(task, str):
         raise _wrong(path, f"'task' is {task!r:.40}, not a name", "task")
-    for name in given.keys() - {"columns", "task"}:
+    for name in settings.keys() - {"columns", "task"}:
         raise _wrong(path, f"there is no setting {name!r}; only 'task' and [columns]", name)
     for name, column in columns.items():
         _check(path, name, column)

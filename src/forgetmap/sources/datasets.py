@@ -211,12 +211,12 @@ def _boxed(doc: Doc) -> object:
     if isinstance(doc.get("answer"), str):
         return doc["answer"]
     solution = doc["solution"]
-    start = [found.end() for found in _BOXED.finditer(solution)][-1]
+    start = [match.end() for match in _BOXED.finditer(solution)][-1]
     depth = 0
-    for place in range(start, len(solution)):
-        depth += {"{": 1, "}": -1}.get(solution[place], 0)
+    for index in range(start, len(solution)):
+        depth += {"{": 1, "}": -1}.get(solution[index], 0)
         if depth == 0:
-            return solution[start + 1 : place]
+            return solution[start + 1 : index]
     return None
 
 
@@ -225,8 +225,8 @@ _MATHQA_OPTION = re.compile(r"[a-e] \) (.*?)(?=\s*,\s*[a-e] \) |\s*,?\s*$)")
 
 def _last_problem(doc: Doc) -> Mapping[str, Any]:
     """RACE as lm-eval packs it: the last problem of an article is asked."""
-    found: Mapping[str, Any] = _list(doc["problems"])[-1]
-    return found
+    problem: Mapping[str, Any] = _list(doc["problems"])[-1]
+    return problem
 
 
 def _list(value: object) -> list[Any]:
@@ -250,8 +250,8 @@ def _drop_answer(doc: Doc) -> object:
 
 
 def _last_turn(doc: Doc) -> str:
-    asked: str = doc["questions"]["input_text"][-1]
-    return f"{doc['story'].strip()}\n{asked.strip()}"
+    question: str = doc["questions"]["input_text"][-1]
+    return f"{doc['story'].strip()}\n{question.strip()}"
 
 
 SHAPES: tuple[Shape, ...] = (
@@ -432,7 +432,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(("paragraph", "question", "answer", "label"), ("paragraph", "question", "answer")),
 )
 
-ASKED = (
+QUESTION_FIELDS = (
     *("passage", "context", "CONTEXTS", "article", "story", "narrative", "paragraph", "body"),
     *("premise", "sentence1", "question1", "hypothesis", "sentence2", "question2"),
     *("question", "Question", "QUESTION", "question_stem", "query", "problem", "Problem", "goal"),
@@ -453,11 +453,11 @@ _GOLDS = ("answer_index", "gold_index", "gold", "answerKey", "label", "answer", 
 
 def _usual_options(doc: Doc) -> object:
     for name in _OPTIONS:
-        found = doc.get(name)
-        if isinstance(found, dict) and isinstance(found.get("text"), list):
-            return found["text"]
-        if isinstance(found, list) and all(isinstance(each, str) for each in found):
-            return found
+        options = doc.get(name)
+        if isinstance(options, dict) and isinstance(options.get("text"), list):
+            return options["text"]
+        if isinstance(options, list) and all(isinstance(option, str) for option in options):
+            return options
     return None
 
 
@@ -470,9 +470,9 @@ def _usual_gold(doc: Doc) -> object:
             value = value[0]
         if isinstance(value, str) and value.strip() in options:
             return options.index(value.strip())
-        place = option_index(value, len(options))
-        if place is not None:
-            return place
+        index = option_index(value, len(options))
+        if index is not None:
+            return index
     return None
 
 
@@ -482,19 +482,19 @@ def _worked_answer(doc: Doc) -> object:
 
 def _usual(names: Sequence[str]) -> Shape:
     """How to read a row of a data set that nobody declared."""
-    asked = [name for name in ASKED if name in names]
+    questions = [name for name in QUESTION_FIELDS if name in names]
     if _QUESTIONS.intersection(names):
-        asked = [name for name in asked if name not in _WHOLE]
+        questions = [name for name in questions if name not in _WHOLE]
     if set(_OPTIONS).intersection(names):
-        return Shape((), tuple(asked), _usual_options, _usual_gold)
-    return Shape((), tuple(asked), None, _worked_answer if "answer" in names else None)
+        return Shape((), tuple(questions), _usual_options, _usual_gold)
+    return Shape((), tuple(questions), None, _worked_answer if "answer" in names else None)
 
 
 @lru_cache(maxsize=4096)
 def _shape(names: tuple[str, ...]) -> Shape:
     present = set(names)
-    found = next((shape for shape in SHAPES if present.issuperset(shape.needs)), None)
-    return found or _usual(names)
+    known = next((shape for shape in SHAPES if present.issuperset(shape.needs)), None)
+    return known or _usual(names)
 
 
 def as_item(row: object) -> DatasetItem:
@@ -508,5 +508,5 @@ def as_item(row: object) -> DatasetItem:
 
 def letter_index(letter: str | None, options: Sequence[str] | None) -> int | None:
     """Where the option of this letter stands. An option may itself read like a letter."""
-    place = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
-    return place if options and 0 <= place < len(options) else None
+    index = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
+    return index if options and 0 <= index < len(options) else None

@@ -76,8 +76,10 @@ class Fields:
         value = self.values.get(name)
         if value is None:
             return None
-        if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
-            return [replace_surrogates(str(each)) for each in value]
+        if isinstance(value, list) and all(
+            isinstance(element, str | int | float) for element in value
+        ):
+            return [replace_surrogates(str(element)) for element in value]
         self.report_problem(f"a list of texts was expected, not {value!r:.60}", name)
         return None
 
@@ -90,7 +92,7 @@ class Fields:
 
     def parts(self, name: str) -> list[Fields]:
         """The objects in a field that is a list of them; whatever else is in it is passed over."""
-        return [self.within(each) for each in as_objects(self.values.get(name))]
+        return [self.within(part) for part in as_objects(self.values.get(name))]
 
     def within(self, values: Mapping[str, Any]) -> Fields:
         """An object inside of this one, at the same place."""
@@ -113,7 +115,7 @@ def as_list(value: object) -> list[Any]:
 
 def as_objects(value: object) -> list[dict[str, Any]]:
     """The objects in a list; none of what is no list."""
-    return [each for each in as_list(value) if isinstance(each, dict)]
+    return [element for element in as_list(value) if isinstance(element, dict)]
 
 
 def as_text(value: object) -> str | None:

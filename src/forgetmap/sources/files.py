@@ -107,13 +107,13 @@ class LogFile:
     def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
         with whole(self.path), _sound(self.name), self.open() as stream:
-            if self._said > limit:
-                raise _dense(self.name, f"it holds {self._said:,} bytes")
+            if self._stated_size > limit:
+                raise _dense(self.name, f"it holds {self._stated_size:,} bytes")
             data = _bounded(stream, limit, self.size, self.name)
         return data.removeprefix(UTF8_MARK)
 
     @property
-    def _said(self) -> int:
+    def _stated_size(self) -> int:
         """Bytes before they are read, as far as anything says."""
         if self.archive is not None and self.member is not None:
             return self.archive.size(self.member)
@@ -185,10 +185,10 @@ class Archive:
             raw.seek(skip, os.SEEK_CUR)
             packed = raw.read(info.compress_size)
         stream = pa.CompressedInputStream(pa.BufferReader(packed), "zstd")
-        return cast("IO[bytes]", io.BufferedReader(_AsLongAsSaid(stream, info.file_size)))
+        return cast("IO[bytes]", io.BufferedReader(_StatedLength(stream, info.file_size)))
 
 
-class _AsLongAsSaid(io.RawIOBase):
+class _StatedLength(io.RawIOBase):
     """The bytes of a member, no more of them than the directory of its archive says."""
 
     def __init__(self, stream: Any, size: int) -> None:
@@ -216,7 +216,7 @@ def find_files(path: Path) -> list[LogFile]:
 
 def _walk(folder: Path) -> list[Path]:
     """Files in order of their names; each folder once, so that links in a circle end."""
-    found: list[Path] = []
+    files: list[Path] = []
     seen = {_identity(folder)}
     pending = [(folder, 0)]
     while pending:
@@ -225,17 +225,17 @@ def _walk(folder: Path) -> list[Path]:
             if child.name.startswith("."):
                 continue
             if child.is_file():
-                found.append(child)
+                files.append(child)
             elif child.is_dir() and depth < DEEPEST and _identity(child) not in seen:
                 seen.add(_identity(child))
                 pending.append((child, depth + 1))
-        if len(found) > MOST_FILES:
+        if len(files) > MOST_FILES:
             raise UnknownFormatError(
                 f"more than {MOST_FILES:,} files lie below this folder",
                 file=str(folder),
                 hint="give the folder of one run.",
             )
-    return sorted(found)
+    return sorted(files)
 
 
 def _identity(folder: Path) -> tuple[int, int]:
@@ -348,9 +348,9 @@ def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> l
         alone: whether no other file holds samples.
     """
     for folder in PurePosixPath(file.inside).parents:
-        near = [other for other in others if PurePosixPath(other.inside).parent == folder]
-        if near:
-            return near
+        neighbours = [other for other in others if PurePosixPath(other.inside).parent == folder]
+        if neighbours:
+            return neighbours
     return list(others) if alone else []
 
 
@@ -358,8 +358,8 @@ def nearest_file(
     file: LogFile, others: Sequence[LogFile], holding_samples: Sequence[LogFile]
 ) -> LogFile | None:
     """The one that belongs to a file with samples; None if several might."""
-    near = nearest_files(file, others, alone=len(holding_samples) == 1)
-    return near[0] if len(near) == 1 else None
+    neighbours = nearest_files(file, others, alone=len(holding_samples) == 1)
+    return neighbours[0] if len(neighbours) == 1 else None
 
 
 def run_folder(file: LogFile) -> PurePosixPath:

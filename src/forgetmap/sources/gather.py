@@ -164,10 +164,10 @@ class RunWriter:
 
     def _is_first(self, key: tuple[object, ...]) -> bool:
         """Whether this is the first sample of an answer: others only score it by another scorer."""
-        place = hash((key, "texts"))
-        if place in self._seen:
+        digest = hash((key, "texts"))
+        if digest in self._seen:
             return False
-        self._seen[place] = 0
+        self._seen[digest] = 0
         return True
 
     def _fresh(self, sample: Sample, hashes: Sequence[int | None]) -> list[Score]:
@@ -272,8 +272,8 @@ class _Table:
     def append(self, path: Path) -> None:
         """Take over the rows of another writer's part."""
         with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as part:
-            for place in range(part.num_record_batches):
-                self._writer.write_batch(part.get_batch(place))
+            for index in range(part.num_record_batches):
+                self._writer.write_batch(part.get_batch(index))
 
     def close(self) -> None:
         """Complete the file."""
@@ -288,7 +288,7 @@ class _Table:
         if not self.rows:
             return {}
         cells, width = self._cells, len(self._names)
-        columns = {name: cells[place::width] for place, name in enumerate(self._names)}
+        columns = {name: cells[index::width] for index, name in enumerate(self._names)}
         self._cells, self.rows = [], 0
         arrays = [_array(columns[field.name], field.type) for field in self._schema]
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
@@ -313,7 +313,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 def _encodable(value: Any) -> Any:
     if isinstance(value, list):
-        return [_encodable(each) for each in value]
+        return [_encodable(element) for element in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 

@@ -69,16 +69,16 @@ def recognise(path: Path) -> list[Log]:
     """All logs below a path, by asking every adapter whether it knows them."""
     left = find_files(path)
     _refuse_pickles(path, left)
-    found: list[Log] = []
-    for each in adapters():
-        logs = each.sniff(left)
-        found += logs
+    known: list[Log] = []
+    for reader in adapters():
+        logs = reader.sniff(left)
+        known += logs
         claimed = {file.name for log in logs for file in log.files}
         archives = {file.path for log in logs for file in log.files if file.member is None}
         left = [file for file in left if not _is_taken(file, claimed, archives)]
         if not left:
             break
-    return found
+    return known
 
 
 def _is_taken(file: LogFile, claimed: set[str], archives: set[Path]) -> bool:
@@ -114,7 +114,7 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
         origin=str(path),
         notices=tuple(notices),
         format=known["format"],
-        problems=tuple(Problem(**each) for each in known["problems"]),
+        problems=tuple(Problem(**problem) for problem in known["problems"]),
         problem_count=known["problem_count"],
     )
 
@@ -142,7 +142,7 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
         known = {
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
             "problem_count": problems.count,
-            "problems": [asdict(each) for each in problems.kept],
+            "problems": [asdict(problem) for problem in problems.kept],
         }
         (partial / READING).write_text(json.dumps(known), encoding="utf-8")
 
@@ -229,12 +229,12 @@ def _nothing(path: Path, problems: Problems) -> EmptyInputError:
     )
 
 
-def choose(path: Path, logs: Sequence[Log], wanted: str | None) -> tuple[list[Log], list[str]]:
+def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log], list[str]]:
     """One run: of one model, the newest log of each task; and what was left out."""
-    left = [log for log in logs if wanted is None or _answers_to(log, wanted)]
+    left = [log for log in logs if run is None or _answers_to(log, run)]
     if not left:
         raise UsageError(
-            f"no run in {path} answers to {wanted!r}; there are {_listed(map(label, logs))}",
+            f"no run in {path} answers to {run!r}; there are {_listed(map(label, logs))}",
             hint="give part of a model, time stamp or file name to --run.",
         )
     models = {log.info.model.name for log in left} - {None}
@@ -291,9 +291,9 @@ def label(log: Log) -> str:
     return " ".join(part for part in parts if part) or log.files[0].name
 
 
-def _answers_to(log: Log, wanted: str) -> bool:
+def _answers_to(log: Log, part: str) -> bool:
     names = (log.stamp, log.info.model.name, log.info.run_id, *(file.inside for file in log.files))
-    return any(wanted in name for name in names if name)
+    return any(part in name for name in names if name)
 
 
 def _listed(names: Iterable[str]) -> str:

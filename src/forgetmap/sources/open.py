@@ -55,11 +55,11 @@ def open_run(
         return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
-    found = chosen(os.fspath(source))
-    with whole(found.path):
-        if found.model is not None:
-            return _open_chosen(found.path, found.model, name, column_map or {}, task)
-        return _open_path(found.path, name, column_map or {}, task, reading or Reading())
+    selection = chosen(os.fspath(source))
+    with whole(selection.path):
+        if selection.model is not None:
+            return _open_chosen(selection.path, selection.model, name, column_map or {}, task)
+        return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
 
 
 def _open_chosen(
@@ -87,10 +87,10 @@ def _open_remote(
 
 def _in_words(reading: Reading) -> OnProgress | None:
     """How far a download is, for whoever wants to know how far the reading is."""
-    told = reading.progress
-    if told is None:
+    show = reading.progress
+    if show is None:
         return None
-    return lambda name, done, total: told(
+    return lambda name, done, total: show(
         f"Fetching {name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
     )
 
@@ -106,7 +106,7 @@ def _open_path(
         return _named(read_run(path), name)
     runs = _run_folders(path)
     if runs:
-        return _named(as_repeats([read_run(each) for each in runs], origin=str(path)), name)
+        return _named(as_repeats([read_run(folder) for folder in runs], origin=str(path)), name)
     saved = saved_map(path)
     column_map, task = {**saved.columns, **column_map}, task or saved.task
     # Whoever names columns has a table.
@@ -154,19 +154,19 @@ def _table_files(path: Path) -> list[TableFile]:
 
 def _recognised(folder: Path, children: Sequence[Path]) -> list[TableFile]:
     """The tables in a folder. What is named like a table and is none must not go missing."""
-    found: list[TableFile] = []
+    tables: list[TableFile] = []
     strangers: list[UnknownFormatError] = []
     for child in children:
         try:
-            found.append(sniff(child))
+            tables.append(sniff(child))
         except UnknownFormatError as error:
             strangers.append(error)
-    endings = {file.path.suffix for file in found}
+    endings = {file.path.suffix for file in tables}
     for stranger in strangers:
         if Path(stranger.file or "").suffix in endings:
             raise stranger
-    if found:
-        return found
+    if tables:
+        return tables
     first = f" ({Path(strangers[0].file or '').name}: {strangers[0].message})" if strangers else ""
     raise UnknownFormatError(
         f"this folder is no run and holds no table{first}",

@@ -54,15 +54,15 @@ def peek(head: bytes) -> Peek:
         return _peek("array", list(_elements(text, start + 1)))
     if mark != "{":
         return Peek("nothing", {})
-    found = list(_objects(text, start))
-    return _peek("objects" if len(found) > 1 else "object", found)
+    objects = list(_objects(text, start))
+    return _peek("objects" if len(objects) > 1 else "object", objects)
 
 
-def _peek(shape: Shape, found: Sequence[Any]) -> Peek:
+def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
     """One row that is damaged must not hide what a file is."""
-    objects = [each for each in found if isinstance(each, dict)]
+    objects = [element for element in elements if isinstance(element, dict)]
     fullest: Mapping[str, Any] = max(objects, key=len, default={})
-    names = frozenset(name for each in objects for name in each)
+    names = frozenset(name for element in objects for name in element)
     return Peek(shape, fullest, names, objects)
 
 
@@ -101,8 +101,8 @@ def _whole_or_cut(text: str, at: int) -> tuple[Any, int | None]:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
@@ -121,7 +121,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
 
 def _cut_object(text: str, at: int, depth: int) -> dict[str, Any]:
     """The members of an object up to where the text ends."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     while text[(at := _skip(text, at)) : at + 1] == '"':
         try:
             name, at = _DECODER.raw_decode(text, at)
@@ -130,11 +130,11 @@ def _cut_object(text: str, at: int, depth: int) -> dict[str, Any]:
         at = _skip(text, at)
         if text[at : at + 1] != ":":
             break
-        found[name], end = _value(text, _skip(text, at + 1), depth - 1)
+        fields[name], end = _value(text, _skip(text, at + 1), depth - 1)
         if end is None:
             break
         at = _skip(text, end)
         if text[at : at + 1] != ",":
             break
         at += 1
-    return found
+    return fields

@@ -33,9 +33,9 @@ def why_wrong(sample: Sample) -> Outcome | None:
         # The harness found an option in it, so the text ended in an answer.
         return Outcome.INCORRECT
     end = sample.response[-LONGEST_END:]
-    found = _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
-    if found is Outcome.MISREAD or not (sample.answer and sample.answer.strip()):
-        return found
+    reason = _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
+    if reason is Outcome.MISREAD or not (sample.answer and sample.answer.strip()):
+        return reason
     # Such as the letter J where there are eight options: what was found is none of them.
     return Outcome.NO_ANSWER if gold in (sample.options or ()) else Outcome.INCORRECT
 
@@ -50,7 +50,7 @@ def _why(
     elif _NUMBER.fullmatch(gold):
         kind = "number"
     try:
-        found = grade_response(
+        grade = grade_response(
             response,
             gold=gold,
             kind=kind,
@@ -59,11 +59,11 @@ def _why(
         )
     except (FieldError, UsageError):
         return None
-    if found.score == 1:
+    if grade.score == 1:
         return Outcome.MISREAD
     # That we find no answer does not mean that the harness found none.
-    is_failure = found.outcome in FAILED and found.outcome is not Outcome.NO_ANSWER
-    return found.outcome if is_failure else Outcome.INCORRECT
+    is_failure = grade.outcome in FAILED and grade.outcome is not Outcome.NO_ANSWER
+    return grade.outcome if is_failure else Outcome.INCORRECT
 
 
 def _short(gold: str | None) -> str | None:

@@ -113,7 +113,7 @@ class Fetched:
     downloaded: int
     skipped: tuple[str, ...]
 
-    def told(self, text: str) -> str:
+    def original_path(self, text: str) -> str:
         """A text about the copy as one about the original."""
         return text.replace(str(self.path), self.name)
 
@@ -123,7 +123,7 @@ class Fetched:
         try:
             yield
         except InputError as error:
-            error.file = self.told(error.file) if error.file else error.file
+            error.file = self.original_path(error.file) if error.file else error.file
             raise
 
     def original(self, run: Run) -> Run:
@@ -133,12 +133,14 @@ class Fetched:
             origin=self.name,
             rows=(lambda: self._rows(run)) if run.rows is not None else None,
             notices=(*run.notices, *self.notices),
-            problems=tuple(replace(each, file=self.told(each.file)) for each in run.problems),
+            problems=tuple(
+                replace(problem, file=self.original_path(problem.file)) for problem in run.problems
+            ),
         )
 
     def _rows(self, run: Run) -> Iterator[tuple[int, FileRow]]:
         for line, row in run.rows() if run.rows is not None else ():
-            yield line, FileRow(row, file=self.told(file_of(row, run.origin)))
+            yield line, FileRow(row, file=self.original_path(file_of(row, run.origin)))
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -181,9 +183,9 @@ def fetch(
         limits: how much to copy at most.
     """
     shown, limits = without_secrets(url), limits or CopyLimits()
-    with _failures_told(shown):
-        system, place = _connect(url, shown)
-        entries, skipped, is_folder = _listed(system, place, shown, limits)
+    with _typed_failures(shown):
+        system, path = _connect(url, shown)
+        entries, skipped, is_folder = _listed(system, path, shown, limits)
         home = cached_folder(_key(url), "remote")
         target = home / DATA / _base_name(url)
         if target.exists() and target.is_dir() != is_folder:
@@ -197,17 +199,17 @@ def _connect(url: str, shown: str) -> tuple[Any, str]:
     if scheme not in NEEDED:
         raise UsageError(
             f"{shown}: addresses that begin with {scheme}:// cannot be read",
-            hint=f"give a local path, or one of {', '.join(f'{each}://' for each in NEEDED)}.",
+            hint=f"give a local path, or one of {', '.join(f'{name}://' for name in NEEDED)}.",
         )
     try:
-        system, place = url_to_fs(url, **OPTIONS.get(scheme, {}))
+        system, path = url_to_fs(url, **OPTIONS.get(scheme, {}))
     except ImportError:
         raise UsageError(
             f"{shown}: the package {NEEDED[scheme]} is needed for {scheme}:// and not installed",
             hint="pip install 'forgetmap[remote]'.",
         ) from None
     system.invalidate_cache()
-    return system, place
+    return system, path
 
 
 def _key(url: str) -> str:
@@ -224,25 +226,25 @@ def _base_name(url: str) -> str:
 
 
 def _listed(
-    system: Any, place: str, shown: str, limits: CopyLimits
+    system: Any, path: str, shown: str, limits: CopyLimits
 ) -> tuple[list[_Entry], tuple[str, ...], bool]:
     """What to copy, what is left because of its size, and whether it is a folder."""
-    info = system.info(place)
+    info = system.info(path)
     if info["type"] != "directory" and info.get("mimetype") != "text/html":
-        return [_entry(place, "", info)], (), False
-    found = [
+        return [_entry(path, "", info)], (), False
+    entries = [
         _entry(remote, inside, info if info.get("size") is not None else system.info(remote))
         for remote, inside, info in _walk(system, info["name"], shown, limits)
     ]
-    kept = [each for each in found if _may_be_a_log(each, limits)]
+    kept = [entry for entry in entries if _may_be_a_log(entry, limits)]
     if not kept:
         raise UnknownFormatError(
             "there is no file in it that could hold results",
             file=shown,
             hint="check the address; give the folder or the file with the logs.",
         )
-    skipped = tuple(each.inside for each in found if each not in kept)
-    return sorted(kept, key=lambda each: each.inside), skipped, True
+    skipped = tuple(entry.inside for entry in entries if entry not in kept)
+    return sorted(kept, key=lambda entry: entry.inside), skipped, True
 
 
 def _walk(
@@ -299,15 +301,15 @@ def _update(system: Any, entries: Sequence[_Entry], home: Path, target: Path, me
     known = _read_state(home)
     state: dict[str, list[Any]] = {}
     copied = 0
-    places = {target / entry.inside if entry.inside else target: entry for entry in entries}
-    for local, entry in places.items():
+    by_path = {target / entry.inside if entry.inside else target: entry for entry in entries}
+    for local, entry in by_path.items():
         if not _is_current(local, entry, known):
             _download(system, entry, local, meter)
             copied += 1
         state[entry.inside] = [entry.version, local.stat().st_size]
         _write_state(home, {**known, **state})
     for path in [*target.rglob("*")] if target.is_dir() else []:
-        if path.is_file() and path not in places:
+        if path.is_file() and path not in by_path:
             path.unlink()
     _write_state(home, state)
     return copied
@@ -393,7 +395,7 @@ def _too_much(shown: str, fact: str) -> UnknownFormatError:
 
 
 @contextmanager
-def _failures_told(shown: str) -> Iterator[None]:
+def _typed_failures(shown: str) -> Iterator[None]:
     """Typed errors made of facts: what libraries say may hold secrets."""
     try:
         yield
@@ -405,7 +407,7 @@ def _failures_told(shown: str) -> Iterator[None]:
 
 def _failures() -> tuple[type[BaseException], ...]:
     """What the libraries that are loaded raise, besides what the system does."""
-    places = {
+    classes = {
         "aiohttp": ("ClientError", "InvalidURL"),
         "botocore.exceptions": ("BotoCoreError", "ClientError"),
         "gcsfs.retry": ("HttpError",),
@@ -413,14 +415,14 @@ def _failures() -> tuple[type[BaseException], ...]:
         "httpx": ("HTTPError",),
         "huggingface_hub.errors": ("EntryNotFoundError", "RevisionResolutionError"),
     }
-    found = [
+    failures = [
         getattr(sys.modules[module], name)
-        for module, names in places.items()
+        for module, names in classes.items()
         if module in sys.modules
         for name in names
         if hasattr(sys.modules[module], name)
     ]
-    return (OSError, EOFError, ValueError, NotImplementedError, *found)
+    return (OSError, EOFError, ValueError, NotImplementedError, *failures)
 
 
 def _typed(error: BaseException, shown: str) -> ForgetmapError:

@@ -42,9 +42,9 @@ def csv_header(file: TableFile) -> list[str]:
 def csv_cells(file: TableFile) -> Iterator[tuple[int, list[str]]]:
     """The cells of every row of a CSV without header; between blanks none are empty."""
     for line, cells in _csv_rows(file):
-        found = [cell for cell in cells if cell] if file.delimiter == " " else cells
-        if found:
-            yield line, found
+        filled = [cell for cell in cells if cell] if file.delimiter == " " else cells
+        if filled:
+            yield line, filled
 
 
 def require_text(file: TableFile) -> None:
@@ -237,15 +237,15 @@ def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def _elements(text: str) -> Iterator[tuple[int, str]]:
     """The elements of a valid JSON list as text, with the line each starts in."""
     decoder = json.JSONDecoder()
-    line, seen, place = 1, 0, text.index("[") + 1
+    line, seen, index = 1, 0, text.index("[") + 1
     while True:
-        while text[place] in ", \t\r\n":
-            place += 1
-        if text[place] == "]":
+        while text[index] in ", \t\r\n":
+            index += 1
+        if text[index] == "]":
             return
-        line, seen = line + text.count("\n", seen, place), place
-        _, place = decoder.raw_decode(text, place)
-        yield line, text[seen:place] + "\n"
+        line, seen = line + text.count("\n", seen, index), index
+        _, index = decoder.raw_decode(text, index)
+        yield line, text[seen:index] + "\n"
 
 
 def _in_words(value: object) -> str:

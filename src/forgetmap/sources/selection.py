@@ -71,8 +71,8 @@ def read_chosen(
 
 
 def _models(file: TableFile, column: str) -> list[str]:
-    found = {str(row["model"]): None for _, row in raw_rows(file, {"model": column})}
-    return list(found)
+    models = {str(row["model"]): None for _, row in raw_rows(file, {"model": column})}
+    return list(models)
 
 
 def _no_such(file: TableFile, model: str, known: Sequence[str]) -> ColumnError:
@@ -96,14 +96,14 @@ def _of_matrix(file: TableFile, model: str) -> tuple[list[Any], list[int]]:
                 line=line,
                 hint="give every line as many numbers.",
             )
-    kind, place = _place(file, model, len(rows), width)
+    kind, index = _matrix_index(file, model, len(rows), width)
     if kind == "row":
-        line, cells = rows[place]
+        line, cells = rows[index]
         return list(cells), [line] * width
-    return [cells[place] for _, cells in rows], [line for line, _ in rows]
+    return [cells[index] for _, cells in rows], [line for line, _ in rows]
 
 
-def _place(file: TableFile, model: str, height: int, width: int) -> tuple[str, int]:
+def _matrix_index(file: TableFile, model: str, height: int, width: int) -> tuple[str, int]:
     """Row or column, and which of them from 0."""
     kind = next((kind for kind in ("row", "col") if model.startswith(kind)), "")
     digits = model.removeprefix(kind)
@@ -136,7 +136,7 @@ def _by_position(
     if not cells:
         raise EmptyInputError("there is no result in it", file=str(file.path), hint=TRUNCATED_HINT)
     scores = [_score(file, cell, line) for cell, line in zip(cells, lines, strict=True)]
-    items = [str(place) for place in range(1, len(scores) + 1)]
+    items = [str(number) for number in range(1, len(scores) + 1)]
     tasks = [task or TASK] * len(scores)
     kinds = [("task", pa.string()), ("item", pa.string()), ("score", pa.float64())]
     table = pa.table([tasks, items, scores], schema=pa.schema(kinds))

@@ -105,11 +105,11 @@ def whole(path: Path) -> Iterator[None]:
         ) from None
 
 
-def require_few_columns(path: Path, found: int) -> None:
+def require_few_columns(path: Path, count: int) -> None:
     """Refuse a table of more columns than any evaluation has."""
-    if found > MOST_COLUMNS:
+    if count > MOST_COLUMNS:
         raise UnknownFormatError(
-            f"the header has {found:,} columns or more",
+            f"the header has {count:,} columns or more",
             file=str(path),
             line=1,
             hint=f"a table has at most {MOST_COLUMNS:,}; is this file turned on its side?",

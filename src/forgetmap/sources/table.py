@@ -88,7 +88,9 @@ def read_table(
         return _all_rows(files, chosen, only)
 
     try:
-        selects = (_select(file, each, only) for file, each in zip(files, chosen, strict=True))
+        selects = (
+            _select(file, columns, only) for file, columns in zip(files, chosen, strict=True)
+        )
         texts = relation = _union(selects, task)
         is_text = any(file.kind != "parquet" for file in files)
         if is_text and not needs_content(relation.columns):
@@ -205,10 +207,10 @@ def column_names(file: TableFile) -> list[str]:
         f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MOST_COLUMNS + 1}"
     )
     try:
-        found = connection().sql(names).fetchall()
+        names_found = connection().sql(names).fetchall()
     except duckdb.Error as error:
         raise locate_error(raw_rows(file, {}), str(file.path), error) from None
-    if not found:
+    if not names_found:
         for _ in raw_rows(file, {}):
             pass
         raise EmptyInputError(
@@ -216,7 +218,7 @@ def column_names(file: TableFile) -> list[str]:
             file=str(file.path),
             hint="give one object per result, with task, item and score.",
         )
-    return sorted(name for (name,) in found)
+    return sorted(name for (name,) in names_found)
 
 
 def _all_rows(
@@ -225,8 +227,8 @@ def _all_rows(
     """The rows of all files, with every column that any of them has."""
     blank = dict.fromkeys(name for columns in chosen for name in columns)
     for file, columns in zip(files, chosen, strict=True):
-        wanted = {**columns, _WHOSE: only[0]} if only else columns
-        for line, row in raw_rows(file, wanted):
+        named = {**columns, _WHOSE: only[0]} if only else columns
+        for line, row in raw_rows(file, named):
             if only is None or str(row[_WHOSE]) == only[1]:
                 known = {name: cell for name, cell in row.items() if name != _WHOSE}
                 yield line, FileRow(blank | known, file=row.file)
@@ -257,14 +259,14 @@ def _select(file: TableFile, chosen: Chosen, only: Cell | None) -> str:
         return f"SELECT {', '.join(cells)} FROM {rows}"
     # By place, because the engine takes names that differ only in case for the same.
     present = column_names(file)
-    places = {ours: present.index(theirs) for ours, theirs in chosen.items()}
+    indexes = {ours: present.index(theirs) for ours, theirs in chosen.items()}
     kinds = _parquet_kinds(file) if file.kind == "parquet" else [""] * len(present)
-    names = [f"c{place}" for place in range(len(present))]
+    names = [f"c{index}" for index in range(len(present))]
     where = _where(names[present.index(only[0])], only[1]) if only else ""
     if file.kind == "csv":
-        cells = [_csv_cell(ours, names[place]) for ours, place in places.items()]
+        cells = [_csv_cell(ours, names[index]) for ours, index in indexes.items()]
         return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}{where}"
-    cells = [_cell(ours, names[place], kinds[place]) for ours, place in places.items()]
+    cells = [_cell(ours, names[index], kinds[index]) for ours, index in indexes.items()]
     rows = f"{_parquet_scan(file)} AS scan({', '.join(names)}){where}"
     return f"SELECT {', '.join(cells)} FROM {rows}"
 
@@ -333,31 +335,31 @@ def _cell(ours: str, column: str, kind: str | None) -> str:
     if ours == "options":
         is_list = kind is not None and kind.endswith("[]")
         return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {ours}"
-    wanted = _SQL_TYPES[str(BY_NAME[ours].type)]
+    sql_type = _SQL_TYPES[str(BY_NAME[ours].type)]
     # Keys stay as they are, because the footer of a Parquet file then answers for them.
-    if kind == wanted and (wanted != "VARCHAR" or ours in KEY):
+    if kind == sql_type and (sql_type != "VARCHAR" or ours in KEY):
         return f"{column} AS {ours}"
     if ours == "item" and kind in {"FLOAT", "DOUBLE"}:
         # 7.0 is the id 7 beside a missing value.
         whole = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS BIGINT) END"
         return f"coalesce(CAST({whole} AS VARCHAR), CAST({column} AS VARCHAR)) AS item"
-    if ours == "repeat" or wanted == "VARCHAR":
+    if ours == "repeat" or sql_type == "VARCHAR":
         return f"nullif(CAST({column} AS VARCHAR), '') AS {ours}"
     return f"{_number(ours, column, kind)} AS {ours}"
 
 
 def _number(ours: str, column: str, kind: str | None) -> str:
-    given = column if kind in _NUMBERS else f"nullif(trim(CAST({column} AS VARCHAR)), '')"
-    truth = f"CASE lower({given}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-    value = column if kind in _NUMBERS else f"coalesce(TRY_CAST({given} AS DOUBLE), {truth})"
+    cell = column if kind in _NUMBERS else f"nullif(trim(CAST({column} AS VARCHAR)), '')"
+    truth = f"CASE lower({cell}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    value = column if kind in _NUMBERS else f"coalesce(TRY_CAST({cell} AS DOUBLE), {truth})"
     if ours == "score":
         real = f"coalesce(CAST({value} AS DOUBLE), 'nan')"
-        return f"CASE WHEN {given} IS NOT NULL THEN {real} END"
+        return f"CASE WHEN {cell} IS NOT NULL THEN {real} END"
     if ours == "k":
         is_whole = "TRUE" if kind in _WHOLE else f"{value} = floor({value})"
         count = f"coalesce(CASE WHEN {is_whole} THEN TRY_CAST({value} AS INTEGER) END, -1)"
-        return f"CASE WHEN {given} IS NOT NULL THEN {count} END"
-    return f"CAST({given} AS {_SQL_TYPES[str(BY_NAME[ours].type)]})"
+        return f"CASE WHEN {cell} IS NOT NULL THEN {count} END"
+    return f"CAST({cell} AS {_SQL_TYPES[str(BY_NAME[ours].type)]})"
 
 
 def _parquet_kinds(file: TableFile) -> list[str]:

@@ -50,9 +50,9 @@ class Evalchemy:
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per example and repetition."""
         file, task = log.files[0], log.tasks[0]
-        found = document(file)["results"][log.notes["key"]]
+        results = document(file)["results"][log.notes["key"]]
         solved: Counter[int] = Counter()
-        examples = found["examples"]
+        examples = results["examples"]
         for example in examples:
             if not isinstance(example, dict):
                 problems.add(file.name, f"an example of {task} is no object", field=task)
@@ -60,7 +60,7 @@ class Evalchemy:
             for sample in _samples(task, Fields(example, file, None, problems), texts=texts):
                 solved[sample.repeat or 0] += sample.scores[0].value == 1
                 yield sample
-        _compare_counts(Fields(found, file, None, problems), task, solved)
+        _compare_counts(Fields(results, file, None, problems), task, solved)
 
 
 def _has_examples(top: Mapping[str, Any]) -> bool:
@@ -127,8 +127,8 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
 
 def _present(row: Fields, names: Sequence[str]) -> str | None:
     """The first of these fields that is a text or a number."""
-    found = (row.values.get(name) for name in names)
-    scalar = (value for value in found if isinstance(value, str | int | float))
+    values = (row.values.get(name) for name in names)
+    scalar = (value for value in values if isinstance(value, str | int | float))
     return next(filter(None, map(written, scalar)), None)
 
 
@@ -162,9 +162,9 @@ def _has_own_rules(row: Fields) -> bool:
 def _compared(row: Fields, gold: str, answer: str) -> Grade:
     if re.fullmatch("[A-Z]", gold) or answer == gold:
         return graded(answer, right=answer == gold)
-    given, right = number(answer), number(gold)
-    if given is not None and right is not None:
-        return graded(answer, right=given == right)
+    value, right = number(answer), number(gold)
+    if value is not None and right is not None:
+        return graded(answer, right=value == right)
     try:
         return grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
     except (UsageError, FieldError) as error:
@@ -172,12 +172,12 @@ def _compared(row: Fields, gold: str, answer: str) -> Grade:
         return UNSCORED
 
 
-def _compare_counts(found: Fields, task: str, solved: Counter[int]) -> None:
+def _compare_counts(results: Fields, task: str, solved: Counter[int]) -> None:
     """Say where the benchmark itself counted other answers as right."""
-    for repeat, each in enumerate(as_list(found.values.get("run_stats"))):
-        counted = as_mapping(each).get("num_solved")
+    for repeat, stats in enumerate(as_list(results.values.get("run_stats"))):
+        counted = as_mapping(stats).get("num_solved")
         if isinstance(counted, int) and counted != solved[repeat]:
-            found.report_problem(
+            results.report_problem(
                 f"{task}, repetition {repeat + 1}: the benchmark counted {counted} right answers, "
                 f"these records {solved[repeat]}",
                 f"{task}.run_stats",

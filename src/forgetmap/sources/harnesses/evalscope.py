@@ -160,31 +160,31 @@ def _main_metric(first: Mapping[str, Any]) -> str | None:
 
 
 def _stamp(file: LogFile) -> str | None:
-    found = _STAMP.findall(file.name)
-    if found:
-        return str(found[-1])
+    stamps = _STAMP.findall(file.name)
+    if stamps:
+        return str(stamps[-1])
     seconds = as_count(file.peek.first.get("created"))
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d_%H%M%S}" if seconds else None
 
 
 def _failed(log: Log, problems: Problems) -> dict[int | None, str]:
     """Which requests failed, by place; their empty answers were scored all the same."""
-    found: dict[int | None, str] = {}
+    errors: dict[int | None, str] = {}
     for file in log.files[1:]:
         if file.peek.has(*PREDICTED):
             for _, row in rows(file, problems):
                 error = as_text(as_mapping(row.get("model_output")).get("error"))
                 if error:
-                    found[as_count(row.get("index"))] = error
-    return found
+                    errors[as_count(row.get("index"))] = error
+    return errors
 
 
 def _numbered(answers: Sequence[tuple[int, Sample]]) -> Iterator[Sample]:
     """Answers to one item, repeats in the order of their places and not of their lines."""
-    places = sorted({place for place, _ in answers})
-    for place, sample in answers:
+    groups = sorted({group for group, _ in answers})
+    for group, sample in answers:
         if sample.repeat is None:
-            sample.repeat = places.index(place)
+            sample.repeat = groups.index(group)
         yield sample
 
 
@@ -212,16 +212,16 @@ def _sample(
         file=file.name,
         line=line,
     )
-    if any(each.outcome is Outcome.ERROR for each in sample.scores):
+    if any(value.outcome is Outcome.ERROR for value in sample.scores):
         sample.error = as_text(as_mapping(score.get("judge_summary")).get("error"))
     target = as_text(row.get("target"))
     if target is None and row.get("target") is not None:
         problems.add(file.name, "the target is no text", line=line, field="target")
     if _add_turns(sample, row, target, texts=texts) is None:
         problems.add(file.name, "no text of a question", line=line, field="messages")
-    said = as_text(score.get("prediction"))
-    if texts and said is not None:
-        sample.response = said
+    prediction = as_text(score.get("prediction"))
+    if texts and prediction is not None:
+        sample.response = prediction
     return sample
 
 
@@ -230,17 +230,17 @@ def _add_turns(
 ) -> str | None:
     """Add what the conversation says; returns what was asked."""
     messages = [as_mapping(message) for message in as_list(row.get("messages"))]
-    asked, answers = _turns(messages, row.get("input"))
-    _add_item(sample, asked, target)
+    question, answers = _turns(messages, row.get("input"))
+    _add_item(sample, question, target)
     last = answers[-1] if answers else {}
     used = as_mapping(last.get("perf_metrics"))
     sample.tokens_in = as_count(used.get("input_tokens"))
     sample.tokens_out = as_count(used.get("output_tokens"))
     if texts:
         before = messages[: len(messages) - len(answers)]
-        sample.prompt = _prompt(before) if before else asked
+        sample.prompt = _prompt(before) if before else question
         sample.response = _content(last) if answers else None
-    return asked
+    return question
 
 
 def _task(about: Mapping[str, Any], log: Log) -> str:
@@ -255,17 +255,17 @@ def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -
     values, status = as_mapping(score.get("value")), as_text(score.get("status"))
     usable = status is None or status in USABLE
     main = as_text(score.get("main_score_name")) or log.info.tasks[log.tasks[0]].main_metric
-    found = []
+    scores = []
     for name, value in (values or {main or "acc": None}).items():
         if isinstance(value, list | dict):
             continue
         real = number(value) if usable else None
         if real is None and usable and value is not None:
             problems.add(log.files[0].name, f"{name} is no number", line=line, field="value")
-        found.append(
+        scores.append(
             Score(replace_surrogates(name), real, outcome=None if usable else Outcome.ERROR)
         )
-    return found
+    return scores
 
 
 def _fail(sample: Sample, error: str) -> None:
@@ -278,14 +278,14 @@ def _turns(
     messages: Sequence[Mapping[str, Any]], rendered: object
 ) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
     """What was asked first, and the answers at the end; before 1.5 the input is one text."""
-    asked = [_content(message) for message in messages if message.get("role") == "user"]
+    questions = [_content(message) for message in messages if message.get("role") == "user"]
     answers: list[Mapping[str, Any]] = []
     for message in reversed(messages):
         if message.get("role") != "assistant":
             break
         answers.insert(0, message)
-    if asked:
-        return asked[0], answers
+    if questions:
+        return questions[0], answers
     text = as_text(rendered)
     return (text.rpartition(_USER)[2] if text else None), answers
 
@@ -305,15 +305,15 @@ def _prompt(messages: Sequence[Mapping[str, Any]]) -> str | None:
     return written([{name: m.get(name) for name in ("role", "content")} for m in messages])
 
 
-def _add_item(sample: Sample, asked: str | None, target: str | None) -> None:
+def _add_item(sample: Sample, query: str | None, target: str | None) -> None:
     sample.gold = target or None
-    if asked is None:
+    if query is None:
         return
-    question, options = _without_template(asked)
+    question, options = _without_template(query)
     if options and target and set(target) <= {*LETTERS[: len(options)], ",", " "}:
         sample.question, sample.options, sample.choice = question, options, sample.answer
     else:
-        sample.question = _within(asked)
+        sample.question = _within(query)
 
 
 def _without_template(text: str) -> tuple[str, list[str]]:
@@ -334,7 +334,9 @@ def _without_template(text: str) -> tuple[str, list[str]]:
 
 def _within(text: str) -> str:
     """What is asked, without the words of the template around it."""
-    start = max((found.end() for each in BEGINNINGS for found in each.finditer(text)), default=0)
+    start = max(
+        (match.end() for pattern in BEGINNINGS for match in pattern.finditer(text)), default=0
+    )
     ends = [end for end in (text.rfind(ending) for ending in ENDINGS) if end > start]
     return text[start : min(ends, default=len(text))].strip() or text.strip()
 
@@ -392,9 +394,9 @@ def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
 
 def _add_item_0x(sample: Sample, raw: Mapping[str, Any]) -> None:
     """The row of the data set; some have their options under their letters."""
-    found = as_item(raw)
-    sample.question, sample.options = found.question, found.options
-    sample.gold = (sample.gold or found.gold) if found.has_gold else None
+    item = as_item(raw)
+    sample.question, sample.options = item.question, item.options
+    sample.gold = (sample.gold or item.gold) if item.has_gold else None
     lettered = [as_text(raw.get(letter)) for letter in LETTERS]
     lettered = lettered[: lettered.index(None)] if None in lettered else lettered
     if sample.options is None and len(lettered) > 1:

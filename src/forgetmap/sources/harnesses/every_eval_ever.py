@@ -68,11 +68,11 @@ def _aggregates(files: Sequence[LogFile]) -> Iterator[tuple[str, tuple[LogFile, 
         if not file.peek.has(*AGGREGATE) or file.size > LARGEST_AGGREGATE:
             continue
         try:
-            found = document(file)
+            content = document(file)
         except UnreadableError:
             continue
-        if isinstance(found, dict) and isinstance(found.get("evaluation_id"), str):
-            yield found["evaluation_id"], (file, found)
+        if isinstance(content, dict) and isinstance(content.get("evaluation_id"), str):
+            yield content["evaluation_id"], (file, content)
 
 
 def _log(file: LogFile, aggregates: Mapping[str, tuple[LogFile, dict[str, Any]]]) -> Log:
@@ -81,7 +81,7 @@ def _log(file: LogFile, aggregates: Mapping[str, tuple[LogFile, dict[str, Any]]]
     aggregate, about = aggregates.get(evaluation, (None, {}))
     document = Fields(about, aggregate or file, None, Problems())
     results = as_objects(about.get("evaluation_results"))
-    names = [each.get("evaluation_name") for each in results]
+    names = [result.get("evaluation_name") for result in results]
     created = _time(document.text("evaluation_timestamp") or evaluation.rpartition("/")[2])
     metrics = dict(_metrics(results))
     return Log(
@@ -115,10 +115,10 @@ def _decoding(
     results: Sequence[Mapping[str, Any]],
 ) -> dict[str, float | int | str | bool | list[str] | None]:
     """Numbers among the generation settings of the first result that has some."""
-    for each in results:
-        given = as_mapping(as_mapping(each.get("generation_config")).get("generation_args"))
-        if given:
-            return {replace_surrogates(k): v for k, v in given.items() if type(v) in {int, float}}
+    for result in results:
+        args = as_mapping(as_mapping(result.get("generation_config")).get("generation_args"))
+        if args:
+            return {replace_surrogates(k): v for k, v in args.items() if type(v) in {int, float}}
     return {}
 
 
@@ -126,8 +126,8 @@ def _metrics(
     results: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[str, tuple[str, MetricInfo]]]:
     """Result id -> name, range and direction of its metric."""
-    for each in results:
-        key, config = each.get("evaluation_result_id"), each.get("metric_config")
+    for result in results:
+        key, config = result.get("evaluation_result_id"), result.get("metric_config")
         if not isinstance(key, str) or not isinstance(config, dict):
             continue
         name = config.get("metric_id") or config.get("metric_name")
@@ -158,13 +158,13 @@ def _task(row: Fields, metadata: Fields) -> tuple[str | None, str]:
 def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample | None:
     metadata = row.part("metadata")
     task, scorer = _task(row, metadata)
-    item, asked, tokens = row.name("sample_id"), row.part("input"), row.part("token_usage")
+    item, prompt, tokens = row.name("sample_id"), row.part("input"), row.part("token_usage")
     if not task or not item:
         row.report_problem("no sample_id or evaluation_name")
         return None
     rendered = "doc_hash" in metadata.values
-    options = asked.texts("choices") or None
-    gold = _first(asked, "reference")
+    options = prompt.texts("choices") or None
+    gold = _first(prompt, "reference")
     answer, response, error = _answer(row), _response(row), row.text("error")
     metric = _metric(row, metadata, task, metrics)
     sample = Sample(
@@ -172,7 +172,7 @@ def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample |
         item=item,
         scores=_scores(row, metadata, Score(metric, None, scorer), failed=bool(error)),
         repeat=None,
-        question=None if rendered else asked.text("raw") or None,
+        question=None if rendered else prompt.text("raw") or None,
         options=options,
         gold=gold,
         gold_index=_index(gold, options) if rendered else None,
@@ -181,7 +181,7 @@ def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample |
         tokens_in=tokens.whole("input_tokens"),
         tokens_out=tokens.whole("output_tokens"),
         finish_reason=metadata.text("stop_reason") or None,
-        prompt=asked.text("raw" if rendered else "formatted") if texts else None,
+        prompt=prompt.text("raw" if rendered else "formatted") if texts else None,
         response=response if texts else None,
         error=error,
         file=row.file.name,
@@ -241,8 +241,8 @@ def _first(part: Fields, name: str) -> str | None:
 
 def _answer(row: Fields) -> str | None:
     """What was extracted at last."""
-    given = as_objects(row.values.get("answer_attribution"))
-    values = (each.get("extracted_value") for each in given)
+    attributions = as_objects(row.values.get("answer_attribution"))
+    values = (part.get("extracted_value") for part in attributions)
     extracted = [value for value in values if isinstance(value, str)]
     return replace_surrogates(extracted[-1]) if extracted else None
 
@@ -258,8 +258,8 @@ def _response(row: Fields) -> str | None:
     contents = (
         turn.get("content") for turn in as_objects(turns) if turn.get("role") == "assistant"
     )
-    said = [content for content in contents if isinstance(content, str)]
-    return replace_surrogates(said[-1]) if said else None
+    texts = [content for content in contents if isinstance(content, str)]
+    return replace_surrogates(texts[-1]) if texts else None
 
 
 def _index(gold: str | None, options: list[str] | None) -> int | None:
@@ -268,10 +268,10 @@ def _index(gold: str | None, options: list[str] | None) -> int | None:
     return int(gold) if known and gold and re.fullmatch(r"\d{1,3}", gold) else None
 
 
-def _choice(said: str | None, options: list[str] | None) -> str | None:
+def _choice(answer: str | None, options: list[str] | None) -> str | None:
     """What was said, if it is an option or the letter of one."""
-    fits = said is not None and options and (said in options or re.fullmatch("[A-Z]", said))
-    return said if fits else None
+    fits = answer is not None and options and (answer in options or re.fullmatch("[A-Z]", answer))
+    return answer if fits else None
 
 
 def _restore(sample: Sample, metadata: Fields) -> None:

@@ -124,9 +124,9 @@ class Helm:
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per instance, perturbation and trial."""
         results = _results(log.files, problems)
-        asked = _asked(log.files, problems)
+        requests = _requests_by_key(log.files, problems)
         for key, result in results.items():
-            about = asked.get(key) or asked.get((*key[:2], None)) or _KeyRequests({})
+            about = requests.get(key) or requests.get((*key[:2], None)) or _KeyRequests({})
             sample = _sample(log.tasks[0], key, result)
             _add_item(sample, about, log.notes["method"])
             _add_answer(sample, about, result, texts=texts)
@@ -205,8 +205,8 @@ def _task(spec: Mapping[str, Any], files: Sequence[LogFile]) -> str:
 
 def _folder_name(files: Sequence[LogFile]) -> str | None:
     """The name of a run as its folder bears it; some systems allow no colon in it."""
-    found = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
-    return f"{found['scenario']}:{found['arguments']}" if found else None
+    match = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
+    return f"{match['scenario']}:{match['arguments']}" if match else None
 
 
 def _model_of(files: Sequence[LogFile]) -> str | None:
@@ -262,7 +262,7 @@ class _KeyRequests:
 
 def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]:
     """Statistics by key: of the statistics themselves, else of the predictions made to be shown."""
-    found: dict[Key, _Result] = {}
+    results: dict[Key, _Result] = {}
     with_stats = any(_part(file) == "stats" for file in files)
     for file in files:
         part = _part(file)
@@ -273,13 +273,13 @@ def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]
             if key is None:
                 message = "no usable instance_id, perturbation or train_trial_index"
                 problems.add(file.name, message, line=line, field="instance_id")
-            elif part == "stats" or not with_stats or key in found:
-                result = found.setdefault(key, _Result(file.name, line))
+            elif part == "stats" or not with_stats or key in results:
+                result = results.setdefault(key, _Result(file.name, line))
                 if part == "predictions":
                     result.shown = row
                 if part == "stats" or not with_stats:
                     _add_values(result, row, file, line, problems)
-    return found
+    return results
 
 
 def _add_values(
@@ -298,9 +298,9 @@ def _add_values(
             problems.add(file.name, message, line=line, field="stats")
 
 
-def _key(instance: object, place: Mapping[str, Any], *, trial: bool = True) -> Key | None:
+def _key(instance: object, row: Mapping[str, Any], *, trial: bool = True) -> Key | None:
     """The key of an entry, or None if it has none."""
-    perturbation, index = place.get("perturbation"), place.get("train_trial_index", 0)
+    perturbation, index = row.get("perturbation"), row.get("train_trial_index", 0)
     known = as_count(index) if trial else None
     if as_text(instance) is None or (trial and known is None):
         return None
@@ -333,20 +333,20 @@ def _means(
             yield replace_surrogates(name), None
 
 
-def _asked(files: Sequence[LogFile], problems: Problems) -> dict[Key, _KeyRequests]:
-    found: dict[Key, _KeyRequests] = {}
+def _requests_by_key(files: Sequence[LogFile], problems: Problems) -> dict[Key, _KeyRequests]:
+    requests: dict[Key, _KeyRequests] = {}
     for file in files:
         part = _part(file)
         if part == "state":
             for state in _states(file, problems):
                 instance = as_mapping(state.get("instance"))
-                place = {**state, "perturbation": instance.get("perturbation")}
-                _keep(found, _key(instance.get("id"), place), state, file, problems)
+                row_of_state = {**state, "perturbation": instance.get("perturbation")}
+                _keep(requests, _key(instance.get("id"), row_of_state), state, file, problems)
         elif part == "instances":
             for _, row in rows(file, problems):
                 key = _key(row.get("id"), row, trial=False)
-                _keep(found, key, {"instance": row}, file, problems)
-    return found
+                _keep(requests, key, {"instance": row}, file, problems)
+    return requests
 
 
 def _states(file: LogFile, problems: Problems) -> list[dict[str, Any]]:
@@ -365,7 +365,7 @@ def _states(file: LogFile, problems: Problems) -> list[dict[str, Any]]:
 
 
 def _keep(
-    found: dict[Key, _KeyRequests],
+    requests: dict[Key, _KeyRequests],
     key: Key | None,
     state: Mapping[str, Any],
     file: LogFile,
@@ -377,7 +377,7 @@ def _keep(
         return
     if _question(state) is None:
         problems.add(file.name, f"no usable question of instance {key[0]!r}", field="input")
-    kept = found.setdefault(key, _KeyRequests(state))
+    kept = requests.setdefault(key, _KeyRequests(state))
     if _question(kept.first) != _question(state):
         message = f"a second question of instance {key[0]!r}; the first one counts"
         problems.add(file.name, message, field="instance")
@@ -401,29 +401,29 @@ def _sample(task: str, key: Key, result: _Result) -> Sample:
     )
 
 
-def _add_item(sample: Sample, asked: _KeyRequests, method: str | None) -> None:
+def _add_item(sample: Sample, requests: _KeyRequests, method: str | None) -> None:
     """Question, options and the right answer; references are options only where one is chosen."""
-    sample.question = _question(asked.first)
-    instance = as_mapping(asked.first.get("instance"))
-    references = [as_mapping(each) for each in as_list(instance.get("references"))]
-    outputs = [_content(each.get("output")) for each in references]
+    sample.question = _question(requests.first)
+    instance = as_mapping(requests.first.get("instance"))
+    references = [as_mapping(reference) for reference in as_list(instance.get("references"))]
+    outputs = [_content(reference.get("output")) for reference in references]
     right = [
         output
-        for output, each in zip(outputs, references, strict=True)
-        if output is not None and "correct" in as_list(each.get("tags"))
+        for output, reference in zip(outputs, references, strict=True)
+        if output is not None and "correct" in as_list(reference.get("tags"))
     ]
     sample.gold = right[0] if right else None
     chosen = len(right) < len(outputs) if method is None else method.startswith(_WITH_OPTIONS)
     if chosen and None not in outputs and len(outputs) > 1:
-        letters = as_mapping(asked.first.get("output_mapping"))
+        letters = as_mapping(requests.first.get("output_mapping"))
         shown = [as_text(option) for option in letters.values()] or outputs
         sample.options = [option for option in shown if option is not None]
 
 
-def _add_answer(sample: Sample, asked: _KeyRequests, result: _Result, *, texts: bool) -> None:
+def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, texts: bool) -> None:
     """What the model wrote, or which reference was the likeliest."""
     predicted = as_count(result.values.get("predicted_index"))
-    state = asked.of_reference.get(predicted, asked.first)
+    state = requests.of_reference.get(predicted, requests.first)
     answered = as_mapping(state.get("result"))
     completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
     written = as_text(completion.get("text", result.shown.get("predicted_text")))

@@ -61,11 +61,11 @@ class MmluPro:
 def _log(file: LogFile, names: Counter[str]) -> Log:
     """Nothing inside tells the model; a name that several folders hold means several models."""
     path = PurePosixPath(file.inside)
-    found = next(filter(None, (name.search(file.inside) for name in _NAMES)), None)
+    match = next(filter(None, (name.search(file.inside) for name in _NAMES)), None)
     folder = path.parent.name if names[path.name] > 1 else None
-    shots = found.groupdict().get("shots") if found else None
+    shots = match.groupdict().get("shots") if match else None
     info = RunInfo(
-        model=ModelInfo(name=replace_surrogates(found["model"] if found else folder or "") or None),
+        model=ModelInfo(name=replace_surrogates(match["model"] if match else folder or "") or None),
         harness=HarnessInfo(name="mmlu-pro"),
         tasks={TASK: TaskInfo(n_shot=int(shots) if shots else None)},
     )
@@ -107,5 +107,5 @@ def _score(row: Fields, predicted: str | None, answer: str | None, response: str
 
 
 def _chosen(letter: str | None, options: list[str] | None) -> str | None:
-    place = letter_index(letter, options)
-    return None if options is None or place is None else options[place]
+    index = letter_index(letter, options)
+    return None if options is None or index is None else options[index]

@@ -56,13 +56,13 @@ def _log(file: LogFile, bundle: LogFile | None) -> Log:
     config, benchmark = about.part("config"), about.part("benchmark")
     task = benchmark.text("name") or replace_surrogates(PurePosixPath(file.inside).parent.name)
     task = task or "nemo-evaluator"
-    given = {name: config.values.get(name) for name in DECODING}
+    settings = {name: config.values.get(name) for name in DECODING}
     seed, stamp = config.whole("seed"), about.text("timestamp")
     info = RunInfo(
         run_id=about.text("run_id"),
         model=ModelInfo(name=config.text("model")),
         harness=HarnessInfo(name="nemo-evaluator", version=about.text("sdk_version")),
-        decoding={k: v for k, v in given.items() if isinstance(v, int | float)},
+        decoding={k: v for k, v in settings.items() if isinstance(v, int | float)},
         seeds=[] if seed is None else [seed],
         created=stamp,
         tasks={task: TaskInfo(main_metric=REWARD)},
@@ -95,17 +95,17 @@ def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
 
 def _one(metadata: Fields, names: Sequence[str]) -> str | None:
     """A text among what benchmarks are free to write."""
-    found = (metadata.values.get(name) for name in names)
+    values = (metadata.values.get(name) for name in names)
     return next(
-        (replace_surrogates(value) for value in found if isinstance(value, str) and value), None
+        (replace_surrogates(value) for value in values if isinstance(value, str) and value), None
     )
 
 
 def _options(metadata: Fields, name: str) -> list[str] | None:
     value = metadata.values.get(name)
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(option, str) for option in value):
         return None
-    return [replace_surrogates(each) for each in value]
+    return [replace_surrogates(option) for option in value]
 
 
 def _error(details: Fields) -> str | None:

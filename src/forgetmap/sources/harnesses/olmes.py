@@ -78,15 +78,15 @@ class Olmes:
         predictions = list(rows(log.files[0], problems))
         names = _names(row for _, row in predictions)
         for line, row in predictions:
-            name = names.get(_place(row))
+            name = names.get(_row_key(row))
             if name is None or not _metrics(row):
                 message = "no usable doc_id or no metrics"
                 problems.add(log.files[0].name, message, line=line, field="doc_id")
                 continue
-            asked = requests.get((as_count(row.get("doc_id")), as_text(row.get("native_id"))), {})
+            request = requests.get((as_count(row.get("doc_id")), as_text(row.get("native_id"))), {})
             if isinstance(row.get("label"), dict):
                 problems.add(log.files[0].name, "the label is no answer", line=line, field="label")
-            yield _sample(log, name, line, row, asked, texts=texts)
+            yield _sample(log, name, line, row, request, texts=texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ def _is_predicted(file: LogFile) -> bool:
 def _totals(file: LogFile) -> list[_Total]:
     """The metrics of one task, of several line by line, or of a whole run."""
     if file.peek.has(*TOTALS):
-        found = [row for _, row in rows(file, Problems())]
-        return [_Total(file, row, {}) for row in found]
+        contents = [row for _, row in rows(file, Problems())]
+        return [_Total(file, row, {}) for row in contents]
     if not file.peek.has(*TOTALS_OF_RUN):
         return []
     run = small_document(file)
@@ -121,7 +121,7 @@ def _log(
     file: LogFile, requested: Sequence[LogFile], totals: Sequence[_Total], *, alone: bool
 ) -> Log:
     total = _total(file, totals, alone=alone)
-    requests = [each for each in requested if _is_asked_in(file, each)]
+    requests = [candidate for candidate in requested if _holds_requests_of(file, candidate)]
     if not requests and alone and len(requested) == 1:
         requests = list(requested)
     task = _task(file, total)
@@ -131,7 +131,7 @@ def _log(
     return Log("olmes", files, info, (task,), info.created, format=f"{harness} predictions")
 
 
-def _is_asked_in(file: LogFile, requests: LogFile) -> bool:
+def _holds_requests_of(file: LogFile, requests: LogFile) -> bool:
     """Whether requests are those of a file: in its folder, or in that of the same model beside."""
     ours, theirs = PurePosixPath(file.name).parent, PurePosixPath(requests.name).parent
     if _stem(requests) != _stem(file):
@@ -141,9 +141,9 @@ def _is_asked_in(file: LogFile, requests: LogFile) -> bool:
 
 def _total(file: LogFile, totals: Sequence[_Total], *, alone: bool) -> _Total | None:
     """The metrics of a file; those of another run of the same task lie in another folder."""
-    fitting = [each for each in totals if _belongs(file, each)]
-    near = nearest_files(file, [each.file for each in fitting], alone=alone)
-    return next((each for each in fitting if each.file in near), None)
+    fitting = [total for total in totals if _belongs(file, total)]
+    neighbours = nearest_files(file, [total.file for total in fitting], alone=alone)
+    return next((total for total in fitting if total.file in neighbours), None)
 
 
 def _belongs(file: LogFile, total: _Total) -> bool:
@@ -168,8 +168,8 @@ def _has_hashes(row: Mapping[str, Any], task: str, model: object) -> bool:
 
 def _stem(file: LogFile) -> str:
     """What the names of predictions and requests have in common."""
-    found = _STEM.match(PurePosixPath(file.name).name.split(".json")[0])
-    return found["stem"] if found else ""
+    match = _STEM.match(PurePosixPath(file.name).name.split(".json")[0])
+    return match["stem"] if match else ""
 
 
 def _name(file: LogFile) -> str:
@@ -232,42 +232,42 @@ def _decoding(generation: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-Place = tuple[int | None, str | None]
+RowKey = tuple[int | None, str | None]
 """Number of an item in the run, and its own id in the data set."""
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def _row_key(row: Mapping[str, Any]) -> RowKey:
     return as_count(row.get("doc_id")), as_text(row.get("native_id"))
 
 
-def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[Place, str]:
+def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[RowKey, str]:
     """The id of the data set, else the number; where several share one, the first bears it alone.
 
     A number that is an item's only name stays its name whatever ids others have.
     """
-    places = {(place, native) for place, native in map(_place, predictions) if place is not None}
-    nameless = {str(place) for place, native in places if native is None}
+    keys = {(index, native) for index, native in map(_row_key, predictions) if index is not None}
+    nameless = {str(index) for index, native in keys if native is None}
     numbers: dict[str | None, set[int]] = defaultdict(set)
-    for place, native in places:
-        numbers[native].add(place)
-    names: dict[Place, str] = {}
-    for place, native in places:
+    for index, native in keys:
+        numbers[native].add(index)
+    names: dict[RowKey, str] = {}
+    for index, native in keys:
         if native is None:
-            names[place, native] = str(place)
+            names[index, native] = str(index)
         else:
-            is_first = native not in nameless and place == min(numbers[native])
-            names[place, native] = native if is_first else f"{native}#{place}"
+            is_first = native not in nameless and index == min(numbers[native])
+            names[index, native] = native if is_first else f"{native}#{index}"
     return names
 
 
-def _requests(log: Log, problems: Problems) -> dict[Place, dict[str, Any]]:
+def _requests(log: Log, problems: Problems) -> dict[RowKey, dict[str, Any]]:
     """The first request of each item; those without context repeat it under other numbers."""
-    found: dict[Place, dict[str, Any]] = {}
+    requests: dict[RowKey, dict[str, Any]] = {}
     for file in log.files[1:]:
         if file.peek.has(*REQUESTED):
             for _, row in rows(file, problems):
-                found.setdefault(_place(row), row)
-    return found
+                requests.setdefault(_row_key(row), row)
+    return requests
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,13 +279,13 @@ def _sample(
     name: str,
     line: int,
     row: Mapping[str, Any],
-    asked: Mapping[str, Any],
+    request: Mapping[str, Any],
     *,
     texts: bool,
 ) -> Sample:
     main = log.info.tasks[log.tasks[0]].main_metric if log.info.tasks else None
     metrics = _metrics(row)
-    outputs = [as_mapping(each) for each in as_list(row.get("model_output"))]
+    outputs = [as_mapping(output) for output in as_list(row.get("model_output"))]
     first = outputs[0] if outputs else {}
     sample = Sample(
         task=log.tasks[0],
@@ -295,7 +295,7 @@ def _sample(
         file=log.files[0].name,
         line=line,
     )
-    _add_item(sample, as_mapping(asked.get("doc")), row.get("label"), is_chosen=len(outputs) > 1)
+    _add_item(sample, as_mapping(request.get("doc")), row.get("label"), is_chosen=len(outputs) > 1)
     _add_choice(sample, metrics, outputs, main)
     _fail(sample, as_mapping(first.get("scoring_errors")))
     if sample.choice is None and "predicted_index_raw" not in metrics:
@@ -303,7 +303,7 @@ def _sample(
         if texts:
             sample.response = as_text(first.get("continuation", first.get("text")))
     if texts:
-        sample.prompt = written(as_mapping(asked.get("request")).get("context"))
+        sample.prompt = written(as_mapping(request.get("request")).get("context"))
     return sample
 
 
@@ -311,19 +311,19 @@ def _scores(row: Mapping[str, Any], main: str | None) -> list[Score]:
     """Every scalar that measures the answer; under its scorer, if it names one."""
     metrics, is_nested = _metrics(row), "metrics" not in row
     failed = Outcome.NO_ANSWER if number(metrics.get("no_answer")) == 1 else None
-    found = []
+    scores = []
     for name, value in metrics.items():
         scored = value if isinstance(value, dict) else {name if is_nested else "default": value}
-        for scorer, each in scored.items():
-            if NO_SCORE.match(name) or isinstance(each, list | dict | str):
+        for scorer, score in scored.items():
+            if NO_SCORE.match(name) or isinstance(score, list | dict | str):
                 continue
-            if each is not None or name == main:
-                found.append(
+            if score is not None or name == main:
+                scores.append(
                     Score(
-                        replace_surrogates(name), number(each), replace_surrogates(scorer), failed
+                        replace_surrogates(name), number(score), replace_surrogates(scorer), failed
                     )
                 )
-    return found
+    return scores
 
 
 def _fail(sample: Sample, errors: Mapping[str, Any]) -> None:
@@ -363,9 +363,9 @@ def _bare(query: str) -> tuple[str, list[str] | None]:
     for beginning in ("Question:", "Q:", "Goal:"):
         text = text.removeprefix(beginning).lstrip()
     shown = list(_OPTION.finditer(text))
-    letters = "".join(found["letter"] for found in shown)
+    letters = "".join(option["letter"] for option in shown)
     if len(shown) > 1 and "ABCDEFGHIJKLMNOPQRSTUVWXYZ".startswith(letters):
-        return text[: shown[0].start()].rstrip(), [found["text"].strip() for found in shown]
+        return text[: shown[0].start()].rstrip(), [option["text"].strip() for option in shown]
     return text, None
 
 

@@ -58,7 +58,7 @@ class OpenCompass:
         else:
             examples = _listed(as_list(details), len(predictions), file, problems)
         for example in examples:
-            predicted = predictions.get(example.place, {})
+            predicted = predictions.get(example.number, {})
             yield _sample(log, example, predicted, texts=texts)
 
 
@@ -67,39 +67,39 @@ class _Example:
     """One answer to one example.
 
     Attributes:
-        place: its number among the predictions; -1 where it is not known.
+        number: its number among the predictions; -1 where it is not known.
     """
 
     item: str
     repeat: int
-    place: int
+    number: int
     content: Mapping[str, Any]
 
 
 def _is_result(file: LogFile) -> bool:
     details = file.peek.first.get("details") if file.peek.shape == "object" else None
     if isinstance(details, list):
-        return any("example_abbr" in as_mapping(each) for each in details)
+        return any("example_abbr" in as_mapping(example) for example in details)
     numbered = [value for key, value in as_mapping(details).items() if key.isdigit()]
-    return any(not EXAMPLE.isdisjoint(as_mapping(each)) for each in numbered)
+    return any(not EXAMPLE.isdisjoint(as_mapping(example)) for example in numbered)
 
 
 def _is_predicted(file: LogFile) -> bool:
     numbered = [as_mapping(value) for key, value in file.peek.first.items() if key.isdigit()]
-    names = {name for each in numbered for name in each}
+    names = {name for example in numbered for name in example}
     return "prediction" in names or any(name.startswith(_LABEL) for name in names)
 
 
 def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
     path = PurePosixPath(file.name)
     task, model = path.name.split(".")[0], path.parent.name
-    near = [other for other in predicted if run_folder(other) == run_folder(file)]
+    neighbours = [other for other in predicted if run_folder(other) == run_folder(file)]
     own = sorted(
-        (other for other in near if _shard(other, task, model) is not None),
+        (other for other in neighbours if _shard(other, task, model) is not None),
         key=lambda other: _shard(other, task, model) or 0,
     )
     whole = [other for other in own if _shard(other, task, model) == -1]
-    found = _STAMP.findall(file.name)
+    stamps = _STAMP.findall(file.name)
     is_placed = path.parent.parent.name == "results"
     is_listed = isinstance(file.peek.first.get("details"), list)
     return Log(
@@ -111,7 +111,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
             tasks={task: TaskInfo()},
         ),
         (task,),
-        found[-1] if found else None,
+        stamps[-1] if stamps else None,
         format=f"OpenCompass details, {'listed' if is_listed else 'numbered'}",
     )
 
@@ -124,8 +124,8 @@ def _shard(file: LogFile, task: str, model: str) -> int | None:
         return None
     if name == task:
         return -1
-    found = _SHARD.fullmatch(name)
-    return int(found["number"]) if found and found["name"] == task else None
+    match = _SHARD.fullmatch(name)
+    return int(match["number"]) if match and match["name"] == task else None
 
 
 def _document(file: LogFile, problems: Problems) -> dict[str, Any]:
@@ -138,23 +138,23 @@ def _document(file: LogFile, problems: Problems) -> dict[str, Any]:
 
 def _runs(result: Mapping[str, Any]) -> int:
     """How often each example was asked, as the names of the totals say."""
-    found = (_RUNS.search(name) for name in result)
-    return max(1, next((int(each[1]) for each in found if each), 1))
+    matches = (_RUNS.search(name) for name in result)
+    return max(1, next((int(match[1]) for match in matches if match), 1))
 
 
 def _numbered(
     details: Mapping[str, Any], runs: int, file: LogFile, problems: Problems
 ) -> Iterator[_Example]:
     """Replicas stand one after the other, each as a whole."""
-    places = {name: _number_of(name) for name in details if name != "type"}
-    last = max((place for place in places.values() if place is not None), default=0)
+    indexes = {name: _number_of(name) for name in details if name != "type"}
+    last = max((index for index in indexes.values() if index is not None), default=0)
     size = -(-(last + 1) // runs)
-    for name, place in places.items():
+    for name, index in indexes.items():
         content = details[name]
-        if place is None or not isinstance(content, dict):
+        if index is None or not isinstance(content, dict):
             problems.add(file.name, f"{name[:60]!r} is no example", field="details")
         else:
-            yield _Example(str(place % size), place // size, place, content)
+            yield _Example(str(index % size), index // size, index, content)
 
 
 def _listed(
@@ -162,12 +162,12 @@ def _listed(
 ) -> Iterator[_Example]:
     """Replicas stand beside each other; numbers begin anew in each part of a data set."""
     names = [as_text(as_mapping(example).get("example_abbr")) or "" for example in details]
-    places = {name: _number_of(name) for name in names}
-    parts = {name.rpartition("_")[0] for name, place in places.items() if place is not None}
-    is_whole = len(parts) == 1 and _is_whole(places.values(), len(details))
+    indexes = {name: _number_of(name) for name in names}
+    parts = {name.rpartition("_")[0] for name, index in indexes.items() if index is not None}
+    is_whole = len(parts) == 1 and _is_whole(indexes.values(), len(details))
     for name, example in zip(names, details, strict=True):
-        place = places[name]
-        if place is None:
+        index = indexes[name]
+        if index is None:
             problems.add(file.name, "an example without usable name", field="example_abbr")
             continue
         answers = _unfolded(example)
@@ -176,15 +176,15 @@ def _listed(
             problems.add(file.name, f"{predicted} predictions do not fit {name[:60]!r}")
             size = 0
         for repeat, content in enumerate(answers):
-            known = repeat * size + place if is_whole and place < size else -1
-            yield _Example(str(place) if len(parts) == 1 else name, repeat, known, content)
+            known = repeat * size + index if is_whole and index < size else -1
+            yield _Example(str(index) if len(parts) == 1 else name, repeat, known, content)
 
 
-def _is_whole(places: Iterable[int | None], count: int) -> bool:
+def _is_whole(indexes: Iterable[int | None], count: int) -> bool:
     """Whether a data set was asked from its beginning; else predictions are numbered otherwise."""
-    found = [place for place in places if place is not None]
-    beyond = sum(place >= count for place in found)
-    return 0 in found and beyond <= 1
+    known = [index for index in indexes if index is not None]
+    beyond = sum(index >= count for index in known)
+    return 0 in known and beyond <= 1
 
 
 def _number_of(name: str) -> int | None:
@@ -201,27 +201,27 @@ def _unfolded(example: Mapping[str, Any]) -> list[dict[str, Any]]:
     count = len(flags[0]) if flags else max(lengths, default=1)
     return [
         {
-            name: value[place] if isinstance(value, list) and place < len(value) else value
+            name: value[index] if isinstance(value, list) and index < len(value) else value
             for name, value in own.items()
-            if not isinstance(value, list) or place < len(value)
+            if not isinstance(value, list) or index < len(value)
         }
-        for place in range(count)
+        for index in range(count)
     ]
 
 
 def _predictions(files: Sequence[LogFile], problems: Problems) -> dict[int, dict[str, Any]]:
     """Predictions by place; the numbers begin anew in each part."""
-    found: dict[int, dict[str, Any]] = {}
+    predictions: dict[int, dict[str, Any]] = {}
     begun = 0
     for file in files:
         part = _document(file, problems)
-        places = {_number_of(key): as_mapping(value) for key, value in part.items()}
-        numbers = [place for place in places if place is not None]
+        by_index = {_number_of(key): as_mapping(value) for key, value in part.items()}
+        numbers = [index for index in by_index if index is not None]
         if sorted(numbers) != list(range(len(part))):
             problems.add(file.name, "predictions are missing: their numbers have gaps")
-        found |= {begun + place: places[place] for place in numbers}
+        predictions |= {begun + index: by_index[index] for index in numbers}
         begun += max(numbers, default=-1) + 1
-    return found
+    return predictions
 
 
 def _sample(log: Log, example: _Example, predicted: Mapping[str, Any], *, texts: bool) -> Sample:
@@ -288,8 +288,8 @@ def _shown(origin: object, labels: Mapping[str, Any]) -> object:
 def _question(prompt: object) -> str | None:
     """The last turn of the user in a chat; a bare prompt as it is."""
     if isinstance(prompt, list):
-        asked = [t for t in as_objects(prompt) if str(t.get("role")).upper() in ("HUMAN", "USER")]
-        if asked:
-            return as_text(asked[-1].get("prompt", asked[-1].get("content")))
+        turns = [t for t in as_objects(prompt) if str(t.get("role")).upper() in ("HUMAN", "USER")]
+        if turns:
+            return as_text(turns[-1].get("prompt", turns[-1].get("content")))
         return written(prompt)
     return as_text(prompt)

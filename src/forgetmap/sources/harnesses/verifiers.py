@@ -93,14 +93,16 @@ def _log(file: LogFile, metadata: LogFile | None) -> Log:
     env = env or (replace_surrogates(named["env"]) if named else "verifiers")
     model = about.text("model") or _model(first)
     model = model or (replace_surrogates(named["model"]).replace("--", "/") if named else None)
-    given = about.part("sampling_args").values
+    sampling = about.part("sampling_args").values
     version = about.part("version_info").text("vf_version")
     stamp = _stamp(about)
     info = RunInfo(
         model=ModelInfo(name=model),
         harness=HarnessInfo(name="verifiers", version=version),
         decoding={
-            replace_surrogates(k): v for k, v in given.items() if isinstance(v, bool | int | float)
+            replace_surrogates(k): v
+            for k, v in sampling.items()
+            if isinstance(v, bool | int | float)
         },
         created=stamp,
         tasks={env: TaskInfo(main_metric=REWARD)},
@@ -135,7 +137,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
         tokens_out=tokens.whole("output_tokens"),
         finish_reason=row.text("stop_condition"),
         prompt=row.written("prompt") if texts else None,
-        response=_said(row.values.get("completion"), "assistant") if texts else None,
+        response=_texts_of_role(row.values.get("completion"), "assistant") if texts else None,
         error=error,
         file=row.file.name,
         line=row.line,
@@ -172,18 +174,18 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
 def _question(prompt: object) -> str | None:
     """What the user said last; before that there may be a system prompt and examples."""
     if isinstance(prompt, list):
-        asked = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
-        return _said(asked[-1:], "user")
+        turns = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
+        return _texts_of_role(turns[-1:], "user")
     return replace_surrogates(prompt) or None if isinstance(prompt, str) else None
 
 
-def _said(messages: object, role: str) -> str | None:
+def _texts_of_role(messages: object, role: str) -> str | None:
     """All that one side of a conversation said."""
     if not isinstance(messages, list):
         return replace_surrogates(messages) if isinstance(messages, str) else None
     turns = [turn for turn in as_objects(messages) if turn.get("role") == role]
-    said = [_content(turn.get("content")) for turn in turns]
-    return "\n\n".join(filter(None, said)) or None
+    texts = [_content(turn.get("content")) for turn in turns]
+    return "\n\n".join(filter(None, texts)) or None
 
 
 def _content(content: object) -> str | None:
@@ -240,15 +242,15 @@ def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
 def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
     """The weighted sum, its parts and the metrics; what was not scored is missing."""
     scorer = "default" if alone else trace.part("agent").text("name") or "default"
-    given = {
+    rewards = {
         replace_surrogates(name): trace.within(as_mapping(reward))
         for name, reward in trace.part("rewards").values.items()
     }
-    parts = {name: reward.number("score") for name, reward in given.items()}
+    parts = {name: reward.number("score") for name, reward in rewards.items()}
     metrics = trace.part("metrics")
     further = {replace_surrogates(name): metrics.number(name) for name in metrics.values}
     failure = Outcome.ERROR if trace.values.get("ok") is False else None
-    values = {REWARD: None, **parts, **further} | {REWARD: _total(given)}
+    values = {REWARD: None, **parts, **further} | {REWARD: _total(rewards)}
     return [
         Score(name, value, scorer, failure if value is None else None)
         for name, value in values.items()
@@ -267,5 +269,5 @@ def _total(rewards: Mapping[str, Fields]) -> float | None:
 def _sampled(trace: Fields) -> str | None:
     """What the model itself said."""
     nodes = as_objects(trace.values.get("nodes"))
-    said = [node.get("message") for node in nodes if node.get("sampled") is True]
-    return _said(said, "assistant")
+    messages = [node.get("message") for node in nodes if node.get("sampled") is True]
+    return _texts_of_role(messages, "assistant")

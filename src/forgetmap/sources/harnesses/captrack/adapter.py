@@ -150,15 +150,15 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     if not item:
         row.report_problem("no id and no prompt")
         return
-    options, given = _options(row), _given(task, row)
-    gold = _gold(given)
-    material = _material(task, row, given, _turns(prompt)) if texts else None
+    options, golds = _options(row), _read_gold(task, row)
+    gold = _gold(golds)
+    material = _material(task, row, golds, _turns(prompt)) if texts else None
     outputs = row.values.get("outputs")
     for repeat, output in enumerate(outputs if isinstance(outputs, list) else [outputs]):
         response = as_text(output) if not isinstance(output, str) else replace_surrogates(output)
         if response is None and output is not None:
             row.report_problem(f"a text was expected, not {output!r:.60}", "outputs")
-        judged = _judged(row, response, given, options)
+        judged = _judged(row, response, golds, options)
         yield Sample(
             task=task,
             item=item,
@@ -200,7 +200,7 @@ def _question(prompt: object) -> str | None:
     )
 
 
-def _given(task: str, row: Fields) -> Any:
+def _read_gold(task: str, row: Fields) -> Any:
     """The right answer as the row has it. WinoGrande numbers its two options from 1."""
     gold = structured(row.values.get("gold"))
     if task.startswith("winogrande") and as_text(gold) in WINOGRANDE:
@@ -237,25 +237,25 @@ def _options(row: Fields) -> list[str] | None:
 def _material(task: str, row: Fields, gold: object, turns: Sequence[str]) -> str | None:
     """What scorers need besides question, options and right answer, as JSON."""
     values = {name: structured(row.values.get(name)) for name in ("ctx", "context", *_AS_IT_IS)}
-    found = {name: values[name] for name in _AS_IT_IS}
+    material = {name: values[name] for name in _AS_IT_IS}
     context = values["ctx"] if values["ctx"] is not None else values["context"]
-    found["context"] = [context] if isinstance(context, str) else context
-    found["first_response"] = written(row.values.get("turn1_response"))
-    found["turns"] = list(turns)
+    material["context"] = [context] if isinstance(context, str) else context
+    material["first_response"] = written(row.values.get("turn1_response"))
+    material["turns"] = list(turns)
     if isinstance(gold, list | dict):
-        found["gold"] = gold
-    found |= _special(task, found, gold)
-    kept = {name: value for name, value in found.items() if value not in (None, [], {})}
+        material["gold"] = gold
+    material |= _special(task, material, gold)
+    kept = {name: value for name, value in material.items() if value not in (None, [], {})}
     return json.dumps(kept, ensure_ascii=False, sort_keys=True) if kept else None
 
 
 _AS_IT_IS = ("schema", "kwargs", "tools", "tool_spec", "language", "meta")
 
 
-def _special(task: str, found: Mapping[str, Any], gold: object) -> dict[str, Any]:
+def _special(task: str, material: Mapping[str, Any], gold: object) -> dict[str, Any]:
     """Of tests, instructions and titles, which CapTrack keeps in fields of other names."""
     benchmark = task.partition(".")[0]
-    context, within = found["context"], gold if isinstance(gold, dict) else {}
+    context, within = material["context"], gold if isinstance(gold, dict) else {}
     if benchmark in CODE:
         tests = within.get("test", within.get("tests"))
         in_context = context if tests is None and isinstance(context, list) else []
@@ -263,8 +263,12 @@ def _special(task: str, found: Mapping[str, Any], gold: object) -> dict[str, Any
         entry = in_context[1] if len(in_context) > 1 else within.get("entry_point")
         return {"tests": tests, "entry_point": entry, "context": None}
     if benchmark == "ifeval":
-        meta = found["meta"] if isinstance(found["meta"], dict) else {}
-        return {"instructions": gold, "kwargs": found["kwargs"] or meta.get("kwargs"), "gold": None}
+        meta = material["meta"] if isinstance(material["meta"], dict) else {}
+        return {
+            "instructions": gold,
+            "kwargs": material["kwargs"] or meta.get("kwargs"),
+            "gold": None,
+        }
     titles = within.get("context_titles")
     return {"titles": titles} if titles else {}
 
@@ -277,11 +281,11 @@ def _judged(row: Fields, response: str | None, gold: object, options: list[str] 
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return UNSCORED
     text = _gold(gold) or ""
-    place = letter_index(text, options)
+    index = letter_index(text, options)
     try:
-        if options and place is not None:
+        if options and index is not None:
             return grade_response(
-                response, gold=options[place], kind="option", options=tuple(options)
+                response, gold=options[index], kind="option", options=tuple(options)
             )
         if not options and _NUMBER.fullmatch(text):
             return grade_response(response, gold=text, kind="number")

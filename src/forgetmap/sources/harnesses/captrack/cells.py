@@ -26,9 +26,9 @@ def tidy(value: Any) -> Any:
     """A value as JSON holds it, without the nulls that only fill up an object."""
     if isinstance(value, dict):
         # Parquet stores a mapping of changing keys as pairs or fills it up; both end here.
-        return {str(key): tidy(each) for key, each in value.items() if each is not None}
+        return {str(key): tidy(element) for key, element in value.items() if element is not None}
     if isinstance(value, list | tuple):
-        return [tidy(each) for each in value]
+        return [tidy(element) for element in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool | int | float) or value is None:
@@ -47,11 +47,11 @@ def structured(value: Any) -> Any:
         return value
     for parse in _PARSERS:
         try:
-            found = tidy(parse(value))
+            parsed = tidy(parse(value))
         except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
             continue
-        if isinstance(found, dict) or (isinstance(found, list) and not _is_of_numbers(found)):
-            return found
+        if isinstance(parsed, dict) or (isinstance(parsed, list) and not _is_of_numbers(parsed)):
+            return parsed
     return value
 
 
@@ -66,7 +66,7 @@ def as_text(value: Any) -> str | None:
 
 
 def _is_of_numbers(values: list[Any]) -> bool:
-    return bool(values) and all(isinstance(each, int | float) for each in values)
+    return bool(values) and all(isinstance(element, int | float) for element in values)
 
 
 def _python(text: str) -> Any:

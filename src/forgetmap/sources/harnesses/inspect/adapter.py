@@ -158,18 +158,18 @@ def _measures(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[Measu
     ]
     headline = as_mapping(results.get("headline")) or as_mapping(spec.get("headline_metric"))
     entries.sort(key=lambda entry: not _is_headline(entry, headline))
-    found = dict.fromkeys(
+    measures = dict.fromkeys(
         (VALUE if name == (scorer := _text(entry, "scorer") or name) else name, scorer)
         for entry in entries
         if (name := _text(entry, "name"))
     )
     scorers = (_text(entry, "name") for entry in as_objects(spec.get("scorers")))
-    return list(found) or [(VALUE, name) for name in scorers if name]
+    return list(measures) or [(VALUE, name) for name in scorers if name]
 
 
 def _is_headline(entry: Mapping[str, Any], headline: Mapping[str, Any]) -> bool:
-    wanted = {"scorer": _text(headline, "scorer"), "name": _text(headline, "score")}
-    return all(entry.get(field) == name for field, name in wanted.items() if name)
+    fields = {"scorer": _text(headline, "scorer"), "name": _text(headline, "score")}
+    return all(entry.get(field) == name for field, name in fields.items() if name)
 
 
 def _system_message(plan: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
@@ -199,7 +199,7 @@ def _moment(created: str | None) -> str | None:
 def _plain(value: object) -> str | int | float | list[str] | None:
     """A setting that can be written down; None for anything else."""
     if isinstance(value, list):
-        return [replace_surrogates(each) for each in value if isinstance(each, str)]
+        return [replace_surrogates(element) for element in value if isinstance(element, str)]
     if isinstance(value, str):
         return replace_surrogates(value)
     return value if isinstance(value, int | float) else None

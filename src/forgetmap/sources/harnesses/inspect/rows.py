@@ -94,7 +94,9 @@ def archive_header(file: LogFile, archive: Archive) -> dict[str, Any] | None:
         return None
     for member in (HEADER, START):
         try:
-            header = _wanted(archive.read(member), _decode_header) if member in members else {}
+            header = (
+                _decode_fields(archive.read(member), _decode_header) if member in members else {}
+            )
         except (Malformed, UnreadableError):
             continue
         if isinstance(header.get("eval"), dict):
@@ -115,7 +117,7 @@ def document_header(file: LogFile) -> dict[str, Any] | None:
     if "stats" in first:
         return dict(first)
     try:
-        header = _wanted(file.read(), _decode_header)
+        header = _decode_fields(file.read(), _decode_header)
     except Malformed as error:
         raise _broken(file, error) from None
     return header if _is_spec(header.get("eval")) else None
@@ -136,25 +138,25 @@ class _Members:
     def __init__(self, log: Log, archive: Archive, problems: Problems, *, texts: bool) -> None:
         self._log, self._archive, self._problems = log, archive, problems
         self._texts, self._members = texts, frozenset(archive.members)
-        found = ((_SAMPLE.fullmatch(member), member) for member in archive.members)
-        self._places: dict[Key, str] = {
-            (match[1], int(match[2])): member for match, member in found if match
+        matches = ((_SAMPLE.fullmatch(member), member) for member in archive.members)
+        self._sample_members: dict[Key, str] = {
+            (match[1], int(match[2])): member for match, member in matches if match
         }
 
     def rows(self) -> Iterator[tuple[Key, Fields]]:
         """Each sample once: its summary if that says enough, else itself."""
         summaries = self._summaries()
         whole = self._texts or self._log.notes["invalidated"] or self._are_thin(summaries)
-        for key in dict.fromkeys([*summaries, *self._places]):
+        for key in dict.fromkeys([*summaries, *self._sample_members]):
             row = summaries.get(key)
-            if key in self._places and (whole or row is None or is_cut(row.values)):
+            if key in self._sample_members and (whole or row is None or is_cut(row.values)):
                 row = self._sample(key) or row
             if row is not None:
                 yield key, row
 
     def _are_thin(self, summaries: dict[Key, Fields]) -> bool:
         """Whether the summaries lack what the samples have; older versions wrote less into them."""
-        key = next((key for key in summaries if key in self._places), None)
+        key = next((key for key in summaries if key in self._sample_members), None)
         sample = self._sample(key) if key is not None else None
         if key is None or sample is None:
             return False
@@ -162,7 +164,7 @@ class _Members:
 
     def _summaries(self) -> dict[Key, Fields]:
         """The last one of each sample counts."""
-        found: dict[Key, Fields] = {}
+        summaries: dict[Key, Fields] = {}
         for member in self._summary_members:
             rows = self._decoded(member)
             if rows is not None and not isinstance(rows, list):
@@ -171,8 +173,8 @@ class _Members:
                 row = Fields(as_mapping(values), self._file(member), None, self._problems)
                 key = key_of(row)
                 if key is not None:
-                    found[key] = row
-        return found
+                    summaries[key] = row
+        return summaries
 
     @cached_property
     def _summary_members(self) -> list[str]:
@@ -183,12 +185,12 @@ class _Members:
         return [member for _, member in sorted((int(m[1]), name) for m, name in pieces if m)]
 
     def _sample(self, key: Key) -> Fields | None:
-        member = self._places[key]
+        member = self._sample_members[key]
         data = self._read(member)
         if data is None:
             return None
         try:
-            values = _wanted(data, _decode_sample[self._texts])
+            values = _decode_fields(data, _decode_sample[self._texts])
         except Malformed as error:
             self._problems.add(self._file(member).name, str(error))
             return None
@@ -215,20 +217,20 @@ class _Members:
 
     def _sequence(self, folder: str) -> dict[int, Any]:
         """A list that was cut into pieces, each named by the place of its first element."""
-        found: dict[int, Any] = {}
+        elements: dict[int, Any] = {}
         for start in self._pieces.get(folder, ()):
             piece = self._decoded(f"{folder}{start}.json")
-            found.update(enumerate(as_list(piece), start=start))
-        return found
+            elements.update(enumerate(as_list(piece), start=start))
+        return elements
 
     @cached_property
     def _pieces(self) -> dict[str, list[int]]:
         """Folder -> where its pieces begin."""
-        found: dict[str, list[int]] = defaultdict(list)
+        starts_of: dict[str, list[int]] = defaultdict(list)
         for member in self._members:
             if match := _PIECE.fullmatch(member):
-                found[match[1]].append(int(match[2]))
-        return {folder: sorted(starts) for folder, starts in found.items()}
+                starts_of[match[1]].append(int(match[2]))
+        return {folder: sorted(starts) for folder, starts in starts_of.items()}
 
     def _decoded(self, member: str) -> Any:
         """The value in a member, or None and a problem."""
@@ -262,7 +264,7 @@ def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[Fie
         return
     for line, raw in with_lines(data, raws):
         try:
-            yield Fields(_wanted(raw, _decode_sample[texts]), file, line, problems)
+            yield Fields(_decode_fields(raw, _decode_sample[texts]), file, line, problems)
         except Malformed as error:
             problems.add(file.name, str(error), line=line)
 
@@ -283,7 +285,7 @@ def _slow_elements(data: bytes, file: LogFile, problems: Problems) -> Iterator[F
             problems.add(file.name, "a sample is no object", field="samples")
 
 
-def _wanted(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]) -> dict[str, Any]:
+def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]) -> dict[str, Any]:
     """The fields a decoder asks for; where a bare NaN stands in the text, all fields.
 
     Raises:
@@ -310,11 +312,11 @@ def key_of(row: Fields) -> Key | None:
 def _referred(messages: dict[int, Any], ranges: object) -> Iterator[Any]:
     """The messages in these ranges of places."""
     last = max(messages, default=-1)
-    for each in as_list(ranges):
-        match each:
+    for reference in as_list(ranges):
+        match reference:
             case [int(start), int(end)]:
-                places = range(max(start, 0), min(end, last + 1))
-                yield from (messages[at] for at in places if at in messages)
+                indexes = range(max(start, 0), min(end, last + 1))
+                yield from (messages[at] for at in indexes if at in messages)
 
 
 def _holds_samples(members: set[str]) -> bool:

@@ -46,7 +46,7 @@ def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sa
     options = row.texts("choices") or None
     scored = _scored(row.values, log.notes["measures"])
     answer = _answer(scored, log.notes["measures"])
-    gold, place = _gold(row, options)
+    gold, gold_index = _gold(row, options)
     sample = Sample(
         task=log.tasks[0],
         item=item,
@@ -55,7 +55,7 @@ def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sa
         question=_question(row),
         options=options,
         gold=gold,
-        gold_index=place,
+        gold_index=gold_index,
         answer=answer,
         choice=_chosen(answer, options),
         category=_category(row),
@@ -72,9 +72,9 @@ def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sa
 
 def is_cut(summary: Mapping[str, Any]) -> bool:
     """Whether a summary leaves out part of a text, or has words in place of pictures."""
-    asked, target = summary.get("input"), summary.get("target")
-    contents = [message.get("content") for message in as_objects(asked)]
-    for text in (asked, *contents, *(target if isinstance(target, list) else [target])):
+    question, target = summary.get("input"), summary.get("target")
+    contents = [message.get("content") for message in as_objects(question)]
+    for text in (question, *contents, *(target if isinstance(target, list) else [target])):
         if isinstance(text, str) and text.endswith(CUT):
             return True
     for score in _scored(summary).values():
@@ -88,9 +88,9 @@ def is_thinner(summary: Mapping[str, Any], sample: Mapping[str, Any]) -> bool:
     """Whether a summary lacks the options or answers of its sample, as those of old versions do."""
     if sample.get("choices") and not summary.get("choices"):
         return True
-    told = _scored(summary)
+    scores = _scored(summary)
     return any(
-        score.get("answer") and not told.get(name, {}).get("answer")
+        score.get("answer") and not scores.get(name, {}).get("answer")
         for name, score in _scored(sample).items()
     )
 
@@ -102,12 +102,12 @@ def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score
     for scorer, score in scored.items():
         value = score.get("value")
         several = value if isinstance(value, dict) else {VALUE: value}
-        for metric, each in several.items():
-            grade, outcome = _graded(each)
-            if isinstance(each, list | dict) or (several is value and _is_label(each, grade)):
+        for metric, part in several.items():
+            grade, outcome = _graded(part)
+            if isinstance(part, list | dict) or (several is value and _is_label(part, grade)):
                 continue
-            if _is_label(each, grade):
-                row.report_problem(f"not a score: {each!r:.60}", f"scores.{scorer}")
+            if _is_label(part, grade):
+                row.report_problem(f"not a score: {part!r:.60}", f"scores.{scorer}")
             if not grade:
                 outcome = REASONS.get(str(score.get("reason")), outcome)
                 outcome = Outcome.TRUNCATED if cut_short and grade is not None else outcome
@@ -141,14 +141,14 @@ def _scored(
 
 def _question(row: Fields) -> str | None:
     """What was asked: the input, or the last message of the user in it."""
-    asked = row.values.get("input")
-    if isinstance(asked, list):
-        messages = as_objects(asked)
+    prompt = row.values.get("input")
+    if isinstance(prompt, list):
+        messages = as_objects(prompt)
         users = [message for message in messages if message.get("role") == "user"]
-        asked = (users or messages or [{}])[-1].get("content")
-    text = _content(asked, row)
+        prompt = (users or messages or [{}])[-1].get("content")
+    text = _content(prompt, row)
     if text is None:
-        row.report_problem(f"a text or messages were expected, not {asked!r:.60}", "input")
+        row.report_problem(f"a text or messages were expected, not {prompt!r:.60}", "input")
     elif text.endswith(CUT) or text.startswith(_ATTACHMENT):
         row.report_problem("the question is not here as a whole", "input")
         return None
@@ -172,55 +172,55 @@ def _resolved(text: str, row: Fields) -> str:
     kept = row.values.get("attachments")
     if not text.startswith(_ATTACHMENT) or not isinstance(kept, dict):
         return text
-    found = kept.get(text.removeprefix(_ATTACHMENT))
-    return found if isinstance(found, str) else text
+    attachment = kept.get(text.removeprefix(_ATTACHMENT))
+    return attachment if isinstance(attachment, str) else text
 
 
 def _gold(row: Fields, options: list[str] | None) -> tuple[str | None, int | None]:
     """The right answer and its place: letters name options, of other targets the first counts."""
     target = row.values.get("target")
     targets = [target] if isinstance(target, str) else target
-    if not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
+    if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
         row.report_problem(f"a text was expected, not {target!r:.60}", "target")
         return None, None
-    places = _places(",".join(targets), options)
-    if options and places:
-        return _joined(places, options), places[0] if len(places) == 1 else None
-    return next((replace_surrogates(each) for each in targets if each.strip()), None), None
+    indexes = _option_indexes(",".join(targets), options)
+    if options and indexes:
+        return _joined(indexes, options), indexes[0] if len(indexes) == 1 else None
+    return next((replace_surrogates(text) for text in targets if text.strip()), None), None
 
 
 def _chosen(answer: str | None, options: list[str] | None) -> str | None:
     if not answer or not options:
         return None
-    places = _places(answer, options)
-    return _joined(places, options) if places else answer if answer in options else None
+    indexes = _option_indexes(answer, options)
+    return _joined(indexes, options) if indexes else answer if answer in options else None
 
 
-def _places(letters: str, options: list[str] | None) -> list[int]:
+def _option_indexes(letters: str, options: list[str] | None) -> list[int]:
     """Where the options stand that letters name, as Inspect reads them; none for other words.
 
     After Z come numbers: 1 is the 27th option.
     """
     if not options or (len(letters) > 1 and letters in options):
         return []
-    if len(letters) == 1 and (place := ascii_uppercase.find(letters.upper())) >= 0:
-        return [place] if place < len(options) else []
+    if len(letters) == 1 and (index := ascii_uppercase.find(letters.upper())) >= 0:
+        return [index] if index < len(options) else []
     tokens = letters.replace(",", " ").split()
     names = [name for token in tokens for name in ([token] if token.isdecimal() else token)]
-    places = [
+    indexes = [
         25 + int(name[:9]) if name.isdecimal() else ascii_uppercase.find(name.upper())
         for name in names
     ]
-    known = all(0 <= place < len(options) for place in places)
+    known = all(0 <= index < len(options) for index in indexes)
     words = any(
         len(token) > 1 and not token.isdecimal() and not token.isupper() for token in tokens
     )
-    return sorted(set(places)) if known and not words else []
+    return sorted(set(indexes)) if known and not words else []
 
 
-def _joined(places: Sequence[int], options: Sequence[str]) -> str:
+def _joined(indexes: Sequence[int], options: Sequence[str]) -> str:
     """Several options in an order of their own, so that shuffling them changes nothing."""
-    return "; ".join(sorted(options[place] for place in places))
+    return "; ".join(sorted(options[index] for index in indexes))
 
 
 def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -> str | None:
@@ -235,8 +235,8 @@ def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -
 
 def _category(row: Fields) -> str | None:
     metadata = as_mapping(row.values.get("metadata"))
-    found = (metadata.get(name) for name in CATEGORIES)
-    return next((replace_surrogates(value) for value in found if isinstance(value, str)), None)
+    values = (metadata.get(name) for name in CATEGORIES)
+    return next((replace_surrogates(value) for value in values if isinstance(value, str)), None)
 
 
 def _message(error: object) -> str | None:
@@ -257,9 +257,9 @@ def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:
 
 def _invalidate(sample: Sample, row: Fields) -> None:
     """Somebody looked at the sample and found that it does not count."""
-    found = row.values.get("invalidation")
-    if found is not None:
-        reason = as_mapping(found).get("reason")
+    invalidation = row.values.get("invalidation")
+    if invalidation is not None:
+        reason = as_mapping(invalidation).get("reason")
         sample.error = f"invalidated: {replace_surrogates(str(reason or 'no reason given'))}"
         for score in sample.scores:
             score.value, score.outcome = None, Outcome.UNSCORED
@@ -268,19 +268,21 @@ def _invalidate(sample: Sample, row: Fields) -> None:
 def _add_texts(sample: Sample, row: Fields) -> None:
     output = row.part("output")
     choice = next(iter(as_objects(output.values.get("choices"))), {})
-    said, completion = as_mapping(choice.get("message")), output.text("completion")
-    whole = _content(said.get("content"), row, thoughts=True)
+    answer, completion = as_mapping(choice.get("message")), output.text("completion")
+    whole = _content(answer.get("content"), row, thoughts=True)
     sample.response = whole or (_content(completion, row) if completion else whole)
     reason = choice.get("stop_reason")
     sample.finish_reason = replace_surrogates(reason) if isinstance(reason, str) else None
-    asked = [
+    messages = [
         {"role": str(message.get("role")), "content": _content(message.get("content"), row)}
-        for message in _asked(as_objects(row.values.get("messages")))
+        for message in _prompt_messages(as_objects(row.values.get("messages")))
     ]
-    sample.prompt = replace_surrogates(json.dumps(asked, ensure_ascii=False)) if asked else None
+    sample.prompt = (
+        replace_surrogates(json.dumps(messages, ensure_ascii=False)) if messages else None
+    )
 
 
-def _asked(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _prompt_messages(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The conversation up to where the model first speaks itself."""
     return takewhile(
         lambda message: message.get("role") != "assistant" or message.get("source") == "input",

@@ -58,14 +58,14 @@ class Lighteval:
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Parquet files with lighteval's columns, each with the settings that belong to it."""
-        found = [_details(file) for file in files if file.kind == "parquet"]
-        details = [each for each in found if isinstance(each, _Details)]
+        candidates = [_details(file) for file in files if file.kind == "parquet"]
+        details = [part for part in candidates if isinstance(part, _Details)]
         if not details:
             return []
         settings = [_settings(file) for file in files if file.peek.has("config_general")]
-        known = [each for each in settings if each is not None]
-        parts = _named([_part(each, known) for each in details])
-        broken = [each for each in found if isinstance(each, UnreadableError)]
+        known = [part for part in settings if part is not None]
+        parts = _named([_part(part, known) for part in details])
+        broken = [part for part in candidates if isinstance(part, UnreadableError)]
         return [*_logs(parts), *(_broken(files, error) for error in broken)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
@@ -114,13 +114,13 @@ class _Settings:
 
     @property
     def generation(self) -> Mapping[str, Any]:
-        given = self.general.get("generation_parameters")
-        return as_mapping(given or self.model_config.get("generation_parameters"))
+        parameters = self.general.get("generation_parameters")
+        return as_mapping(parameters or self.model_config.get("generation_parameters"))
 
     @property
     def seed(self) -> int | None:
-        for place in (self.generation, self.model_config):
-            seed = place.get("seed")
+        for config in (self.generation, self.model_config):
+            seed = config.get("seed")
             if isinstance(seed, int) and not isinstance(seed, bool) and abs(seed) < 1 << 63:
                 return seed
         return None
@@ -146,15 +146,15 @@ class _TaskDetails:
 
     @property
     def n_shot(self) -> int | None:
-        found = _SHOTS.match(self.full_name)
-        return int(found["shots"][:6]) if found else None
+        match = _SHOTS.match(self.full_name)
+        return int(match["shots"][:6]) if match else None
 
     @property
     def decoding(self) -> dict[str, float | int | str | bool | list[str] | None]:
-        given = self.settings.generation if self.settings else {}
+        parameters = self.settings.generation if self.settings else {}
         return {
             str(name): value
-            for name, value in given.items()
+            for name, value in parameters.items()
             if name != "seed" and (_is_scalar(value) or _is_texts(value))
         }
 
@@ -178,8 +178,8 @@ def _logged_task(opened: Any) -> str | None:
     column = next(name for name in opened.schema_arrow.names if name.strip("_") == "doc")
     names: Counter[str] = Counter()
     for batch in opened.iter_batches(ROWS, columns=[f"{column}.task_name"]):
-        given = (as_mapping(row.get(column)).get("task_name") for row in batch.to_pylist())
-        names.update(name for name in given if isinstance(name, str) and name)
+        values = (as_mapping(row.get(column)).get("task_name") for row in batch.to_pylist())
+        names.update(name for name in values if isinstance(name, str) and name)
     return names.most_common(1)[0][0] if names else None
 
 
@@ -201,29 +201,29 @@ def _model_folder(file: LogFile) -> str | None:
 
 def _settings(file: LogFile) -> _Settings | None:
     try:
-        given = document(file)
+        content = document(file)
     except UnreadableError:
         return None
-    if not isinstance(given, dict):
+    if not isinstance(content, dict):
         return None
     stamps = _STAMP.findall(file.inside)
     return _Settings(
         file,
         stamps[-1].replace(":", "-") if stamps else None,
-        as_mapping(given.get("config_general")),
-        as_mapping(given.get("results")),
-        as_mapping(given.get("versions")),
-        as_mapping(given.get("config_tasks")),
+        as_mapping(content.get("config_general")),
+        as_mapping(content.get("results")),
+        as_mapping(content.get("versions")),
+        as_mapping(content.get("config_tasks")),
     )
 
 
 def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
     """Details with the settings of the same time, else of the same scores, else the only ones."""
-    same = [each for each in known if each.stamp is not None and each.stamp == details.stamp]
-    named = [each for each in same if _squashed(details.task) in map(_squashed, each.results)]
+    same = [other for other in known if other.stamp is not None and other.stamp == details.stamp]
+    named = [other for other in same if _squashed(details.task) in map(_squashed, other.results)]
     settings, task = next(iter(named), None), details.task
     if settings is None and known:
-        undated = [each for each in known if None in (each.stamp, details.stamp)]
+        undated = [other for other in known if None in (other.stamp, details.stamp)]
         settings, task = _by_scores(details, same or undated)
         left = same or (undated if len(known) == 1 else [])
         settings = settings or next(iter(left), None)
@@ -245,7 +245,7 @@ def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings
         and _agree(averages, as_mapping(scores))
         and _has_rows(settings, name, count)
     ]
-    runs, tasks = {each.file.name for each, _ in fitting}, {name for _, name in fitting}
+    runs, tasks = {other.file.name for other, _ in fitting}, {name for _, name in fitting}
     task = next(iter(tasks)) if len(tasks) == 1 and details.style == "flat" else details.task
     return (fitting[0][0] if len(runs) == 1 else None), task
 
@@ -266,7 +266,7 @@ def _has_rows(settings: _Settings, task: str, count: int) -> bool:
 
 def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
     """A folder's name as the settings spell it; the only model there is where no folder says."""
-    names = {_squashed(each.model): each.model for each in known if each.model}
+    names = {_squashed(settings.model): settings.model for settings in known if settings.model}
     if folder is None:
         return next(iter(names.values())) if len(names) == 1 else None
     return names.get(_squashed(folder), folder)
@@ -287,8 +287,8 @@ def _named(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
 
 def _bare(full_name: str) -> str:
     """`community|arc:easy|0` and `arc:easy|0` are `arc:easy`."""
-    found = _SHOTS.match(full_name)
-    return (found["name"] if found else full_name).rpartition("|")[2] or full_name
+    match = _SHOTS.match(full_name)
+    return (match["name"] if match else full_name).rpartition("|")[2] or full_name
 
 
 def _logs(parts: Sequence[_TaskDetails]) -> list[Log]:
@@ -374,30 +374,32 @@ def _version(part: _TaskDetails) -> str | None:
 
 
 def _revision(settings: _Settings) -> str | None:
-    given = settings.general.get("model_sha") or settings.model_config.get("revision")
-    return given if isinstance(given, str) and given else None
+    revision = settings.general.get("model_sha") or settings.model_config.get("revision")
+    return revision if isinstance(revision, str) and revision else None
 
 
 def _system_prompt(settings: _Settings) -> str | None:
-    given = settings.model_config.get("system_prompt")
-    if not isinstance(given, str) or not given:
+    prompt = settings.model_config.get("system_prompt")
+    if not isinstance(prompt, str) or not prompt:
         return None
-    return sha256(given.encode("utf-8", "replace")).hexdigest()[:16]
+    return sha256(prompt.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _directions(part: _TaskDetails) -> dict[str, MetricInfo]:
     """Metrics of which less is better."""
-    found: dict[str, MetricInfo] = {}
+    directions: dict[str, MetricInfo] = {}
     for name, config in (part.settings.tasks if part.settings else {}).items():
         if _squashed(_bare(part.full_name)) not in _squashed(name):
             continue
         settings = as_mapping(config)
-        given = settings.get("metrics") or settings.get("metric")
-        for metric in as_objects(given):
-            for each, higher in _higher(metric):
+        metrics = settings.get("metrics") or settings.get("metric")
+        for metric in as_objects(metrics):
+            for metric_name, higher in _higher(metric):
                 if higher is False:
-                    found[each] = MetricInfo(low=None, high=None, higher_is_better=False)
-    return found
+                    directions[metric_name] = MetricInfo(
+                        low=None, high=None, higher_is_better=False
+                    )
+    return directions
 
 
 def _higher(metric: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
@@ -409,8 +411,8 @@ def _higher(metric: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
 
 
 def _iso(stamp: str) -> str | None:
-    date, found, time = stamp.partition("T")
-    return f"{date}T{time.replace('-', ':')}" if found else None
+    date, separator, time = stamp.partition("T")
+    return f"{date}T{time.replace('-', ':')}" if separator else None
 
 
 def _squashed(name: str | None) -> str:
@@ -424,4 +426,4 @@ def _is_scalar(value: object) -> bool:
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, list) and all(isinstance(element, str) for element in value)

@@ -84,8 +84,8 @@ def rows_of(file: LogFile, *, texts: bool) -> Iterator[tuple[int, dict[str, Any]
     """The rows of a file with their number, as far as they are needed."""
     with open_parquet(file) as opened:
         schema = opened.schema_arrow
-        wanted = _wanted(schema, texts=texts)
-        columns = {name: _place(path, schema.names) for name, path in wanted.items()}
+        paths = _needed_columns(schema, texts=texts)
+        columns = {name: _spelt_path(path, schema.names) for name, path in paths.items()}
         number_of = 0
         for batch in opened.iter_batches(ROWS, columns=sorted(set(columns.values()))):
             for row in batch.to_pylist():
@@ -93,19 +93,19 @@ def rows_of(file: LogFile, *, texts: bool) -> Iterator[tuple[int, dict[str, Any]
                 yield number_of, {name: _inside(row, path) for name, path in columns.items()}
 
 
-def _wanted(schema: pa.Schema, *, texts: bool) -> dict[str, str]:
+def _needed_columns(schema: pa.Schema, *, texts: bool) -> dict[str, str]:
     if style_of(schema.names) != "flat":
         return NESTED | (NESTED_TEXTS if texts else {})
-    wanted = FLAT | (FLAT_TEXTS if texts else {})
+    columns = FLAT | (FLAT_TEXTS if texts else {})
     long = "predictions" in schema.names and schema.field("predictions").type == pa.list_(
         pa.string()
     )
     if long and not texts:
-        wanted = {name: column for name, column in wanted.items() if name != "output"}
-    return {name: column for name, column in wanted.items() if column in schema.names}
+        columns = {name: column for name, column in columns.items() if name != "output"}
+    return {name: column for name, column in columns.items() if column in schema.names}
 
 
-def _place(path: str, names: Sequence[str]) -> str:
+def _spelt_path(path: str, names: Sequence[str]) -> str:
     """The path as this file spells it, with double underscores or without."""
     column, dot, rest = path.partition(".")
     spelt = next((name for name in names if name.strip("_") == column), column)
@@ -124,14 +124,14 @@ def metric_names(files: Sequence[LogFile], problems: Problems) -> list[str]:
 
     Arrow gives every row the metrics of all rows; one without any value is none of the task's.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for file in files:
         try:
             for row in _metrics(file):
-                found |= {name: None for name, value in row.items() if _is_score(value)}
+                names |= {name: None for name, value in row.items() if _is_score(value)}
         except UnreadableError as error:
             problems.add(file.name, error.message)
-    return list(found)
+    return list(names)
 
 
 def means(file: LogFile) -> tuple[dict[str, float], int]:
@@ -143,7 +143,7 @@ def means(file: LogFile) -> tuple[dict[str, float], int]:
         for name, value in row.items():
             if _is_score(value) and math.isfinite(value):
                 values.setdefault(name, []).append(float(value))
-    return {name: sum(each) / len(each) for name, each in values.items()}, count
+    return {name: sum(scores) / len(scores) for name, scores in values.items()}, count
 
 
 def _metrics(file: LogFile) -> Iterator[Mapping[str, Any]]:
@@ -211,20 +211,20 @@ class DetailsReader:
         if not isinstance(metrics, dict):
             report_problem("there are no metrics", "metrics")
             metrics = {}
-        asked = _asked(row, replace_surrogates(query))
+        question = _read_question(row, replace_surrogates(query))
         sample = Sample(
             task=self.task,
             item=_text(row.get("id")) or "",
             scores=[Score(name, _value(metrics.get(name))) for name in self.names],
-            question=asked.question or None,
-            options=asked.options or None,
-            gold=asked.gold,
-            gold_index=asked.gold_index,
+            question=question.question or None,
+            options=question.options or None,
+            gold=question.gold,
+            gold_index=question.gold_index,
             prompt=_prompt(row.get("prompt")) if self.texts else None,
             file=file.name,
             line=line,
         )
-        _answered(sample, row, asked)
+        _add_answer(sample, row, question)
         if self.texts:
             sample.response = _response(row.get("output"))
         return sample
@@ -242,12 +242,12 @@ class _Question:
     choices: list[str]
 
 
-def _asked(row: Mapping[str, Any], query: str) -> _Question:
+def _read_question(row: Mapping[str, Any], query: str) -> _Question:
     question, listed = bare_question(query, _text(row.get("instruction")))
     choices = _strings(row.get("choices"))
-    golds = [place for place in _whole(row.get("gold_index")) if 0 <= place < len(choices)]
+    golds = [index for index in _whole(row.get("gold_index")) if 0 <= index < len(choices)]
     is_choice = len(choices) > 1 and len(set(golds)) < len(choices)
-    letters = all(len(each.strip(" ().:")) == 1 for each in choices)
+    letters = all(len(label.strip(" ().:")) == 1 for label in choices)
     options = listed if (letters or not is_choice) and listed else []
     if not options and is_choice:
         options = [choice.strip() for choice in choices]
@@ -255,55 +255,59 @@ def _asked(row: Mapping[str, Any], query: str) -> _Question:
         options = []
     texts = _strings(row.get("gold"))
     gold = texts[0].strip() if texts else (choices[golds[0]].strip() if golds else None)
-    place = golds[0] if golds and is_choice and golds[0] < len(options) else None
-    return _Question(question, options, golds, gold, place, choices if is_choice else [])
+    index = golds[0] if golds and is_choice and golds[0] < len(options) else None
+    return _Question(question, options, golds, gold, index, choices if is_choice else [])
 
 
-def _answered(sample: Sample, row: Mapping[str, Any], asked: _Question) -> None:
+def _add_answer(sample: Sample, row: Mapping[str, Any], question: _Question) -> None:
     """The answer: the likeliest option, or what the harness extracted."""
     logprobs = _logprobs(row)
     first = sample.scores[0] if sample.scores else None
-    if asked.choices and len(logprobs) == len(asked.choices) and first is not None:
-        chosen = _likeliest(logprobs, asked, right=bool(first.value))
+    if question.choices and len(logprobs) == len(question.choices) and first is not None:
+        chosen = _likeliest(logprobs, question, right=bool(first.value))
         sample.logprob_answer = logprobs[chosen]
-        sample.logprob_gold = logprobs[asked.golds[0]] if asked.golds else None
-        sample.choice = asked.options[chosen] if chosen < len(asked.options) else None
+        sample.logprob_gold = logprobs[question.golds[0]] if question.golds else None
+        sample.choice = question.options[chosen] if chosen < len(question.options) else None
         return
     specific = row.get("specific")
     extracted = specific.get("extracted_predictions") if isinstance(specific, dict) else None
     if isinstance(extracted, list):
-        answers = [each for each in extracted if isinstance(each, str)]
+        answers = [answer for answer in extracted if isinstance(answer, str)]
         sample.answer = replace_surrogates(answers[0]) if answers else None
-        if asked.options:
+        if question.options:
             sample.choice = sample.answer
         for score in sample.scores:
             if not extracted and score.value == 0:
                 score.outcome = Outcome.NO_ANSWER
 
 
-def _likeliest(logprobs: Sequence[float], asked: _Question, *, right: bool) -> int:
+def _likeliest(logprobs: Sequence[float], question: _Question, *, right: bool) -> int:
     """The option with the highest probability; some metrics divide it by the option's length."""
     plain = list(logprobs)
-    by_length = [p / max(1, len(c)) for p, c in zip(logprobs, asked.choices, strict=True)]
-    bare = [p / max(1, len(c.lstrip())) for p, c in zip(logprobs, asked.choices, strict=True)]
-    ranked = [max(range(len(each)), key=each.__getitem__) for each in (plain, by_length, bare)]
-    return next((each for each in ranked if (each in asked.golds) == right), ranked[0])
+    by_length = [p / max(1, len(c)) for p, c in zip(logprobs, question.choices, strict=True)]
+    bare = [p / max(1, len(c.lstrip())) for p, c in zip(logprobs, question.choices, strict=True)]
+    ranked = [
+        max(range(len(values)), key=values.__getitem__) for values in (plain, by_length, bare)
+    ]
+    return next((values for values in ranked if (values in question.golds) == right), ranked[0])
 
 
 def _logprobs(row: Mapping[str, Any]) -> list[float]:
     """One per option; old details write them as predictions, with whether they were greedy."""
-    given = row.get("logprobs") or row.get("output")
-    if not isinstance(given, list):
+    outputs = row.get("logprobs") or row.get("output")
+    if not isinstance(outputs, list):
         return []
-    firsts = [each[0] if isinstance(each, list | tuple) and each else each for each in given]
-    values = [number(each) for each in firsts if isinstance(each, int | float)]
+    firsts = [
+        output[0] if isinstance(output, list | tuple) and output else output for output in outputs
+    ]
+    values = [number(output) for output in firsts if isinstance(output, int | float)]
     known = [value for value in values if value is not None]
-    return known if len(known) == len(given) else []
+    return known if len(known) == len(outputs) else []
 
 
 def _response(output: object) -> str | None:
     """The text of a response; several of them as JSON."""
-    texts = [each for each in output if isinstance(each, str)] if isinstance(output, list) else []
+    texts = [text for text in output if isinstance(text, str)] if isinstance(output, list) else []
     if isinstance(output, str):
         texts = [output]
     if not texts:
@@ -333,7 +337,8 @@ def _text(value: object) -> str | None:
 def _strings(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
     return [
-        replace_surrogates(each if isinstance(each, str) else str(each)) for each in _flat(values)
+        replace_surrogates(element if isinstance(element, str) else str(element))
+        for element in _flat(values)
     ]
 
 
@@ -349,8 +354,12 @@ def _flat(values: Sequence[object]) -> Iterator[object]:
 def _whole(value: object) -> list[int]:
     """Whole numbers; beside a missing one they are written with a point."""
     values = value if isinstance(value, list | tuple) else [value]
-    numbers = [number(each) for each in values if _is_score(each) and not isinstance(each, bool)]
-    return [int(each) for each in numbers if each is not None and each.is_integer()]
+    numbers = [
+        number(element)
+        for element in values
+        if _is_score(element) and not isinstance(element, bool)
+    ]
+    return [int(element) for element in numbers if element is not None and element.is_integer()]
 
 
 def as_value(value: object) -> Any:
@@ -369,7 +378,7 @@ def _literal(node: ast.expr) -> Any:
         keys = [_literal(key) for key in node.keys if key is not None]
         return {str(key): _literal(v) for key, v in zip(keys, node.values, strict=True)}
     if isinstance(node, ast.List | ast.Tuple):
-        return [_literal(each) for each in node.elts]
+        return [_literal(element) for element in node.elts]
     if isinstance(node, ast.Name) and node.id in ("nan", "inf"):
         return float(node.id)
     if isinstance(node, ast.Call) and node.args:
@@ -414,12 +423,12 @@ def _without_head(text: str) -> str:
 def _split_options(text: str) -> tuple[str, list[str]]:
     """The last list of options from A on, and what stands before it."""
     lines = text.split("\n")
-    found = [_OPTION.match(line) for line in lines]
-    starts = [place for place, option in enumerate(found) if option and option["letter"] == "A"]
+    matches = [_OPTION.match(line) for line in lines]
+    starts = [index for index, option in enumerate(matches) if option and option["letter"] == "A"]
     if not starts:
         return text, []
     options: list[str] = []
-    for line, option in zip(lines[starts[-1] :], found[starts[-1] :], strict=True):
+    for line, option in zip(lines[starts[-1] :], matches[starts[-1] :], strict=True):
         if option and option["letter"] == ascii_uppercase[len(options) :][:1]:
             options.append(option["text"])
         elif not line.strip():

@@ -76,7 +76,9 @@ def _log(label: SamplesInfo, files: list[LogFile]) -> Log:
     return Log(
         LmEval.name,
         (*files, *companions),
-        label.info(task, main=_main_measure(first), asked=generation_settings(first.peek.first)),
+        label.info(
+            task, main=_main_measure(first), generation=generation_settings(first.peek.first)
+        ),
         (task,),
         label.stamp,
         format=_format(first),
@@ -98,7 +100,7 @@ def _main_measure(file: LogFile) -> tuple[str, str] | None:
     Known only as long as the rows are in the harness's order.
     """
     first = file.peek.first
-    ids = [int(found) for found in _LINE_ID.findall(file.head)]
+    ids = [int(digits) for digits in _LINE_ID.findall(file.head)]
     named = [name for name in metric_names(first) if is_scalar(first[name]) and name != UNSCORED]
     scorer = first.get("filter")
     if not named or ids != sorted(ids) or not isinstance(scorer, str):

@@ -39,21 +39,21 @@ class Filters:
                 last = here
         count = _usual(map(len, looseness.values()), anew=restarts > 0)
         self._names = _names(named, count)
-        self._places: dict[bytes, list[int]] = {}
+        self._orders: dict[bytes, list[int]] = {}
         if count == 2 and restarts > MOST_BLOCKS:  # strict and loose
             strict_last = bool(named) and "strict" not in named[0]
-            self._places = {key: _order(v, strict_last=strict_last) for key, v in looseness.items()}
-        self._asked: dict[bytes, int] = defaultdict(int)
+            self._orders = {key: _order(v, strict_last=strict_last) for key, v in looseness.items()}
+        self._counts: dict[bytes, int] = defaultdict(int)
 
     def name(self, row: Row) -> str:
         """The filter of the next row of this document."""
         key = _identity(row)
-        place = self._asked[key]
-        self._asked[key] += 1
-        places = self._places.get(key, ())
-        place = places[place] if place < len(places) else place
+        index = self._counts[key]
+        self._counts[key] += 1
+        order = self._orders.get(key, ())
+        index = order[index] if index < len(order) else index
         # A row more than there are filters is a second result, to be reported as such.
-        return self._names[min(place, len(self._names) - 1)]
+        return self._names[min(index, len(self._names) - 1)]
 
 
 def _usual(counts: Iterable[int], *, anew: bool) -> int:
@@ -75,16 +75,18 @@ def _order(loose: Sequence[bool], *, strict_last: bool) -> list[int]:
     """Which filter each of two rows belongs to."""
     if len(set(loose)) == 1:
         return list(range(len(loose)))
-    return [int(each != strict_last) for each in loose]
+    return [int(is_loose != strict_last) for is_loose in loose]
 
 
 def _is_strict(row: Row) -> bool:
-    filtered, said = _first(row.get("filtered_resps")), _first(_first(row.get("resps")))
+    filtered, response = _first(row.get("filtered_resps")), _first(_first(row.get("resps")))
     if not isinstance(filtered, str):
         return False
     if filtered == INVALID:
         return True
-    return isinstance(said, str) and any(f"{words}{filtered}" in said for words in ANNOUNCED)
+    return isinstance(response, str) and any(
+        f"{words}{filtered}" in response for words in ANNOUNCED
+    )
 
 
 def _first(value: object) -> object:

@@ -15,7 +15,7 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.datasets import option_index
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.harnesses.lm_eval.results import Results, find_results, told_by_legacy
+from forgetmap.sources.harnesses.lm_eval.results import Results, find_results, legacy_run_info
 
 _NUMBERED = re.compile(r"(?:prompt|logit)_\d+")
 _SUFFIX = re.compile(r"_write_out_info\b.*")
@@ -45,9 +45,9 @@ class LmEvalLegacy:
             for line, row in rows(file, problems):
                 sample = _sample(log.tasks[0], row, file, line, problems)
                 if sample is not None:
-                    said = row.get("logit_0") if texts else None
+                    response = row.get("logit_0") if texts else None
                     sample.prompt = row["prompt_0"]
-                    sample.response = said if isinstance(said, str) else None
+                    sample.response = response if isinstance(response, str) else None
                     yield sample
 
 
@@ -66,8 +66,8 @@ def _group(file: LogFile) -> tuple[object, ...]:
 def _log(files: Sequence[LogFile], results: Sequence[Results]) -> Log:
     folder, _, name = files[0].inside.rpartition("/")
     task = _SUFFIX.sub("", name.partition(".json")[0]) or "lm-eval"
-    told, companions = told_by_legacy(task, folder, results)
-    return Log(LmEvalLegacy.name, (*files, *companions), told, (task,), format="lm-eval 0.3")
+    info, companions = legacy_run_info(task, folder, results)
+    return Log(LmEvalLegacy.name, (*files, *companions), info, (task,), format="lm-eval 0.3")
 
 
 def _sample(
@@ -85,17 +85,17 @@ def _sample(
         problems.add(file.name, "the row has no score that is a number", line=line)
         return None
     sample = Sample(task, str(doc_id), scores, file=file.name, line=line)
-    sample.question, options = asked(prompts)
+    sample.question, options = question_and_options(prompts)
     _answer(sample, row, options)
     return sample
 
 
 def _numbered(row: Mapping[str, Any], kind: str) -> list[Any]:
     """`prompt_0`, `prompt_1`, ... in order."""
-    found: list[Any] = []
-    while f"{kind}_{len(found)}" in row:
-        found.append(row[f"{kind}_{len(found)}"])
-    return found
+    values: list[Any] = []
+    while f"{kind}_{len(values)}" in row:
+        values.append(row[f"{kind}_{len(values)}"])
+    return values
 
 
 def _scores(row: Mapping[str, Any]) -> list[Score]:
@@ -110,7 +110,7 @@ def _scores(row: Mapping[str, Any]) -> list[Score]:
     ]
 
 
-def asked(prompts: Sequence[str]) -> tuple[str, list[str] | None]:
+def question_and_options(prompts: Sequence[str]) -> tuple[str, list[str] | None]:
     """The bare question and the options, from the prompts of all requests of a document."""
     last = [prompt.rstrip().rpartition("\n\n")[2] for prompt in prompts]
     if len(set(last)) == 1:
@@ -118,11 +118,11 @@ def asked(prompts: Sequence[str]) -> tuple[str, list[str] | None]:
     start = _shared(last)
     cut = list(_BEFORE_ANSWER.finditer(start))
     if cut:
-        return _bare(start[: cut[-1].end()]), [each[cut[-1].end() :].strip() for each in last]
+        return _bare(start[: cut[-1].end()]), [text[cut[-1].end() :].strip() for text in last]
     start = start[: start.rfind(" ") + 1]
-    end = _shared([each[len(start) :][::-1] for each in last])[::-1]
+    end = _shared([text[len(start) :][::-1] for text in last])[::-1]
     end = end[end.find(" ") :] if " " in end else ""
-    options = [each[len(start) : len(each) - len(end)].strip() for each in last]
+    options = [text[len(start) : len(text) - len(end)].strip() for text in last]
     return _bare(f"{start}_{end}" if end else start) or last[0], options
 
 
@@ -137,9 +137,9 @@ def _shared(texts: Sequence[str]) -> str:
 def _bare(text: str) -> str:
     """Without the words around a question."""
     bare = _BEFORE_QUESTION.sub("", text)
-    found = list(_BEFORE_ANSWER.finditer(bare))
-    if found and found[-1].end() == len(bare.rstrip()):
-        bare = bare[: found[-1].start()]
+    matches = list(_BEFORE_ANSWER.finditer(bare))
+    if matches and matches[-1].end() == len(bare.rstrip()):
+        bare = bare[: matches[-1].start()]
     return bare.strip() or text.strip()
 
 
@@ -147,33 +147,33 @@ def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -
     """The right answer, and the chosen one where every option has its likelihood."""
     truth = row.get("truth")
     logits = [
-        number(each[0] if isinstance(each, list) and each else each)
-        for each in _numbered(row, "logit")
-        if not isinstance(each, str)
+        number(value[0] if isinstance(value, list) and value else value)
+        for value in _numbered(row, "logit")
+        if not isinstance(value, str)
     ]
     several = options is not None and len(options) == len(logits) and len(set(options)) > 1
     if several and options is not None:
         labels = all(len(option.strip("()")) == 1 for option in options)
         sample.options = None if labels else options
         sample.k = len(options)
-    place = option_index(truth, len(options or ())) if several and isinstance(truth, int) else None
-    if place is not None:
-        sample.gold_index = place
+    index = option_index(truth, len(options or ())) if several and isinstance(truth, int) else None
+    if index is not None:
+        sample.gold_index = index
     elif isinstance(truth, str | int | float):
         sample.gold = str(truth).strip()
     if several and options is not None:
-        _choose(sample, [each for each in logits if each is not None], options)
+        _choose(sample, [value for value in logits if value is not None], options)
 
 
 def _choose(sample: Sample, logits: Sequence[float], options: Sequence[str]) -> None:
     """The most likely option, unless `acc` contradicts."""
     if len(logits) != len(options):
         return
-    place = logits.index(max(logits))
+    index = logits.index(max(logits))
     gold = sample.gold_index
     if gold is not None and 0 <= gold < len(options):
         sample.logprob_gold = logits[gold]
         scored = {score.value for score in sample.scores if score.metric == "acc"}
-        if scored and scored != {float(place == gold)}:
+        if scored and scored != {float(index == gold)}:
             return
-    sample.choice, sample.logprob_answer = options[place], logits[place]
+    sample.choice, sample.logprob_answer = options[index], logits[index]

@@ -65,31 +65,33 @@ class SamplesInfo:
             return ()
         config = _table(_table(self.results.content.get("configs")).get(self.task))
         listed = config.get("filter_list")
-        named = [_table(each).get("name") for each in listed] if isinstance(listed, list) else []
+        named = [_table(entry).get("name") for entry in listed] if isinstance(listed, list) else []
         return [name for name in named if isinstance(name, str)]
 
-    def info(self, task: str, *, main: tuple[str, str] | None, asked: Mapping[str, Any]) -> RunInfo:
+    def info(
+        self, task: str, *, main: tuple[str, str] | None, generation: Mapping[str, Any]
+    ) -> RunInfo:
         """What is said about the run as a whole.
 
         Args:
             task: name of the task.
             main: its main metric and filter as the rows suggest.
-            asked: how the first answer was generated, by its row.
+            generation: how the first answer was generated, by its row.
         """
         if self.results is None:
             tasks = {task: TaskInfo(main_metric=main[0], main_scorer=main[1])} if main else {}
             return RunInfo(
                 model=ModelInfo(name=self.model),
                 harness=HarnessInfo(name="lm-eval"),
-                decoding=_decoding(asked),
+                decoding=_decoding(generation),
                 tasks=tasks,
             )
-        return _told(self.results.content, task, self.model, asked, self.filters)
+        return _run_info(self.results.content, task, self.model, generation, self.filters)
 
 
 def find_results(files: Iterable[LogFile]) -> list[Results]:
     """The results documents among these files; a damaged one counts as absent."""
-    found = []
+    results = []
     for file in files:
         if not _is_results(file):
             continue
@@ -98,8 +100,8 @@ def find_results(files: Iterable[LogFile]) -> list[Results]:
         except ForgetmapError:
             continue
         if isinstance(content, Mapping):
-            found.append(Results(file, content))
-    return found
+            results.append(Results(file, content))
+    return results
 
 
 def _is_results(file: LogFile) -> bool:
@@ -115,16 +117,16 @@ def _is_results(file: LogFile) -> bool:
 def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
     """Task, time and model of a file with samples, and the document that belongs to it."""
     folder, _, name = file.inside.rpartition("/")
-    near = [each for each in results if _is_above(each.file.inside, folder)]
+    candidates = [result for result in results if _is_above(result.file.inside, folder)]
     stem = re.sub(r"\.(jsonl?|gz|ndjson)\b", "", name)
     own = _stamp(file)
     named = _SAMPLES.search(name)
     task = named["task"] if named else None
-    fitting = [r for r in near if own and _stamp(r.file) == own]
+    fitting = [r for r in candidates if own and _stamp(r.file) == own]
     if not fitting:
-        fitting = [r for r in near if _task_in(task or stem, r.tasks) or r.tasks == {task}]
+        fitting = [r for r in candidates if _task_in(task or stem, r.tasks) or r.tasks == {task}]
     if not fitting and task is None:
-        fitting = [r for r in near if len(_table(r.content.get("configs"))) == 1]
+        fitting = [r for r in candidates if len(_table(r.content.get("configs"))) == 1]
     chosen = max(fitting, key=lambda r: (len(r.file.inside), r.stamp or ""), default=None)
     if task is None and chosen is not None:
         task = _task_in(stem, chosen.tasks) or _only(_table(chosen.content.get("configs")))
@@ -136,8 +138,8 @@ def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
 
 def _is_above(inside: str, folder: str) -> bool:
     """Whether a file lies in a folder or in one that holds it."""
-    place = inside.rpartition("/")[0]
-    return place in ("", folder) or folder.startswith(place + "/")
+    parent = inside.rpartition("/")[0]
+    return parent in ("", folder) or folder.startswith(parent + "/")
 
 
 def _task_in(stem: str, tasks: Iterable[str]) -> str | None:
@@ -172,8 +174,8 @@ def _model_by_name(file: LogFile, stem: str) -> str | None:
 
 
 def _stamp(file: LogFile) -> str | None:
-    found = _STAMP.findall(file.inside.rpartition("/")[2])
-    return found[-1] if found else None
+    stamps = _STAMP.findall(file.inside.rpartition("/")[2])
+    return stamps[-1] if stamps else None
 
 
 def _moment(seconds: object) -> str | None:
@@ -192,11 +194,11 @@ def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _told(
+def _run_info(
     content: Mapping[str, Any],
     task: str,
     model: str | None,
-    asked: Mapping[str, Any],
+    generation: Mapping[str, Any],
     filters: Sequence[str],
 ) -> RunInfo:
     config = _table(_table(content.get("configs")).get(task))
@@ -206,7 +208,7 @@ def _told(
     kwargs = {
         **_table(config.get("generation_kwargs")),
         **_arguments(run.get("gen_kwargs")),
-        **asked,
+        **generation,
     }
     generates = config.get("output_type") in (None, "generate_until")
     seed = run.get("torch_seed", run.get("random_seed"))
@@ -273,7 +275,7 @@ def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         name: value
         for name, value in kwargs.items()
         if isinstance(value, str | bool | int | float)
-        or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+        or (isinstance(value, list) and all(isinstance(element, str) for element in value))
     }
     if kept.get("do_sample") is False:
         kept["temperature"] = 0.0
@@ -282,14 +284,14 @@ def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _directions(directions: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, MetricInfo]:
     listed = config.get("metric_list")
-    told = {
-        str(_table(each).get("metric")): _table(each).get("higher_is_better")
-        for each in (listed if isinstance(listed, list) else [])
+    higher = {
+        str(_table(entry).get("metric")): _table(entry).get("higher_is_better")
+        for entry in (listed if isinstance(listed, list) else [])
     }
-    told.update(directions)
+    higher.update(directions)
     return {
         name: MetricInfo(higher_is_better=better)
-        for name, better in told.items()
+        for name, better in higher.items()
         if isinstance(better, bool)
     }
 
@@ -304,7 +306,7 @@ def _task(
     version = _table(content.get("versions")).get(task)
     shots = _table(content.get("n-shot")).get(task, config.get("num_fewshot"))
     listed = config.get("metric_list")
-    names = [_table(each).get("metric") for each in listed] if isinstance(listed, list) else []
+    names = [_table(entry).get("metric") for entry in listed] if isinstance(listed, list) else []
     main = next((n for n in names if n == "acc"), None) or next(
         (n for n in names if isinstance(n, str) and metrics.get(n, MetricInfo()).higher_is_better),
         None,
@@ -317,7 +319,7 @@ def _task(
     )
 
 
-def told_by_legacy(
+def legacy_run_info(
     task: str, folder: str, results: Sequence[Results]
 ) -> tuple[RunInfo, tuple[LogFile, ...]]:
     """What the results of 0.3 say about a task, and the document that says it.
@@ -327,8 +329,8 @@ def told_by_legacy(
         folder: where its samples are, below the path that was given.
         results: all documents found.
     """
-    near = [r for r in results if _is_above(r.file.inside, folder) and task in r.tasks]
-    chosen = max(near, key=lambda r: len(r.file.inside), default=None)
+    candidates = [r for r in results if _is_above(r.file.inside, folder) and task in r.tasks]
+    chosen = max(candidates, key=lambda r: len(r.file.inside), default=None)
     named = folder.rpartition("/")[2] or None
     harness = HarnessInfo(name="lm-eval", version="0.3")
     if chosen is None:

@@ -23,7 +23,7 @@ OWN = ROW_FIELDS | {
     "scores_per_repeat",
 }
 """Fields of a row that are no metrics."""
-ASKED = ("doc_id", "doc", "target")
+HEAD_FIELDS = ("doc_id", "doc", "target")
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
 LONGEST_ANSWER = 400
@@ -51,10 +51,10 @@ def generation_settings(row: Row) -> Mapping[str, Any]:
 def _requests(arguments: object) -> list[tuple[object, object]]:
     """Prompt and continuation (or settings) of each request, in any version's form."""
     if isinstance(arguments, Mapping):
-        each = [list(r.values()) if isinstance(r, Mapping) else r for r in arguments.values()]
+        requests = [list(r.values()) if isinstance(r, Mapping) else r for r in arguments.values()]
     else:
-        each = list(arguments) if isinstance(arguments, list) else []
-    return [(r[0], r[1] if len(r) > 1 else None) for r in each if isinstance(r, list) and r]
+        requests = list(arguments) if isinstance(arguments, list) else []
+    return [(r[0], r[1] if len(r) > 1 else None) for r in requests if isinstance(r, list) and r]
 
 
 _TRUTHS = frozenset({True, False, "True", "False"})
@@ -79,7 +79,7 @@ class _Requests(msgspec.Struct):
     line: bytes
     start: int
     end: int
-    asked: bytes
+    head: bytes
     """What stands before them: number, document and target."""
 
     @property
@@ -117,14 +117,14 @@ def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
     start, end = line.find(_ARGUMENTS), line.rfind(_RESPONSES)
     if not 0 < start < end:
         return _object(line)
-    asked, after = line[:start], end + 1
+    head, after = line[:start], end + 1
     if not texts:
         after = line.find(_FILTERED, end) + 1 or after
-    requests = _Requests(line, start + len(_ARGUMENTS), end + 1, asked)
-    if asked in known:
-        before, _ = known[asked]
+    requests = _Requests(line, start + len(_ARGUMENTS), end + 1, head)
+    if head in known:
+        before, _ = known[head]
         return {**before, **_object(b"{" + line[after + 1 :]), "arguments": requests}
-    row = _object(asked + line[after:])
+    row = _object(head + line[after:])
     row["arguments"] = requests
     return row
 
@@ -195,12 +195,12 @@ class RowReader:
     def _item(self, row: Row, *, remember: bool) -> DatasetItem:
         """What was asked; of generated answers it is remembered for the other filters."""
         doc, requests = row.get("doc"), row.get("arguments")
-        asked = requests.asked if isinstance(requests, _Requests) else None
-        if asked in self._known:
-            return self._known[asked][1]
+        head = requests.head if isinstance(requests, _Requests) else None
+        if head in self._known:
+            return self._known[head][1]
         item = DatasetItem("") if doc is None else item_of(doc)
-        if remember and asked is not None and len(self._known) < MOST_REMEMBERED:
-            self._known[asked] = {name: row[name] for name in ASKED if name in row}, item
+        if remember and head is not None and len(self._known) < MOST_REMEMBERED:
+            self._known[head] = {name: row[name] for name in HEAD_FIELDS if name in row}, item
         return item
 
     def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
@@ -235,16 +235,16 @@ class RowReader:
         if texts is None or len(texts) != len(logliks):
             texts = _continuations(row, len(logliks))
         shown = None if _asks_for_labels(row) else _shown(doc, texts)
-        places = [_best(score.metric, logliks, shown) for score in sample.scores]
-        if places.count(places[0]) == len(places):
-            _choose(sample, places[0], logliks, texts)
+        choices = [_best(score.metric, logliks, shown) for score in sample.scores]
+        if choices.count(choices[0]) == len(choices):
+            _choose(sample, choices[0], logliks, texts)
             return [sample]
-        found = []
-        for place in dict.fromkeys(places):
-            own = [s for s, p in zip(sample.scores, places, strict=True) if p == place]
-            found.append(structs.replace(sample, scores=own))
-            _choose(found[-1], place, logliks, texts)
-        return found
+        samples = []
+        for choice in dict.fromkeys(choices):
+            own = [s for s, p in zip(sample.scores, choices, strict=True) if p == choice]
+            samples.append(structs.replace(sample, scores=own))
+            _choose(samples[-1], choice, logliks, texts)
+        return samples
 
 
 def _asks_for_labels(row: Row) -> bool:
@@ -264,12 +264,12 @@ def _logliks(responses: object) -> list[float]:
     if not isinstance(responses, list):
         return []
     try:
-        found = [
+        logliks = [
             float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in _TRUTHS
         ]  # see above
     except (LookupError, TypeError, ValueError):
         return []
-    return found if len(found) == len(responses) else []
+    return logliks if len(logliks) == len(responses) else []
 
 
 def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) -> None:
@@ -284,12 +284,12 @@ def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) 
     if not item.has_gold or item.gold is not None or target is None:
         return
     if sample.gold_index is None and (options or requests > 1):
-        sample.gold_index = _place(target, options, requests)
+        sample.gold_index = _target_index(target, options, requests)
     if sample.gold_index is None and isinstance(target, str | int | float | list):
         sample.gold = str(target)
 
 
-def _place(target: object, options: Sequence[str] | None, requests: int) -> int | None:
+def _target_index(target: object, options: Sequence[str] | None, requests: int) -> int | None:
     """Which option a target means: by its text, its place or its letter."""
     if options and isinstance(target, str) and target.strip() in options:
         return options.index(target.strip())
@@ -319,7 +319,7 @@ def _continuations(row: Row, count: int) -> list[str] | None:
 def _shown(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
     """The options whose length counts: as lm-eval cleaned them, else as they are."""
     cleaned = doc.get("choices") if isinstance(doc, dict) else None
-    if isinstance(cleaned, list) and all(isinstance(each, str) for each in cleaned):
+    if isinstance(cleaned, list) and all(isinstance(choice, str) for choice in cleaned):
         return cleaned
     return texts
 
@@ -336,19 +336,19 @@ def _best(metric: str, logliks: Sequence[float], texts: Sequence[str] | None) ->
 
 
 def _choose(
-    sample: Sample, place: int, logliks: Sequence[float], texts: Sequence[str] | None
+    sample: Sample, choice: int, logliks: Sequence[float], texts: Sequence[str] | None
 ) -> None:
     """Note the choice, unless the score contradicts it or a likelihood is unknown."""
     gold, total = sample.gold_index, sum(logliks)
     if gold is not None and gold < len(logliks):
         sample.logprob_gold = _finite(logliks[gold])
         for score in sample.scores:
-            if score.metric.startswith("acc") and score.value != (place == gold):
+            if score.metric.startswith("acc") and score.value != (choice == gold):
                 return
     if not math.isnan(total):
-        sample.logprob_answer = _finite(logliks[place])
-        if texts is not None and place < len(texts):
-            sample.choice = texts[place]
+        sample.logprob_answer = _finite(logliks[choice])
+        if texts is not None and choice < len(texts):
+            sample.choice = texts[choice]
 
 
 def _finite(value: float) -> float | None:
@@ -358,16 +358,16 @@ def _finite(value: float) -> float | None:
 def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
     """The extracted answer and the response; one sample per repeat where repeats are scored."""
     answers = _of_first_request(row.get("filtered_resps"))
-    said = _of_first_request(row.get("resps")) if texts else []
-    found = []
+    responses = _of_first_request(row.get("resps")) if texts else []
+    samples = []
     for repeat, scores in enumerate(_repeats(sample, row)):
-        each = sample if repeat == 0 else structs.replace(sample, scores=scores)
-        each.repeat, each.scores = repeat, scores
-        _answer(each, answers[repeat] if repeat < len(answers) else None)
-        response = said[repeat] if repeat < len(said) else None
-        each.response = response if isinstance(response, str) else None
-        found.append(each)
-    return found
+        repeated = sample if repeat == 0 else structs.replace(sample, scores=scores)
+        repeated.repeat, repeated.scores = repeat, scores
+        _answer(repeated, answers[repeat] if repeat < len(answers) else None)
+        response = responses[repeat] if repeat < len(responses) else None
+        repeated.response = response if isinstance(response, str) else None
+        samples.append(repeated)
+    return samples
 
 
 def _of_first_request(responses: object) -> list[object]:
@@ -407,5 +407,5 @@ def _answer(sample: Sample, answer: object) -> None:
         return
     sample.answer = answer
     if sample.options:
-        place = _place(answer, sample.options, 0) if not answer.strip().isdigit() else None
-        sample.choice = None if place is None else sample.options[place]
+        index = _target_index(answer, sample.options, 0) if not answer.strip().isdigit() else None
+        sample.choice = None if index is None else sample.options[index]
