@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from forgetmap.overlap.samples import Table, table_of_arrays
+from forgetmap.overlap.samples import SampleTable, table_of_arrays
 
 torch.set_num_threads(1)
 
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 @cache
 def letters() -> Any:
     """a, b, c and the end token; a text is its letters."""
-    vocabulary = {letter: place for place, letter in enumerate([*LETTERS, "</s>"])}
+    vocabulary = {letter: prompt_index for prompt_index, letter in enumerate([*LETTERS, "</s>"])}
     merges: list[tuple[str, str]] = []
     raw = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="</s>")
@@ -125,7 +125,7 @@ def enumerate_exactly(before: Any, after: Any, prompt: str, longest: int = LONGE
     logs = np.array(
         [
             [
-                sum(table[body[:place]][token] for place, token in enumerate(body))
+                sum(table[body[:prompt_index]][token] for prompt_index, token in enumerate(body))
                 for table in tables
             ]
             for body in all_completions(longest)
@@ -133,7 +133,10 @@ def enumerate_exactly(before: Any, after: Any, prompt: str, longest: int = LONGE
     )
     both = [
         [
-            sum(_kl(one[body[:place]], other[body[:place]]) for place in range(len(body)))
+            sum(
+                _kl(one[body[:prompt_index]], other[body[:prompt_index]])
+                for prompt_index in range(len(body))
+            )
             for body in all_completions(longest)
         ]
         for one, other in (tables, tables[::-1])
@@ -148,16 +151,16 @@ def all_prompts(longest: int = 3) -> list[str]:
 
 def drawn(
     exact: Sequence[Exact], samples: int, random: np.random.Generator, *, whole: bool = True
-) -> Table:
+) -> SampleTable:
     """Samples of both models on each of these prompts, from their exact distributions."""
     columns: list[list[Floats]] = [[], [], [], [], []]
-    for place, each in enumerate(exact):
+    for prompt_index, each in enumerate(exact):
         for wrote, chances, along in (
             (1.0, each.before, each.forward),
             (0.0, each.after, each.reverse),
         ):
             chosen = random.choice(len(chances), samples, p=chances / chances.sum())
-            here = (np.full(samples, place), np.full(samples, wrote))
+            here = (np.full(samples, prompt_index), np.full(samples, wrote))
             found = (*here, each.before[chosen], each.after[chosen], along[chosen])
             for column, values in zip(columns, found, strict=True):
                 column.append(values)
@@ -169,7 +172,7 @@ def drawn(
 
 def drawn_mixture(
     exact: Sequence[Exact], mass: float, samples: int, random: np.random.Generator
-) -> Table:
+) -> SampleTable:
     """Samples of a mixture of both models; what is called after is the mixture, not one of them."""
     mixed = [mass * each.before + (1 - mass) * each.after for each in exact]
     chosen = [random.choice(len(one), samples, p=one / one.sum()) for one in mixed]

@@ -15,40 +15,46 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.overlap.bridge import BridgeResult, Fit, curve, fit_bridge, read_models
-    from forgetmap.overlap.estimate import Asked, estimate_overlap, estimate_table
-    from forgetmap.overlap.local import LocalModel
-    from forgetmap.overlap.measure import Manner, measure_overlap
-    from forgetmap.overlap.models import Model
+    from forgetmap.overlap.estimate import OverlapSettings, estimate_overlap, estimate_table
+    from forgetmap.overlap.measure import SamplingPlan, measure_overlap
+    from forgetmap.overlap.models.base import LanguageModel
+    from forgetmap.overlap.models.local import LocalModel
+    from forgetmap.overlap.models.server import ServerModel
     from forgetmap.overlap.prompts import read_prompts
-    from forgetmap.overlap.records import EventGroup, EventResult, overlap_of_records
-    from forgetmap.overlap.result import Figures, GroupResult, Notice, OverlapResult
-    from forgetmap.overlap.samples import read_samples, table_of
-    from forgetmap.overlap.server import ServerModel
+    from forgetmap.overlap.records import EventGroup, EventResult, overlap_from_records
+    from forgetmap.overlap.result import (
+        OverlapEstimates,
+        OverlapGroup,
+        OverlapNotice,
+        OverlapResult,
+    )
+    from forgetmap.overlap.samples import read_samples, table_of, table_of_arrays
 
 __all__ = [
-    "Asked",
     "BridgeResult",
     "EventGroup",
     "EventResult",
-    "Figures",
     "Fit",
-    "GroupResult",
+    "LanguageModel",
     "LocalModel",
-    "Manner",
-    "Model",
-    "Notice",
+    "OverlapEstimates",
+    "OverlapGroup",
+    "OverlapNotice",
     "OverlapResult",
+    "OverlapSettings",
+    "SamplingPlan",
     "ServerModel",
     "curve",
     "estimate_overlap",
     "estimate_table",
     "fit_bridge",
     "measure_overlap",
-    "overlap_of_records",
+    "overlap_from_records",
     "read_models",
     "read_prompts",
     "read_samples",
     "table_of",
+    "table_of_arrays",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -26,7 +26,7 @@ from forgetmap.errors import (
     UnknownFormatError,
     UnreadableError,
 )
-from forgetmap.overlap.result import GroupResult, Notice, OverlapResult
+from forgetmap.overlap.result import OverlapGroup, OverlapNotice, OverlapResult
 from forgetmap.overlap.samples import Floats
 from forgetmap.results import Value
 
@@ -82,7 +82,7 @@ class BridgeResult(Value):
     schema_version: int = 1
     fits: list[Fit]
     models: list[ModelRow]
-    notices: list[Notice]
+    notices: list[OverlapNotice]
 
 
 def fit_bridge(models: Sequence[ModelRow]) -> BridgeResult:
@@ -133,9 +133,9 @@ def row_of(
     )  # fmt: skip
 
 
-def _divergences(group: GroupResult, ending: str) -> dict[str, float]:
-    found = {"kl": group.forward_kl.value, "reverse_kl": group.reverse_kl.value}
-    return {f"{name}{ending}": value for name, value in found.items() if value is not None}
+def _divergences(group: OverlapGroup, ending: str) -> dict[str, float]:
+    values = {"kl": group.forward_kl.value, "reverse_kl": group.reverse_kl.value}
+    return {f"{name}{ending}": value for name, value in values.items() if value is not None}
 
 
 def _fit(models: Sequence[ModelRow], name: str) -> Fit:
@@ -181,14 +181,14 @@ def _coefficients(kl: Floats, lost: Floats) -> Floats:
 
 
 def _at(kl: Floats, coefficients: Floats) -> Floats:
-    powers = np.stack([kl ** (place + 1) for place in range(len(coefficients))])
-    found: Floats = coefficients @ powers
-    return found
+    powers = np.stack([kl ** (power + 1) for power in range(len(coefficients))])
+    forgetting: Floats = coefficients @ powers
+    return forgetting
 
 
 def curve(fit: Fit, points: int = 60) -> list[dict[str, float]]:
     """The fitted curve from no divergence to the largest measured."""
-    most = max(each.divergence for each in fit.predictions)
+    most = max(prediction.divergence for prediction in fit.predictions)
     kl = np.linspace(0, most, points)
     lost = _at(kl, np.array(fit.coefficients))
     return [{"divergence": float(x), "forgetting": float(y)} for x, y in zip(kl, lost, strict=True)]
@@ -198,35 +198,35 @@ def _rms(errors: Floats) -> float:
     return math.sqrt(float((errors**2).mean()))
 
 
-def _notices(fits: Sequence[Fit]) -> list[Notice]:
+def _notices(fits: Sequence[Fit]) -> list[OverlapNotice]:
     best = fits[0]
-    found = []
+    notices = []
     if best.r_squared_left_out is None or best.r_squared_left_out <= 0:
-        found.append(
-            Notice(
+        notices.append(
+            OverlapNotice(
                 kind="no better than the mean",
                 text="No divergence predicts forgetting of a method it has not seen better than "
                 "the mean of the others does: do not use it to choose a model.",
             )
         )
-    beyond = [each.model for each in best.predictions if each.extrapolated]
+    beyond = [row.model for row in best.predictions if row.extrapolated]
     if beyond:
-        found.append(
-            Notice(
+        notices.append(
+            OverlapNotice(
                 kind="extrapolated",
                 text=f"{len(beyond)} of {best.n} predictions lie beyond the divergences of the "
                 f"other methods ({', '.join(beyond[:5])}{', ...' if len(beyond) > 5 else ''}).",
             )
         )
     if not any(name.divergence.endswith("_old") for name in fits):
-        found.append(
-            Notice(
+        notices.append(
+            OverlapNotice(
                 kind="new prompts only",
                 text="Divergence was not measured on old prompts apart: on new ones alone it can "
                 "miss what happens to old behaviour.",
             )
         )
-    return found
+    return notices
 
 
 # ---------------------------------------------------------------------------------------- reading
@@ -239,16 +239,16 @@ def read_models(path: Path) -> list[ModelRow]:
     `kl_old`, `kl_new`; files, relative to the table, are `comparison` (what `forgetmap compare
     --out` wrote) and `overlap` (what `forgetmap overlap --out` wrote).
     """
-    found = [_row(row, place, path) for place, row in enumerate(_table(path), start=2)]
+    models = [_row(row, line, path) for line, row in enumerate(_table(path), start=2)]
     names: set[tuple[str, str]] = set()
-    for row in found:
+    for row in models:
         if (row.method, row.model) in names:
             raise FieldError(
                 f"The model {row.model!r} of {row.method!r} is there twice.", file=str(path),
                 field="model", hint="give each model one row.",
             )  # fmt: skip
         names.add((row.method, row.model))
-    return found
+    return models
 
 
 def _table(path: Path) -> list[dict[str, Any]]:

@@ -10,11 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, UsageError
-from forgetmap.overlap.intervals import Limits, Part, bootstrap, by_cluster
-from forgetmap.overlap.result import GroupResult, LengthResult, OverlapResult, PromptResult, Scope
-from forgetmap.overlap.samples import SIDES, Floats, Places, Sample, Side, Table, table_of
-from forgetmap.overlap.trust import notices_on
+from forgetmap.overlap.notices import trust_notices
+from forgetmap.overlap.result import LengthResult, OverlapGroup, OverlapResult, PromptResult, Scope
+from forgetmap.overlap.samples import (
+    SIDES,
+    CompletionSample,
+    Floats,
+    Indices,
+    SampleTable,
+    Side,
+    table_of,
+)
 from forgetmap.results import Estimate
+from forgetmap.stats import MeanLimits, TermGroup, cluster_terms, studentised_bootstrap
 from forgetmap.theory import (
     RATIO_LIMIT,
     effective_separation,
@@ -35,12 +43,13 @@ ALIKE = 1e-6
 SMALLEST = 1e-12
 """Information below which two models cannot be told apart."""
 ALL = "all"
+"""Name of the group of all prompts."""
 METHOD = "studentised cluster bootstrap"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is wanted.
+class OverlapSettings:
+    """What is estimated, and how surely.
 
     Attributes:
         level: of intervals, and of the upper limit behind a certificate.
@@ -56,7 +65,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         shares = {"level": self.level, "new_share": self.new_share}
-        shares |= {f"behaviour {each:g}": each for each in self.behaviours}
+        shares |= {f"behaviour {mass:g}": mass for mass in self.behaviours}
         for name, share in shares.items():
             if not 0 < share < 1:
                 raise UsageError(
@@ -81,11 +90,11 @@ FROM: dict[str, tuple[Side, ...]] = {
 
 
 def estimate_overlap(
-    samples: Iterable[Sample],
+    samples: Iterable[CompletionSample],
     *,
     before: str = "before",
     after: str = "after",
-    asked: Asked | None = None,
+    settings: OverlapSettings | None = None,
 ) -> OverlapResult:
     """Estimate everything from completions that both models weighed.
 
@@ -93,61 +102,61 @@ def estimate_overlap(
         samples: of both models (or of one: then what needs the other is missing).
         before: what to call the model before.
         after: what to call the model after.
-        asked: levels, shares and behaviours.
+        settings: levels, shares and behaviours.
     """
-    known = list(samples)
-    table = table_of(known)
+    rows = list(samples)
+    table = table_of(rows)
     longest = int(table.tokens.max())
     beginnings = [1 << power for power in range(longest.bit_length()) if 1 << power < longest]
-    lengths = [(first, table_of(known, first=first)) for first in beginnings]
-    return estimate_table(table, before=before, after=after, asked=asked, lengths=lengths)
+    lengths = [(first, table_of(rows, first=first)) for first in beginnings]
+    return estimate_table(table, before=before, after=after, settings=settings, lengths=lengths)
 
 
 def estimate_table(
-    table: Table,
+    table: SampleTable,
     *,
     before: str = "before",
     after: str = "after",
-    asked: Asked | None = None,
-    lengths: Sequence[tuple[int, Table]] = (),
+    settings: OverlapSettings | None = None,
+    lengths: Sequence[tuple[int, SampleTable]] = (),
 ) -> OverlapResult:
     """The same from columns, such as those of `table_of_arrays`."""
-    asked = asked or Asked()
-    if not table.place.size:
+    settings = settings or OverlapSettings()
+    if not table.prompt_index.size:
         raise EmptyInputError("There are no samples.", hint="give at least one completion.")
     names = sorted({group for group in table.groups if group is not None})
     chosen = {ALL: table} | {
-        name: table.of_prompts(place for place, group in enumerate(table.groups) if group == name)
+        name: table.of_prompts(row for row, group in enumerate(table.groups) if group == name)
         for name in names
     }
-    groups = [_group(name, part, asked) for name, part in chosen.items()]
+    groups = [_group(name, part, settings) for name, part in chosen.items()]
     known = ~np.isnan(table.kl)
     return OverlapResult(
         before=before,
         after=after,
-        level=asked.level,
-        new_share=asked.new_share,
+        level=settings.level,
+        new_share=settings.new_share,
         kl_from="whole distributions"
         if known.all()
         else "both"
         if known.any()
         else "sampled ratios",
         groups=groups,
-        prompts=list(_prompts(table, asked)),
-        lengths=[_length(tokens, part, asked) for tokens, part in lengths],
-        notices=notices_on(table, groups[0]),
+        prompts=list(_prompts(table, settings)),
+        lengths=[_length(tokens, part, settings) for tokens, part in lengths],
+        notices=trust_notices(table, groups[0]),
     )
 
 
-def all_terms(table: Table, asked: Asked) -> dict[str, Floats]:
+def all_terms(table: SampleTable, settings: OverlapSettings) -> dict[str, Floats]:
     """Of each quantity, the term of every sample."""
     ratio, known = table.ratio, ~np.isnan(table.kl)
     sign = np.where(table.wrote_before, 1.0, -1.0)
     divergence = np.where(known, table.kl, kl_terms(sign * ratio))
     mistaken = np.where(
         table.wrote_before,
-        misassignment_terms(ratio, asked.new_share),
-        misassignment_terms(-ratio, 1 - asked.new_share),
+        misassignment_terms(ratio, settings.new_share),
+        misassignment_terms(-ratio, 1 - settings.new_share),
     )
     return {
         "overlap": overlap_terms(ratio),
@@ -159,15 +168,17 @@ def all_terms(table: Table, asked: Asked) -> dict[str, Floats]:
     }
 
 
-def _group(name: str, table: Table, asked: Asked) -> GroupResult:
-    terms = all_terms(table, asked)
+def _group(name: str, table: SampleTable, settings: OverlapSettings) -> OverlapGroup:
+    terms = all_terms(table, settings)
     scope: Scope = "these prompts" if len(table.prompts) < FEW_PROMPTS else "prompts like these"
-    found = {each: _over_prompts(each, table, terms[each], asked, scope) for each in QUANTITIES}
-    values: dict[str, Any] = {each: _estimate(each, found[each], 0, asked) for each in QUANTITIES}
+    limits = {name: _over_prompts(name, table, terms[name], settings, scope) for name in QUANTITIES}
+    values: dict[str, Any] = {
+        name: _estimate(name, limits[name], 0, settings) for name in QUANTITIES
+    }
     overlap = values["overlap"].value
     sizes = _effective(table)
     counted = table.tokens[table.tokens > 0]
-    return GroupResult(
+    return OverlapGroup(
         name=name,
         scope=scope,
         prompts=len(table.prompts),
@@ -178,57 +189,61 @@ def _group(name: str, table: Table, asked: Asked) -> GroupResult:
         separation=_finite(None if overlap is None else effective_separation(overlap)),
         misassigned_bound=None
         if overlap is None
-        else misassignment_bound(overlap, asked.new_share),
-        old_mass=_old_mass(table, asked),
+        else misassignment_bound(overlap, settings.new_share),
+        old_mass=_old_mass(table, settings),
         effective_overlap=None if overlap is None else float(terms["overlap"].sum()),
         effective_before=_finite(np.nansum(sizes[0]) if np.isfinite(sizes[0]).any() else None),
         effective_after=_finite(np.nansum(sizes[1]) if np.isfinite(sizes[1]).any() else None),
         **values,
-        **_kept(found["forward_kl"], 1, asked)[0],
+        **_retention(limits["forward_kl"], 1, settings)[0],
     )
 
 
-def _prompts(table: Table, asked: Asked) -> Iterator[PromptResult]:
+def _prompts(table: SampleTable, settings: OverlapSettings) -> Iterator[PromptResult]:
     """Each prompt by itself; prompts with as many samples are computed together."""
-    terms = all_terms(table, asked)
+    terms = all_terms(table, settings)
     sizes = _effective(table)
     counts = np.array([[rows.size for rows in table.rows_of(side)] for side in SIDES])
-    done: dict[int, dict[str, Any]] = {}
+    results: dict[int, dict[str, Any]] = {}
     for pair in np.unique(counts, axis=1).T:
-        places = np.flatnonzero((counts == pair[:, None]).all(axis=0))
-        found = {each: _each_prompt(each, table, terms[each], asked, places) for each in QUANTITIES}
-        kept = _kept(found["forward_kl"], len(places), asked)
-        for row, at in enumerate(places):
-            values = {each: _estimate(each, found[each], row, asked) for each in QUANTITIES}
-            done[int(at)] = values | kept[row]
-    for place, name in enumerate(table.prompts):
+        prompts = np.flatnonzero((counts == pair[:, None]).all(axis=0))
+        limits = {
+            name: _each_prompt(name, table, terms[name], settings, prompts) for name in QUANTITIES
+        }
+        retention = _retention(limits["forward_kl"], len(prompts), settings)
+        for row, prompt in enumerate(prompts):
+            values = {name: _estimate(name, limits[name], row, settings) for name in QUANTITIES}
+            results[int(prompt)] = values | retention[row]
+    for index, name in enumerate(table.prompts):
         yield PromptResult(
             prompt=name,
-            group=table.groups[place],
-            samples_before=counts[0, place],
-            samples_after=counts[1, place],
-            effective_before=_finite(sizes[0][place]),
-            effective_after=_finite(sizes[1][place]),
-            **done[place],
+            group=table.groups[index],
+            samples_before=counts[0, index],
+            samples_after=counts[1, index],
+            effective_before=_finite(sizes[0][index]),
+            effective_after=_finite(sizes[1][index]),
+            **results[index],
         )
 
 
-def _length(tokens: int, table: Table, asked: Asked) -> LengthResult:
-    terms = all_terms(table, asked)
+def _length(tokens: int, table: SampleTable, settings: OverlapSettings) -> LengthResult:
+    terms = all_terms(table, settings)
     scope: Scope = "these prompts" if len(table.prompts) < FEW_PROMPTS else "prompts like these"
     names = ("overlap", "forward_kl", "reverse_kl")
     return LengthResult(
         tokens=tokens,
         **{
-            name: _estimate(name, _over_prompts(name, table, terms[name], asked, scope), 0, asked)
+            name: _estimate(
+                name, _over_prompts(name, table, terms[name], settings, scope), 0, settings
+            )
             for name in names
         },
     )
 
 
 def _over_prompts(
-    name: str, table: Table, terms: Floats, asked: Asked, scope: Scope
-) -> Limits | None:
+    name: str, table: SampleTable, terms: Floats, settings: OverlapSettings, scope: Scope
+) -> MeanLimits | None:
     """Mean over prompts; clusters are prompts, or samples where there are few prompts."""
     sides = [table.rows_of(side) for side in FROM[name]]
     complete = [parts for parts in zip(*sides, strict=True) if all(rows.size for rows in parts)]
@@ -236,37 +251,44 @@ def _over_prompts(
         return None
     if scope == "prompts like these":
         means = [np.mean([terms[rows].mean() for rows in parts]) for parts in complete]
-        parts = [Part(np.array([means]))]
+        parts = [TermGroup(np.array([means]))]
     else:
         weight = 1 / len(complete) / len(sides)
-        parts = [Part(terms[rows][None], weight) for each in complete for rows in each]
-    limits = bootstrap(parts, level=asked.level, seed=asked.seed)
+        parts = [
+            TermGroup(terms[rows][None], weight)
+            for sides_of_prompt in complete
+            for rows in sides_of_prompt
+        ]
+    limits = studentised_bootstrap(parts, level=settings.level, seed=settings.seed)
     return _settled(limits, np.array([np.abs(table.ratio).max() < ALIKE]))
 
 
 def _each_prompt(
-    name: str, table: Table, terms: Floats, asked: Asked, places: Places
-) -> Limits | None:
+    name: str, table: SampleTable, terms: Floats, settings: OverlapSettings, prompts: Indices
+) -> MeanLimits | None:
     """Limits of prompts that have equally many samples; clusters are samples."""
     sides = [table.rows_of(side) for side in FROM[name]]
-    if not all(side[places[0]].size for side in sides):
+    if not all(side[prompts[0]].size for side in sides):
         return None
     parts = [
-        Part(np.array([terms[side[place]] for place in places]), 1 / len(sides)) for side in sides
+        TermGroup(np.array([terms[side[index]] for index in prompts]), 1 / len(sides))
+        for side in sides
     ]
     furthest = np.zeros(len(table.prompts))
-    np.maximum.at(furthest, table.place, np.abs(table.ratio))
-    limits = bootstrap(parts, level=asked.level, seed=asked.seed)
-    return _settled(limits, furthest[places] < ALIKE)
+    np.maximum.at(furthest, table.prompt_index, np.abs(table.ratio))
+    limits = studentised_bootstrap(parts, level=settings.level, seed=settings.seed)
+    return _settled(limits, furthest[prompts] < ALIKE)
 
 
-def _settled(limits: Limits, alike: NDArray[np.bool_]) -> Limits:
+def _settled(limits: MeanLimits, alike: NDArray[np.bool_]) -> MeanLimits:
     """Where both models give everything the same probability, there is nothing to be unsure of."""
     ends = (np.where(alike, limits.value, end) for end in (limits.low, limits.high, limits.upper))
-    return Limits(limits.value, *ends)
+    return MeanLimits(limits.value, *ends)
 
 
-def _estimate(name: str, limits: Limits | None, row: int, asked: Asked) -> Estimate:
+def _estimate(
+    name: str, limits: MeanLimits | None, row: int, settings: OverlapSettings
+) -> Estimate:
     if limits is None:
         side = " and ".join(FROM[name])
         return Estimate(value=None, method="none", reason=f"No completions of the model {side}.")
@@ -283,16 +305,18 @@ def _estimate(name: str, limits: Limits | None, row: int, asked: Asked) -> Estim
         return Estimate(
             value=value, method="mean", reason="Nearly all samples are the same: no interval."
         )
-    return Estimate(value=value, low=low, high=high, method=f"{METHOD}, {asked.level:g}")
+    return Estimate(value=value, low=low, high=high, method=f"{METHOD}, {settings.level:g}")
 
 
-def _kept(limits: Limits | None, rows: int, asked: Asked) -> list[dict[str, Any]]:
+def _retention(
+    limits: MeanLimits | None, rows: int, settings: OverlapSettings
+) -> list[dict[str, Any]]:
     """Of each row: the upper limit of KL(before||after), and what it certifies."""
     upper = np.full(rows, np.nan) if limits is None else limits.upper.clip(min=0.0)
     known = np.isfinite(upper)
     floors = {
         f"{mass:g}": np.where(known, retention_floor(mass, np.where(known, upper, 0.0)), np.nan)
-        for mass in asked.behaviours
+        for mass in settings.behaviours
     }
     return [
         {
@@ -303,7 +327,7 @@ def _kept(limits: Limits | None, rows: int, asked: Asked) -> list[dict[str, Any]
     ]
 
 
-def _effective(table: Table) -> tuple[Floats, Floats]:
+def _effective(table: SampleTable) -> tuple[Floats, Floats]:
     """Of each prompt: how many samples of one model are worth as samples of the other.
 
     Kish's size of the weights, times the probability that the samples account for: weights of a
@@ -311,29 +335,29 @@ def _effective(table: Table) -> tuple[Floats, Floats]:
     """
     sizes = np.full((2, len(table.prompts)), np.nan)
     for row, (side, sign) in enumerate(zip(SIDES, (-1.0, 1.0), strict=True)):
-        for place, rows in enumerate(table.rows_of(side)):
+        for index, rows in enumerate(table.rows_of(side)):
             logs = np.clip(sign * table.ratio[rows], -RATIO_LIMIT, RATIO_LIMIT)
             if logs.size:
                 seen = min(1.0, float(np.exp(logs).mean()))
-                sizes[row, place] = seen * effective_size_of_logs(logs)
+                sizes[row, index] = seen * effective_size_of_logs(logs)
     return sizes[0], sizes[1]
 
 
-def _old_mass(table: Table, asked: Asked) -> Estimate:
+def _old_mass(table: SampleTable, settings: OverlapSettings) -> Estimate:
     rows = ~table.wrote_before & ~np.isnan(table.expert)
     if not rows.any():
         return Estimate(
             value=None, method="none", reason="No model of the new behaviour alone was given."
         )
-    ratio, place = table.expert[rows], table.place[rows]
+    ratio, prompts = table.expert[rows], table.prompt_index[rows]
     mass = old_mass(ratio, np.zeros(ratio.size)).value
     odds = np.expm1(ratio.clip(-RATIO_LIMIT, RATIO_LIMIT))
     score = odds / (1 + mass * odds)
     # One step from the estimate: its mean moves as the estimate does when prompts are drawn anew.
     moved = mass + score / max(float((score**2).mean()), SMALLEST)
-    few = np.unique(place).size < FEW_PROMPTS
-    clusters = by_cluster(moved[None], np.arange(ratio.size) if few else place)
-    limits = bootstrap([Part(clusters)], level=asked.level, seed=asked.seed)
+    few = np.unique(prompts).size < FEW_PROMPTS
+    clusters = cluster_terms(moved[None], np.arange(ratio.size) if few else prompts)
+    limits = studentised_bootstrap([TermGroup(clusters)], level=settings.level, seed=settings.seed)
     ends = [float(np.clip(end[0], 0.0, 1.0)) for end in (limits.low, limits.high)]
     if not np.isfinite(ends).all():
         return Estimate(
@@ -342,7 +366,7 @@ def _old_mass(table: Table, asked: Asked) -> Estimate:
         )  # fmt: skip
     return Estimate(
         value=mass, low=ends[0], high=ends[1],
-        method=f"largest likelihood, {METHOD}, {asked.level:g}",
+        method=f"largest likelihood, {METHOD}, {settings.level:g}",
     )  # fmt: skip
 
 

@@ -13,11 +13,17 @@ import numpy as np
 
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Journal, Step
-from forgetmap.overlap.estimate import Asked, estimate_overlap
-from forgetmap.overlap.models import Completion, Model, Tokens, Weighed, encode_alike
-from forgetmap.overlap.prompts import Prompt
+from forgetmap.overlap.estimate import OverlapSettings, estimate_overlap
+from forgetmap.overlap.models.base import (
+    Completion,
+    LanguageModel,
+    TokenLogprobs,
+    Tokens,
+    encode_alike,
+)
+from forgetmap.overlap.prompts import SamplingPrompt
 from forgetmap.overlap.result import OverlapResult
-from forgetmap.overlap.samples import SIDES, Sample, Side
+from forgetmap.overlap.samples import SIDES, CompletionSample, Side
 from forgetmap.theory import token_kl
 
 CHUNK = 512
@@ -25,12 +31,13 @@ CHUNK = 512
 AT_ONCE = 2**21
 """Most entries of two distributions compared at a time."""
 
-Report = Callable[[Step], None]
+OnProgress = Callable[[Step], None]
+"""Called after every completion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How completions are had: always at temperature 1, from the whole distribution.
+class SamplingPlan:
+    """How completions are sampled: always at temperature 1, from the whole distribution.
 
     Attributes:
         samples: completions of each prompt by each model.
@@ -56,7 +63,7 @@ class Manner:
 class _Job:
     """One completion to be written."""
 
-    prompt: Prompt
+    prompt: SamplingPrompt
     tokens: Tokens
     side: Side
     number: int
@@ -68,15 +75,15 @@ class _Job:
 
 
 def measure_overlap(
-    before: Model,
-    after: Model,
-    prompts: Sequence[Prompt],
-    manner: Manner | None = None,
+    before: LanguageModel,
+    after: LanguageModel,
+    prompts: Sequence[SamplingPrompt],
+    plan: SamplingPlan | None = None,
     *,
-    asked: Asked | None = None,
-    expert: Model | None = None,
+    settings: OverlapSettings | None = None,
+    expert: LanguageModel | None = None,
     journal: Path | None = None,
-    report: Report | None = None,
+    on_progress: OnProgress | None = None,
 ) -> OverlapResult:
     """Sample both models, weigh everything with both, and estimate.
 
@@ -84,41 +91,43 @@ def measure_overlap(
         before: the model before.
         after: the model after.
         prompts: what they continue.
-        manner: how.
-        asked: what is estimated.
+        plan: how many completions, how long.
+        settings: what is estimated.
         expert: a model of the new behaviour alone, for the old mass.
         journal: where samples are kept as they come; what is there already is not done again.
-        report: called after every completion.
+        on_progress: called after every completion.
     """
-    manner = manner or Manner()
-    samples = draw(before, after, prompts, manner, expert=expert, journal=journal, report=report)
-    return estimate_overlap(samples, before=before.name, after=after.name, asked=asked)
+    plan = plan or SamplingPlan()
+    samples = sample_completions(
+        before, after, prompts, plan, expert=expert, journal=journal, on_progress=on_progress
+    )
+    return estimate_overlap(samples, before=before.name, after=after.name, settings=settings)
 
 
-def draw(
-    before: Model,
-    after: Model,
-    prompts: Sequence[Prompt],
-    manner: Manner,
+def sample_completions(
+    before: LanguageModel,
+    after: LanguageModel,
+    prompts: Sequence[SamplingPrompt],
+    plan: SamplingPlan,
     *,
-    expert: Model | None = None,
+    expert: LanguageModel | None = None,
     journal: Path | None = None,
-    report: Report | None = None,
-) -> list[Sample]:
+    on_progress: OnProgress | None = None,
+) -> list[CompletionSample]:
     """Completions of both models, weighed by both."""
-    encoded = encode_alike(before, after, prompts, chat=manner.chat, limit=manner.limit)
+    encoded = encode_alike(before, after, prompts, chat=plan.chat, limit=plan.limit)
     if expert is not None:
-        encode_alike(before, expert, prompts, chat=manner.chat, limit=manner.limit)
-    jobs = _jobs(prompts, encoded, manner)
-    models: dict[Side, Model] = dict(zip(SIDES, (before, after), strict=True))
-    known = _open(journal, _fingerprint(models, expert, encoded, manner))
-    done: dict[tuple[str, str, int], Sample] = {} if known is None else known.done
-    progress = _Progress(sum(job.key in done for job in jobs), len(jobs), report)
+        encode_alike(before, expert, prompts, chat=plan.chat, limit=plan.limit)
+    jobs = _jobs(prompts, encoded, plan)
+    models: dict[Side, LanguageModel] = dict(zip(SIDES, (before, after), strict=True))
+    known = _open(journal, _fingerprint(models, expert, encoded, plan))
+    done: dict[tuple[str, str, int], CompletionSample] = {} if known is None else known.done
+    progress = _Progress(sum(job.key in done for job in jobs), len(jobs), on_progress)
     with contextlib.nullcontext() if known is None else contextlib.closing(known):
         for side in SIDES:
             left = [job for job in jobs if job.side == side and job.key not in done]
             for start in range(0, len(left), CHUNK):
-                for sample in _some(models, expert, left[start : start + CHUNK], manner):
+                for sample in _sample_and_weigh(models, expert, left[start : start + CHUNK], plan):
                     if known is not None:
                         known.add(sample)
                     done[sample.key] = sample
@@ -126,16 +135,18 @@ def draw(
     return [done[job.key] for job in jobs]
 
 
-def _open(path: Path | None, fingerprint: str) -> Journal[Sample] | None:
-    return None if path is None else Journal(path, fingerprint, Sample)
+def _open(path: Path | None, fingerprint: str) -> Journal[CompletionSample] | None:
+    return None if path is None else Journal(path, fingerprint, CompletionSample)
 
 
-def _jobs(prompts: Sequence[Prompt], encoded: Sequence[Tokens], manner: Manner) -> list[_Job]:
+def _jobs(
+    prompts: Sequence[SamplingPrompt], encoded: Sequence[Tokens], plan: SamplingPlan
+) -> list[_Job]:
     return [
-        _Job(prompt, tokens, side, number, _seed(manner.seed, side, prompt.id, number))
+        _Job(prompt, tokens, side, number, _seed(plan.seed, side, prompt.id, number))
         for prompt, tokens in zip(prompts, encoded, strict=True)
         for side in SIDES
-        for number in range(manner.samples)
+        for number in range(plan.samples)
     ]
 
 
@@ -145,36 +156,44 @@ def _seed(*parts: object) -> int:
 
 
 def _fingerprint(
-    models: dict[Side, Model], expert: Model | None, encoded: Sequence[Tokens], manner: Manner
+    models: dict[Side, LanguageModel],
+    expert: LanguageModel | None,
+    encoded: Sequence[Tokens],
+    plan: SamplingPlan,
 ) -> str:
     """The same where more samples may be added to those that are there."""
     parts = [models[side].stamp for side in SIDES]
     parts += ["" if expert is None else expert.stamp, str(list(encoded))]
-    parts += [f"{manner.limit} {manner.chat} {manner.seed}"]
+    parts += [f"{plan.limit} {plan.chat} {plan.seed}"]
     return sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _some(
-    models: dict[Side, Model], expert: Model | None, jobs: Sequence[_Job], manner: Manner
-) -> Iterator[Sample]:
+def _sample_and_weigh(
+    models: dict[Side, LanguageModel],
+    expert: LanguageModel | None,
+    jobs: Sequence[_Job],
+    plan: SamplingPlan,
+) -> Iterator[CompletionSample]:
     """Write some completions by one model and weigh them by both."""
     side = jobs[0].side
     # Whatever ends a completion for one of the two ends it for both, or they would not be alike.
     ends = models["before"].ends | models["after"].ends
-    written: dict[int, Completion] = dict(
-        models[side].sample([(job.tokens, job.seed) for job in jobs], manner.limit, ends)
+    by_index: dict[int, Completion] = dict(
+        models[side].sample([(job.tokens, job.seed) for job in jobs], plan.limit, ends)
     )
-    completions = [written[place] for place in range(len(jobs))]
-    rows = [(job.tokens, each.tokens) for job, each in zip(jobs, completions, strict=True)]
+    completions = [by_index[index] for index in range(len(jobs))]
+    rows = [(job.tokens, out.tokens) for job, out in zip(jobs, completions, strict=True)]
     weighed = [
-        _said(completions) if each == side and completions[0].logprobs else model.weigh(rows)
-        for each, model in models.items()
+        _own_logprobs(completions)
+        if reader == side and completions[0].logprobs
+        else model.weigh(rows)
+        for reader, model in models.items()
     ]
     experts = (None for _ in rows) if expert is None else expert.weigh(rows)
     for job, completion, first, second, third in zip(
         jobs, completions, *weighed, experts, strict=True
     ):
-        yield Sample(
+        yield CompletionSample(
             prompt=job.prompt.id,
             side=side,
             number=job.number,
@@ -188,13 +207,13 @@ def _some(
         )
 
 
-def _said(completions: Sequence[Completion]) -> Iterator[Weighed]:
-    """What the writer said itself."""
-    for each in completions:
-        yield Weighed(each.logprobs or ())
+def _own_logprobs(completions: Sequence[Completion]) -> Iterator[TokenLogprobs]:
+    """What the writer gave its own tokens."""
+    for completion in completions:
+        yield TokenLogprobs(completion.logprobs or ())
 
 
-def _divergence(writer: Weighed, other: Weighed) -> tuple[float, ...] | None:
+def _divergence(writer: TokenLogprobs, other: TokenLogprobs) -> tuple[float, ...] | None:
     """KL of the writer from the other at every token."""
     if writer.whole is None or other.whole is None:
         return None
@@ -207,15 +226,15 @@ def _divergence(writer: Weighed, other: Weighed) -> tuple[float, ...] | None:
 
 
 class _Progress:
-    """Counts completions and tells."""
+    """Counts completions and reports them."""
 
-    def __init__(self, done: int, total: int, report: Report | None) -> None:
-        self._done, self._total, self._report = done, total, report
+    def __init__(self, done: int, total: int, on_progress: OnProgress | None) -> None:
+        self._done, self._total, self._on_progress = done, total, on_progress
         self._tokens, self._started = 0, time.perf_counter()
 
     def add(self, tokens: int) -> None:
         self._done += 1
         self._tokens += tokens
-        if self._report is not None:
+        if self._on_progress is not None:
             seconds = time.perf_counter() - self._started
-            self._report(Step(self._done, self._total, self._tokens, seconds, 0))
+            self._on_progress(Step(self._done, self._total, self._tokens, seconds, 0))

@@ -21,7 +21,7 @@ from forgetmap.errors import (
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class SamplingPrompt:
     """A text to continue.
 
     Attributes:
@@ -35,7 +35,7 @@ class Prompt:
     group: str | None = None
 
 
-def read_prompts(path: Path) -> list[Prompt]:
+def read_prompts(path: Path) -> list[SamplingPrompt]:
     """Prompts from a text file (one per line), JSON lines, a JSON list or CSV.
 
     JSON and CSV have `prompt`, and may have `id` and `group`; a JSON entry may be a bare text.
@@ -51,17 +51,17 @@ def read_prompts(path: Path) -> list[Prompt]:
         )
     try:
         text = path.read_text(encoding="utf-8")
-        found = [_prompt(line, entry, path) for line, entry in reader(text)]
+        prompts = [_prompt(line, entry, path) for line, entry in reader(text)]
     except FileNotFoundError:
         raise MissingInputError(f"There is no file {path}.", hint="check the path.") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
         raise UnreadableError(
             f"It cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
         ) from None
-    if not found:
+    if not prompts:
         raise EmptyInputError("There are no prompts.", file=str(path), hint="give at least one.")
-    _check_ids(found, path)
-    return found
+    _check_ids(prompts, path)
+    return prompts
 
 
 def _text(text: str) -> Iterator[tuple[int, Any]]:
@@ -77,15 +77,15 @@ def _json_lines(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _json(text: str) -> Iterator[tuple[int, Any]]:
-    found = json.loads(text)
-    yield from enumerate(found if isinstance(found, list) else [found], start=1)
+    entries = json.loads(text)
+    yield from enumerate(entries if isinstance(entries, list) else [entries], start=1)
 
 
 def _csv(text: str) -> Iterator[tuple[int, Any]]:
     yield from enumerate(csv.DictReader(text.splitlines(keepends=True)), start=2)
 
 
-def _prompt(line: int, entry: Any, path: Path) -> Prompt:
+def _prompt(line: int, entry: Any, path: Path) -> SamplingPrompt:
     entry = {"prompt": entry} if isinstance(entry, str) else entry
     if not isinstance(entry, dict) or "prompt" not in entry:
         raise ColumnError(
@@ -103,16 +103,16 @@ def _prompt(line: int, entry: Any, path: Path) -> Prompt:
             "The prompt is empty.", file=str(path), line=line, field="prompt",
             hint="leave the line out, or say what is to be continued.",
         )  # fmt: skip
-    named = entry.get("id")
+    name = entry.get("id")
     group = entry.get("group")
-    return Prompt(
-        str(line if named in (None, "") else named),
+    return SamplingPrompt(
+        str(line if name in (None, "") else name),
         text,
         None if group in (None, "") else str(group),
     )
 
 
-def _check_ids(prompts: list[Prompt], path: Path) -> None:
+def _check_ids(prompts: list[SamplingPrompt], path: Path) -> None:
     seen: set[str] = set()
     for prompt in prompts:
         if prompt.id in seen:

@@ -16,16 +16,16 @@ from pydantic import Field
 
 from forgetmap.comparison import Comparison, Options, compare
 from forgetmap.errors import ColumnError, FieldError
-from forgetmap.overlap.intervals import Part, bootstrap, by_cluster
 from forgetmap.overlap.samples import Floats
 from forgetmap.pairing import SIDES, both_sides
 from forgetmap.records import Run, reading
 from forgetmap.results import Estimate, Value
+from forgetmap.stats import TermGroup, cluster_terms, studentised_bootstrap
 from forgetmap.theory import ROUNDING, bernoulli_kl
 
 SURE = 1 - 1e-9
 """Probabilities are kept from 1, where rounding would make a divergence infinite."""
-NAMES = ("overlap_at_most", "forward_kl_at_least", "reverse_kl_at_least", "change")
+QUANTITIES = ("overlap_at_most", "forward_kl_at_least", "reverse_kl_at_least", "change")
 
 
 class EventGroup(Value):
@@ -54,7 +54,7 @@ class EventResult(Value):
     without: int = Field(description="Paired results whose log-probability one side lacks.")
 
 
-def overlap_of_records(
+def overlap_from_records(
     before: Any, after: Any, *, level: float = 0.95, seed: int = 0, **options: Unpack[Options]
 ) -> EventResult:
     """Bounds of overlap and divergence from the log-probabilities of right answers.
@@ -99,7 +99,7 @@ def _rows(comparison: Comparison) -> tuple[list[_Row], int]:
     with reading(*runs.values()):
         known = {side: _logprobs(run) for side, run in runs.items()}
         pairs = comparison.pairs.frame.filter(both_sides())
-        found, without = [], 0
+        logs, without = [], 0
         for row in pairs.collect().iter_rows(named=True):
             keys = {side: (row["task"], row[f"item_{side}"], row["repeat"]) for side in SIDES}
             values = [known[side].get(key) for side, key in keys.items()]
@@ -107,8 +107,8 @@ def _rows(comparison: Comparison) -> tuple[list[_Row], int]:
                 without += 1
                 continue
             cluster = row.get("cluster_before") or "\0".join(map(str, keys["before"][:2]))
-            found.append((row["task"], str(cluster), *map(float, values)))  # type: ignore[arg-type]
-    return found, without
+            logs.append((row["task"], str(cluster), *map(float, values)))  # type: ignore[arg-type]
+    return logs, without
 
 
 def _logprobs(run: Run) -> dict[tuple[Any, ...], float]:
@@ -117,7 +117,7 @@ def _logprobs(run: Run) -> dict[tuple[Any, ...], float]:
         return {}
     repeat = ["repeat"] if "repeat" in run.columns else []
     rows = run.scores.filter(~nw.col("logprob_gold").is_null())
-    found = {}
+    logprobs = {}
     for row in rows.select("task", "item", *repeat, "logprob_gold").collect().iter_rows(named=True):
         value = row["logprob_gold"]
         if np.isnan(value) or value > ROUNDING:
@@ -127,18 +127,18 @@ def _logprobs(run: Run) -> dict[tuple[Any, ...], float]:
                 field="logprob_gold",
                 hint="it is a sum of natural logarithms of probabilities, so never above 0.",
             )
-        found[row["task"], row["item"], row.get("repeat", 0)] = min(value, 0.0)
-    return found
+        logprobs[row["task"], row["item"], row.get("repeat", 0)] = min(value, 0.0)
+    return logprobs
 
 
 def _group(name: str, rows: list[_Row], level: float, seed: int) -> EventGroup:
     logs = np.array([row[2:] for row in rows])
     terms = np.array(list(_terms(logs[:, 0], logs[:, 1])))
-    shares = by_cluster(terms, np.array([row[1] for row in rows]))
-    limits = bootstrap([Part(shares)], level=level, seed=seed)
+    shares = cluster_terms(terms, np.array([row[1] for row in rows]))
+    limits = studentised_bootstrap([TermGroup(shares)], level=level, seed=seed)
     estimates = {
-        each: _estimate(limits.value[at], limits.low[at], limits.high[at], level)
-        for at, each in enumerate(NAMES)
+        name: _estimate(limits.value[at], limits.low[at], limits.high[at], level)
+        for at, name in enumerate(QUANTITIES)
     }
     return EventGroup(name=name, items=len(rows), clusters=shares.shape[1], **estimates)
 

@@ -12,14 +12,14 @@ RESULT_VERSION = 1
 Scope = Literal["prompts like these", "these prompts"]
 
 
-class Notice(Value):
+class OverlapNotice(Value):
     """Something a reader must know before believing the numbers."""
 
     kind: str
     text: str
 
 
-class Figures(Value):
+class OverlapEstimates(Value):
     """The estimates of some prompts, or of one."""
 
     overlap: Estimate = Field(
@@ -39,7 +39,7 @@ class Figures(Value):
     )
 
 
-class PromptResult(Figures):
+class PromptResult(OverlapEstimates):
     """One prompt."""
 
     prompt: str
@@ -62,7 +62,7 @@ class LengthResult(Value):
     reverse_kl: Estimate
 
 
-class GroupResult(Figures):
+class OverlapGroup(OverlapEstimates):
     """Some prompts together: means over prompts."""
 
     name: str
@@ -97,7 +97,7 @@ class OverlapResult(Value):
     level: float
     new_share: float
     kl_from: Literal["whole distributions", "sampled ratios", "both"]
-    groups: list[GroupResult]
+    groups: list[OverlapGroup]
     prompts: list[PromptResult]
     lengths: list[LengthResult]
-    notices: list[Notice]
+    notices: list[OverlapNotice]

@@ -25,12 +25,13 @@ from forgetmap.theory import ROUNDING, check_log_probs, log_ratio
 
 Side = Literal["before", "after"]
 SIDES: tuple[Side, ...] = ("before", "after")
+"""Which model wrote a completion."""
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CompletionSample:
     """One completion of one prompt, weighed by both models.
 
     Attributes:
@@ -68,13 +69,13 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SampleTable:
     """Samples as columns.
 
     Attributes:
-        prompts: ids; `place` points into them.
+        prompts: ids; `prompt_index` points into them.
         groups: of each prompt.
-        place: prompt of each sample.
+        prompt_index: prompt of each sample.
         wrote_before: whether the model before wrote it.
         ratio: log before - log after, of the whole completion.
         kl: KL of the writer from the other, summed over the tokens; NaN where not known.
@@ -85,31 +86,31 @@ class Table:
 
     prompts: tuple[str, ...]
     groups: tuple[str | None, ...]
-    place: Places
+    prompt_index: Indices
     wrote_before: NDArray[np.bool_]
     ratio: Floats
     kl: Floats
-    tokens: Places
+    tokens: Indices
     ended: NDArray[np.bool_]
     expert: Floats
 
-    def rows_of(self, side: Side) -> list[Places]:
-        """Of each prompt, the places of the samples that one model wrote."""
+    def rows_of(self, side: Side) -> list[Indices]:
+        """Of each prompt, the indices of the samples that one model wrote."""
         written = np.flatnonzero(self.wrote_before == (side == "before"))
-        order = written[np.argsort(self.place[written], kind="stable")]
-        ends = np.searchsorted(self.place[order], np.arange(1, len(self.prompts)))
+        order = written[np.argsort(self.prompt_index[written], kind="stable")]
+        ends = np.searchsorted(self.prompt_index[order], np.arange(1, len(self.prompts)))
         return np.split(order, ends)
 
-    def of_prompts(self, chosen: Iterable[int]) -> Table:
+    def of_prompts(self, chosen: Iterable[int]) -> SampleTable:
         """Only some prompts."""
-        kept = sorted(chosen)
+        prompts = sorted(chosen)
         new = np.full(len(self.prompts), -1)
-        new[kept] = np.arange(len(kept))
-        rows = new[self.place] >= 0
-        return Table(
-            tuple(self.prompts[each] for each in kept),
-            tuple(self.groups[each] for each in kept),
-            new[self.place[rows]],
+        new[prompts] = np.arange(len(prompts))
+        rows = new[self.prompt_index] >= 0
+        return SampleTable(
+            tuple(self.prompts[index] for index in prompts),
+            tuple(self.groups[index] for index in prompts),
+            new[self.prompt_index[rows]],
             self.wrote_before[rows],
             self.ratio[rows],
             self.kl[rows],
@@ -119,7 +120,7 @@ class Table:
         )
 
 
-def table_of(samples: Iterable[Sample], *, first: int | None = None) -> Table:
+def table_of(samples: Iterable[CompletionSample], *, first: int | None = None) -> SampleTable:
     """Samples as columns, in the order of their keys.
 
     Args:
@@ -130,26 +131,26 @@ def table_of(samples: Iterable[Sample], *, first: int | None = None) -> Table:
         EmptyInputError: there are none.
         PairingError: completions of one prompt were cut at different lengths.
     """
-    rows = sorted(samples, key=lambda each: each.key)
+    rows = sorted(samples, key=lambda sample: sample.key)
     if not rows:
         raise EmptyInputError("There are no samples.", hint="give at least one completion.")
     if first is not None:
-        rows = [_beginning(each, first) for each in rows]
+        rows = [_beginning(sample, first) for sample in rows]
     _check_cuts(rows)
-    names = list(dict.fromkeys(each.prompt for each in rows))
-    places = {name: place for place, name in enumerate(names)}
-    groups = {each.prompt: each.group for each in rows}
-    before = np.array([math.fsum(each.before) for each in rows])
-    return Table(
+    names = list(dict.fromkeys(sample.prompt for sample in rows))
+    indices = {name: index for index, name in enumerate(names)}
+    groups = {sample.prompt: sample.group for sample in rows}
+    before = np.array([math.fsum(sample.before) for sample in rows])
+    return SampleTable(
         tuple(names),
         tuple(groups[name] for name in names),
-        np.array([places[each.prompt] for each in rows]),
-        np.array([each.side == "before" for each in rows]),
-        log_ratio(before, [math.fsum(each.after) for each in rows]),
-        np.array([np.nan if each.kl is None else math.fsum(each.kl) for each in rows]),
-        np.array([len(each.before) for each in rows]),
-        np.array([each.ended for each in rows]),
-        before - np.array([np.nan if each.expert is None else each.expert for each in rows]),
+        np.array([indices[sample.prompt] for sample in rows]),
+        np.array([sample.side == "before" for sample in rows]),
+        log_ratio(before, [math.fsum(sample.after) for sample in rows]),
+        np.array([np.nan if sample.kl is None else math.fsum(sample.kl) for sample in rows]),
+        np.array([len(sample.before) for sample in rows]),
+        np.array([sample.ended for sample in rows]),
+        before - np.array([np.nan if row.expert is None else row.expert for row in rows]),
     )
 
 
@@ -163,7 +164,7 @@ def table_of_arrays(
     tokens_before: ArrayLike | None = None,
     tokens_after: ArrayLike | None = None,
     group: ArrayLike | None = None,
-) -> Table:
+) -> SampleTable:
     """Log-probabilities of whole completions, one entry per completion in every array.
 
     Args:
@@ -184,7 +185,7 @@ def table_of_arrays(
     if not labels.size:
         raise EmptyInputError("There are no samples.", hint="give at least one completion.")
     ratio = log_ratio(before, after, tokens_before, tokens_after).ravel()
-    names, place = np.unique(labels, return_inverse=True)
+    names, prompt_index = np.unique(labels, return_inverse=True)
     columns: dict[str, NDArray[Any]] = {
         "wrote_before": np.asarray(wrote_before, bool).ravel(),
         "before": ratio,
@@ -201,11 +202,11 @@ def table_of_arrays(
                 field=name,
                 hint="give one value per completion in every array.",
             )
-    first = np.unique(place, return_index=True)[1]
-    return Table(
+    first = np.unique(prompt_index, return_index=True)[1]
+    return SampleTable(
         tuple(str(name) for name in names),
-        tuple(None if each is None else str(each) for each in columns["group"][first]),
-        place,
+        tuple(None if name is None else str(name) for name in columns["group"][first]),
+        prompt_index,
         columns["wrote_before"],
         ratio,
         columns["kl"],
@@ -215,17 +216,17 @@ def table_of_arrays(
     )
 
 
-def read_samples(path: Path) -> list[Sample]:
+def read_samples(path: Path) -> list[CompletionSample]:
     """Samples from JSON lines: those that `forgetmap overlap --out` kept, or your own.
 
     A line has `prompt`, `side` (`before` or `after`: who wrote it), `before` and `after` (lists of
     log-probabilities, one per token, or one number for the whole), and may have `number`, `kl`,
     `ended`, `group`, `expert` and `tokens`.
     """
-    found = [_sample(line, number, path) for number, line in _lines(path)]
-    if not found:
+    samples = [_sample(line, number, path) for number, line in _lines(path)]
+    if not samples:
         raise EmptyInputError("There are no samples.", file=str(path), hint="give a line for each.")
-    return _numbered(found, path)
+    return _number(samples, path)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -255,19 +256,19 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, line
 
 
-def _sample(line: dict[str, Any], number: int, path: Path) -> Sample:
-    place: dict[str, Any] = {"file": str(path), "line": number}
+def _sample(line: dict[str, Any], number: int, path: Path) -> CompletionSample:
+    location: dict[str, Any] = {"file": str(path), "line": number}
     missing = [name for name in ("prompt", "side", "before", "after") if name not in line]
     if missing:
         raise ColumnError(
-            f"There is no {missing[0]!r}.", **place, field=missing[0],
+            f"There is no {missing[0]!r}.", **location, field=missing[0],
             hint="each line needs prompt, side, before and after.",
         )  # fmt: skip
-    unknown = line.keys() - Sample.__dataclass_fields__.keys()
+    unknown = line.keys() - CompletionSample.__dataclass_fields__.keys()
     if unknown:
         raise ColumnError(
-            f"Nobody knows what {min(unknown)!r} is.", **place, field=min(unknown),
-            hint="a line may have " + ", ".join(Sample.__dataclass_fields__) + ".",
+            f"There is no field {min(unknown)!r}.", **location, field=min(unknown),
+            hint="a line may have " + ", ".join(CompletionSample.__dataclass_fields__) + ".",
         )  # fmt: skip
     values = {"number": -1} | line
     values["prompt"] = str(values["prompt"])
@@ -275,7 +276,7 @@ def _sample(line: dict[str, Any], number: int, path: Path) -> Sample:
         if isinstance(values.get(name), int | float):
             values[name] = [values[name]]
     try:
-        return Sample(**values)
+        return CompletionSample(**values)
     except InputError as error:
         error.file, error.line = str(path), number
         raise
@@ -283,15 +284,15 @@ def _sample(line: dict[str, Any], number: int, path: Path) -> Sample:
         raise type(error)(f"{path}, line {number}: {error.message}", hint=error.hint) from None
 
 
-def _numbered(samples: Sequence[Sample], path: Path) -> list[Sample]:
+def _number(samples: Sequence[CompletionSample], path: Path) -> list[CompletionSample]:
     """Samples without a number get the next; two of one key are an error."""
     counts: dict[tuple[str, str], int] = {}
     keys: set[tuple[str, str, int]] = set()
     numbered = []
-    for each in samples:
-        count = counts.get((each.prompt, each.side), 0)
-        counts[each.prompt, each.side] = count + 1
-        sample = each if each.number >= 0 else replace(each, number=count)
+    for entry in samples:
+        count = counts.get((entry.prompt, entry.side), 0)
+        counts[entry.prompt, entry.side] = count + 1
+        sample = entry if entry.number >= 0 else replace(entry, number=count)
         if sample.key in keys:
             raise FieldError(
                 f"Sample {sample.number} of prompt {sample.prompt!r} by the model {sample.side} "
@@ -302,7 +303,7 @@ def _numbered(samples: Sequence[Sample], path: Path) -> list[Sample]:
     return numbered
 
 
-def _check(sample: Sample) -> None:
+def _check(sample: CompletionSample) -> None:
     if sample.side not in get_args(Side):
         raise FieldError(
             f"The side is {sample.side!r}.", field="side", hint="it is `before` or `after`."
@@ -332,18 +333,18 @@ def _check(sample: Sample) -> None:
 
 
 def _checked_kl(values: ArrayLike) -> Floats:
-    found: Floats = np.asarray(values, float).ravel()
-    wrong = np.isnan(found) | (found < -ROUNDING)
+    kl: Floats = np.asarray(values, float).ravel()
+    wrong = np.isnan(kl) | (kl < -ROUNDING)
     if wrong.any():
         raise FieldError(
-            f"A divergence is {found[wrong][0]:g}.",
+            f"A divergence is {kl[wrong][0]:g}.",
             field="kl",
             hint="KL of whole distributions is never negative; sampled ratios are not KL.",
         )
-    return found.clip(min=0.0)
+    return kl.clip(min=0.0)
 
 
-def _check_cuts(samples: Sequence[Sample]) -> None:
+def _check_cuts(samples: Sequence[CompletionSample]) -> None:
     """All completions of a prompt must be of one kind: whole, or up to the same length."""
     cuts: dict[str, int] = {}
     for sample in samples:
@@ -365,12 +366,12 @@ def _check_cuts(samples: Sequence[Sample]) -> None:
             )
 
 
-def _beginning(sample: Sample, first: int) -> Sample:
+def _beginning(sample: CompletionSample, first: int) -> CompletionSample:
     """The first tokens of a completion: a sample of the first tokens of all completions."""
     kl = sample.kl
     if kl is not None:
         kl = kl[:first] if len(kl) == len(sample.before) else None
-    return Sample(
+    return CompletionSample(
         sample.prompt, sample.side, sample.number, sample.before[:first], sample.after[:first],
         kl, sample.ended and len(sample.before) <= first, sample.group,
     )  # fmt: skip

@@ -62,6 +62,12 @@ if TYPE_CHECKING:
         mean_limits,
         rank_correlation,
     )
+    from forgetmap.stats.studentised import (
+        MeanLimits,
+        TermGroup,
+        cluster_terms,
+        studentised_bootstrap,
+    )
     from forgetmap.stats.tests import balance_p, change_p, mcnemar_p, mixed_luck_p, score_p
 
 __all__ = [
@@ -75,16 +81,19 @@ __all__ = [
     "Design",
     "Interval",
     "Look",
+    "MeanLimits",
     "Published",
     "Reals",
     "Rule",
     "SampledShare",
     "ScoreSums",
+    "TermGroup",
     "agree_with_test",
     "alarm_p",
     "balance_p",
     "between_interval",
     "change_p",
+    "cluster_terms",
     "cluster_variance",
     "combined_interval",
     "decide",
@@ -121,6 +130,7 @@ __all__ = [
     "self_churn",
     "self_loss",
     "shared_out",
+    "studentised_bootstrap",
     "upper_sums",
     "weighted_interval",
 ]

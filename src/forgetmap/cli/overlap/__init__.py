@@ -10,7 +10,7 @@ from forgetmap.cli.groups import LazyGroup
 from forgetmap.cli.options import Command, with_options
 
 if TYPE_CHECKING:
-    from forgetmap.overlap import Asked
+    from forgetmap.overlap import OverlapSettings
     from forgetmap.text import Blocks
 
 COMMANDS = {
@@ -64,11 +64,13 @@ def estimate_options(command: Command) -> Command:
     return with_options(command, options)
 
 
-def estimate_settings(options: dict[str, Any]) -> Asked:
+def estimate_settings(options: dict[str, Any]) -> OverlapSettings:
     """What is estimated."""
-    from forgetmap.overlap import Asked
+    from forgetmap.overlap import OverlapSettings
 
-    return Asked(options["level"], options["new_share"], options["behaviours"], options["seed"])
+    return OverlapSettings(
+        options["level"], options["new_share"], options["behaviours"], options["seed"]
+    )
 
 
 def print_on_terminal(blocks: Blocks) -> None:

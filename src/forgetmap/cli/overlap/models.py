@@ -17,7 +17,7 @@ from forgetmap.cli.progress import JobProgress, stoppable
 from forgetmap.errors import OutputError
 
 if TYPE_CHECKING:
-    from forgetmap.overlap import Model
+    from forgetmap.overlap import LanguageModel
 
 EXAMPLES = """\b
 Examples:
@@ -62,21 +62,21 @@ def command(before: str, after: str, **options: Any) -> None:
 
     A server is `http://HOST:PORT/v1`, with `#MODEL` behind it where it has several.
     """
-    from forgetmap.overlap import Manner, measure_overlap, read_prompts
+    from forgetmap.overlap import SamplingPlan, measure_overlap, read_prompts
     from forgetmap.report import tell_overlap
 
     prompts = read_prompts(options["prompts"])
-    plan = Manner(options["samples"], options["limit"], options["chat"], options["seed"])
+    plan = SamplingPlan(options["samples"], options["limit"], options["chat"], options["seed"])
     journal = _journal(options["out"], overwrite=options["overwrite"])
     names = [before, after, *([options["expert"]] if options["expert"] else [])]
     with stoppable(), JobProgress() as progress, ExitStack() as stack:
         models = [stack.enter_context(_open_model(name, options)) for name in names]
         result = measure_overlap(
             models[0], models[1], prompts, plan,
-            asked=estimate_settings(options),
+            settings=estimate_settings(options),
             expert=models[2] if len(models) > 2 else None,
             journal=journal,
-            report=lambda step: progress.show_answers("completions", step),
+            on_progress=lambda step: progress.show_answers("completions", step),
         )  # fmt: skip
     if options["out"] is not None:
         _write(options["out"] / RESULT, result.to_json())
@@ -87,7 +87,7 @@ def command(before: str, after: str, **options: Any) -> None:
 
 
 @contextmanager
-def _open_model(name: str, options: dict[str, Any]) -> Iterator[Model]:
+def _open_model(name: str, options: dict[str, Any]) -> Iterator[LanguageModel]:
     from forgetmap.evaluation import is_address, need
 
     if is_address(name):

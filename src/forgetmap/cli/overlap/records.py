@@ -27,10 +27,10 @@ Examples:
 @json_option
 def command(before: str, after: str, level: float, seed: int, *, as_json: bool) -> None:
     """Bounds from two runs that recorded log-probabilities of right answers."""
-    from forgetmap.overlap import overlap_of_records
+    from forgetmap.overlap import overlap_from_records
     from forgetmap.report import tell_events
 
-    result = overlap_of_records(before, after, level=level, seed=seed)
+    result = overlap_from_records(before, after, level=level, seed=seed)
     if as_json:
         click.echo(result.to_json())
     else:

@@ -40,9 +40,9 @@ def command(file: Path, first: int | None, **options: Any) -> None:
 
     samples, settings = read_samples(file), estimate_settings(options)
     if first is None:
-        result = estimate_overlap(samples, asked=settings)
+        result = estimate_overlap(samples, settings=settings)
     else:
-        result = estimate_table(table_of(samples, first=first), asked=settings)
+        result = estimate_table(table_of(samples, first=first), settings=settings)
     if options["as_json"]:
         click.echo(result.to_json())
     else:

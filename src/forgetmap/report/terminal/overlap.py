@@ -8,9 +8,9 @@ from forgetmap.overlap import (
     BridgeResult,
     EventGroup,
     EventResult,
-    Figures,
-    GroupResult,
-    Notice,
+    OverlapEstimates,
+    OverlapGroup,
+    OverlapNotice,
     OverlapResult,
 )
 from forgetmap.report.payloads.overlap import divergence_name, fit_sentence
@@ -81,7 +81,7 @@ def tell_bridge(result: BridgeResult) -> Blocks:
     ]
 
 
-def _headline(result: OverlapResult, total: GroupResult) -> str:
+def _headline(result: OverlapResult, total: OverlapGroup) -> str:
     kl = total.forward_kl
     moved = "an unknown divergence" if kl.value is None else f"KL {_with_limits(kl)} nats"
     kept = "; ".join(
@@ -136,7 +136,7 @@ def _prompts(result: OverlapResult) -> Sheet:
     return Sheet(heads, rows)
 
 
-def _prompt_cells(each: Figures, masses: Sequence[str]) -> Iterator[str]:
+def _prompt_cells(each: OverlapEstimates, masses: Sequence[str]) -> Iterator[str]:
     yield _number(each.overlap.value)
     yield _with_limits(each.forward_kl)
     yield _number(each.kl_limit)
@@ -155,7 +155,7 @@ def _event_row(each: EventGroup) -> tuple[str, ...]:
     )
 
 
-def _notices(notices: Sequence[Notice]) -> Blocks:
+def _notices(notices: Sequence[OverlapNotice]) -> Blocks:
     found: Blocks = [Line(notice.text, "warning", "!") for notice in notices]
     return [*found, Line()] if found else found
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, PairingError
-from forgetmap.overlap.prompts import Prompt
+from forgetmap.overlap.prompts import SamplingPrompt
 
 Tokens = tuple[int, ...]
 
@@ -32,7 +32,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class TokenLogprobs:
     """What a model gives a completion.
 
     Attributes:
@@ -44,7 +44,7 @@ class Weighed:
     whole: NDArray[np.float32] | None = None
 
 
-class Model(Protocol):
+class LanguageModel(Protocol):
     """Writes at temperature 1, from the whole distribution, and weighs any tokens."""
 
     @property
@@ -80,14 +80,19 @@ class Model(Protocol):
     def sample(
         self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
     ) -> Iterator[tuple[int, Completion]]:
-        """Continue each (prompt, seed) up to a limit; (place, completion) in any order."""
+        """Continue each (prompt, seed) up to a limit; (index, completion) in any order."""
 
-    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
         """Weigh each completion behind its prompt, in order."""
 
 
 def encode_alike(
-    before: Model, after: Model, prompts: Sequence[Prompt], *, chat: bool, limit: int
+    before: LanguageModel,
+    after: LanguageModel,
+    prompts: Sequence[SamplingPrompt],
+    *,
+    chat: bool,
+    limit: int,
 ) -> list[Tokens]:
     """The tokens of every prompt, if both models see the same.
 
@@ -117,22 +122,24 @@ def encode_alike(
     return ours
 
 
-def _check_vocabularies(before: Model, after: Model) -> None:
+def _check_vocabularies(before: LanguageModel, after: LanguageModel) -> None:
     if before.vocabulary is None or after.vocabulary is None:
         return
     if before.vocabulary == after.vocabulary:
         return
     pairs = enumerate(zip_longest(before.vocabulary, after.vocabulary))
-    place, (mine, yours) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+    index, (mine, yours) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
     raise PairingError(
         f"The vocabularies differ: {len(before.vocabulary):,} tokens in {before.name} and "
-        f"{len(after.vocabulary):,} in {after.name}; token {place} is {mine!r} and {yours!r}.",
+        f"{len(after.vocabulary):,} in {after.name}; token {index} is {mine!r} and {yours!r}.",
         hint="log-probabilities of other tokens cannot be compared; take models with the same "
         "tokenizer.",
     )
 
 
-def _check_length(prompt: Prompt, tokens: Tokens, models: Sequence[Model], limit: int) -> None:
+def _check_length(
+    prompt: SamplingPrompt, tokens: Tokens, models: Sequence[LanguageModel], limit: int
+) -> None:
     if not tokens:
         raise EmptyInputError(
             f"Prompt {prompt.id!r} has no tokens.", hint="say what is to be continued."

@@ -27,7 +27,7 @@ from forgetmap.evaluation import (
     load_model,
     weights_stamp,
 )
-from forgetmap.overlap.models import Completion, Tokens, Weighed
+from forgetmap.overlap.models.base import Completion, TokenLogprobs, Tokens
 
 WHOLE = 2**24
 """Most logits of one pass: 64 MiB of them."""
@@ -72,8 +72,8 @@ class LocalModel:
     ) -> Iterator[tuple[int, Completion]]:
         """Continue each (prompt, seed) up to a limit."""
         rows = [
-            DecodeRow(place=place, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
-            for place, (tokens, seed) in enumerate(prompts)
+            DecodeRow(place=index, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
+            for index, (tokens, seed) in enumerate(prompts)
         ]
         longest = max((len(tokens) for tokens, _ in prompts), default=0) + limit
         decoding = Decoding(temperature=1.0, max_new_tokens=limit)
@@ -86,14 +86,14 @@ class LocalModel:
                 )
             yield row.place, Completion(tuple(row.out), row.out[-1] in ends)
 
-    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
         """Weigh each completion behind its prompt, in order."""
         width = max((len(prompt) + len(tokens) for prompt, tokens in rows), default=1)
         size = max(1, min(MOST_ROWS, WHOLE // (width * self._network.vocabulary)))
         for start in range(0, len(rows), size):
             yield from self._weigh_some(rows[start : start + size])
 
-    def _weigh_some(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+    def _weigh_some(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
         lengths = [len(prompt) + len(tokens) - 1 for prompt, tokens in rows]
         width = max(lengths)
         keep = width - min(len(prompt) for prompt, _ in rows) + 1
@@ -110,21 +110,21 @@ class LocalModel:
                 mask=torch.tensor(mask, device=device),
             )
             whole = logits.float().log_softmax(-1).cpu().numpy()
-        for (prompt, tokens), each in zip(rows, whole, strict=True):
+        for (prompt, tokens), logprobs in zip(rows, whole, strict=True):
             start = len(prompt) - 1 - (width - keep)
-            own = each[start : start + len(tokens)]
+            own = logprobs[start : start + len(tokens)]
             chosen = own[np.arange(len(tokens)), list(tokens)]
             if np.isnan(chosen).any():
                 raise ModelError(
                     f"The logits of {self.name} are not numbers.",
                     hint="check its weights, or load it with --dtype float32.",
                 )
-            yield Weighed(tuple(chosen.tolist()), own)
+            yield TokenLogprobs(tuple(chosen.tolist()), own)
 
     def _tokens(self) -> tuple[str, ...]:
         """All tokens by number; logits beyond the tokenizer's tokens count as nameless ones."""
         names = [""] * self._network.vocabulary
-        for token, place in self._tokenizer.get_vocab().items():
-            if place < len(names):
-                names[place] = token
+        for token, index in self._tokenizer.get_vocab().items():
+            if index < len(names):
+                names[index] = token
         return tuple(names)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2000
-FEWEST = 2
+MIN_CLUSTERS = 2
 """Clusters without which there is no spread to see."""
-DIFFERENT = 3
+MIN_DIFFERENT = 3
 """Terms that must differ from the most frequent one, or what is rare has hardly been seen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TermGroup:
     """Independent terms (quantity, cluster) whose mean enters with a weight."""
 
     terms: Floats
@@ -33,7 +33,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MeanLimits:
     """Means with two-sided limits and a one-sided upper limit; NaN where there is none."""
 
     value: Floats
@@ -42,9 +42,9 @@ class Limits:
     upper: Floats
 
 
-def bootstrap(
-    parts: Sequence[Part], *, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
-) -> Limits:
+def studentised_bootstrap(
+    parts: Sequence[TermGroup], *, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
+) -> MeanLimits:
     """Limits of a weighted sum of means of independent parts, one per quantity.
 
     Args:
@@ -56,11 +56,11 @@ def bootstrap(
     """
     value, error = _sum(parts, None)
     unclear = _too_alike(parts)
-    if unclear.all() or any(part.terms.shape[1] < FEWEST for part in parts):
+    if unclear.all() or any(part.terms.shape[1] < MIN_CLUSTERS for part in parts):
         unknown = np.full(value.shape[0], np.nan)
-        return Limits(value[:, 0], unknown, unknown, unknown)
+        return MeanLimits(value[:, 0], unknown, unknown, unknown)
     counts = [
-        _draws(part.terms.shape[1], resamples, (seed, place)) for place, part in enumerate(parts)
+        _draws(part.terms.shape[1], resamples, (seed, number)) for number, part in enumerate(parts)
     ]
     drawn, errors = _sum(parts, counts)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -73,23 +73,23 @@ def bootstrap(
     middle, spread = value[:, 0], error[:, 0]
     quantiles[:, unclear] = np.nan
     low, high, upper = (middle - quantile * spread for quantile in quantiles[[1, 0, 2]])
-    return Limits(middle, low, high, upper)
+    return MeanLimits(middle, low, high, upper)
 
 
-def _too_alike(parts: Sequence[Part]) -> NDArray[np.bool_]:
+def _too_alike(parts: Sequence[TermGroup]) -> NDArray[np.bool_]:
     """Of each quantity: whether nearly all terms are the same; then their spread says nothing."""
     different = np.zeros(parts[0].terms.shape[0], int)
     for part in parts:
         for row, terms in enumerate(np.round(part.terms, 9)):
             different[row] += terms.size - np.unique(terms, return_counts=True)[1].max()
-    return different < DIFFERENT
+    return different < MIN_DIFFERENT
 
 
-def by_cluster(terms: Floats, cluster: NDArray[Any]) -> Floats:
+def cluster_terms(terms: Floats, cluster: NDArray[Any]) -> Floats:
     """What each cluster adds to the means over items (quantity, cluster), clusters of any size."""
-    _, place = np.unique(cluster, return_inverse=True)
-    sizes = np.bincount(place)
-    totals = np.array([np.bincount(place, each) for each in terms])
+    _, index = np.unique(cluster, return_inverse=True)
+    sizes = np.bincount(index)
+    totals = np.array([np.bincount(index, row) for row in terms])
     means = totals.sum(axis=1, keepdims=True) / sizes.sum()
     shares: Floats = means + (totals - means * sizes) / sizes.mean()
     return shares
@@ -102,12 +102,12 @@ def _draws(size: int, resamples: int, seed: tuple[int, int]) -> Floats:
     return random.multinomial(size, np.full(size, 1 / size), resamples).T.astype(float)
 
 
-def _sum(parts: Sequence[Part], counts: Sequence[Floats] | None) -> tuple[Floats, Floats]:
+def _sum(parts: Sequence[TermGroup], counts: Sequence[Floats] | None) -> tuple[Floats, Floats]:
     """The weighted sum and its standard error (quantity, resample)."""
     total, variance = 0.0, 0.0
-    for place, part in enumerate(parts):
+    for number, part in enumerate(parts):
         size = part.terms.shape[1]
-        drawn = np.ones((size, 1)) if counts is None else counts[place]
+        drawn = np.ones((size, 1)) if counts is None else counts[number]
         # Terms far from 0 with little spread would lose their variance to rounding.
         centre = part.terms.mean(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):  # an infinite term has no mean that is a number

@@ -26,18 +26,24 @@ from forgetmap._http import (
 )
 from forgetmap.errors import ForgetmapError, ModelError, UsageError
 from forgetmap.evaluation import KEY, checked_address, need, split_address
-from forgetmap.overlap.models import Completion, Tokens, Weighed
+from forgetmap.overlap.models.base import Completion, TokenLogprobs, Tokens
 
-AT_ONCE = 8
+MAX_CONNECTIONS = 8
 TIMEOUT = 120.0
 ATTEMPTS = 3
-WAIT, LONGEST_WAIT = 0.5, 60.0
-TRIED, TRIALS = 8, 3
+FIRST_WAIT_S, MAX_WAIT_S = 0.5, 60.0
+CHECK_TOKENS, CHECKS = 8, 3
 """Tokens, and completions, written to find out whether a server can be trusted."""
 AGREE = 0.05
 """Nats by which two passes over one token may differ: half precision in other batches."""
-WHOLE = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
-"""No cuts; said in full, as servers apply what a model's generation settings say."""
+FULL_DISTRIBUTION = {
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+}
+"""No cuts; sent in full, as servers apply what a model's generation settings say."""
 
 
 class ServerModel:
@@ -51,19 +57,19 @@ class ServerModel:
     """
 
     def __init__(self, address: str) -> None:
-        self._base, wanted = split_address(checked_address(address))
+        self._base, name = split_address(checked_address(address))
         httpx = need("httpx")
         self._client = httpx.Client(timeout=TIMEOUT)
-        self._broken = httpx.HTTPError
-        self._tried = False
+        self._http_error = httpx.HTTPError
+        self._is_checked = False
         try:
             models = self._ask("GET", "models").get("data") or []
-            self._model, self.context = _chosen(models, wanted, self._base)
+            self._model, self.context = _choose(models, name, self._base)
         except ForgetmapError:
             self.close()
             raise
         self.name = f"{self._base}#{self._model}"
-        self.stamp = f"{self.name} {_when(models, self._model)}"
+        self.stamp = f"{self.name} {_root(models, self._model)}"
         self.vocabulary: tuple[str, ...] | None = None
         self.template: str | None = None
         self.ends: frozenset[int] = frozenset()
@@ -88,11 +94,11 @@ class ServerModel:
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokens of each text; the first time the server is tried as well."""
-        found = [tokens for tokens, _ in self._all([partial(self._read, text) for text in texts])]
-        if found and not self._tried:
-            self.check(found[0])
-            self._tried = True
-        return found
+        encoded = [tokens for tokens, _ in self._all([partial(self._read, text) for text in texts])]
+        if encoded and not self._is_checked:
+            self.check(encoded[0])
+            self._is_checked = True
+        return encoded
 
     def sample(
         self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
@@ -101,30 +107,34 @@ class ServerModel:
         calls = [partial(self._write, tokens, seed, limit, ends) for tokens, seed in prompts]
         yield from enumerate(self._all(calls))
 
-    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[Weighed]:
+    def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
         """Weigh each completion behind its prompt, in order."""
         calls = [partial(self._read, [*prompt, *tokens]) for prompt, tokens in rows]
         for (prompt, tokens), (seen, logprobs) in zip(rows, self._all(calls), strict=True):
             if seen != (*prompt, *tokens):
                 raise self._distrusted("it reads other tokens than it was given")
-            said = logprobs[len(prompt) :]
-            if any(value is None for value in said):
+            values = logprobs[len(prompt) :]
+            if any(value is None for value in values):
                 raise self._distrusted("it leaves out log-probabilities")
-            yield Weighed(tuple(value for value in said if value is not None))
+            yield TokenLogprobs(tuple(value for value in values if value is not None))
 
     def check(self, prompt: Tokens) -> None:
         """Try completions, written and read; ModelError where the two do not agree."""
-        for seed in range(TRIALS):
+        for seed in range(CHECKS):
             self._check_one(prompt, seed)
 
     def _check_one(self, prompt: Tokens, seed: int) -> None:
-        room = TRIED if self.context is None else max(1, min(TRIED, self.context - len(prompt)))
-        wrote = self._write(prompt, seed, room, frozenset())
-        read = next(self.weigh([(prompt, wrote.tokens)])).logprobs
-        said = wrote.logprobs or ()
-        gap = max((abs(a - b) for a, b in zip(said, read, strict=True)), default=0.0)
+        room = (
+            CHECK_TOKENS
+            if self.context is None
+            else max(1, min(CHECK_TOKENS, self.context - len(prompt)))
+        )
+        completion = self._write(prompt, seed, room, frozenset())
+        read = next(self.weigh([(prompt, completion.tokens)])).logprobs
+        written = completion.logprobs or ()
+        gap = max((abs(a - b) for a, b in zip(written, read, strict=True)), default=0.0)
         if not gap <= AGREE:
-            shifted = len(said) > 1 and (_agree(said, read[1:]) or _agree(said[1:], read))
+            shifted = len(written) > 1 and (_agree(written, read[1:]) or _agree(written[1:], read))
             raise self._distrusted(
                 "log-probabilities of what it reads are shifted by one token"
                 if shifted
@@ -133,19 +143,19 @@ class ServerModel:
             )
 
     def _write(self, prompt: Tokens, seed: int, limit: int, ends: frozenset[int]) -> Completion:
-        body: dict[str, Any] = {"max_tokens": limit, "seed": seed % 2**31, **WHOLE}
+        body: dict[str, Any] = {"max_tokens": limit, "seed": seed % 2**31, **FULL_DISTRIBUTION}
         if ends:
             body["stop_token_ids"] = sorted(ends)
         choice = self._complete(list(prompt), body)
         tokens, logprobs = self._tokens(choice)
         if not tokens or any(value is None for value in logprobs):
             raise self._distrusted("it leaves out log-probabilities of what it writes")
-        said = tuple(value for value in logprobs if value is not None)
-        return Completion(tokens, choice.get("finish_reason") == "stop", said)
+        known = tuple(value for value in logprobs if value is not None)
+        return Completion(tokens, choice.get("finish_reason") == "stop", known)
 
     def _read(self, prompt: str | Sequence[int]) -> tuple[Tokens, list[float | None]]:
-        given = prompt if isinstance(prompt, str) else list(prompt)
-        return self._tokens(self._complete(given, {"max_tokens": 0, "echo": True}))
+        content = prompt if isinstance(prompt, str) else list(prompt)
+        return self._tokens(self._complete(content, {"max_tokens": 0, "echo": True}))
 
     def _complete(self, prompt: str | list[int], more: dict[str, Any]) -> dict[str, Any]:
         body = {"model": self._model, "prompt": prompt, "logprobs": 1}
@@ -156,17 +166,17 @@ class ServerModel:
         return choices[0]
 
     def _tokens(self, choice: dict[str, Any]) -> tuple[Tokens, list[float | None]]:
-        said = choice.get("logprobs") or {}
-        names, values = said.get("tokens"), said.get("token_logprobs")
+        logprobs = choice.get("logprobs") or {}
+        names, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
         if not names or not values or len(names) != len(values):
-            raise self._distrusted("it says no log-probabilities")
+            raise self._distrusted("it returns no log-probabilities")
         numbers = [str(name).removeprefix("token_id:") for name in names]
         if not all(number.isdigit() for number in numbers):
             raise self._distrusted("it does not say which tokens it means (token ids)")
         return tuple(map(int, numbers)), list(values)
 
     def _all(self, calls: Sequence[partial[Any]]) -> list[Any]:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(MAX_CONNECTIONS) as pool:
             return list(pool.map(lambda call: call(), calls))
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -176,8 +186,8 @@ class ServerModel:
             except TransientError as error:
                 if attempt == ATTEMPTS:
                     raise self._unreachable(error) from error
-                wait = backoff_seconds(attempt, WAIT, LONGEST_WAIT, spread=0.5)
-                time.sleep(wait if error.wait is None else min(error.wait, LONGEST_WAIT))
+                wait = backoff_seconds(attempt, FIRST_WAIT_S, MAX_WAIT_S, spread=0.5)
+                time.sleep(wait if error.wait is None else min(error.wait, MAX_WAIT_S))
             except RefusedError as error:
                 raise self._unreachable(error) from error
         raise AssertionError  # the last attempt returns or raises
@@ -187,7 +197,7 @@ class ServerModel:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
             answer = self._client.request(method, url, json=body, headers=headers)
-        except self._broken as error:
+        except self._http_error as error:
             raise TransientError(str(error) or type(error).__name__) from error
         text = redact_key(answer.text, key)
         if answer.status_code != HTTPStatus.OK:
@@ -196,10 +206,10 @@ class ServerModel:
                 answer.status_code, text, answer.headers, url=url, model=model, key_variable=KEY
             )
         try:
-            found = json.loads(text)
+            content = json.loads(text)
         except ValueError as error:
             raise TransientError(f"no JSON: {server_message(text)}") from error
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def _unreachable(self, error: Exception) -> ModelError:
         return ModelError(
@@ -216,12 +226,12 @@ class ServerModel:
         )
 
 
-def _chosen(models: Sequence[Any], wanted: str, base: str) -> tuple[str, int | None]:
-    known = {str(each["id"]): each for each in models if isinstance(each, dict) and "id" in each}
-    name = wanted or (next(iter(known)) if len(known) == 1 else "")
+def _choose(models: Sequence[Any], model: str, base: str) -> tuple[str, int | None]:
+    known = {str(row["id"]): row for row in models if isinstance(row, dict) and "id" in row}
+    name = model or (next(iter(known)) if len(known) == 1 else "")
     if name not in known:
         raise ModelError(
-            f"{base} has {'no model ' + wanted if wanted else f'{len(known)} models'}: "
+            f"{base} has {'no model ' + model if model else f'{len(known)} models'}: "
             f"{', '.join(known) or 'none'}.",
             hint=f"name one: {base}#MODEL.",
         )
@@ -233,5 +243,5 @@ def _agree(one: Sequence[float], other: Sequence[float]) -> bool:
     return all(abs(a - b) <= AGREE for a, b in zip(one, other, strict=False))
 
 
-def _when(models: Sequence[Any], name: str) -> str:
-    return next((str(each.get("root", "")) for each in models if each.get("id") == name), "")
+def _root(models: Sequence[Any], name: str) -> str:
+    return next((str(row.get("root", "")) for row in models if row.get("id") == name), "")

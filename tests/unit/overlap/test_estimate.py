@@ -15,9 +15,9 @@ from enumerable_models import (
     lettered_model,
 )
 from forgetmap.errors import UsageError
-from forgetmap.overlap.estimate import Asked, estimate_overlap, estimate_table
-from forgetmap.overlap.result import GroupResult
-from forgetmap.overlap.samples import Sample, table_of_arrays
+from forgetmap.overlap.estimate import OverlapSettings, estimate_overlap, estimate_table
+from forgetmap.overlap.result import OverlapGroup
+from forgetmap.overlap.samples import CompletionSample, table_of_arrays
 
 pytestmark = pytest.mark.needs_torch
 
@@ -29,7 +29,7 @@ def known(step: float = 0.4, scale: float = 0.2) -> list[Exact]:
     return [enumerate_exactly(before, after, prompt) for prompt in all_prompts(2)]
 
 
-def many(**more: float) -> GroupResult:
+def many(**more: float) -> OverlapGroup:
     table = drawn(known(**more), 2000, np.random.default_rng(0))
     return estimate_table(table).groups[0]
 
@@ -74,7 +74,7 @@ def test_changing_sides_changes_directions() -> None:
     rows = np.arange(table.ratio.size)
     zero = np.minimum(0, -np.abs(table.ratio))
     before, after = zero + np.maximum(table.ratio, 0), zero - np.minimum(table.ratio, 0)
-    names = [table.prompts[place] for place in table.place]
+    names = [table.prompts[place] for place in table.prompt_index]
     here = estimate_table(table_of_arrays(names, table.wrote_before, before - 9, after - 9))
     there = estimate_table(table_of_arrays(names, ~table.wrote_before, after - 9, before - 9))
     assert rows.size == here.groups[0].samples_before * 2
@@ -86,8 +86,8 @@ def test_changing_sides_changes_directions() -> None:
 
 def test_groups_are_measured_apart() -> None:
     table = drawn(known(), 30, np.random.default_rng(3))
-    names = np.array([f"p{place:02}" for place in table.place])
-    groups = np.where(table.place < 4, "old", "new")
+    names = np.array([f"p{place:02}" for place in table.prompt_index])
+    groups = np.where(table.prompt_index < 4, "old", "new")
     labelled = table_of_arrays(
         names, table.wrote_before, np.full(names.size, -50.0), -50.0 - table.ratio,
         kl=table.kl, group=groups,
@@ -105,7 +105,7 @@ def test_the_floor_is_never_above_what_is_kept() -> None:
     """Random events of every prompt, with the exact divergence in place of a limit of it."""
     random = np.random.default_rng(4)
     table = drawn(known(), 16, random)
-    found = estimate_table(table, asked=Asked(behaviours=(0.3, 0.9)))
+    found = estimate_table(table, settings=OverlapSettings(behaviours=(0.3, 0.9)))
     right = total = 0
     for each, exact in zip(found.prompts, known(), strict=True):
         assert each.kl_limit is not None
@@ -135,7 +135,7 @@ def test_one_model_alone_leaves_out_what_needs_the_other() -> None:
     table = drawn(known(), 8, np.random.default_rng(6))
     rows = table.wrote_before
     only = table_of_arrays(
-        table.place[rows], rows[rows], np.full(rows.sum(), -50.0), -50.0 - table.ratio[rows]
+        table.prompt_index[rows], rows[rows], np.full(rows.sum(), -50.0), -50.0 - table.ratio[rows]
     )
     result = estimate_table(only)
     total = result.groups[0]
@@ -160,7 +160,7 @@ def test_what_the_other_cannot_write_is_infinitely_far() -> None:
 
 
 def test_identical_models_do_not_move() -> None:
-    same = [Sample(f"p{n // 8}", side, n % 8, [-1.0, -2.0], [-1.0, -2.0], [0.0, 0.0])
+    same = [CompletionSample(f"p{n // 8}", side, n % 8, [-1.0, -2.0], [-1.0, -2.0], [0.0, 0.0])
             for n in range(48) for side in ("before", "after")]  # fmt: skip
     result = estimate_overlap(same)
     total = result.groups[0]
@@ -174,7 +174,7 @@ def test_identical_models_do_not_move() -> None:
 
 
 def test_a_single_sample_has_no_interval() -> None:
-    rows = [Sample("p", side, 0, [-1.0], [-2.0], [0.5]) for side in ("before", "after")]
+    rows = [CompletionSample("p", side, 0, [-1.0], [-2.0], [0.5]) for side in ("before", "after")]
     total = estimate_overlap(rows).groups[0]
     assert total.forward_kl.value == 0.5
     assert total.forward_kl.low is None
@@ -184,7 +184,7 @@ def test_a_single_sample_has_no_interval() -> None:
 
 def test_samples_that_are_nearly_all_the_same_certify_nothing() -> None:
     rows = [
-        Sample(f"p{n // 8}", side, n % 8, [-0.1], [-0.2 if n % 8 else -3.0])
+        CompletionSample(f"p{n // 8}", side, n % 8, [-0.1], [-0.2 if n % 8 else -3.0])
         for n in range(48)
         for side in ("before", "after")
     ]
@@ -199,12 +199,12 @@ def test_samples_that_are_nearly_all_the_same_certify_nothing() -> None:
 @pytest.mark.parametrize("wrong", [{"level": 1.0}, {"new_share": 0.0}, {"behaviours": (1.2,)}])
 def test_shares_outside_their_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="is"):
-        Asked(**wrong)  # type: ignore[arg-type]
+        OverlapSettings(**wrong)  # type: ignore[arg-type]
 
 
 def test_the_same_numbers_in_any_order() -> None:
     rows = [
-        Sample(f"p{n % 6}", side, n // 6, [-1.0 - n % 5], [-1.5 - n % 3], [0.1 * (n % 7)])
+        CompletionSample(f"p{n % 6}", side, n // 6, [-1.0 - n % 5], [-1.5 - n % 3], [0.1 * (n % 7)])
         for n in range(36)
         for side in ("before", "after")
     ]

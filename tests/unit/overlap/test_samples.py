@@ -17,12 +17,12 @@ from forgetmap.errors import (
     PairingError,
     UnreadableError,
 )
-from forgetmap.overlap.samples import Sample, read_samples, table_of, table_of_arrays
+from forgetmap.overlap.samples import CompletionSample, read_samples, table_of, table_of_arrays
 
 
-def sample(**more: Any) -> Sample:
+def sample(**more: Any) -> CompletionSample:
     given: dict[str, Any] = {"prompt": "p", "side": "before", "number": 0}
-    return Sample(**given | {"before": [-1.0, -0.5], "after": [-2.0, -0.25]} | more)
+    return CompletionSample(**given | {"before": [-1.0, -0.5], "after": [-2.0, -0.25]} | more)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_columns_are_sums_over_tokens() -> None:
     table = table_of(rows)
     assert table.prompts == ("a", "p")
     assert table.groups == ("old", None)
-    assert table.place.tolist() == [0, 1, 1]
+    assert table.prompt_index.tolist() == [0, 1, 1]
     assert table.wrote_before.tolist() == [True, False, True]
     assert table.ratio == pytest.approx([0.75, -1.75, 0.75])
     assert table.kl == pytest.approx([math.nan, math.nan, 0.3], nan_ok=True)
@@ -86,7 +86,7 @@ def test_beginnings_are_cut_everywhere_alike() -> None:
     ],
     ids=["cut elsewhere", "longer than the cut"],
 )
-def test_completions_cut_at_different_lengths_are_refused(other: Sample) -> None:
+def test_completions_cut_at_different_lengths_are_refused(other: CompletionSample) -> None:
     with pytest.raises(PairingError, match="cut at") as caught:
         table_of([sample(ended=False), other])
     assert "--first" in caught.value.hint
@@ -116,7 +116,7 @@ def test_arrays_keep_what_they_say() -> None:
     only = table.of_prompts([1])
     assert only.prompts == ("b",)
     assert only.ratio.tolist() == [1, -2]
-    assert only.place.tolist() == [0, 0]
+    assert only.prompt_index.tolist() == [0, 0]
 
 
 def written(path: Path, *lines: object) -> Path:

@@ -7,16 +7,16 @@ from enumerable_models import END, enumerate_exactly, lettered_model, letters
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.evaluation.models import LoadedModel
 from forgetmap.evaluation.servers.address import is_address
-from forgetmap.overlap import server
-from forgetmap.overlap.local import LocalModel
-from forgetmap.overlap.measure import Manner, measure_overlap
-from forgetmap.overlap.prompts import Prompt
-from forgetmap.overlap.server import ServerModel
+from forgetmap.overlap.measure import SamplingPlan, measure_overlap
+from forgetmap.overlap.models import server
+from forgetmap.overlap.models.local import LocalModel
+from forgetmap.overlap.models.server import ServerModel
+from forgetmap.overlap.prompts import SamplingPrompt
 from logprob_server import NAME, Dialect, serving
 
 pytestmark = pytest.mark.needs_torch
 
-PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca")]
+PROMPTS = [SamplingPrompt(text, text) for text in ("a", "bc", "cab", "b", "ca")]
 
 
 def after() -> object:
@@ -29,7 +29,7 @@ def local(model: object) -> LocalModel:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "WAIT", 0.01)
+    monkeypatch.setattr(server, "FIRST_WAIT_S", 0.01)
 
 
 def test_a_server_weighs_as_the_model_does_here() -> None:
@@ -49,7 +49,7 @@ def test_two_servers_are_measured() -> None:
         ServerModel(one) as before,
         ServerModel(f"{other}#{NAME}") as later,
     ):
-        result = measure_overlap(before, later, PROMPTS, Manner(samples=24, limit=3))
+        result = measure_overlap(before, later, PROMPTS, SamplingPlan(samples=24, limit=3))
     truth = [enumerate_exactly(lettered_model(1), after(), each.text, 3) for each in PROMPTS]
     found = result.groups[0].overlap
     assert found.low is not None
@@ -63,11 +63,11 @@ def test_a_server_and_a_model_here_are_measured() -> None:
     dialect = Dialect(after())
     with serving(dialect) as address, ServerModel(address) as there:
         result = measure_overlap(
-            local(lettered_model(1)), there, PROMPTS[:2], Manner(samples=2, limit=3)
+            local(lettered_model(1)), there, PROMPTS[:2], SamplingPlan(samples=2, limit=3)
         )
     assert result.groups[0].samples_after == 4
     # The first ones only try the server.
-    written = [each for each in dialect.seen if "temperature" in each][server.TRIALS :]
+    written = [each for each in dialect.seen if "temperature" in each][server.CHECKS :]
     assert {(each["temperature"], each["top_p"], each["top_k"]) for each in written} == {(1, 1, -1)}
     assert all(each["stop_token_ids"] == [END] for each in written)
     assert len({each["seed"] for each in written}) == len(written)
@@ -76,10 +76,10 @@ def test_a_server_and_a_model_here_are_measured() -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("silent", "says no log-probabilities"),
+        ("silent", "returns no log-probabilities"),
         ("shifted", "shifted by one token"),
         ("scaled", "when it reads it than when it writes it"),
-        ("deaf", "says no log-probabilities"),
+        ("deaf", "returns no log-probabilities"),
         ("words", "which tokens it means"),
         ("broken", "out of order"),
     ],
@@ -99,7 +99,7 @@ def test_a_server_that_samples_otherwise_than_it_says_is_noticed() -> None:
     for fault, noticed in (("none", False), ("hot", True)):
         with serving(Dialect(sharp, fault)) as address, ServerModel(address) as there:
             result = measure_overlap(
-                local(lettered_model(1)), there, PROMPTS, Manner(samples=40, limit=2)
+                local(lettered_model(1)), there, PROMPTS, SamplingPlan(samples=40, limit=2)
             )
         assert ("out of balance" in {notice.kind for notice in result.notices}) == noticed
 

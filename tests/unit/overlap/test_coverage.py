@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from enumerable_models import Exact, all_prompts, drawn, enumerate_exactly, lettered_model
-from forgetmap.overlap.estimate import Asked, estimate_table
-from forgetmap.overlap.result import Figures
+from forgetmap.overlap.estimate import OverlapSettings, estimate_table
+from forgetmap.overlap.result import OverlapEstimates
 
 pytestmark = pytest.mark.needs_torch
 
@@ -41,7 +41,7 @@ def coverage(
     for number in range(repetitions):
         chosen = [known[place] for place in random.integers(0, len(known), prompts)]
         table = drawn(chosen, samples, random, whole=whole)
-        result = estimate_table(table, asked=Asked(seed=number))
+        result = estimate_table(table, settings=OverlapSettings(seed=number))
         total, one = result.groups[0], result.prompts[0]
         first = chosen[int(one.prompt)]
         for name, exact in NAMES.items():
@@ -53,7 +53,7 @@ def coverage(
     return over, within, warned
 
 
-def holds(found: Figures, name: str, truth: float) -> bool:
+def holds(found: OverlapEstimates, name: str, truth: float) -> bool:
     each = getattr(found, name)
     return each.low is not None and each.low <= truth <= each.high
 

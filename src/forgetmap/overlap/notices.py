@@ -1,4 +1,4 @@
-"""When the numbers must not be believed as they stand: said beside them, never left out."""
+"""When the numbers must not be trusted as they stand: notices beside them, never left out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forgetmap.overlap.result import GroupResult, Notice
-from forgetmap.overlap.samples import SIDES, Floats, Side, Table
+from forgetmap.overlap.result import OverlapGroup, OverlapNotice
+from forgetmap.overlap.samples import SIDES, Floats, SampleTable, Side
 from forgetmap.theory import misassignment_terms
 
 OUT_OF_BALANCE = 4.0
@@ -23,7 +23,7 @@ HARDLY = 0.01
 """Overlap below which whole completions say no more than that they are long."""
 
 
-def notices_on(table: Table, group: GroupResult) -> list[Notice]:
+def trust_notices(table: SampleTable, group: OverlapGroup) -> list[OverlapNotice]:
     """Everything a reader must know before believing the figures of all prompts."""
     return [
         *_on_counts(group),
@@ -33,20 +33,20 @@ def notices_on(table: Table, group: GroupResult) -> list[Notice]:
     ]
 
 
-def _on_counts(group: GroupResult) -> Iterator[Notice]:
+def _on_counts(group: OverlapGroup) -> Iterator[OverlapNotice]:
     if group.scope == "these prompts":
-        yield Notice(
+        yield OverlapNotice(
             kind="few prompts",
             text=f"Only {group.prompts} prompt{'s' * (group.prompts > 1)}: intervals are about "
             "these very prompts and say nothing about others.",
         )
     if not (group.samples_before and group.samples_after):
-        yield Notice(
+        yield OverlapNotice(
             kind="one side",
             text="Only one model was sampled: what needs the other's completions is null.",
         )
     if group.cut:
-        yield Notice(
+        yield OverlapNotice(
             kind="cut",
             text=f"{group.cut:.0%} of the completions were cut: the figures are of completions up "
             "to that length, so divergence is at least, and overlap at most, what they say, and "
@@ -54,7 +54,7 @@ def _on_counts(group: GroupResult) -> Iterator[Notice]:
         )
 
 
-def _on_balance(table: Table) -> Iterator[Notice]:
+def _on_balance(table: SampleTable) -> Iterator[OverlapNotice]:
     """E_P[Q / (P + Q)] = E_Q[P / (P + Q)], whatever P and Q are, and both are means in [0, 1]."""
     terms = misassignment_terms(np.where(table.wrote_before, 1.0, -1.0) * table.ratio)
     gap, variance, used = 0.0, 0.0, 0
@@ -67,7 +67,7 @@ def _on_balance(table: Table) -> Iterator[Notice]:
             used += 1
     error = np.sqrt(variance)
     if used and abs(gap) > OUT_OF_BALANCE * error:
-        yield Notice(
+        yield OverlapNotice(
             kind="out of balance",
             text="The completions do not follow the log-probabilities (the two models disagree "
             f"about how alike they are by {abs(gap) / error:.1f} standard errors): check that both "
@@ -76,9 +76,9 @@ def _on_balance(table: Table) -> Iterator[Notice]:
         )
 
 
-def _on_weights(group: GroupResult) -> Iterator[Notice]:
+def _on_weights(group: OverlapGroup) -> Iterator[OverlapNotice]:
     if group.effective_overlap is not None and group.effective_overlap < FEW_TERMS:
-        yield Notice(
+        yield OverlapNotice(
             kind="few terms",
             text=f"The overlap hangs on about {group.effective_overlap:.0f} completions: its "
             "interval is too short. Take more samples.",
@@ -86,7 +86,7 @@ def _on_weights(group: GroupResult) -> Iterator[Notice]:
     for side, other in (SIDES, SIDES[::-1]):
         size, count = getattr(group, f"effective_{side}"), getattr(group, f"samples_{side}")
         if size is not None and size < SMALL_SHARE * count:
-            yield Notice(
+            yield OverlapNotice(
                 kind="heavy weights",
                 text=f"The model {side} hardly ever writes what the model {other} writes (its "
                 f"{count:,} completions are worth {size:.0f} of the other's): what only the model "
@@ -94,14 +94,14 @@ def _on_weights(group: GroupResult) -> Iterator[Notice]:
             )
     overlap = group.overlap.value
     if overlap is not None and overlap < HARDLY and (group.tokens or 0) > 1:
-        yield Notice(
+        yield OverlapNotice(
             kind="long completions",
             text="Whole completions hardly overlap, as is usual for long ones: look at their "
             "beginnings.",
         )
 
 
-def _on_divergence(table: Table, group: GroupResult) -> Iterator[Notice]:
+def _on_divergence(table: SampleTable, group: OverlapGroup) -> Iterator[OverlapNotice]:
     for side, name in zip(SIDES, ("forward", "reverse"), strict=True):
         means = _means(table, side, by_prompt=group.scope == "prompts like these")
         if means.size < FEW_TO_LEAN_ON or not np.isfinite(means).all():
@@ -109,25 +109,25 @@ def _on_divergence(table: Table, group: GroupResult) -> Iterator[Notice]:
         squares = (means - means.mean()) ** 2
         share = squares.max() / squares.sum() if squares.sum() else 0.0
         if share > LEANING:
-            yield Notice(
+            yield OverlapNotice(
                 kind="leaning",
                 text=f"One of {means.size:,} makes up {share:.0%} of the spread of the {name} "
                 "divergence: there may be more like it that were not drawn, and the interval is "
                 "too short.",
             )
     if np.isnan(table.kl).any() and group.forward_kl.value is not None:
-        yield Notice(
+        yield OverlapNotice(
             kind="sampled ratios",
             text="Divergences are means of sampled log-ratios, as whole next-token distributions "
             "are not known: right on average, but far more scattered.",
         )
 
 
-def _means(table: Table, side: Side, *, by_prompt: bool) -> Floats:
+def _means(table: SampleTable, side: Side, *, by_prompt: bool) -> Floats:
     """Divergence of each prompt, or of each sample."""
     sign = 1.0 if side == "before" else -1.0
     terms = np.where(np.isnan(table.kl), sign * table.ratio, table.kl)
     rows = [rows for rows in table.rows_of(side) if rows.size]
     if by_prompt:
-        return np.array([terms[each].mean() for each in rows])
+        return np.array([terms[samples].mean() for samples in rows])
     return terms[np.concatenate(rows)] if rows else np.array([])

@@ -26,15 +26,15 @@ from enumerable_models import (
 from forgetmap.errors import EmptyInputError, ModelError, OutputError, PairingError, UsageError
 from forgetmap.evaluation.models import LoadedModel
 from forgetmap.evaluation.run import Step
-from forgetmap.overlap.local import LocalModel
-from forgetmap.overlap.measure import Manner, draw, measure_overlap
-from forgetmap.overlap.models import encode_alike
-from forgetmap.overlap.prompts import Prompt
+from forgetmap.overlap.measure import SamplingPlan, measure_overlap, sample_completions
+from forgetmap.overlap.models.base import encode_alike
+from forgetmap.overlap.models.local import LocalModel
+from forgetmap.overlap.prompts import SamplingPrompt
 from forgetmap.overlap.samples import read_samples
 
 pytestmark = pytest.mark.needs_torch
 
-PROMPTS = [Prompt(text, text) for text in ("a", "bc", "cab", "b", "ca", "abc")]
+PROMPTS = [SamplingPrompt(text, text) for text in ("a", "bc", "cab", "b", "ca", "abc")]
 TEMPLATE = "{% for m in messages %}a{{ m['content'] }}c{% endfor %}"
 
 
@@ -84,7 +84,7 @@ def test_a_completion_does_not_depend_on_its_neighbours() -> None:
 
 
 def test_measured_divergence_is_that_of_whole_distributions() -> None:
-    result = measure_overlap(local(1), local(2), PROMPTS, Manner(samples=100, limit=LONGEST))
+    result = measure_overlap(local(1), local(2), PROMPTS, SamplingPlan(samples=100, limit=LONGEST))
     exact = [
         enumerate_exactly(lettered_model(1), lettered_model(2, near=1, step=0.4), prompt.text)
         for prompt in sorted(PROMPTS, key=lambda each: each.id)
@@ -99,16 +99,16 @@ def test_measured_divergence_is_that_of_whole_distributions() -> None:
 
 def test_a_model_does_not_move_from_itself() -> None:
     same = LocalModel(LoadedModel("again", lettered_model(1), letters()))
-    total = measure_overlap(local(1), same, PROMPTS, Manner(samples=4, limit=3)).groups[0]
+    total = measure_overlap(local(1), same, PROMPTS, SamplingPlan(samples=4, limit=3)).groups[0]
     assert total.overlap.value == pytest.approx(1, abs=1e-6)
     assert total.forward_kl.value == pytest.approx(0, abs=1e-6)
 
 
 def test_an_expert_gives_the_old_mass() -> None:
-    manner = Manner(samples=40, limit=LONGEST)
+    plan = SamplingPlan(samples=40, limit=LONGEST)
     same = LocalModel(LoadedModel("again", lettered_model(1), letters()))
     masses = [
-        measure_overlap(local(1), after, PROMPTS, manner, expert=local(2)).groups[0].old_mass
+        measure_overlap(local(1), after, PROMPTS, plan, expert=local(2)).groups[0].old_mass
         for after in (same, local(2))
     ]
     assert (masses[0].low or 0) > 0.6
@@ -118,15 +118,17 @@ def test_an_expert_gives_the_old_mass() -> None:
 def test_an_expert_of_another_vocabulary_is_refused() -> None:
     odd = with_tokenizer(other_tokenizer("acb"))
     with pytest.raises(PairingError, match="vocabularies differ"):
-        draw(local(1), local(2), PROMPTS, Manner(samples=1, limit=3), expert=odd)
+        sample_completions(
+            local(1), local(2), PROMPTS, SamplingPlan(samples=1, limit=3), expert=odd
+        )
 
 
 # ------------------------------------------------------------------------------------ the journal
 
 
 def test_a_stopped_measurement_goes_on_where_it_was(tmp_path: Path) -> None:
-    manner = Manner(samples=6, limit=3)
-    whole = draw(local(1), local(2), PROMPTS, manner)
+    plan = SamplingPlan(samples=6, limit=3)
+    whole = sample_completions(local(1), local(2), PROMPTS, plan)
     steps: list[Step] = []
 
     def stop(step: Step) -> None:
@@ -136,11 +138,13 @@ def test_a_stopped_measurement_goes_on_where_it_was(tmp_path: Path) -> None:
 
     file = tmp_path / "deep" / "samples.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        draw(local(1), local(2), PROMPTS, manner, journal=file, report=stop)
+        sample_completions(local(1), local(2), PROMPTS, plan, journal=file, on_progress=stop)
     with file.open("a") as cut:
         cut.write('{"prompt": "a", "si')
     left: list[Step] = []
-    again = draw(local(1), local(2), PROMPTS, manner, journal=file, report=left.append)
+    again = sample_completions(
+        local(1), local(2), PROMPTS, plan, journal=file, on_progress=left.append
+    )
     assert len(left) == len(whole) - 20
     assert left[-1].done == left[-1].total == len(whole)
     assert [tuple(each.tokens or ()) for each in again] == [each.tokens for each in whole]
@@ -149,10 +153,17 @@ def test_a_stopped_measurement_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_more_samples_are_added_to_those_there(tmp_path: Path) -> None:
     file = tmp_path / "samples.jsonl"
-    few = draw(local(1), local(2), PROMPTS, Manner(samples=2, limit=3), journal=file)
+    few = sample_completions(
+        local(1), local(2), PROMPTS, SamplingPlan(samples=2, limit=3), journal=file
+    )
     steps: list[Step] = []
-    more = draw(
-        local(1), local(2), PROMPTS, Manner(samples=3, limit=3), journal=file, report=steps.append
+    more = sample_completions(
+        local(1),
+        local(2),
+        PROMPTS,
+        SamplingPlan(samples=3, limit=3),
+        journal=file,
+        on_progress=steps.append,
     )
     assert len(steps) == len(PROMPTS) * 2
     assert {each.key for each in few} < {each.key for each in more}
@@ -160,21 +171,28 @@ def test_more_samples_are_added_to_those_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [Manner(samples=2, limit=4), Manner(samples=2, limit=3, seed=1)],
+    [SamplingPlan(samples=2, limit=4), SamplingPlan(samples=2, limit=3, seed=1)],
     ids=["limit", "seed"],
 )
-def test_a_journal_of_something_else_is_refused(tmp_path: Path, change: Manner) -> None:
+def test_a_journal_of_something_else_is_refused(tmp_path: Path, change: SamplingPlan) -> None:
     file = tmp_path / "samples.jsonl"
-    draw(local(1), local(2), PROMPTS, Manner(samples=2, limit=3), journal=file)
+    sample_completions(local(1), local(2), PROMPTS, SamplingPlan(samples=2, limit=3), journal=file)
     with pytest.raises(OutputError, match="belongs to"):
-        draw(local(1), local(2), PROMPTS, change, journal=file)
+        sample_completions(local(1), local(2), PROMPTS, change, journal=file)
     with pytest.raises(OutputError, match="belongs to"):
-        draw(local(1), local(2, stamp="trained on"), PROMPTS, Manner(2, 3), journal=file)
+        sample_completions(
+            local(1), local(2, stamp="trained on"), PROMPTS, SamplingPlan(2, 3), journal=file
+        )
 
 
 def test_another_seed_gives_other_completions() -> None:
     one, other = (
-        [each.tokens for each in draw(local(1), local(2), PROMPTS, Manner(8, 3, seed=seed))]
+        [
+            each.tokens
+            for each in sample_completions(
+                local(1), local(2), PROMPTS, SamplingPlan(8, 3, seed=seed)
+            )
+        ]
         for seed in (0, 1)
     )
     assert one != other
@@ -205,7 +223,9 @@ def test_a_chat_without_template_is_refused() -> None:
 
 def test_prompts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(PairingError, match="does not fit"):
-        encode_alike(local(1), local(2), [Prompt("long", "a" * CONTEXT)], chat=False, limit=4)
+        encode_alike(
+            local(1), local(2), [SamplingPrompt("long", "a" * CONTEXT)], chat=False, limit=4
+        )
     with pytest.raises(EmptyInputError):
         encode_alike(local(1), local(2), [], chat=False, limit=4)
 
@@ -220,12 +240,14 @@ def test_logits_that_are_not_numbers_are_refused() -> None:
 
 def test_nothing_to_draw_is_refused() -> None:
     with pytest.raises(UsageError, match="0 samples"):
-        Manner(samples=0)
+        SamplingPlan(samples=0)
 
 
 def test_journal_lines_are_plain_json(tmp_path: Path) -> None:
     file = tmp_path / "samples.jsonl"
-    draw(local(1), local(2), PROMPTS[:1], Manner(samples=1, limit=3), journal=file)
+    sample_completions(
+        local(1), local(2), PROMPTS[:1], SamplingPlan(samples=1, limit=3), journal=file
+    )
     first, *lines = map(json.loads, file.read_text().splitlines())
     assert first.keys() == {"fingerprint"}
     assert all(len(line["before"]) == len(line["after"]) == len(line["kl"]) for line in lines)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forgetmap.overlap.estimate import estimate_table
-from forgetmap.overlap.samples import Floats, Table, table_of_arrays
+from forgetmap.overlap.samples import Floats, SampleTable, table_of_arrays
 
 WORDS = 40
 
@@ -29,7 +29,7 @@ def table(
     heat: float = 1.0,
     seed: int = 0,
     opposed: bool = False,
-) -> Table:
+) -> SampleTable:
     """Samples; with another heat than 1 the model after is sampled hotter than it is weighed."""
     random = np.random.default_rng(seed)
     columns: list[list[Floats]] = [[], [], [], []]
@@ -45,7 +45,7 @@ def table(
     return table_of_arrays(place, side > 0, np.log(p), np.log(q))
 
 
-def kinds(given: Table) -> set[str]:
+def kinds(given: SampleTable) -> set[str]:
     return {notice.kind for notice in estimate_table(given).notices}
 
 
@@ -70,9 +70,9 @@ def test_samples_that_do_are_not_accused(seed: int) -> None:
 def test_one_prompt_that_makes_up_the_spread_is_noticed() -> None:
     given = table(sharp=0.5, prompts=20)
     ratio = given.ratio.copy()
-    ratio[(given.place == 3) & given.wrote_before] += 60
+    ratio[(given.prompt_index == 3) & given.wrote_before] += 60
     before = np.full(ratio.size, -99.0)
-    lopsided = table_of_arrays(given.place, given.wrote_before, before, before - ratio)
+    lopsided = table_of_arrays(given.prompt_index, given.wrote_before, before, before - ratio)
     assert "leaning" in kinds(lopsided)
     assert "leaning" not in kinds(given)
 
