@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from command_line import call
 from forgetmap._plugins import Registry
 from forgetmap.errors import UsageError
 from forgetmap.merge import registry as merge_registry
+from forgetmap.report.figures import plugins as figure_plugins
 from forgetmap.scoring import registry as scorer_registry
 from forgetmap.sources import registry as adapter_registry
 from plugin_packages import install_project, write_package
@@ -94,6 +96,16 @@ def test_an_estimator(results: dict[str, dict[str, Any]]) -> None:
     assert found["schema"][-1] == "independence"
 
 
+def test_a_figure(results: dict[str, dict[str, Any]]) -> None:
+    found = results["figure"]
+    assert found["page"] == ["Accuracy by task", True, [0.75, 0.5]]
+    assert found["picture"] == [True, True]
+    assert [line for line in found["markdown"] if "before" in line or "after" in line] == [
+        "| t | before | 0.75 |",
+        "| t | after | 0.5 |",
+    ]
+
+
 @pytest.fixture
 def broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -157,6 +169,26 @@ def test_a_broken_merge_method_is_named(
     assert done.code == 2
     assert "the merge method 'median' (broken_plugin:median)" in sentence
     assert message in sentence
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("accuracy = 3\n", "is no forgetmap.report.FigurePlugin"),
+        (
+            "import forgetmap.report as r\naccuracy = r.FigurePlugin('x', lambda p: p.no_such)\n",
+            "the figure 'accuracy' cannot be drawn: .*no_such",
+        ),
+    ],
+    ids=["kind", "exception"],
+)
+def test_a_broken_figure_is_named(broken: Any, tmp_path: Path, source: str, message: str) -> None:
+    broken(figure_plugins, "FIGURES", source, "accuracy:accuracy")
+    run = tmp_path / "run.csv"
+    run.write_text("task,item,score\nt,a,1\nt,b,0\n")
+    done = call("report", run, run, "--out", tmp_path / "report.html")
+    assert done.code == 2
+    assert re.search(message, " ".join(done.err.split()))
 
 
 def test_a_broken_scorer_is_named(broken: Any) -> None:

@@ -121,13 +121,35 @@ def use_estimator(folder: Path) -> dict[str, Any]:
     }
 
 
+def use_figure(folder: Path) -> dict[str, Any]:
+    """Where the plugin's figure is to be seen."""
+    import pyarrow as pa
+
+    import forgetmap as fm
+    from forgetmap.report import figures_json
+
+    before, after = (
+        pa.table({"task": ["t"] * 4, "item": [*"abcd"], "score": scores})
+        for scores in ([1, 1, 1, 0], [1, 0, 0, 1])
+    )
+    payload = fm.make_payload(fm.compare(before, after))
+    (page,) = (each for each in json.loads(figures_json(payload)) if each["name"] == "accuracy")
+    files = fm.write_figures(payload, folder / "figures")
+    (picture,) = (path for path in files if path.stem == "accuracy")
+    return {
+        "page": [page["title"], "vega/v" in page["spec"]["$schema"], page["table"]["accuracy"]],
+        "picture": ["before" in (drawn := picture.read_text(encoding="utf-8")), "after" in drawn],
+        "markdown": [line for line in fm.as_markdown(payload).splitlines() if "| t |" in line],
+    }
+
+
 USES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "log_format": use_log_format,
     "scorer": use_scorer,
     "merge_method": use_merge_method,
     "estimator": use_estimator,
     # "backend": group forgetmap.backends
-    # "figure": group forgetmap.figures
+    "figure": use_figure,
 }
 
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from forgetmap import __version__
 from forgetmap.comparison import ComparisonResult, FanOutResult, tell
 from forgetmap.overlap import BridgeResult
-from forgetmap.report.payloads import Reportable, payload_for
+from forgetmap.report.figures.plugins import plugin_figures
+from forgetmap.report.payloads import AnyPayload, Reportable, payload_for
 from forgetmap.report.payloads.drift_words import tell_drift
 from forgetmap.report.payloads.schema import Cell, Items, Payload
 from forgetmap.report.payloads.sweep import title_of
@@ -29,7 +30,8 @@ from forgetmap.text import (
     quote_markdown,
 )
 
-MOST_FLIPS = 10
+MAX_FIGURE_ROWS = 40
+MAX_FLIPS = 10
 """Of each comparison and transition."""
 SHOWN = {
     "task": "task",
@@ -53,10 +55,11 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
     """
     payload = payload_for(result)
     if isinstance(payload, SweepResult):
-        return _document(title_of(payload), blocks_to_markdown(tell_sweep(payload)))
+        parts = [*blocks_to_markdown(tell_sweep(payload)), *_plugin_figures(payload)]
+        return _document(title_of(payload), parts)
     if isinstance(payload, BridgeResult):
-        title = "Forgetting against divergence"
-        return _document(title, blocks_to_markdown(tell_bridge(payload)))
+        parts = [*blocks_to_markdown(tell_bridge(payload)), *_plugin_figures(payload)]
+        return _document("Forgetting against divergence", parts)
     if payload.capabilities:
         blocks = tell_drift(payload.capabilities)
         names = list(payload.capabilities.result.models)
@@ -64,7 +67,7 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
         blocks = _with_cells(_tell_comparisons(payload, by), payload.comparisons)
         names = [comparison.after.name for comparison in payload.comparisons]
     flips = [part for items in payload.items for part in _flips(items, names[items.comparison])]
-    parts = [*blocks_to_markdown(blocks), *flips]
+    parts = [*blocks_to_markdown(blocks), *_plugin_figures(payload), *flips]
     return _document(payload.title, parts, payload.version, _date(payload), _redacted(payload))
 
 
@@ -73,6 +76,24 @@ def _document(
 ) -> str:
     made = f"Made with forgetmap {version or __version__}{date}.{redacted}"
     return "\n\n".join([f"# {escape_markdown(title)}", *parts, made]) + "\n"
+
+
+def _plugin_figures(payload: AnyPayload) -> list[str]:
+    """Markdown has no pictures: what other packages draw stands there as a table."""
+    parts = []
+    for figure in plugin_figures(payload):
+        rows = list(zip(*figure.table.values(), strict=True))
+        cells = [[_figure_cell(value) for value in row] for row in rows[:MAX_FIGURE_ROWS]]
+        left = len(rows) - len(cells)
+        parts.append(f"## {escape_markdown(figure.title)}")
+        parts += [escape_markdown(figure.caption)] if figure.caption else []
+        parts += [markdown_table([escape_markdown(name) for name in figure.table], cells)]
+        parts += [f"... and {left:,} more rows."] if left else []
+    return parts
+
+
+def _figure_cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else escape_markdown(str(value))
 
 
 def _tell_comparisons(payload: Payload, by: str) -> Blocks:
@@ -107,7 +128,7 @@ def _flips(items: Items, after: str) -> list[str]:
     parts = []
     for kind, total in items.total.items():
         columns = items.columns
-        places = _first_of_each_task(columns, kind)[:MOST_FLIPS]
+        places = _first_of_each_task(columns, kind)[:MAX_FLIPS]
         if not places:
             continue
         shown = [name for name in SHOWN if any(columns[name][n] for n in places if name in columns)]

@@ -28,6 +28,7 @@ from forgetmap.report.figures.drift.heat_map import heat_map
 from forgetmap.report.figures.drift.plasticity import plasticity
 from forgetmap.report.figures.figure import Figure, Record
 from forgetmap.report.figures.overlap import bridge_figures
+from forgetmap.report.figures.plugins import plugin_figures
 from forgetmap.report.figures.sweep.curves import categories, connectivity, path, trade
 from forgetmap.report.figures.sweep.front import pareto_front
 from forgetmap.report.figures.sweep.weights import benefits, weights
@@ -40,8 +41,9 @@ Figures = Sequence[Figure | None]
 
 
 def all_figures(payload: AnyPayload) -> list[Figure]:
-    """Every figure that the data allow, the most telling first."""
-    return [figure for figure in _built_in(payload) if figure is not None]
+    """Every figure that the data allow, the most telling first, then those of other packages."""
+    figures = [figure for figure in _built_in(payload) if figure is not None]
+    return [*figures, *plugin_figures(payload)]
 
 
 def records_of(payload: AnyPayload) -> list[Record]:
