@@ -33,8 +33,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forgetmap.capabilities.api import drift
+from forgetmap.capabilities.batches import answered
 from forgetmap.capabilities.measure import Measuring, measure
-from forgetmap.capabilities.scoring_batches import answered
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.records.folder import MANIFEST, read_run
 from forgetmap.records.manifest import ModelInfo, RunInfo

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +167,74 @@ def test_what_makes_no_sense(models: list[Path], options: list[str], said: str) 
     done = call("drift", *models[:2], *options)
     assert done.code == 2
     assert said in done.err
+
+
+def write_scores(path: Path, task: str) -> Path:
+    """Scores without responses, as another tool may have left them."""
+    rows = [
+        {"task": task, "item": f"i{n}", "metric": "acc", "score": float(n % 3 > 0)}
+        for n in range(120)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("taxonomy", "suite"), [("captrack", "captrack"), ("sample", "capabilities"), ("mine", None)]
+)
+def test_runs_without_any_task_of_the_taxonomy(
+    models: list[Path], tmp_path: Path, taxonomy: str, suite: str | None
+) -> None:
+    runs = [write_scores(tmp_path / f"{name}.jsonl", "law") for name in ("base", "tuned")]
+    (tmp_path / "mine").write_text(
+        'name = "mine"\ngroups = [{ id = "G" }]\n'
+        'capabilities = [{ id = "sums", group = "G", tasks = ["gsm8k.subset"] }]\n'
+    )
+    where = tmp_path / "mine" if taxonomy == "mine" else taxonomy
+    done = call("drift", *runs, "--taxonomy", where)
+    assert (done.code, done.out) == (2, "")
+    sentence = " ".join(done.err.split())
+    assert f"no task of the taxonomy '{taxonomy}' is in the runs before and after" in sentence
+    assert "base has law; tuned has law; the taxonomy has " in sentence
+    assert ("forgetmap run MODEL --suite" in sentence) == (suite is not None)
+    assert suite is None or f"--suite {suite})" in sentence
+    assert "--taxonomy FILE" in sentence
+    if taxonomy == "captrack":
+        relative = call("drift", models[0], runs[1], "--aggregator", "captrack-relative")
+        assert (relative.code, "base has gsm8k" in relative.err) == (2, True)
+
+
+def test_the_core_installation_compares_what_is_scored(models: list[Path], tmp_path: Path) -> None:
+    """Without the packages of forgetmap[drift]; what they are needed for says so."""
+    runs = [write_scores(tmp_path / f"{name}.jsonl", "gsm8k.subset") for name in ("base", "tuned")]
+    script = """
+import sys
+from importlib.machinery import PathFinder
+class Hidden(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *rest):
+        names = {"emoji", "httpx", "jsonschema", "langdetect", "math_verify"}
+        return None if name.partition(".")[0] in names else PathFinder.find_spec(name, *rest)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hidden
+from command_line import call
+for runs in (sys.argv[1:3], sys.argv[3:]):
+    done = call("drift", *runs, "--json", "--no-cache")
+    print(done.code, len(done.out), " ".join(done.err.split()), sep="|")
+"""
+    support = str(Path(__file__).parents[1] / "support")
+    path = os.pathsep.join([support, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *runs, *models[:2]],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    scored, unscored = (line.split("|") for line in done.stdout.splitlines())
+    assert (scored[0], int(scored[1]) > 1000) == ("0", True)
+    assert unscored[:2] == ["2", "0"]
+    assert unscored[2].startswith("Error: the scorer '")
+    assert 'Hint: install it: pip install "forgetmap[drift]".' in unscored[2]
 
 
 def test_missing_input(models: list[Path], tmp_path: Path) -> None:

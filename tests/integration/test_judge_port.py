@@ -29,15 +29,15 @@ from forgetmap.errors import (
 )
 from forgetmap.scoring.llm_judge.judge import Judge, Patience, open_judge
 from forgetmap.scoring.llm_judge.quality import following
-from forgetmap.scoring.scorer import Answered, Ask
+from forgetmap.scoring.scorer import Answered, JudgeQuestion
 from judge_server import Answer, Asked, Script, best_reply, judge_server
 
 KEY = "sk-0815-topsecret"
 QUICK = Patience(attempts=4, seconds=5.0, pause=0.02)
 
 
-def asks(number: int) -> list[Ask]:
-    return [Ask("You are a judge.", f"Question {place}?") for place in range(number)]
+def asks(number: int) -> list[JudgeQuestion]:
+    return [JudgeQuestion("You are a judge.", f"Question {place}?") for place in range(number)]
 
 
 def asked(judge_: Judge, number: int, repeat: int = 0) -> list[str | None]:

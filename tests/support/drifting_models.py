@@ -10,16 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetmap.capabilities.effects import effect
-from forgetmap.capabilities.estimates import (
+from forgetmap.capabilities.effects import (
     Effect,
     Levels,
     Series,
+    effect,
     levels,
     metric_effect,
     task_means,
 )
-from forgetmap.capabilities.taxonomy import Capability, Group, Metric, Task, Taxonomy
+from forgetmap.capabilities.taxonomy import (
+    Capability,
+    CapabilityGroup,
+    Metric,
+    Taxonomy,
+    TaxonomyTask,
+)
 from forgetmap.stats.results import Reals
 
 
@@ -77,9 +83,9 @@ def taxonomy(shifts: tuple[Shift, ...] = SHIFTS) -> Taxonomy:
     return Taxonomy(
         "simulated",
         "",
-        tuple(map(Group, dict.fromkeys(GROUPS[cap[0]] for cap in caps))),
+        tuple(map(CapabilityGroup, dict.fromkeys(GROUPS[cap[0]] for cap in caps))),
         tuple(Capability(cap, GROUPS[cap[0]]) for cap in caps),
-        tuple(Task(shift.metric.task) for shift in shifts),
+        tuple(TaxonomyTask(shift.metric.task) for shift in shifts),
         tuple(shift.metric for shift in shifts),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from forgetmap.capabilities.api import Drifted, DriftOptions, drift_with_runs
+from forgetmap.capabilities.api import DriftOptions, DriftWithRuns, drift_with_runs
 from forgetmap.capabilities.taxonomy import parse_taxonomy
 from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.run import Run
@@ -102,7 +102,7 @@ def _row(task: str, number: int, metric: str, score: float, hostile: str) -> dic
 
 
 @cache
-def drifted(models: int = 2, *, hostile: str = "", noise: int | None = None) -> Drifted:
+def drifted(models: int = 2, *, hostile: str = "", noise: int | None = None) -> DriftWithRuns:
     """So many models after, against the same one before.
 
     Args:

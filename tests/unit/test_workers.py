@@ -17,7 +17,7 @@ import pytest
 import worker_tasks as tasks
 from forgetmap import _workers
 from forgetmap._workers import AHEAD, WorkerPool, call_apart, count_cores
-from forgetmap.capabilities.scoring_batches import score_batch
+from forgetmap.capabilities.batches import score_batch
 from forgetmap.errors import FieldError, TaskTimeoutError, WorkerError
 from forgetmap.scoring.extract.maths import _compare
 from forgetmap.sources.gather import read_part

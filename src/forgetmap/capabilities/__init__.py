@@ -8,8 +8,8 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.capabilities.api import (
-        Drifted,
         DriftOptions,
+        DriftWithRuns,
         drift,
         drift_with_runs,
     )
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forgetmap.capabilities.render import print_drift
     from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
     from forgetmap.capabilities.taxonomy import TARGET, Metric, Taxonomy
-    from forgetmap.capabilities.values import Source, TaskPairs, pair_items, relation_of, sql
+    from forgetmap.capabilities.values import TaskPairs, TaxonomyRun, pair_items, relation_of, sql
 
 __all__ = [
     "AGGREGATORS",
@@ -33,13 +33,13 @@ __all__ = [
     "Cell",
     "DriftOptions",
     "DriftResult",
-    "Drifted",
+    "DriftWithRuns",
     "Gate",
     "Metric",
     "MetricCell",
-    "Source",
     "TaskPairs",
     "Taxonomy",
+    "TaxonomyRun",
     "drift",
     "drift_with_runs",
     "pair_items",

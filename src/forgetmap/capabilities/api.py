@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from forgetmap.capabilities.cells import (
-    Compared,
+    ModelDrift,
     Resampling,
     capability_cells,
     compare_metrics,
@@ -21,7 +22,7 @@ from forgetmap.capabilities.choices import (
     Aggregator,
     Profile,
 )
-from forgetmap.capabilities.estimates import Effect, Levels
+from forgetmap.capabilities.effects import Effect, Levels
 from forgetmap.capabilities.gates import gates
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
 from forgetmap.capabilities.published import (
@@ -31,13 +32,14 @@ from forgetmap.capabilities.published import (
     read_metric_file,
 )
 from forgetmap.capabilities.result import AnyCell, DriftResult, Gate
-from forgetmap.capabilities.taxonomy import Taxonomy, load_taxonomy, with_targets
-from forgetmap.capabilities.values import Source, pair_items
+from forgetmap.capabilities.taxonomy import SUITE_OF_TAXONOMY, Taxonomy, load_taxonomy, with_targets
+from forgetmap.capabilities.values import TaxonomyRun, known_tasks, pair_items, task_names
 from forgetmap.comparison import make_readings, open_all
 from forgetmap.errors import UsageError
 from forgetmap.pairing import PairBy
 from forgetmap.records import ColumnMap, Run
 from forgetmap.sources import Progress
+from forgetmap.text import listed
 
 
 class DriftOptions(TypedDict, total=False):
@@ -96,7 +98,7 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Drifted:
+class DriftWithRuns:
     """A drift with what it was computed from.
 
     Attributes:
@@ -112,11 +114,11 @@ class Drifted:
     pair_by: PairBy
 
 
-def drift_with_runs(given: Sequence[Any], options: DriftOptions) -> Drifted:
+def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRuns:
     """What `drift` returns, with the runs behind it, for reports that list their items.
 
     Args:
-        given: paths, dataframes or runs, that before first.
+        inputs: paths, dataframes or runs, that before first.
         options: those of `drift`.
     """
     aggregator = options.get("aggregator", "default")
@@ -128,33 +130,29 @@ def drift_with_runs(given: Sequence[Any], options: DriftOptions) -> Drifted:
         load_taxonomy(options.get("taxonomy", "captrack")), tuple(options.get("target", ()))
     )
     pair_by = options.get("pair_by", "auto")
-    files = [is_metric_file(each, taxonomy) for each in given]
+    files = [is_metric_file(source, taxonomy) for source in inputs]
     if all(files):
-        averages = [read_metric_file(Path(each), taxonomy) for each in given]
+        averages = [read_metric_file(Path(path), taxonomy) for path in inputs]
         result = drift_of_averages(taxonomy, averages, aggregator)
-        return Drifted(result, taxonomy, (), pair_by)
+        return DriftWithRuns(result, taxonomy, (), pair_by)
     if any(files):
         raise UsageError(
             "some inputs are CapTrack metric files and some are not",
             hint="averages can only be compared with averages: give one kind.",
         )
-    runs = measured_runs(given, taxonomy, options)
+    runs = _open_runs(inputs, options)
+    _require_shared_tasks(runs, taxonomy)
+    how = _measuring(options)
+    runs = [measure(run, taxonomy, how) for run in runs]
     if aggregator == "captrack-relative":
         averages = [averages_of(run, taxonomy) for run in runs]
         result = drift_of_averages(taxonomy, averages, aggregator)
     else:
         result = _drift_of_runs(taxonomy, runs, options)
-    return Drifted(result, taxonomy, tuple(runs), pair_by)
+    return DriftWithRuns(result, taxonomy, tuple(runs), pair_by)
 
 
-def measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOptions) -> list[Run]:
-    """All runs with the scores the taxonomy asks for, as `drift` compares them.
-
-    Args:
-        given: paths, dataframes or runs.
-        taxonomy: what to measure.
-        options: those of `drift`.
-    """
+def _open_runs(inputs: Sequence[Any], options: DriftOptions) -> list[Run]:
     readings = make_readings(
         {
             "run": options.get("run"),
@@ -162,16 +160,40 @@ def measured_runs(given: Sequence[Any], taxonomy: Taxonomy, options: DriftOption
             "cached": options.get("cached", True),
             "progress": options.get("progress"),
         },
-        len(given),
+        len(inputs),
     )
-    runs = open_all(
-        given,
+    return open_all(
+        inputs,
         column_map=options.get("column_map"),
         task=options.get("task"),
         readings=readings,
     )
-    how = _measuring(options)
-    return [measure(run, taxonomy, how) for run in runs]
+
+
+def _require_shared_tasks(runs: Sequence[Run], taxonomy: Taxonomy) -> None:
+    """Stop where no cell could have a value, before anything is scored.
+
+    Raises:
+        UsageError: no task of the taxonomy is in the run before and in a run after.
+    """
+    tasks = [task_names(run) for run in runs]
+    shared = [known_tasks(taxonomy, names).keys() for names in tasks]
+    if any(shared[0] & later for later in shared[1:]):
+        return
+    suite = SUITE_OF_TAXONOMY.get(taxonomy.name)
+    there = "; ".join(
+        f"{run.name} has {listed(sorted(names))}" for run, names in zip(runs, tasks, strict=True)
+    )
+    raise UsageError(
+        f"no task of the taxonomy {taxonomy.name!r} is in the runs before and after: {there}; the "
+        f"taxonomy has {listed([task.name for task in taxonomy.tasks])}",
+        hint=(
+            f"evaluate the models on its tasks (forgetmap run MODEL --suite {suite}), or name "
+            if suite
+            else "name "
+        )
+        + "the tasks of your runs exactly in a taxonomy of your own (--taxonomy FILE).",
+    )
 
 
 def _measuring(options: DriftOptions) -> Measuring:
@@ -189,39 +211,43 @@ def _measuring(options: DriftOptions) -> Measuring:
 def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOptions) -> DriftResult:
     how = Resampling(options.get("seed", BOOTSTRAP_SEED), options.get("draws", BOOTSTRAP_DRAWS))
     pair_by = options.get("pair_by", "auto")
-    sources = [Source(run, taxonomy) for run in runs]
+    sources = [TaxonomyRun(run, taxonomy) for run in runs]
     first, *later = sources
     floor = _noise(taxonomy, first, options, how)
-    found: list[tuple[str, Compared]] = []
-    said: list[Gate] = []
+    drifts: list[tuple[str, ModelDrift]] = []
+    notices: list[Gate] = []
     for source in later:
         model = source.run.name
         pairs = pair_items(first, source, pair_by)
-        compared = compare_metrics(model, taxonomy, (first, source), pairs, how)
-        said += gates(model, first, source, pairs, compared.cells)
-        found.append((model, compared))
-    groups = [group_cells(model, taxonomy, each) for model, each in found]
-    capabilities = [capability_cells(model, taxonomy, each) for model, each in found]
+        model_drift = compare_metrics(model, taxonomy, (first, source), pairs, how)
+        notices += gates(model, first, source, pairs, model_drift.cells)
+        drifts.append((model, model_drift))
+    groups = [group_cells(model, taxonomy, cells) for model, cells in drifts]
+    capabilities = [capability_cells(model, taxonomy, cells) for model, cells in drifts]
     return DriftResult(
         taxonomy=taxonomy.name,
         aggregator="default",
         before=first.run.name,
-        models=tuple(model for model, _ in found),
-        gates=tuple(said),
-        groups=_floored(groups, _limits_of(floor.groups)),
-        capabilities=_floored(capabilities, _limits_of(floor.capabilities)),
-        metrics=_floored([each.cells for _, each in found], _limits_of(floor.metrics)),
+        models=tuple(model for model, _ in drifts),
+        gates=tuple(notices),
+        groups=_with_floor(groups, _limits_of(floor.groups)),
+        capabilities=_with_floor(capabilities, _limits_of(floor.capabilities)),
+        metrics=_with_floor(
+            [model_drift.cells for _, model_drift in drifts], _limits_of(floor.metrics)
+        ),
         draws=how.draws,
         seed=how.seed,
     )
 
 
-def _noise(taxonomy: Taxonomy, before: Source, options: DriftOptions, how: Resampling) -> Levels:
+def _noise(
+    taxonomy: Taxonomy, before: TaxonomyRun, options: DriftOptions, how: Resampling
+) -> Levels:
     """The model before against a repeat of itself; nothing where there is none."""
     if options.get("noise") is None:
         return Levels({}, {}, {})
-    (run,) = measured_runs([options["noise"]], taxonomy, options)
-    source = Source(run, taxonomy)
+    (run,) = _open_runs([options["noise"]], options)
+    source = TaxonomyRun(measure(run, taxonomy, _measuring(options)), taxonomy)
     pairs = pair_items(before, source, options.get("pair_by", "auto"))
     return compare_metrics("noise", taxonomy, (before, source), pairs, how).levels
 
@@ -229,16 +255,16 @@ def _noise(taxonomy: Taxonomy, before: Source, options: DriftOptions, how: Resam
 def _limits_of(effects: Mapping[str, Effect]) -> dict[str, float]:
     """The largest effect, in either direction, that is compatible with what was seen."""
     return {
-        name: max(map(abs, limits)) for name, each in effects.items() if (limits := each.limits)
+        name: max(map(abs, limits)) for name, effect in effects.items() if (limits := effect.limits)
     }
 
 
-def _floored(
+def _with_floor(
     by_model: Iterable[Sequence[AnyCell]], floor: Mapping[str, float]
 ) -> tuple[AnyCell, ...]:
     """All cells, with the noise floor where there is one."""
     cells = []
-    for cell in (each for cells in by_model for each in cells):
+    for cell in chain.from_iterable(by_model):
         limit = floor.get(cell.id)
         inside = None if limit is None or cell.value is None else abs(cell.value) <= limit
         cells.append(replace(cell, noise=limit, within_noise=inside))

@@ -7,35 +7,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forgetmap.capabilities.distance import Distance, distance
-from forgetmap.capabilities.effects import relative
-from forgetmap.capabilities.estimates import (
+from forgetmap.capabilities.bootstrap import Distance, distance, limits
+from forgetmap.capabilities.effects import (
     Effect,
     Levels,
     Means,
     Series,
     levels,
     metric_effect,
+    relative,
     size,
     task_means,
     weighted,
 )
-from forgetmap.capabilities.gates import MOST_ERRORS
-from forgetmap.capabilities.resampling import limits
+from forgetmap.capabilities.gates import MAX_JUDGE_ERRORS
 from forgetmap.capabilities.result import (
     AnyCell,
     Cell,
-    Coverage,
     Direction,
     FormDrift,
     MetricCell,
+    MetricCoverage,
 )
 from forgetmap.capabilities.taxonomy import SHARES, Metric, Taxonomy
-from forgetmap.capabilities.values import Source, TaskPairs, Values, placed
+from forgetmap.capabilities.values import TaskPairs, TaxonomyRun, Values, align
 from forgetmap.pairing import Measure
 from forgetmap.stats import Reals, false_discovery, mcnemar_p
 
-FEWEST = 2
+MIN_ITEMS_FOR_SPREAD = 2
 """Items below which nothing can be said of the spread."""
 NOT_THERE = {
     "rule": "not measured: the run has neither such scores nor responses to score",
@@ -65,7 +64,7 @@ class Resampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ModelDrift:
     """What is known of one model after.
 
     Attributes:
@@ -80,10 +79,10 @@ class Compared:
 def compare_metrics(
     model: str,
     taxonomy: Taxonomy,
-    sides: tuple[Source, Source],
+    sides: tuple[TaxonomyRun, TaxonomyRun],
     pairs: Mapping[str, TaskPairs],
     how: Resampling,
-) -> Compared:
+) -> ModelDrift:
     """Drift of every metric, and from their effects those of capabilities and groups."""
     cells: dict[str, MetricCell] = {}
     effects: dict[str, Effect] = {}
@@ -98,20 +97,20 @@ def compare_metrics(
         for each, cell, effect in _of_task(model, task, usable, pairs[task], how):
             cells[each.metric.id], effects[each.metric.id] = cell, effect
     ordered = [cells[metric.id] for metric in taxonomy.metrics]
-    return Compared(_with_q(ordered), levels(taxonomy, effects))
+    return ModelDrift(_with_q(ordered), levels(taxonomy, effects))
 
 
 class _Metric:
     """The values of one metric on both sides, or why there are none."""
 
     def __init__(
-        self, metric: Metric, sides: tuple[Source, Source], pairs: TaskPairs | None
+        self, metric: Metric, sides: tuple[TaxonomyRun, TaxonomyRun], pairs: TaskPairs | None
     ) -> None:
         self.metric = metric
         self.series: list[Series] = []
         self.note = self._read(sides, pairs)
 
-    def _read(self, sides: tuple[Source, Source], pairs: TaskPairs | None) -> str | None:
+    def _read(self, sides: tuple[TaxonomyRun, TaxonomyRun], pairs: TaskPairs | None) -> str | None:
         """Get the values; says why there are none, or why they do not count."""
         absent = [self.metric.task not in source.tasks for source in sides]
         if any(absent):
@@ -135,14 +134,14 @@ class _Metric:
         return note
 
     def _measures(
-        self, sides: tuple[Source, Source], field: str | None
+        self, sides: tuple[TaxonomyRun, TaxonomyRun], field: str | None
     ) -> tuple[Measure, Measure] | None:
         ours = sides[0].measure(self.metric, field)
         theirs = None if ours is None else sides[1].measure(self.metric, field)
         return None if ours is None or theirs is None else (ours, theirs)
 
     def _values(
-        self, sides: tuple[Source, Source], measures: tuple[Measure, Measure]
+        self, sides: tuple[TaxonomyRun, TaxonomyRun], measures: tuple[Measure, Measure]
     ) -> tuple[Values, Values]:
         before, after = (
             source.values(self.metric, each) for source, each in zip(sides, measures, strict=True)
@@ -150,13 +149,13 @@ class _Metric:
         return before, after
 
     def _series(self, sides: tuple[Values, Values], pairs: TaskPairs) -> Series:
-        return Series(self.metric, placed(sides[0], pairs.before), placed(sides[1], pairs.after))
+        return Series(self.metric, align(sides[0], pairs.before), align(sides[1], pairs.after))
 
     def _withheld(self) -> str | None:
         if self.metric.needs != "judge" and self.metric.judge is None:
             return None
         worst = max(_share(side.errors, side.answers) or 0.0 for side in self.sides)
-        if worst <= MOST_ERRORS:
+        if worst <= MAX_JUDGE_ERRORS:
             return None
         return f"withheld: the judge failed on {100 * worst:.1f} % of answers"
 
@@ -196,9 +195,9 @@ def _cell(
         value=effect.value,
         low=low,
         high=high,
-        std=effect.std if lenient.n >= FEWEST else None,
+        std=effect.std if lenient.n >= MIN_ITEMS_FOR_SPREAD else None,
         n=lenient.n,
-        coverage=Coverage(1, 1),
+        coverage=MetricCoverage(1, 1),
         scorer=found.scorer,
         before=lenient.before,
         after=lenient.after,
@@ -210,7 +209,7 @@ def _cell(
         ),
         chance=chance,
         constant=len(np.unique(np.concatenate([before, after]))) == 1,
-        p=effect.p if lenient.n >= FEWEST else None,
+        p=effect.p if lenient.n >= MIN_ITEMS_FOR_SPREAD else None,
         form=_form(means),
         distance=_distance(metric, before, after, how),
     )
@@ -218,7 +217,7 @@ def _cell(
 
 
 def _limits(draws: Reals, n: int) -> tuple[float | None, float | None]:
-    found = limits(draws) if n >= FEWEST else None
+    found = limits(draws) if n >= MIN_ITEMS_FOR_SPREAD else None
     return found or (None, None)
 
 
@@ -258,7 +257,7 @@ def _form(means: Sequence[Means]) -> FormDrift | None:
 
 
 def _distance(metric: Metric, before: Reals, after: Reals, how: Resampling) -> Distance | None:
-    if metric.polarity != "both" or metric.scale == "binary" or len(before) < FEWEST:
+    if metric.polarity != "both" or metric.scale == "binary" or len(before) < MIN_ITEMS_FOR_SPREAD:
         return None
     scale = metric.range
     values = [
@@ -279,7 +278,7 @@ def empty_cell(model: str, metric: Metric, note: str | None) -> MetricCell:
         high=None,
         std=None,
         n=0,
-        coverage=Coverage(0, 1),
+        coverage=MetricCoverage(0, 1),
         capability=metric.capability,
         task=metric.task,
         polarity=metric.polarity,
@@ -300,7 +299,7 @@ def _with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
     )
 
 
-def capability_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cell, ...]:
+def capability_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tuple[Cell, ...]:
     """Capabilities of one model, with q-values over all of them."""
     cells = []
     for capability in taxonomy.capabilities:
@@ -321,7 +320,7 @@ def capability_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tupl
     return _with_q(cells)
 
 
-def group_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cell, ...]:
+def group_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tuple[Cell, ...]:
     """Groups of one model."""
     cells = []
     for group in taxonomy.groups:
@@ -336,7 +335,7 @@ def group_cells(model: str, taxonomy: Taxonomy, compared: Compared) -> tuple[Cel
 
 
 def _level_cell(
-    model: str, id_: str, metrics: Sequence[Metric], effect: Effect | None, compared: Compared
+    model: str, id_: str, metrics: Sequence[Metric], effect: Effect | None, compared: ModelDrift
 ) -> Cell:
     counting = {metric.id for metric in metrics if metric.weight}
     cells = [cell for cell in compared.cells if cell.id in counting]
@@ -351,11 +350,11 @@ def _level_cell(
         value=effect.value if effect else None,
         low=low,
         high=high,
-        std=effect.std if effect and n >= FEWEST else None,
+        std=effect.std if effect and n >= MIN_ITEMS_FOR_SPREAD else None,
         n=n,
-        coverage=Coverage(len(have), len(cells)),
+        coverage=MetricCoverage(len(have), len(cells)),
         direction=_direction(metrics),
-        p=effect.p if effect and n >= FEWEST else None,
+        p=effect.p if effect and n >= MIN_ITEMS_FOR_SPREAD else None,
         note=None if effect else _why_empty(cells),
     )
 

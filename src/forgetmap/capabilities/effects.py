@@ -8,14 +8,18 @@ right and wrong do.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from forgetmap.capabilities.taxonomy import Metric
+from forgetmap.capabilities.bootstrap import compact, generator, limits, resampled_sums, summed
+from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.stats import Reals
 
-MOST = math.pi
+MAX_EFFECT = math.pi
 """The largest effect: from none to all. Ratios beyond e^pi, about 23, count as this."""
 
 
@@ -47,7 +51,7 @@ def log_ratio(before: ArrayLike, after: ArrayLike) -> Reals:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(after) - np.log(before)
     neither = (before == 0) & (after == 0)
-    return np.asarray(np.clip(np.where(neither, 0.0, ratio), -MOST, MOST))
+    return np.asarray(np.clip(np.where(neither, 0.0, ratio), -MAX_EFFECT, MAX_EFFECT))
 
 
 def relative(
@@ -66,3 +70,192 @@ def relative(
     if before == 0 or before - nothing <= 2 * error:
         return None
     return 100 * (after - before) / before
+
+
+HALF = 0.5
+"""Of a lost and of a gained item in every draw, so that a task without flips has no interval of
+width zero (Agresti and Min 2005)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one metric before and after, item by item; nan where one is missing.
+
+    Attributes:
+        metric: which.
+        before: values before.
+        after: values after, of the same items in the same order.
+    """
+
+    metric: Metric
+    before: Reals
+    after: Reals
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Items that have a value on both sides."""
+        return np.asarray(~np.isnan(self.before) & ~np.isnan(self.after))
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Mean before and after, of all items and in each draw."""
+
+    n: int
+    before: float
+    after: float
+    before_draws: Reals
+    after_draws: Reals
+
+    @property
+    def point_draws(self) -> Reals:
+        """Change of the mean in each draw."""
+        return self.after_draws - self.before_draws
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An effect and its draws.
+
+    Attributes:
+        value: the effect.
+        draws: of the bootstrap.
+    """
+
+    value: float
+    draws: Reals
+
+    @property
+    def std(self) -> float:
+        """Standard error."""
+        return float(np.nanstd(self.draws))
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """95 % limits; None where there are too few items to say."""
+        return limits(self.draws)
+
+    @property
+    def p(self) -> float:
+        """Two-sided, that there is none; from the standard error."""
+        from scipy.special import ndtr  # heavy, only here
+
+        if not self.std:
+            return 1.0 if self.value == 0 else 0.0
+        return float(2 * ndtr(-abs(self.value) / self.std))
+
+
+def task_means(
+    task: str,
+    series: Sequence[Series],
+    cluster: NDArray[np.intp] | None,
+    *,
+    seed: int,
+    draws: int,
+) -> list[Means]:
+    """Means of all series of one task under the same weights."""
+    rng = generator(seed, task)
+    rows = np.column_stack([_columns(each) for each in series])
+    total = rows.sum(axis=0)
+    units = rows if cluster is None else summed(rows, cluster)
+    drawn = resampled_sums(*compact(units, rng), rng, draws)
+    halves = np.vstack([_halves(series, lost=lost) for lost in (True, False)])
+    drawn += resampled_sums(halves, np.full(2, HALF), rng, draws)
+    return [
+        _means(total[3 * place : 3 * place + 3], drawn[:, 3 * place : 3 * place + 3])
+        for place in range(len(series))
+    ]
+
+
+def _columns(series: Series) -> Reals:
+    """Whether an item counts, and its values before and after."""
+    known = series.known
+    values = [np.where(known, values, 0.0) for values in (series.before, series.after)]
+    return np.column_stack([known.astype(float), *values])
+
+
+def _halves(series: Iterable[Series], *, lost: bool) -> Reals:
+    """An item that goes from right to wrong in all metrics that know right and wrong."""
+    cells: list[float] = []
+    for each in series:
+        scale = each.metric.range
+        is_share = (scale.low, scale.high) == (0.0, 1.0)
+        cells += [1.0, float(lost), float(not lost)] if is_share else [0.0, 0.0, 0.0]
+    return np.asarray([cells])
+
+
+def _means(total: Reals, drawn: Reals) -> Means:
+    n = int(total[0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        before, after = total[1:] / total[0]
+        draws = drawn[:, 1:] / drawn[:, :1]
+    return Means(n, float(before), float(after), draws[:, 0], draws[:, 1])
+
+
+def metric_effect(metric: Metric, means: Means) -> Effect:
+    """The effect of a metric, in all draws."""
+    return Effect(
+        float(effect(metric, means.before, means.after)),
+        effect(metric, means.before_draws, means.after_draws),
+    )
+
+
+def average(effects: Sequence[tuple[Effect, float]]) -> Effect | None:
+    """Weighted mean, draw by draw; None of nothing."""
+    total = sum(weight for _, weight in effects)
+    if not total:
+        return None
+    return Effect(
+        sum(each.value * weight for each, weight in effects) / total,
+        np.asarray(sum(each.draws * weight for each, weight in effects) / total),
+    )
+
+
+def size(effects: Sequence[tuple[Effect, float]]) -> float | None:
+    """How far effects are from zero in either direction: root mean square, noise taken off."""
+    total = sum(weight for _, weight in effects)
+    if not total:
+        return None
+    squares = sum(weight * (each.value**2 - each.std**2) for each, weight in effects)
+    return float(max(squares / total, 0.0) ** 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Effects of all levels.
+
+    Attributes:
+        metrics: of metrics that have a value.
+        capabilities: of capabilities that have one.
+        groups: of groups that have one.
+    """
+
+    metrics: Mapping[str, Effect]
+    capabilities: Mapping[str, Effect]
+    groups: Mapping[str, Effect]
+
+
+def levels(taxonomy: Taxonomy, metrics: Mapping[str, Effect]) -> Levels:
+    """A capability is the weighted mean of its metrics, a group the mean of its capabilities."""
+    capabilities: dict[str, Effect] = {}
+    for capability in taxonomy.capabilities:
+        found = average(weighted(taxonomy, capability.id, metrics))
+        if found is not None:
+            capabilities[capability.id] = found
+    by_group: dict[str, list[tuple[Effect, float]]] = defaultdict(list)
+    for capability in taxonomy.capabilities:
+        if capability.id in capabilities:
+            by_group[capability.group].append((capabilities[capability.id], 1.0))
+    groups = {name: found for name, each in by_group.items() if (found := average(each))}
+    return Levels(metrics, capabilities, groups)
+
+
+def weighted(
+    taxonomy: Taxonomy, capability: str, metrics: Mapping[str, Effect]
+) -> list[tuple[Effect, float]]:
+    """Effects of the metrics of a capability that have one, with their weights."""
+    return [
+        (metrics[each.id], each.weight)
+        for each in taxonomy.metrics_of(capability)
+        if each.id in metrics and each.weight
+    ]

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from forgetmap.capabilities.result import Gate, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
-from forgetmap.capabilities.values import Source, TaskPairs
+from forgetmap.capabilities.values import TaskPairs, TaxonomyRun
 from forgetmap.pairing import compare_conditions
 from forgetmap.text import listed, percent
 
 CEILING = 0.99
-FEWEST = 100
-FAILURES_APART = 0.02
-MOST_ERRORS = 0.01
+MIN_ITEMS = 100
+MAX_FAILURE_GAP = 0.02
+MAX_JUDGE_ERRORS = 0.01
 """Share of answers a judge may fail on before a cell is withheld."""
 
 
 def gates(
     model: str,
-    before: Source,
-    after: Source,
+    before: TaxonomyRun,
+    after: TaxonomyRun,
     pairs: Mapping[str, TaskPairs],
     cells: Sequence[MetricCell],
 ) -> list[Gate]:
@@ -34,15 +34,15 @@ def gates(
 
 
 def _of_runs(
-    before: Source, after: Source, pairs: Mapping[str, TaskPairs]
+    before: TaxonomyRun, after: TaxonomyRun, pairs: Mapping[str, TaskPairs]
 ) -> Iterator[tuple[str, str]]:
     for source in (before, after):
         if source.strangers:
             yield (
                 "unknown_tasks",
                 (
-                    f"{source.run.name}: the taxonomy does not know {listed(source.strangers)}; a "
-                    "task counts only under its very name."
+                    f"{source.run.name}: the taxonomy does not know {listed(source.strangers)}; "
+                    "task names must match the taxonomy exactly."
                 ),
             )
         for notice in source.run.notices:
@@ -83,7 +83,7 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
         yield "constant", f"{name} has the same value for every item of both models."
     elif cell.scale in SHARES and min(cell.before, cell.after) >= CEILING:
         yield "ceiling", f"{name} is at its ceiling in both models: it can hardly show a change."
-    if cell.n < FEWEST:
+    if cell.n < MIN_ITEMS:
         yield "few_items", f"{name} rests on {cell.n:,} items."
     yield from _of_failures(cell, name)
 
@@ -93,7 +93,7 @@ def _of_failures(cell: MetricCell, name: str) -> Iterator[tuple[str, str]]:
         ("failures", "no answer could be found", cell.failed_before, cell.failed_after),
         ("errors", "scoring failed", cell.errors_before, cell.errors_after),
     ):
-        if before is not None and after is not None and abs(after - before) > FAILURES_APART:
+        if before is not None and after is not None and abs(after - before) > MAX_FAILURE_GAP:
             yield (
                 code,
                 (

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from forgetmap._cache import cache_root, cached_folder, temporary_path
 from forgetmap._workers import WorkerPool
+from forgetmap.capabilities.batches import RESPONSE_COLUMNS, SCORE_SCHEMA, score_batch
 from forgetmap.capabilities.choices import Profile
-from forgetmap.capabilities.scoring_batches import GIVEN, SCORED, score_batch
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
-from forgetmap.capabilities.values import Source, is_provisional, relation_of, sql
+from forgetmap.capabilities.values import TaxonomyRun, is_provisional, relation_of, sql
 from forgetmap.records import (
     KEY,
     MANIFEST,
@@ -48,6 +48,7 @@ from forgetmap.scoring import (
     Judge,
     JudgeScorer,
     find_scorer,
+    load_scorer,
     needs_of,
     open_judge,
     signed,
@@ -56,13 +57,13 @@ from forgetmap.sources import PROVISIONAL_SCORER, Progress
 
 QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
-ROWS = 100, 2_000
+ROWS_PER_BATCH_RANGE = 100, 2_000
 """Responses per batch, at least and at most."""
 PER_PROCESS = 12
 """Batches of a task that each process should get, so that all end at about the same time."""
 COPIED_ROWS = 100_000
 """Rows of a run that are copied at a time."""
-FEW = 20_000
+MIN_ROWS_FOR_WORKERS = 20_000
 """Responses that are not worth the start of other processes."""
 _OWN = ("metric", "scorer", "score", "outcome", "answer", "choice")
 
@@ -101,16 +102,16 @@ def judge_at(url: str, model: str, *, cached: bool = True) -> Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ScoringUnit:
     """One scorer on one task, as the run calls it."""
 
     task: str
     scorer: str
 
 
-def plan(source: Source, taxonomy: Taxonomy, how: Measuring) -> list[Unit]:
+def plan(source: TaxonomyRun, taxonomy: Taxonomy, how: Measuring) -> list[ScoringUnit]:
     """What is to be measured: whatever the run does not have yet and can be had."""
-    units: dict[Unit, None] = {}
+    units: dict[ScoringUnit, None] = {}
     for metric in taxonomy.metrics:
         if metric.scorer is None or not how.allows(metric):
             continue
@@ -119,11 +120,11 @@ def plan(source: Source, taxonomy: Taxonomy, how: Measuring) -> list[Unit]:
         for task in filter(None, (metric.task, metric.agrees_with)):
             there = source.tasks.get(task)
             if there is not None and not _is_recorded(source, there, metric, name):
-                units[Unit(there, name)] = None
+                units[ScoringUnit(there, name)] = None
     return list(units)
 
 
-def _is_recorded(source: Source, task: str, metric: Metric, name: str) -> bool:
+def _is_recorded(source: TaxonomyRun, task: str, metric: Metric, name: str) -> bool:
     """Whether the records have this metric already; not if by rule where a judge can."""
     rule = signed(find_scorer(str(metric.scorer))) if name != metric.scorer else None
     return any(
@@ -141,11 +142,13 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     Scores that it has already under a name of the taxonomy are used as they are.
     """
     how = how or Measuring()
-    units = plan(Source(run, taxonomy), taxonomy, how) if run.texts is not None else []
+    units = plan(TaxonomyRun(run, taxonomy), taxonomy, how) if run.texts is not None else []
     if not units:
         return run
+    for unit in units:
+        load_scorer(unit.scorer)  # a missing package ends it here, not after an hour
     work = _Work(run, how)
-    few = how.processes is None and work.size(units) < FEW
+    few = how.processes is None and work.size(units) < MIN_ROWS_FOR_WORKERS
     with WorkerPool(1 if few else how.processes) as pool:
         parts = {unit: work.part(unit, pool) for unit in units}
     folder = work.place_of_all(parts)
@@ -176,7 +179,7 @@ def _place(how: Measuring, *key: str) -> Path:
     return cached_folder(digest, "scores")
 
 
-def _is_judged(unit: Unit) -> bool:
+def _is_judged(unit: ScoringUnit) -> bool:
     return needs_of(find_scorer(unit.scorer)) == "judge"
 
 
@@ -195,11 +198,11 @@ class _Work:
         self._scores = relation_of(fill_scores(run.scores))
         self._contents = self._fingerprints()
 
-    def size(self, units: Sequence[Unit]) -> int:
+    def size(self, units: Sequence[ScoringUnit]) -> int:
         """Responses to score."""
         return sum(self._contents[unit.task][0] for unit in units if unit.task in self._contents)
 
-    def place_of_all(self, parts: Mapping[Unit, Path]) -> Path:
+    def place_of_all(self, parts: Mapping[ScoringUnit, Path]) -> Path:
         """Where the run with all its scores is kept: the same only for the same run and parts."""
         if any(_is_judged(unit) for unit in parts):
             return temporary_path()
@@ -222,7 +225,7 @@ class _Work:
                     found[task] = (before[0], f"{before[1]} {digest}")
         return found
 
-    def part(self, unit: Unit, pool: WorkerPool) -> Path:
+    def part(self, unit: ScoringUnit, pool: WorkerPool) -> Path:
         """The file with the values of one unit, measured unless it is there."""
         found = find_scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
@@ -232,17 +235,20 @@ class _Work:
             path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:
-                write_parquet(partial / SCORES, self._measured(unit, pool), SCORED)
+                write_parquet(partial / SCORES, self._measured(unit, pool), SCORE_SCHEMA)
                 # Marks the folder as ours.
                 (partial / MANIFEST).write_text(RunInfo().model_dump_json(), encoding="utf-8")
         return path / SCORES
 
-    def _measured(self, unit: Unit, pool: WorkerPool) -> Iterator[pa.RecordBatch]:
+    def _measured(self, unit: ScoringUnit, pool: WorkerPool) -> Iterator[pa.RecordBatch]:
         total, done = self._contents.get(unit.task, (0, ""))[0], 0
         if self._how.profile == "quick":
             total = min(total, QUICK_ITEMS)
         needs = needs_of(find_scorer(unit.scorer))
-        rows = min(max(total // (PER_PROCESS * pool.size), ROWS[0]), ROWS[1])
+        rows = min(
+            max(total // (PER_PROCESS * pool.size), ROWS_PER_BATCH_RANGE[0]),
+            ROWS_PER_BATCH_RANGE[1],
+        )
         if needs == "rule":
             score = partial(score_batch, unit.scorer)
             scored = pool.map(score, self._responses(unit.task, rows))
@@ -256,9 +262,11 @@ class _Work:
                     f"Scoring {self._run.name}, {unit.task} by {unit.scorer}: {done:,} of {total:,}"
                 )
 
-    def _with_help(self, unit: Unit, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _with_help(
+        self, unit: ScoringUnit, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         """Values that a judge or a sandbox has to help with."""
-        from forgetmap.capabilities.assisted import judge_rows, run_rows  # rarely
+        from forgetmap.capabilities.batches import judge_rows, run_rows  # rarely
 
         found = find_scorer(unit.scorer)
         if needs_of(found) == "sandbox":
@@ -279,7 +287,7 @@ class _Work:
                 f"ORDER BY {content}, item LIMIT {QUICK_ITEMS})"
             )
         query = f"""
-            SELECT {", ".join(GIVEN)}
+            SELECT {", ".join(RESPONSE_COLUMNS)}
             FROM texts LEFT JOIN (
                 SELECT item, repeat, any_value(gold) AS gold, any_value(gold_index) AS gold_index,
                     any_value(finish_reason) AS finish_reason
@@ -288,7 +296,7 @@ class _Work:
         with reading(self._run):
             yield from sql(query, texts=texts, scores=scores).to_arrow_reader(rows)
 
-    def merged(self, parts: Mapping[Unit, Path]) -> Iterator[pa.RecordBatch]:
+    def merged(self, parts: Mapping[ScoringUnit, Path]) -> Iterator[pa.RecordBatch]:
         """All scores: those the run had, then unit by unit those that were measured.
 
         Scores that were made on reading only to have some give way to measured ones, and so do
@@ -312,7 +320,7 @@ def _canonical(table: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
 
 
 def _with_shared(
-    scores: duckdb.DuckDBPyRelation, unit: Unit, path: Path
+    scores: duckdb.DuckDBPyRelation, unit: ScoringUnit, path: Path
 ) -> duckdb.DuckDBPyRelation:
     """What was measured, with what the run says of the same answers whatever the metric."""
     shared = [f"any_value({name}) AS {name}" for name in SCORE_NAMES if name not in (*KEY, *_OWN)]
@@ -334,7 +342,7 @@ def _column(name: str) -> str:
     return f"part.{name}" if name in (*KEY, *_OWN) else f"said.{name}"
 
 
-def _described(info: RunInfo, parts: dict[Unit, Path], taxonomy: Taxonomy) -> RunInfo:
+def _described(info: RunInfo, parts: dict[ScoringUnit, Path], taxonomy: Taxonomy) -> RunInfo:
     """The manifest with the range of every measured value and the main metric of every task."""
     metrics, tasks = dict(info.metrics), dict(info.tasks)
     less = {metric.field for metric in taxonomy.metrics if metric.polarity == "down"}

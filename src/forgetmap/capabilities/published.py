@@ -23,13 +23,13 @@ from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.effects import effect
 from forgetmap.capabilities.result import (
     Cell,
-    Coverage,
     DriftResult,
     Gate,
     MetricCell,
+    MetricCoverage,
 )
-from forgetmap.capabilities.taxonomy import SHARES, Capability, Group, Metric, Taxonomy
-from forgetmap.capabilities.values import Source
+from forgetmap.capabilities.taxonomy import SHARES, Capability, CapabilityGroup, Metric, Taxonomy
+from forgetmap.capabilities.values import TaxonomyRun
 from forgetmap.errors import EmptyInputError, FieldError, UnreadableError
 from forgetmap.records import Run
 
@@ -105,7 +105,7 @@ def _number(path: Path, column: str, cell: str | None) -> float | None:
 
 def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:
     """The average of each metric over all items of a run, paired or not, as was published."""
-    source = Source(run, taxonomy)
+    source = TaxonomyRun(run, taxonomy)
     values = {}
     for metric in taxonomy.metrics:
         # Published is accuracy on paraphrases, not agreement with what they paraphrase.
@@ -185,7 +185,7 @@ def _metric(
     return replace(
         cell,
         value=value,
-        coverage=Coverage(int(value is not None), 1),
+        coverage=MetricCoverage(int(value is not None), 1),
         points=(100.0 if metric.scale in SHARES else 1.0) * (theirs - ours),
         relative=percent,
         note=None,
@@ -205,7 +205,7 @@ def _capability(model: str, capability: Capability, cells: Sequence[MetricCell])
         high=None,
         std=float(values.std()) if values.size else None,
         n=0,
-        coverage=Coverage(len(values), len(own)),
+        coverage=MetricCoverage(len(values), len(own)),
         code=capability.code,
         group=capability.group,
         published=capability.published,
@@ -213,7 +213,7 @@ def _capability(model: str, capability: Capability, cells: Sequence[MetricCell])
     )
 
 
-def _group(model: str, group: Group, capabilities: Sequence[Cell]) -> Cell:
+def _group(model: str, group: CapabilityGroup, capabilities: Sequence[Cell]) -> Cell:
     parts = [cell for cell in capabilities if cell.group == group.id]
     values = [cell.value for cell in parts if cell.value is not None]
     squares = [cell.std**2 for cell in parts if cell.std is not None]
@@ -226,7 +226,7 @@ def _group(model: str, group: Group, capabilities: Sequence[Cell]) -> Cell:
         high=None,
         std=math.sqrt(sum(squares) / len(squares)) / math.sqrt(len(values)) if squares else None,
         n=0,
-        coverage=Coverage(
+        coverage=MetricCoverage(
             sum(cell.coverage.have for cell in parts), sum(cell.coverage.of for cell in parts)
         ),
         note=None if values else "no data",

@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
+from forgetmap.capabilities.bootstrap import Distance
 from forgetmap.capabilities.choices import Aggregator
-from forgetmap.capabilities.distance import Distance
 from forgetmap.capabilities.taxonomy import ScaleName
 from forgetmap.scoring import Needs, Polarity
 
@@ -17,7 +17,7 @@ Direction = Literal["better", "more", "mixed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class MetricCoverage:
     """How many of the metrics that count have a value; nothing is ever put in for the others."""
 
     have: int
@@ -61,7 +61,7 @@ class Cell:
     high: float | None
     std: float | None
     n: int
-    coverage: Coverage
+    coverage: MetricCoverage
     code: str = ""
     group: str = ""
     published: str = ""
@@ -147,7 +147,7 @@ class MetricCell:
     high: float | None
     std: float | None
     n: int
-    coverage: Coverage
+    coverage: MetricCoverage
     capability: str
     task: str
     polarity: Polarity

@@ -21,11 +21,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from forgetmap.errors import FieldError, ForgetmapError, MissingInputError, UnreadableError
-from forgetmap.scoring import Needs, Polarity, Scale, find_scorer, needs_of
+from forgetmap.errors import FieldError, MissingInputError, UnreadableError
+from forgetmap.scoring import Needs, Polarity, Scale, find_scorer, needs_of, scorer_names
 
 NAMES = ("captrack", "knowledge", "sample")
 """Those that are shipped."""
+SUITE_OF_TAXONOMY = {"captrack": "captrack", "knowledge": "post-forget", "sample": "capabilities"}
+"""The suite that asks the tasks of a shipped taxonomy."""
 FIRST = ".first"
 """Ending of the task that asks the first turns of another; nothing is measured on it."""
 TARGET = "TARGET"
@@ -37,7 +39,7 @@ _HINT = "docs/capabilities.md describes what a taxonomy holds."
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CapabilityGroup:
     """The widest circle.
 
     Attributes:
@@ -71,7 +73,7 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaxonomyTask:
     """A set of items.
 
     Attributes:
@@ -146,9 +148,9 @@ class Taxonomy:
 
     name: str
     title: str
-    groups: tuple[Group, ...]
+    groups: tuple[CapabilityGroup, ...]
     capabilities: tuple[Capability, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[TaxonomyTask, ...]
     metrics: tuple[Metric, ...]
 
     def capabilities_of(self, group: str) -> list[Capability]:
@@ -194,13 +196,13 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
         raw = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnreadableError(f"not valid TOML: {error}", file=origin, hint=_HINT) from None
-    read = _Reader(origin)
+    read = _TaxonomyReader(origin)
     found = Taxonomy(
         name=str(raw.pop("name", origin)),
         title=str(raw.pop("title", "")),
-        groups=read.all(raw.pop("groups", []), "groups", Group),
+        groups=read.all(raw.pop("groups", []), "groups", CapabilityGroup),
         capabilities=read.all(raw.pop("capabilities", []), "capabilities", Capability),
-        tasks=read.all(raw.pop("tasks", []), "tasks", Task),
+        tasks=read.all(raw.pop("tasks", []), "tasks", TaxonomyTask),
         metrics=read.all(raw.pop("metrics", []), "metrics", Metric),
     )
     for key in raw:
@@ -220,7 +222,7 @@ def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
         _with_metrics(
             taxonomy, [Metric(f"target.{task}", f"target.{task}", task, task) for task in tasks]
         ),
-        groups=(*taxonomy.groups, *([Group(TARGET, "Target domain")] if tasks else [])),
+        groups=(*taxonomy.groups, *([CapabilityGroup(TARGET, "Target domain")] if tasks else [])),
         capabilities=(*taxonomy.capabilities, *capabilities),
     )
 
@@ -231,15 +233,15 @@ def _with_metrics(taxonomy: Taxonomy, metrics: Sequence[Metric]) -> Taxonomy:
     new = dict.fromkeys(metric.task for metric in metrics if metric.task not in named)
     return replace(
         taxonomy,
-        tasks=(*taxonomy.tasks, *map(Task, new)),
+        tasks=(*taxonomy.tasks, *map(TaxonomyTask, new)),
         metrics=(*taxonomy.metrics, *metrics),
     )
 
 
-Entry = TypeVar("Entry", Group, Capability, Task, Metric)
+Entry = TypeVar("Entry", CapabilityGroup, Capability, TaxonomyTask, Metric)
 
 
-class _Reader:
+class _TaxonomyReader:
     """Turns tables of TOML into objects; whatever does not fit is an error with file and key."""
 
     def __init__(self, origin: str) -> None:
@@ -310,7 +312,7 @@ def _expanded(taxonomy: Taxonomy) -> Taxonomy:
     )
 
 
-def _check(taxonomy: Taxonomy, read: _Reader) -> None:
+def _check(taxonomy: Taxonomy, read: _TaxonomyReader) -> None:
     """Refuse duplicates, orphans, and whatever the scorers do not know."""
     groups = _unique([each.id for each in taxonomy.groups], "groups", read)
     capabilities = _unique([each.id for each in taxonomy.capabilities], "capabilities", read)
@@ -329,20 +331,20 @@ def _check(taxonomy: Taxonomy, read: _Reader) -> None:
     _no_orphans("groups", groups, {each.group for each in taxonomy.capabilities}, read)
 
 
-def _unique(ids: Sequence[str], key: str, read: _Reader) -> set[str]:
+def _unique(ids: Sequence[str], key: str, read: _TaxonomyReader) -> set[str]:
     for name, count in Counter(ids).most_common(1):
         if count > 1:
             raise read.fault(key, f"{name!r} stands there {count} times")
     return set(ids)
 
 
-def _no_orphans(key: str, there: set[str], used: set[str], read: _Reader) -> None:
+def _no_orphans(key: str, there: set[str], used: set[str], read: _TaxonomyReader) -> None:
     for name in sorted(there - used):
         raise read.fault(key, f"nothing is measured under {name!r}")
 
 
 def _check_metric(
-    metric: Metric, key: str, capabilities: set[str], tasks: set[str], read: _Reader
+    metric: Metric, key: str, capabilities: set[str], tasks: set[str], read: _TaxonomyReader
 ) -> None:
     if metric.capability not in capabilities:
         raise read.fault(f"{key}.capability", f"there is no capability {metric.capability!r}")
@@ -358,14 +360,13 @@ def _check_metric(
     _check_scorer(metric, key, read)
 
 
-def _check_scorer(metric: Metric, key: str, read: _Reader) -> None:
+def _check_scorer(metric: Metric, key: str, read: _TaxonomyReader) -> None:
     for name, called in (("scorer", metric.scorer), ("judge", metric.judge)):
         if called is None:
             continue
-        try:
-            found = find_scorer(called)
-        except ForgetmapError as error:
-            raise read.fault(f"{key}.{name}", error.message) from None
+        if called not in scorer_names():
+            raise read.fault(f"{key}.{name}", f"there is no scorer {called!r}")
+        found = find_scorer(called)
         for part in ("field", "strict"):
             wanted = getattr(metric, part)
             if wanted not in found.fields and not (part == "strict" and wanted is None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -62,7 +62,7 @@ def _view(table: duckdb.DuckDBPyRelation) -> str:
     return name
 
 
-class Source:
+class TaxonomyRun:
     """A run as a taxonomy sees it.
 
     Args:
@@ -78,7 +78,7 @@ class Source:
         """Task as the run calls it -> measure -> number of scores."""
         for task, metric, who, scored in self._counted():
             self.offered[task][Measure(metric, who)] = scored
-        self.tasks = _tasks_of(taxonomy, self.offered)
+        self.tasks = known_tasks(taxonomy, self.offered)
         self._asked = _fields_of(taxonomy)
         self._kept: dict[str, dict[Measure, Values]] = {}
 
@@ -228,7 +228,13 @@ class Source:
         return prepare(self.items)
 
 
-def _tasks_of(taxonomy: Taxonomy, offered: Mapping[str, object]) -> dict[str, str]:
+def task_names(run: Run) -> list[str]:
+    """The tasks of a run, as it calls them."""
+    with reading(run):
+        return [name for (name,) in relation_of(run.scores).project("task").distinct().fetchall()]
+
+
+def known_tasks(taxonomy: Taxonomy, offered: Iterable[str]) -> dict[str, str]:
     """Task of the taxonomy -> what the run calls it: by its very name, never by a similar one."""
     plain = {plain_name(name): name for name in offered}
     found = {}
@@ -326,7 +332,7 @@ class TaskPairs:
         return len(self.before)
 
 
-def pair_items(before: Source, after: Source, pair_by: PairBy) -> dict[str, TaskPairs]:
+def pair_items(before: TaxonomyRun, after: TaxonomyRun, pair_by: PairBy) -> dict[str, TaskPairs]:
     """The items that both sides have, task by task: by content where both have it, else by id."""
     if not before.tasks.keys() & after.tasks.keys():
         return {}
@@ -385,7 +391,7 @@ def _numbered(clusters: pa.ChunkedArray | None) -> NDArray[np.intp] | None:
     return np.asarray(filled.dictionary_encode().indices.to_numpy(), np.intp)
 
 
-def placed(values: Values, items: pa.Array) -> Reals:
+def align(values: Values, items: pa.Array) -> Reals:
     """Values in the order of these items; nan where there is none."""
     places = pc.index_in(items, value_set=values.items)
     found = np.full(len(items), np.nan)

@@ -12,7 +12,7 @@ from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.journal import Answer, Key
 from forgetmap.evaluation.prompts import continuations_of, messages_of, prompt_of
 from forgetmap.evaluation.settings import Manner
-from forgetmap.scoring import find_scorer, grade_response
+from forgetmap.scoring import grade_response, load_scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _check(task: Task, item: Item) -> None:
 def _check_scorers(task: Task, suite: Suite) -> None:
     """All scorers are there, and so is the task that this one continues."""
     for name in task.scorers:
-        find_scorer(name)
+        load_scorer(name)
     if task.follows is not None and all(each.name != task.follows for each in suite.tasks):
         raise UsageError(
             f"the task {task.name!r} continues the conversations of {task.follows!r}",

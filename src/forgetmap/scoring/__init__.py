@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     )
     from forgetmap.scoring.grading import grade_likelihoods, grade_response
     from forgetmap.scoring.llm_judge.judge import Judge, open_judge
-    from forgetmap.scoring.registry import Needs, find_scorer, needs_of, signed, values_of
+    from forgetmap.scoring.registry import (
+        Needs,
+        find_scorer,
+        load_scorer,
+        needs_of,
+        scorer_names,
+        signed,
+        values_of,
+    )
     from forgetmap.scoring.sandbox.run import require_sandbox, run_programs
     from forgetmap.scoring.scorer import (
         Answered,
-        Ask,
         CodeScorer,
         Fields,
+        JudgeQuestion,
         JudgeScorer,
         Polarity,
         Program,
@@ -38,11 +46,11 @@ __all__ = [
     "UNSCORED",
     "AnswerKind",
     "Answered",
-    "Ask",
     "CodeScorer",
     "Fields",
     "Grade",
     "Judge",
+    "JudgeQuestion",
     "JudgeScorer",
     "Needs",
     "Polarity",
@@ -56,11 +64,13 @@ __all__ = [
     "grade_likelihoods",
     "grade_response",
     "graded",
+    "load_scorer",
     "needs_of",
     "open_judge",
     "outcome_of",
     "require_sandbox",
     "run_programs",
+    "scorer_names",
     "signed",
     "undecided",
     "values_of",

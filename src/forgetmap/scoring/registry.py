@@ -6,10 +6,11 @@ described in scorer.py; one of a known name replaces ours. Nothing is imported b
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Literal, cast
 
 from forgetmap._plugins import Registry
-from forgetmap.errors import FieldError
+from forgetmap.errors import FieldError, UsageError
 from forgetmap.scoring.grade import UNSCORED, undecided
 from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
 
@@ -49,7 +50,6 @@ SCORERS = Registry(
         )
     ),
     _check_scorer,
-    extra="drift",
 )
 
 
@@ -57,9 +57,33 @@ def find_scorer(name: str) -> Scorer:
     """The scorer of this name.
 
     Raises:
-        UsageError: there is none, it needs a package, or the one that adds it is broken.
+        UsageError: there is none, or the package that adds it is broken.
     """
     return SCORERS.get(name)
+
+
+def scorer_names() -> list[str]:
+    """All scorers, in alphabetical order; nothing is loaded."""
+    return SCORERS.names()
+
+
+def load_scorer(name: str) -> Scorer:
+    """The scorer of this name, ready to score.
+
+    What a scorer is called and which fields it has is known without the packages that it scores
+    with (`packages`, where it has them), so that results can be read where nothing is scored.
+
+    Raises:
+        UsageError: as `find_scorer`, or a package is missing.
+    """
+    scorer = find_scorer(name)
+    for package in getattr(scorer, "packages", ()):
+        if find_spec(package) is None:
+            raise UsageError(
+                f"the scorer {name!r} needs the package {package!r}",
+                hint='install it: pip install "forgetmap[drift]".',
+            )
+    return scorer
 
 
 def needs_of(scorer: Scorer) -> Needs:

@@ -80,7 +80,7 @@ class RuleScorer(Scorer, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class JudgeQuestion:
     """One question to a judge: what it is told to be, and what it is asked."""
 
     system: str
@@ -90,7 +90,7 @@ class Ask:
 class JudgeScorer(Scorer, Protocol):
     """Scores by what a judge replies."""
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """What to ask; nothing where the sample decides itself."""
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:

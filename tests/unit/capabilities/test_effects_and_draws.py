@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drifting_models import SHIFTS, answers, estimate, truth
-from forgetmap.capabilities.distance import distance
-from forgetmap.capabilities.effects import MOST, cohens_h, effect, log_ratio, relative
-from forgetmap.capabilities.estimates import Series, metric_effect, task_means
-from forgetmap.capabilities.resampling import compact, resampled_sums
+from forgetmap.capabilities.bootstrap import compact, distance, resampled_sums
+from forgetmap.capabilities.effects import (
+    MAX_EFFECT,
+    Series,
+    cohens_h,
+    effect,
+    log_ratio,
+    metric_effect,
+    relative,
+    task_means,
+)
 from forgetmap.capabilities.taxonomy import Metric, load_taxonomy
 
 share = st.floats(0, 1)
@@ -23,7 +30,7 @@ count = st.floats(0, 1e6)
 @given(share, share)
 def test_shares(before: float, after: float) -> None:
     found = float(cohens_h(before, after))
-    assert abs(found) <= MOST
+    assert abs(found) <= MAX_EFFECT
     assert found == pytest.approx(-float(cohens_h(after, before)))
     assert found == pytest.approx(-float(cohens_h(1 - before, 1 - after)), abs=1e-6)
     assert found == pytest.approx(2 * (math.asin(after**0.5) - math.asin(before**0.5)))
@@ -32,7 +39,7 @@ def test_shares(before: float, after: float) -> None:
 @given(count, count)
 def test_counts(before: float, after: float) -> None:
     found = float(log_ratio(before, after))
-    assert abs(found) <= MOST
+    assert abs(found) <= MAX_EFFECT
     assert found == pytest.approx(-float(log_ratio(after, before)))
     if before > 1 and 1 / 20 < after / before < 20:
         assert found == pytest.approx(math.log(after / before))

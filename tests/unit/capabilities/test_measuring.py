@@ -13,8 +13,8 @@ import pytest
 import forgetmap as fm
 from forgetmap._workers import WorkerPool
 from forgetmap.capabilities import measure as measuring
+from forgetmap.capabilities.batches import score_batch
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
-from forgetmap.capabilities.scoring_batches import score_batch
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.errors import UsageError
 from forgetmap.records.folder import read_run, write_run
@@ -266,10 +266,15 @@ def test_bug_19_and_03_a_judge_that_fails_gives_no_value(tmp_path: Path) -> None
 def test_bug_23_a_file_is_the_task_its_name_says(tmp_path: Path) -> None:
     folder = many(tmp_path / "m", 30)
     (folder / "gsm8k_subset.jsonl").rename(folder / "gsm8k.jsonl")
+    with pytest.raises(UsageError, match="has gsm8k; the taxonomy has"):
+        fm.drift(folder, folder, draws=100)
+    other = write_model(tmp_path / "other", "jsonl", {"oasst1.full": ROWS["oasst1.full"]})
+    for path in Path(other).glob("*.jsonl"):
+        path.rename(folder / path.name)
     result = fm.drift(folder, folder, draws=100)
-    assert all(cell.value is None for cell in result.metrics)
+    assert {cell.task for cell in result.metrics if cell.value is not None} == {"oasst1.full"}
     said = {gate.code: gate.message for gate in result.gates}
-    assert "gsm8k; a task counts only under its very name" in said["unknown_tasks"]
+    assert "gsm8k; task names must match the taxonomy exactly" in said["unknown_tasks"]
 
 
 def test_bug_25_empty_responses_count(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forgetmap import __version__
-from forgetmap.capabilities import Drifted, DriftResult, Gate, Taxonomy
+from forgetmap.capabilities import DriftResult, DriftWithRuns, Gate, Taxonomy
 from forgetmap.report.choices import MAX_ITEMS
 from forgetmap.report.payloads import drift_words as words
 from forgetmap.report.payloads.comparison import cut_to_fit, shareable, without_paths
@@ -18,7 +18,7 @@ from forgetmap.report.payloads.texts import Secret, parse_patterns
 
 
 def make_drift_payload(
-    drifted: Drifted,
+    drifted: DriftWithRuns,
     *,
     texts: bool = True,
     redact: Sequence[str] | None = None,
@@ -56,7 +56,7 @@ def make_drift_payload(
 def payload_of_numbers(result: DriftResult) -> Payload:
     """A report without items."""
     return make_drift_payload(
-        Drifted(result, Taxonomy(result.taxonomy, "", (), (), (), ()), (), "auto")
+        DriftWithRuns(result, Taxonomy(result.taxonomy, "", (), (), (), ()), (), "auto")
     )
 
 
@@ -83,7 +83,7 @@ def _title(result: DriftResult) -> str:
     return f"Drift of {len(result.models)} models from {result.before}"
 
 
-def _shareable_result(drifted: Drifted, secrets: Sequence[Secret]) -> DriftResult:
+def _shareable_result(drifted: DriftWithRuns, secrets: Sequence[Secret]) -> DriftResult:
     """Without the folders of this machine, and without rows quoted from logs."""
 
     def quiet(gate: Gate) -> Gate:

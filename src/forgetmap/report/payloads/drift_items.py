@@ -13,11 +13,11 @@ import duckdb
 import pyarrow as pa
 
 from forgetmap.capabilities import (
-    Drifted,
+    DriftWithRuns,
     Metric,
     MetricCell,
-    Source,
     TaskPairs,
+    TaxonomyRun,
     pair_items,
     relation_of,
     sql,
@@ -36,11 +36,11 @@ _SAID = ("prompt", "response", "error")
 _ORDER = [(name, "ascending") for name in ("task", "item", "repeat", "metric")]
 
 
-def items_of_drift(drifted: Drifted, *, texts: bool, limit: int) -> list[Items]:
+def items_of_drift(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[Items]:
     """The changed items of each model, at most `limit` in all, every metric with its share."""
     if not drifted.runs:
         return []
-    first, *later = (Source(run, drifted.taxonomy) for run in drifted.runs)
+    first, *later = (TaxonomyRun(run, drifted.taxonomy) for run in drifted.runs)
     share = max(limit // len(later), 1)
     return [
         _of_model(drifted, place, first, source, texts=texts, limit=share)
@@ -49,7 +49,13 @@ def items_of_drift(drifted: Drifted, *, texts: bool, limit: int) -> list[Items]:
 
 
 def _of_model(
-    drifted: Drifted, place: int, before: Source, after: Source, *, texts: bool, limit: int
+    drifted: DriftWithRuns,
+    place: int,
+    before: TaxonomyRun,
+    after: TaxonomyRun,
+    *,
+    texts: bool,
+    limit: int,
 ) -> Items:
     wanted = _wanted(drifted, place, limit)
     if not wanted:
@@ -72,7 +78,7 @@ def _of_model(
     return Items(comparison=place, total=total, columns=columns_of(found))
 
 
-def _wanted(drifted: Drifted, place: int, limit: int) -> list[tuple[Metric, int]]:
+def _wanted(drifted: DriftWithRuns, place: int, limit: int) -> list[tuple[Metric, int]]:
     """The metrics with data, and how many items of each there is room for."""
     metrics = {metric.id: metric for metric in drifted.taxonomy.metrics}
     model = drifted.result.models[place]
@@ -94,7 +100,9 @@ def _amount(cell: MetricCell) -> int:
     return round(cell.lost + cell.gained)
 
 
-def _table_of(wanted: Sequence[tuple[Metric, int]], before: Source, after: Source) -> pa.Table:
+def _table_of(
+    wanted: Sequence[tuple[Metric, int]], before: TaxonomyRun, after: TaxonomyRun
+) -> pa.Table:
     """What the query must know of each metric."""
     rows = []
     for metric, most in wanted:
@@ -111,7 +119,7 @@ def _table_of(wanted: Sequence[tuple[Metric, int]], before: Source, after: Sourc
     return pa.Table.from_pylist(rows)
 
 
-def _measure(source: Source, metric: Metric) -> Measure:
+def _measure(source: TaxonomyRun, metric: Metric) -> Measure:
     """Who gives the values; agreement with another task goes by the id of the metric."""
     measure = source.measure(metric, metric.field)
     assert measure is not None  # noqa: S101  # it has a value
@@ -168,7 +176,7 @@ def _totals(found: pa.Table) -> dict[str, int]:
     return dict(total)
 
 
-def _answers(source: Source, metrics: Sequence[Metric]) -> duckdb.DuckDBPyRelation:
+def _answers(source: TaxonomyRun, metrics: Sequence[Metric]) -> duckdb.DuckDBPyRelation:
     """One row per answer and measure, with the scores that count."""
     rows = (
         relation_of(fill_scores(source.run.scores))
@@ -185,7 +193,7 @@ def _answers(source: Source, metrics: Sequence[Metric]) -> duckdb.DuckDBPyRelati
 
 
 def _agreement(
-    source: Source, metric: Metric, rows: duckdb.DuckDBPyRelation
+    source: TaxonomyRun, metric: Metric, rows: duckdb.DuckDBPyRelation
 ) -> duckdb.DuckDBPyRelation:
     """Answers whose score is whether they agree with another, whatever each of them got."""
     measure = source.measure(metric, metric.field)
@@ -203,7 +211,7 @@ def _agreement(
     return sql(query, rows=rows.filter(own), agreed=connection().from_arrow(agreed))
 
 
-def _with_texts(found: pa.Table, before: Source, after: Source) -> pa.Table:
+def _with_texts(found: pa.Table, before: TaxonomyRun, after: TaxonomyRun) -> pa.Table:
     """These items with what was asked and said."""
     table = connection().from_arrow(found)
     with reading(before.run, after.run):

@@ -22,7 +22,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     silence,
     unreadable,
 )
-from forgetmap.scoring.scorer import FORMS, Answered, Ask, Fields, Scale, both_forms
+from forgetmap.scoring.scorer import FORMS, Answered, Fields, JudgeQuestion, Scale, both_forms
 from forgetmap.scoring.scorers.answers import maths, option, options_of
 
 _OPEN = frozenset({Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.ERROR})
@@ -50,7 +50,7 @@ class OptionJudgeScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """Which option, unless the rule knows."""
         if not _is_open(sample, option.score(sample)):
             return ()
@@ -81,7 +81,7 @@ class MathsJudgeScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """Whether the answer is right, unless the rule knows."""
         if not _is_open(sample, maths.score(sample)):
             return ()
@@ -108,7 +108,7 @@ def _is_open(sample: Answered, ruled: Fields) -> bool:
     return silence(sample) is None and ruled["acc"].outcome in _OPEN
 
 
-def _ask(sample: Answered, against: str, task: str, *, example: str) -> Ask:
+def _ask(sample: Answered, against: str, task: str, *, example: str) -> JudgeQuestion:
     asked = passage("Question", question(sample)) if sample.question else ""
     said = passage("Response", aloud(sample))
     return ask(asked, against, said, task, _FORM.format(example=example))

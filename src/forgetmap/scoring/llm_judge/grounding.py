@@ -23,7 +23,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     text_of,
     unreadable,
 )
-from forgetmap.scoring.scorer import SHARE, Answered, Ask, Fields, Scale
+from forgetmap.scoring.scorer import SHARE, Answered, Fields, JudgeQuestion, Scale
 
 _SUPPORTED = (
     "Decide for each statement whether the {source} supports it: all it says must stand there or "
@@ -43,7 +43,7 @@ class FaithfulnessScorer:
     version = 1
     fields: Mapping[str, Scale] = {"faithfulness": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """Each statement against `context`."""
         source = passage("Source", text_of(sample.material.get("context"), "context"))
         task = _SUPPORTED.format(source="source")
@@ -62,7 +62,7 @@ class CoverageScorer:
     version = 1
     fields: Mapping[str, Scale] = {"coverage": SHARE, "within": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """Each point against the response, then each statement against the reference."""
         reference, said = text_of(sample.gold, "gold"), _said(sample)
         if not said:

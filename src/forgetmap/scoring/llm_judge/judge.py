@@ -34,7 +34,7 @@ from forgetmap._http import (
 )
 from forgetmap.errors import NetworkError, UsageError
 from forgetmap.scoring.llm_judge.reply_cache import Reply, ReplyCache, key_of
-from forgetmap.scoring.scorer import Ask
+from forgetmap.scoring.scorer import JudgeQuestion
 
 if TYPE_CHECKING:
     import httpx
@@ -94,7 +94,7 @@ class Judge:
     tally: Tally = field(default_factory=Tally, compare=False)
 
     async def ask_all(
-        self, asks: Sequence[Ask], *, repeat: int = 0, progress: Progress | None = None
+        self, asks: Sequence[JudgeQuestion], *, repeat: int = 0, progress: Progress | None = None
     ) -> list[str | None]:
         """The replies in order; None for a question that got none.
 
@@ -180,7 +180,7 @@ class QuestionRound:
     parameters: Mapping[str, Any]
     progress: Progress | None
 
-    async def replies(self, asks: Sequence[Ask]) -> list[str | None]:
+    async def replies(self, asks: Sequence[JudgeQuestion]) -> list[str | None]:
         """In order; None where there is none."""
         keys = [key_of(ask, self.judge.model, self.parameters) for ask in asks]
         found = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
@@ -205,7 +205,7 @@ class QuestionRound:
             self.progress(settled, of)
 
     async def _ask_each(
-        self, wanted: Mapping[str, Ask], settle: Callable[[str, str | None], None]
+        self, wanted: Mapping[str, JudgeQuestion], settle: Callable[[str, str | None], None]
     ) -> None:
         """A few workers take questions until there are none."""
         import httpx  # slow to load
@@ -226,7 +226,7 @@ class QuestionRound:
             except ExceptionGroup as several:
                 raise several.exceptions[0] from None
 
-    async def _settled(self, client: httpx.AsyncClient, key: str, ask: Ask) -> str | None:
+    async def _settled(self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion) -> str | None:
         """The reply, kept; None if there is none, unless that is one too many."""
         tally = self.judge.tally
         try:
@@ -243,7 +243,7 @@ class QuestionRound:
         tally.failed_in_a_row = 0
         return self.cache.put(key, ask, self.judge.model, self.parameters, reply)
 
-    async def _persistently(self, client: httpx.AsyncClient, key: str, ask: Ask) -> Reply:
+    async def _persistently(self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion) -> Reply:
         """Ask until there is a reply or patience is at its end."""
         patience, variable = self.judge.patience, self.judge.key_variable
         body = self._body(ask)
@@ -262,7 +262,7 @@ class QuestionRound:
             attempt, waited = attempt + 1, waited + wait
             await asyncio.sleep(wait)
 
-    def _body(self, ask: Ask) -> dict[str, Any]:
+    def _body(self, ask: JudgeQuestion) -> dict[str, Any]:
         messages = [
             {"role": "system", "content": ask.system},
             {"role": "user", "content": ask.user},

@@ -13,7 +13,7 @@ from forgetmap.scoring.extract.failures import loops, why_nothing
 from forgetmap.scoring.extract.golds import texts_in, unwrapped
 from forgetmap.scoring.extract.thinking import visible_text, without_thinking
 from forgetmap.scoring.grade import Grade, undecided
-from forgetmap.scoring.scorer import Answered, Ask
+from forgetmap.scoring.scorer import Answered, JudgeQuestion
 
 BATCH = 20
 """Statements in one question."""
@@ -25,9 +25,9 @@ _ROLE = (
 )
 
 
-def ask(*parts: str) -> Ask:
+def ask(*parts: str) -> JudgeQuestion:
     """A question of several paragraphs."""
-    return Ask(_ROLE, "\n\n".join(part for part in parts if part))
+    return JudgeQuestion(_ROLE, "\n\n".join(part for part in parts if part))
 
 
 def passage(title: str, text: str) -> str:
@@ -41,7 +41,7 @@ def batches(statements: Sequence[str]) -> list[Sequence[str]]:
     return [statements[start : start + BATCH] for start in range(0, len(statements), BATCH)]
 
 
-def ask_each(material: str, task: str, kind: str, statements: Sequence[str]) -> list[Ask]:
+def ask_each(material: str, task: str, kind: str, statements: Sequence[str]) -> list[JudgeQuestion]:
     """Yes or no for every statement."""
     form = (
         f"Reply with one line for each {kind} and nothing else: its number, a colon, and yes or no."

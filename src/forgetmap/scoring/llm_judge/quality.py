@@ -20,7 +20,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     turns,
     unreadable,
 )
-from forgetmap.scoring.scorer import RATING, SHARE, Answered, Ask, Fields, Scale
+from forgetmap.scoring.scorer import RATING, SHARE, Answered, Fields, JudgeQuestion, Scale
 from forgetmap.scoring.scorers.reasoning_steps import reasoning_steps, steps
 
 _BEST = 10
@@ -68,7 +68,7 @@ class ReasoningScorer:
     version = 1
     fields: Mapping[str, Scale] = {"reasoning": SHARE, "coherence": SHARE, "consistency": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """Coherence, then consistency; nothing of a response without steps."""
         if _no_steps(sample):
             return ()
@@ -93,7 +93,7 @@ class FollowingScorer:
     version = 1
     fields: Mapping[str, Scale] = {"following": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """One question."""
         if silence(sample):
             return ()
@@ -113,7 +113,7 @@ class RatingScorer:
     version = 1
     fields: Mapping[str, Scale] = {"rating": RATING}
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """One question, with all of the conversation."""
         if silence(sample):
             return ()

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from forgetmap.errors import OutputError
-from forgetmap.scoring.scorer import Ask
+from forgetmap.scoring.scorer import JudgeQuestion
 
 _BUSY_SECONDS = 60.0
 _TABLE = """
@@ -35,7 +35,7 @@ class Reply:
     raw: str
 
 
-def key_of(ask: Ask, model: str, parameters: Mapping[str, Any]) -> str:
+def key_of(ask: JudgeQuestion, model: str, parameters: Mapping[str, Any]) -> str:
     """The same only for the same question to the same model in the same way."""
     content = [ask.system, ask.user, model, dict(parameters)]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -78,7 +78,7 @@ class ReplyCache:
         return str(row[0]) if row else None
 
     def put(
-        self, key: str, ask: Ask, model: str, parameters: Mapping[str, Any], reply: Reply
+        self, key: str, ask: JudgeQuestion, model: str, parameters: Mapping[str, Any], reply: Reply
     ) -> str:
         """Keep a reply; the text of the first one for this key, which may be another's."""
         texts = (model, json.dumps(parameters, sort_keys=True), ask.system, ask.user)

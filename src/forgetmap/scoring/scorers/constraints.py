@@ -50,6 +50,7 @@ class ConstraintsScorer:
 
     name = "constraints"
     version = 1
+    packages = ("langdetect",)
     fields: Mapping[str, Scale] = {
         "acc": RIGHT_OR_WRONG,
         "acc_strict": RIGHT_OR_WRONG,

@@ -28,7 +28,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     silence,
     unreadable,
 )
-from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Ask, Fields, Scale
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, JudgeQuestion, Scale
 
 _LACKING = re.compile(
     r"\b(?:could|can|would|will) you (?:please |kindly |possibly )?(?:clarify|specify|provide|share"
@@ -148,7 +148,7 @@ class UnsafeRefusalScorer:
     version = 1
     fields: Mapping[str, Scale] = dict.fromkeys(("refused", *_CLASSES.values()), RIGHT_OR_WRONG)
 
-    def asks(self, sample: Answered) -> Sequence[Ask]:
+    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """One question."""
         if silence(sample):
             return ()

@@ -27,16 +27,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
-
-import emoji
-from markdown_it import MarkdownIt
+from typing import TYPE_CHECKING, Any
 
 from forgetmap.scoring.extract.failures import refuses, why_nothing
 from forgetmap.scoring.extract.prose import count_words, sentences
 from forgetmap.scoring.extract.thinking import visible_text
 from forgetmap.scoring.grade import Grade, counted, failed, shared
 from forgetmap.scoring.scorer import COUNT, RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 _FEATURES = {
     "bullets": "bullet_count",
@@ -59,7 +59,6 @@ _DRAWN_BULLET = re.compile(r"^([ \t]*+)[\u2022\u2023\u25aa\u25cf\u25e6][ \t]*+",
 _MAYBE_EMOJI = re.compile(
     "[\u200d\u20e3\u231a-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff]"
 )
-_QUALIFIED = {emoji.STATUS["fully_qualified"], emoji.STATUS["minimally_qualified"]}
 _HEDGE = re.compile(
     r"(?:perhaps|maybe|possibly|probably|presumably|arguably|supposedly|apparently|seemingly"
     r"|might|may(?! \d)|could be|likely|unlikely|seems?|appears? (?:to|that)|tends? to|suggests?"
@@ -89,6 +88,7 @@ class StyleScorer:
 
     name = "style"
     version = 1
+    packages = ("emoji", "markdown_it")
     fields: Mapping[str, Scale] = (
         dict.fromkeys(("words", "characters", "sentences", "sentence_words", "hedges"), COUNT)
         | dict.fromkeys(_FEATURES.values(), COUNT)
@@ -139,6 +139,8 @@ def _blocks(text: str) -> Counter[str]:
 @lru_cache(maxsize=1)
 def _markdown() -> MarkdownIt:
     """Blocks only: what stands inside a line is not looked at."""
+    from markdown_it import MarkdownIt  # only where there are blocks
+
     markdown = MarkdownIt("commonmark").enable("table")
     markdown.core.ruler.enableOnly(["normalize", "block"])
     return markdown
@@ -147,13 +149,18 @@ def _markdown() -> MarkdownIt:
 def _emoji(text: str) -> int:
     if text.isascii() or not _MAYBE_EMOJI.search(text):
         return 0
-    found = emoji.emoji_list(text)
-    return sum(1 for each in found if _status(each["emoji"]) in _QUALIFIED)
+    import emoji  # not part of the core installation
+
+    return sum(_is_picture(match["emoji"]) for match in emoji.emoji_list(text))
 
 
-def _status(sign: str) -> int | None:
+@lru_cache(maxsize=4096)
+def _is_picture(sign: str) -> bool:
+    import emoji
+
     data: Any = emoji.EMOJI_DATA.get(sign)
-    return data["status"] if data else None
+    qualified = (emoji.STATUS["fully_qualified"], emoji.STATUS["minimally_qualified"])
+    return data is not None and data["status"] in qualified
 
 
 def _wording(text: str) -> dict[str, Grade]:

@@ -1,0 +1,200 @@
+"""Scores many responses at once: Arrow in, Arrow out, the same in this process or in another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pyarrow as pa
+
+from forgetmap.errors import FieldError
+from forgetmap.scoring import (
+    UNSCORED,
+    Answered,
+    CodeScorer,
+    Fields,
+    Judge,
+    JudgeQuestion,
+    JudgeScorer,
+    Program,
+    Ran,
+    RuleScorer,
+    Scorer,
+    find_scorer,
+    outcome_of,
+    run_programs,
+    undecided,
+    values_of,
+)
+
+RESPONSE_COLUMNS = (
+    "item", "repeat", "question", "options", "response", "material", "gold", "gold_index",
+    "finish_reason",
+)  # fmt: skip
+"""Columns of a batch of responses."""
+SCORE_SCHEMA = pa.schema(
+    [
+        ("item", pa.string()),
+        ("repeat", pa.int32()),
+        ("metric", pa.string()),
+        ("score", pa.float64()),
+        ("outcome", pa.string()),
+        ("answer", pa.string()),
+        ("choice", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+
+def score_batch(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Score a batch by the rule of this name: what workers are asked for."""
+    return score_rows(cast("RuleScorer", find_scorer(name)), batch)
+
+
+def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Score a batch by a rule; an item that cannot be used is an error of its own."""
+    scored = ScoreRows(scorer)
+    for row in batch.to_pylist():
+        sample = answered(row)
+        scored.add(row, None if sample is None else values_of(scorer, sample))
+    return scored.batch()
+
+
+def answered(row: Mapping[str, Any]) -> Answered | None:
+    """What a scorer gets to see of a row; None where there is no response."""
+    if row["response"] is None:
+        return None
+    material = json.loads(row["material"]) if row["material"] else {}
+    if row["gold_index"] is not None:
+        material.setdefault("gold_index", row["gold_index"])
+    question = row["question"]
+    return Answered(
+        response=row["response"],
+        gold=material.get("gold", row["gold"]),
+        question=tuple(material.get("turns", () if question is None else (question,))),
+        options=tuple(row["options"] or ()),
+        material=material,
+        finish_reason=row["finish_reason"],
+    )
+
+
+def failed(scorer: Scorer, error: FieldError) -> Fields:
+    """All values of a scorer missing, because the item cannot be used."""
+    return dict.fromkeys(scorer.fields, undecided(error.message))
+
+
+class ScoreRows:
+    """Collects the values of one scorer as rows."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._fields = tuple(scorer.fields)
+        self._rows: list[tuple[Any, ...]] = []
+
+    def add(self, row: Mapping[str, Any], fields: Fields | None) -> None:
+        """Add the values of one response; without any all are missing."""
+        found = fields if fields is not None else dict.fromkeys(self._fields, UNSCORED)
+        key = (row["item"], row["repeat"])
+        for name, judged in found.items():
+            values = (judged.score, outcome_of(judged), judged.answer, judged.choice, judged.error)
+            self._rows.append((*key, name, *values))
+
+    def batch(self) -> pa.RecordBatch:
+        """All rows so far."""
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(SCORE_SCHEMA)
+        arrays = [
+            _array(list(column), field.type)
+            for column, field in zip(columns, SCORE_SCHEMA, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=SCORE_SCHEMA)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # half of a character that takes two
+        sound = [
+            v.encode("utf-8", "replace").decode() if v else v for v in cast("list[str]", values)
+        ]
+        return pa.array(sound, kind)
+
+
+def run_rows(
+    scorer: CodeScorer, batches: Iterator[pa.RecordBatch], *, workers: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Score batches by running the code in them, several programs at a time."""
+    for batch in batches:
+        rows = batch.to_pylist()
+        samples = [answered(row) for row in rows]
+        programs = [_program(scorer, sample) for sample in samples]
+        runnable = [each if isinstance(each, Program) else None for each in programs]
+        scored = ScoreRows(scorer)
+        ended = run_programs(runnable, workers=workers)
+        for row, sample, program, ran in zip(rows, samples, programs, ended, strict=True):
+            scored.add(row, _settled(scorer, sample, program, ran))
+        yield scored.batch()
+
+
+def _program(scorer: CodeScorer, sample: Answered | None) -> Program | FieldError | None:
+    try:
+        return None if sample is None else scorer.program(sample)
+    except FieldError as error:
+        return error
+
+
+def _settled(
+    scorer: CodeScorer, sample: Answered | None, program: object, ran: Ran | None
+) -> Fields | None:
+    if sample is None:
+        return None
+    return (
+        failed(scorer, program) if isinstance(program, FieldError) else scorer.settle(sample, ran)
+    )
+
+
+def judge_rows(
+    scorer: JudgeScorer, batches: Iterator[pa.RecordBatch], judge: Judge
+) -> Iterator[pa.RecordBatch]:
+    """Score batches by asking a judge, all questions of a batch together."""
+    for batch in batches:
+        rows = batch.to_pylist()
+        samples = [answered(row) for row in rows]
+        asked = [_asks(scorer, sample) for sample in samples]
+        replies = iter(_replies(judge, [ask for asks in asked for ask in _only_asks(asks)]))
+        scored = ScoreRows(scorer)
+        for row, sample, asks in zip(rows, samples, asked, strict=True):
+            own = [next(replies) for _ in _only_asks(asks)]
+            scored.add(row, _judged(scorer, sample, asks, own))
+        yield scored.batch()
+
+
+def _asks(scorer: JudgeScorer, sample: Answered | None) -> list[JudgeQuestion] | FieldError:
+    try:
+        return [] if sample is None else list(scorer.asks(sample))
+    except FieldError as error:
+        return error
+
+
+def _only_asks(asks: list[JudgeQuestion] | FieldError) -> list[JudgeQuestion]:
+    return [] if isinstance(asks, FieldError) else asks
+
+
+def _judged(
+    scorer: JudgeScorer,
+    sample: Answered | None,
+    asks: list[JudgeQuestion] | FieldError,
+    replies: list[str | None],
+) -> Fields | None:
+    if sample is None:
+        return None
+    return failed(scorer, asks) if isinstance(asks, FieldError) else scorer.settle(sample, replies)
+
+
+def _replies(judge: Judge, asks: list[JudgeQuestion]) -> list[str | None]:
+    """All replies, also where an event loop runs already, as in a notebook."""
+    if not asks:
+        return []
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, judge.ask_all(asks)).result()

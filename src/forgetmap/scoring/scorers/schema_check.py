@@ -1,0 +1,185 @@
+"""JSON schemas, checked by jsonschema in bounded time and without the network.
+
+A `$ref` to elsewhere is refused, not fetched. Patterns run on RE2 (as pyarrow brings it), which
+takes time proportional to the text whatever the pattern; the few things it has no notion of, look
+around and back references, are refused. A schema that refers to itself may do so 2,000 times per
+value.
+
+Apart from json_schema.py because jsonschema is not part of the core installation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from jsonschema import exceptions, validators
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+
+from forgetmap.errors import FieldError
+
+_MAX_REFERENCES = 2_000
+
+
+class SchemaCheck:
+    """One schema, ready to check values."""
+
+    def __init__(self, schema: Any) -> None:
+        self._followed = 0
+        kind = validators.validator_for(schema, default=validators.Draft202012Validator)
+        _refuse_unusable(schema, kind)
+        bounded = {
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "additionalProperties": self._beside_patterns(kind),
+            "uniqueItems": _unique_items,
+            "$ref": self._counted(kind),
+        }
+        known = {key: rule for key, rule in bounded.items() if key in kind.VALIDATORS}
+        self._validator = validators.extend(kind, known)(schema, registry=REGISTRY)
+
+    def accepts(self, value: Any) -> bool | None:
+        """Whether a value is valid; None if the schema goes round in circles.
+
+        Raises:
+            FieldError: the schema turns out to be unusable.
+        """
+        self._followed = 0
+        try:
+            return bool(self._validator.is_valid(value))
+        except (RecursionError, _EndlessError):
+            return None
+        except exceptions._WrappedReferencingError as error:  # noqa: SLF001
+            raise _unusable(f"the schema refers to something that is not there: {error}") from error
+
+    def _counted(self, kind: Any) -> Any:
+        """`$ref`, as long as it is not followed too often."""
+        rule = kind.VALIDATORS.get("$ref")
+
+        def follow(validator: Any, ref: Any, instance: Any, schema: Any) -> Any:
+            self._followed += 1
+            if self._followed > _MAX_REFERENCES:
+                raise _EndlessError
+            return rule(validator, ref, instance, schema)
+
+        return follow
+
+    @staticmethod
+    def _beside_patterns(kind: Any) -> Any:
+        """`additionalProperties`: of what neither a name nor a pattern mentions."""
+        rule = kind.VALIDATORS.get("additionalProperties")
+
+        def check(validator: Any, extra: Any, instance: Any, schema: Any) -> Iterator[Any]:
+            patterns = schema.get("patternProperties", {})
+            if not patterns or not isinstance(instance, dict):
+                yield from rule(validator, extra, instance, schema) or ()
+                return
+            rest = {
+                name: each
+                for name, each in instance.items()
+                if not any(_matches(pattern, name) for pattern in patterns)
+            }
+            plain = {key: value for key, value in schema.items() if key != "patternProperties"}
+            yield from rule(validator, extra, rest, plain) or ()
+
+        return check
+
+
+class _EndlessError(Exception):
+    """A schema refers to itself too often."""
+
+
+@lru_cache(maxsize=512)
+def schema_check(schema: str) -> SchemaCheck:
+    """The check of a schema given as JSON text.
+
+    Raises:
+        FieldError: it is no schema, or not one that can be checked safely.
+    """
+    try:
+        return SchemaCheck(json.loads(schema))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, FieldError):
+            raise
+        raise _unusable(f"the schema is no JSON: {error}") from error
+
+
+def _refuse_unusable(schema: Any, kind: Any) -> None:
+    try:
+        kind.check_schema(schema)
+    except exceptions.SchemaError as error:
+        raise _unusable(f"the schema is none: {error.message}") from error
+    for part in _parts(schema):
+        for key in ("$ref", "$dynamicRef", "$recursiveRef"):
+            ref = part.get(key)
+            if isinstance(ref, str) and not ref.startswith("#") and ref.rstrip("#") not in REGISTRY:
+                raise _unusable(f"the schema refers to {ref!r}, which is elsewhere")
+        if "patternProperties" in part and "unevaluatedProperties" in part:
+            raise _unusable("the schema has unevaluatedProperties beside patternProperties")
+        named = part.get("patternProperties")
+        patterns = list(named) if isinstance(named, dict) else []
+        for pattern in [*patterns, part.get("pattern")]:
+            if isinstance(pattern, str):
+                _matches(pattern, "")
+
+
+def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """The schema and all objects in it."""
+    if isinstance(schema, dict):
+        yield schema
+    if isinstance(schema, dict | list):
+        for each in schema.values() if isinstance(schema, dict) else schema:
+            yield from _parts(each)
+
+
+def _unusable(message: str) -> FieldError:
+    return FieldError(
+        message,
+        field="schema",
+        hint="give a self-contained JSON schema, its patterns without look around.",
+    )
+
+
+def _matches(pattern: str, text: str) -> bool:
+    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is not
+    try:
+        found = pc.match_substring_regex(pa.array([readable], pa.string()), pattern=pattern)
+    except pa.ArrowInvalid as error:
+        raise _unusable(f"the pattern {pattern!r} cannot be checked") from error
+    return bool(found[0].as_py())
+
+
+def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield exceptions.ValidationError(f"does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Any, instance: Any, _schema: Any
+) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, part in patterns.items():
+        for name, each in instance.items():
+            if _matches(pattern, name):
+                yield from validator.descend(each, part, path=name, schema_path=pattern)
+
+
+def _unique_items(_validator: Any, unique: Any, instance: Any, _schema: Any) -> Iterator[Any]:
+    if unique and isinstance(instance, list):
+        distinct = {json.dumps(_as_integers(each), sort_keys=True) for each in instance}
+        if len(distinct) < len(instance):
+            yield exceptions.ValidationError("has equal items")
+
+
+def _as_integers(value: Any) -> Any:
+    """1.0 as 1: they are the same number."""
+    if isinstance(value, dict):
+        return {key: _as_integers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_integers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
