@@ -68,7 +68,7 @@ def use_scorer(folder: Path) -> dict[str, Any]:
         ]
         runs.append(folder / f"{name}.jsonl")
         runs[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (cell,) = fm.drift(*runs, taxonomy=taxonomy, draws=50, workers=1).metrics
+    (cell,) = fm.drift(*runs, taxonomy=taxonomy, draws=50, processes=1).metrics
     return {"metric": cell.id, "before": cell.before, "after": cell.after}
 
 
