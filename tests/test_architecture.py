@@ -37,9 +37,7 @@ KNOWN_CYCLES: set[str] = {
 }
 KNOWN_PAST_DOORS: set[str] = set()
 KNOWN_REPEATED_CLASSES: set[str] = {
-    "Ask",
     "Cells",
-    "Coverage",
     "Design",
     "Estimate",
     "Finding",
@@ -53,9 +51,7 @@ KNOWN_REPEATED_CLASSES: set[str] = {
     "Relation",
     "Rule",
     "Sheet",
-    "Source",
     "Spent",
-    "Task",
     "_State",
 }
 KNOWN_UNDOCUMENTED: set[str] = {
