@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forgetmap.cli.options import split_names
 from forgetmap.cli.options.evaluate import (
     evaluation_options,
     make_settings,
     model_load_kwargs,
     print_estimates,
     read_suite,
-    split_names,
 )
 from forgetmap.cli.options.output import json_option, overwrite_option
 from forgetmap.cli.progress import JobProgress, stoppable

@@ -13,3 +13,8 @@ def with_options(command: Command, options: Sequence[Callable[[Command], Command
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def split_names(text: str | None) -> list[str]:
+    """The names in a list such as `mmlu:*, piqa:main`."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from forgetmap.cli.options import Command, with_options
+from forgetmap.cli.options import Command, split_names, with_options
 from forgetmap.cli.options.logs import ColumnsType
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Dtype, ProtocolName, Scoring, Settings, Traffic
@@ -122,11 +122,6 @@ def evaluation_options(*, suite_required: bool) -> Callable[[Command], Command]:
     """What is asked, and how."""
     suite = click.option("--suite", required=suite_required, help=SUITE)
     return lambda command: with_options(command, (suite, *_OPTIONS))
-
-
-def split_names(text: str | None) -> list[str]:
-    """The names in a list such as `mmlu:*, piqa:main`."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def make_settings(options: dict[str, Any]) -> Settings:

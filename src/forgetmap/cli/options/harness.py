@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.options import Command, with_options
-from forgetmap.cli.options.evaluate import make_settings, print_notes, split_names
+from forgetmap.cli.options import Command, split_names, with_options
+from forgetmap.cli.options.evaluate import make_settings, print_notes
 from forgetmap.cli.progress import stoppable
 from forgetmap.errors import UsageError
 
