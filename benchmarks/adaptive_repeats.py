@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from forgetmap.stats.sequential import Rule
+from forgetmap.stats.sequential import StoppingRule
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -65,7 +65,9 @@ class Line:
     spent: float
 
 
-def measure(name: str, truths: list[Truth], rule: Rule, repetitions: int, seed: int) -> Line:
+def measure(
+    name: str, truths: list[Truth], rule: StoppingRule, repetitions: int, seed: int
+) -> Line:
     """Repeat one scenario."""
     source = np.random.default_rng([seed, *name.encode()])
     lost = {str(place) for place, truth in enumerate(truths) if truth.lost > 0}
@@ -102,7 +104,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    rule = Rule(most=given.most)
+    rule = StoppingRule(most=given.most)
     lines = [
         measure(name, truths, rule, given.repetitions, given.seed)
         for name, truths in track(SCENARIOS.items(), description="scenarios")

@@ -23,10 +23,10 @@ from rich.progress import track
 
 from forgetmap.stats.sampling import (
     alarm_p,
+    allocate,
     items_to_detect,
     sampled_share,
     self_loss,
-    shared_out,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -89,7 +89,7 @@ def try_once(scenario: Scenario, source: np.random.Generator) -> list[float]:
     least, floor = self_loss(right, np.full(n, scenario.repeats))
     wanted = items_to_detect(scenario.detect, floor=floor, least=least)
     known = [int((stable & (task == t)).sum()) for t in range(len(TASKS))]
-    counts = shared_out(known, wanted)
+    counts = allocate(known, wanted)
     wrong = []
     for t, count in enumerate(counts):
         drawn = source.permutation(np.flatnonzero(stable & (task == t)))[:count]

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.stats.simultaneous import Design
+from forgetmap.stats.simultaneous import ClusterDesign
 from forgetmap.sweep.analyse import PathPoint, analyse_pair
 from forgetmap.sweep.states import States
 
@@ -71,7 +71,7 @@ def draw(world: str, items: int, source: np.random.Generator) -> States:
         runs.append(right ^ (source.random(items) < CHURN))
     nothing = np.zeros(items)
     category = np.full(items, "A")
-    return States(np.array(runs), category, nothing > 0, Design(), nothing, None, 0)
+    return States(np.array(runs), category, nothing > 0, ClusterDesign(), nothing, None, 0)
 
 
 def check(world: str, sweeps: int, items: int, seed: int = 0) -> dict[str, float]:

@@ -20,7 +20,7 @@ from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.choice_counts import OptionCounts
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
-from forgetmap.comparison.headline import Judge
+from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.result import Headline
 from forgetmap.simulation.answers import Habits
 from forgetmap.simulation.batch import (
@@ -233,7 +233,7 @@ def judged(cells: BatchCells, place: int, name: str, situation: str) -> Headline
             positions={(4.0, place): round(n * share) for place, share in enumerate(letters)},
         )
     )  # fmt: skip
-    judge = Judge(sampled=situation == "sampled, asked once")
+    judge = HeadlinePolicy(sampled=situation == "sampled, asked once")
     return group_result("simulated", found, judge).headline
 
 

@@ -38,29 +38,18 @@ KNOWN_CYCLES: set[str] = {
 KNOWN_PAST_DOORS: set[str] = set()
 KNOWN_REPEATED_CLASSES: set[str] = {
     "Cells",
-    "Design",
     "Estimate",
     "Finding",
     "Found",
     "Group",
-    "Judge",
     "Line",
-    "Measured",
     "Order",
     "Plan",
-    "Relation",
-    "Rule",
     "Sheet",
     "Spent",
     "_State",
 }
 KNOWN_UNDOCUMENTED: set[str] = {
-    "comparison.BOTH",
-    "comparison.CELL_NAMES",
-    "comparison.ENDINGS",
-    "comparison.KINDS",
-    "comparison.SHARED",
-    "comparison.SIMULATED",
     "evaluation.Dtype",
     "evaluation.HubRow",
     "evaluation.MARK",
@@ -71,10 +60,7 @@ KNOWN_UNDOCUMENTED: set[str] = {
     "harness_runs.DRIVERS",
     "map.REPEATS",
     "map.REPORT",
-    "pairing.SIDES",
     "scoring.Needs",
-    "stats.LEVEL",
-    "stats.Reals",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import forgetmap as fm
-from forgetmap.comparison import estimator_table, offered
+from forgetmap.comparison import estimator_table, number_estimators
 from forgetmap.results import Estimate
 from forgetmap.simulation.answers import Habits
 from forgetmap.text import percent
@@ -49,7 +49,12 @@ SCENES = (
 def side_by_side_page() -> str:
     """The page."""
     rows = [_row(scene) for scene in SCENES]
-    heads = ("what happened", "really lost", *(row.name for row in offered()), "noise floor")
+    heads = (
+        "what happened",
+        "really lost",
+        *(row.name for row in number_estimators()),
+        "noise floor",
+    )
     table = [
         "| " + " | ".join(heads) + " |",
         "|---" * len(heads) + "|",
@@ -64,7 +69,7 @@ def _row(scene: Scene) -> tuple[list[str], str]:
     total = fm.compare(simulation.before, simulation.after).result.total
     classes = simulation.truth["class"].to_pylist()
     lost = classes.count("lost") / len(classes)
-    shown = [_shown(total.estimates(row.name).forgetting) for row in offered()]
+    shown = [_shown(total.estimates(row.name).forgetting) for row in number_estimators()]
     floor = percent(total.noise_floor.value)
     return [scene.title, percent(lost), *shown, floor], total.headline.words
 

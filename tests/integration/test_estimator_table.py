@@ -15,7 +15,7 @@ from forgetmap.comparison import (
     all_estimators,
     estimator_names,
     estimator_table,
-    offered,
+    number_estimators,
 )
 from forgetmap.comparison.result import GroupResult, Rule
 from forgetmap.errors import UsageError
@@ -35,7 +35,7 @@ def page(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> st
     return fm.write_report(comparison, path).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("row", offered(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", number_estimators(), ids=lambda row: row.name)
 def test_an_estimator_is_everywhere(row: Estimator, comparison: Comparison) -> None:
     total = comparison.result.total
     estimate = total.estimates(row.name).forgetting
@@ -79,7 +79,7 @@ def test_an_estimator_that_is_asked_for_is_the_headline(
 def test_results_and_schema_have_the_estimators_of_the_table() -> None:
     assert Rule.model_json_schema()["properties"]["estimator"]["enum"] == estimator_names()
     fields = GroupResult.model_fields
-    for row in offered():
+    for row in number_estimators():
         if row.name != "raw":
             assert fields[row.name].description == row.meaning
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.stats.sequential import Decision, Look, Rule, decide, give_up, look_at
+from forgetmap.stats.sequential import Decision, Look, StoppingRule, decide, give_up, look_at
 
 Chances = NDArray[np.float64]
 Answers = NDArray[np.bool_]
@@ -101,7 +101,7 @@ class Outcome:
     full: int
 
 
-def spend(asked: dict[str, Asked], rule: Rule) -> Outcome:
+def spend(asked: dict[str, Asked], rule: StoppingRule) -> Outcome:
     """Ask further only where there is no decision yet."""
     histories: dict[str, list[Look]] = {name: [] for name in asked}
     decided: dict[str, Decision] = {}
@@ -117,7 +117,7 @@ def spend(asked: dict[str, Asked], rule: Rule) -> Outcome:
     return Outcome(give_up(histories, decided, rule), spent, full)
 
 
-def full_budget(asked: dict[str, Asked], rule: Rule) -> dict[str, Decision]:
+def full_budget(asked: dict[str, Asked], rule: StoppingRule) -> dict[str, Decision]:
     """The verdicts of one look at everything."""
     histories = {name: [each.look(rule.most)] for name, each in asked.items()}
     return decide(histories, {}, rule)

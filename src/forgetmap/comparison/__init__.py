@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Rollup,
         Wish,
     )
-    from forgetmap.comparison.comparison import Comparison, compare_sides, pair_and_count
+    from forgetmap.comparison.comparison import Comparison
     from forgetmap.comparison.estimators import (
         BUILT_IN_NAMES,
         Estimator,
@@ -36,18 +36,26 @@ if TYPE_CHECKING:
         estimator_names,
         estimator_table,
         find_estimator,
-        offered,
+        number_estimators,
     )
     from forgetmap.comparison.evidence import Evidence
     from forgetmap.comparison.export import write_result
-    from forgetmap.comparison.flips import BOTH, KINDS, SHARED, select_flips, with_texts
+    from forgetmap.comparison.flips import (
+        KINDS,
+        SHARED_COLUMNS,
+        SIDE_COLUMNS,
+        select_flips,
+        with_texts,
+    )
+    from forgetmap.comparison.headline import loss_sentence
+    from forgetmap.comparison.pipeline import compare_sides, pair_and_count
     from forgetmap.comparison.plan import (
         AdviceResult,
         PlanResult,
         advise,
         make_plan,
     )
-    from forgetmap.comparison.render import print_comparison, tell
+    from forgetmap.comparison.render import print_comparison, tell_comparison
     from forgetmap.comparison.repeated import ItemSums, sum_items
     from forgetmap.comparison.result import (
         ComparisonResult,
@@ -59,20 +67,20 @@ if TYPE_CHECKING:
         RunResult,
     )
     from forgetmap.comparison.task_tables import plain_name
-    from forgetmap.comparison.words import ENDINGS, SIMULATED
+    from forgetmap.comparison.words import REASON_LABELS, SIMULATED
 
 __all__ = [
-    "BOTH",
     "BUILT_IN_NAMES",
     "CELL_NAMES",
     "CORRECT_AT",
-    "ENDINGS",
     "KINDS",
     "MIN_PAIRED",
     "OPTION_COUNTS",
     "REASONS",
+    "REASON_LABELS",
     "REPEAT_COUNTS",
-    "SHARED",
+    "SHARED_COLUMNS",
+    "SIDE_COLUMNS",
     "SIMULATED",
     "TASK_TABLES",
     "AdviceResult",
@@ -102,10 +110,11 @@ __all__ = [
     "estimator_names",
     "estimator_table",
     "find_estimator",
+    "loss_sentence",
     "make_plan",
     "make_readings",
     "make_rule",
-    "offered",
+    "number_estimators",
     "open_all",
     "pair_and_count",
     "plain_name",
@@ -113,7 +122,7 @@ __all__ = [
     "reason_of",
     "select_flips",
     "sum_items",
-    "tell",
+    "tell_comparison",
     "with_texts",
     "write_result",
 ]

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from forgetmap.comparison.chains import Chain, build_chain, order_by_lineage
 from forgetmap.comparison.choices import Rollup
-from forgetmap.comparison.comparison import Comparison, compare_sides
+from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.estimators import check_estimator
+from forgetmap.comparison.pipeline import compare_sides
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import FanOutResult, Rule
 from forgetmap.comparison.task_tables import load_table

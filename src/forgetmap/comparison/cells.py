@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import narwhals as nw
 
 from forgetmap.comparison.choice_counts import (
-    CHOICES,
+    CHOICE_COLUMNS,
     OptionCounts,
     add_options,
     count_options,
@@ -30,10 +30,10 @@ from forgetmap.pairing import (
     WRONG,
     Pairs,
     both_sides,
-    either,
     is_in,
+    is_transition,
     scored_pair,
-    went,
+    side_value,
 )
 from forgetmap.records import FAILED, Frame
 
@@ -46,6 +46,7 @@ CELL_NAMES = {
     (WRONG, RIGHT): "n01",
     (WRONG, WRONG): "n00",
 }
+"""State before and after -> the name of the cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Label(NamedTuple):
 def label_columns(pairs: Pairs) -> dict[str, nw.Expr]:
     """Category and tags of a joined row, where they are recorded."""
     return {
-        name: nw.when(both_sides()).then(either(name, pairs.columns))
+        name: nw.when(both_sides()).then(side_value(name, pairs.columns))
         for name in ("category", "tags")
         if any(f"{name}_{side}" in pairs.columns for side in SIDES)
     }
@@ -188,14 +189,14 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
     """Further properties of a joined row, each with a handful of values."""
     marks: dict[str, nw.Expr] = {}
     if "outcome_after" in pairs.columns:
-        marks["reason"] = nw.when(went(RIGHT, WRONG)).then(nw.col("outcome_after"))
+        marks["reason"] = nw.when(is_transition(RIGHT, WRONG)).then(nw.col("outcome_after"))
     if {"prompt_hash_before", "prompt_hash_after"} <= pairs.columns:
         marks["prompts_differ"] = nw.col("prompt_hash_before") != nw.col("prompt_hash_after")
     if "tie" in pairs.columns:
         marks["tie_kind"] = nw.col("tie").str.slice(0, 1)
     if pairs.columns & {"k_before", "k_after"}:
         marks["k"] = nw.when(both_sides()).then(options_of(pairs.columns))
-    if pairs.columns >= CHOICES:
+    if pairs.columns >= CHOICE_COLUMNS:
         marks["relation"] = relation(pairs.columns)
     return marks
 

@@ -10,24 +10,25 @@ from typing import Any
 import narwhals as nw
 
 from forgetmap.comparison.cells import count_cells
-from forgetmap.comparison.choice_counts import CHOICES
-from forgetmap.comparison.comparison import Comparison, compare_sides, make_judge, pair_noise
-from forgetmap.comparison.evidence import gather
+from forgetmap.comparison.choice_counts import CHOICE_COLUMNS
+from forgetmap.comparison.comparison import Comparison
+from forgetmap.comparison.evidence import gather_evidence
 from forgetmap.comparison.frames import to_library
-from forgetmap.comparison.gold_positions import with_places
+from forgetmap.comparison.gold_positions import with_gold_positions
 from forgetmap.comparison.group_results import group_result
+from forgetmap.comparison.pipeline import compare_sides, make_policy, pair_noise
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
 from forgetmap.errors import LineageError
-from forgetmap.pairing import RIGHT, WRONG, Pairs, Side, both_sides, either, scored_pair
+from forgetmap.pairing import RIGHT, WRONG, Pairs, Side, both_sides, scored_pair, side_value
 from forgetmap.records import CONTENT_HASHES, Frame, Run, reading
 
 ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
-SHORTEST = 3
+MIN_CHECKPOINTS = 3
 """Checkpoints in a chain; two are a comparison."""
 
-OF_THE_ANSWER = ("outcome", "wrong")
-OF_THE_ITEM = ("k", "cluster", "gold", "gold_index")
+ANSWER_COLUMNS = ("outcome", "wrong")
+ITEM_FACTS = ("k", "cluster", "gold", "gold_index")
 """What the estimators need of each stage, and once."""
 
 
@@ -72,9 +73,9 @@ class Chain:
 
 def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None) -> Chain:
     """Compare the first checkpoint with each later one and follow every item through all."""
-    if len(sides) < SHORTEST:
+    if len(sides) < MIN_CHECKPOINTS:
         raise LineageError(
-            f"a chain needs at least {SHORTEST} checkpoints, there are {len(sides)}",
+            f"a chain needs at least {MIN_CHECKPOINTS} checkpoints, there are {len(sides)}",
             hint="leave out --chain to compare two runs.",
         )
     comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
@@ -164,9 +165,9 @@ def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -
     columns = _named(pairs, "after", stage)
     if first:
         columns |= _named(pairs, "before", 0)
-        for name in OF_THE_ITEM:
+        for name in ITEM_FACTS:
             if pairs.columns & {f"{name}_before", f"{name}_after"}:
-                columns[f"{name}_before"] = either(name, pairs.columns)
+                columns[f"{name}_before"] = side_value(name, pairs.columns)
     return pairs.frame.filter(scored_pair()).select(**key, **columns)
 
 
@@ -174,7 +175,7 @@ def _named(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
     """What a side says, under the number of its stage."""
     named = {
         f"{name}_{stage}": nw.col(f"{name}_{side}")
-        for name in OF_THE_ANSWER
+        for name in ANSWER_COLUMNS
         if f"{name}_{side}" in pairs.columns
     }
     return named | {f"state_{stage}": nw.col(f"state_{side}").cast(nw.Int8)}
@@ -185,10 +186,10 @@ def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
     names = followed.collect_schema().names()
     columns = {}
     for side, stage in (("before", earlier), ("after", later)):
-        for name in ("state", *OF_THE_ANSWER):
+        for name in ("state", *ANSWER_COLUMNS):
             if f"{name}_{stage}" in names:
                 columns[f"{name}_{side}"] = nw.col(f"{name}_{stage}")
-    kept = [name for name in names if name.removesuffix("_before") in OF_THE_ITEM]
+    kept = [name for name in names if name.removesuffix("_before") in ITEM_FACTS]
     key = [name for name in ("item", *CONTENT_HASHES) if name in names]
     frame = followed.select("task", "repeat", *key, *kept, **columns)
     return Pairs(
@@ -199,7 +200,7 @@ def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
 
 def _of_items(pairs: Pairs) -> Frame:
     """What is the same at every stage, under the names of the table."""
-    names = [name for name in OF_THE_ITEM if f"{name}_before" in pairs.columns]
+    names = [name for name in ITEM_FACTS if f"{name}_before" in pairs.columns]
     return pairs.frame.select("task", *(nw.col(f"{name}_before").alias(name) for name in names))
 
 
@@ -257,10 +258,10 @@ def _stage(
     for name, earlier in (("previous", stage - 1), ("first", 0)):
         pairs = _between(followed, comparisons[0].pairs, earlier, stage)
         cells = count_cells(pairs)
-        if pairs.columns >= CHOICES:
-            cells = with_places(cells, _of_items(pairs))
-        found = gather(pairs, cells, None if earlier else noise).total()
-        judge = make_judge(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
+        if pairs.columns >= CHOICE_COLUMNS:
+            cells = with_gold_positions(cells, _of_items(pairs))
+        found = gather_evidence(pairs, cells, None if earlier else noise).total()
+        judge = make_policy(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
         against[name] = group_result(name, found, judge)
     return StageResult(
         name=comparison.after.name,

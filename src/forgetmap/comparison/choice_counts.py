@@ -14,16 +14,16 @@ from typing import Self
 
 import narwhals as nw
 
-from forgetmap.pairing import RIGHT, WRONG, either, went
+from forgetmap.pairing import RIGHT, WRONG, is_transition, side_value
 from forgetmap.records import FAILED
 
-CHOICES = frozenset({"wrong_before", "wrong_after"})
+CHOICE_COLUMNS = frozenset({"wrong_before", "wrong_after"})
 """The options chosen where they are wrong."""
-PAIR = 2
+TWO_OPTIONS = 2
 """Options of an item that has just one wrong one."""
 
 
-class Relation(IntEnum):
+class ChoiceRelation(IntEnum):
     """How two answers relate of which at least one is wrong; null where it does not matter."""
 
     DIFFERENT = 1
@@ -91,11 +91,11 @@ ByOptions = Mapping[float, OptionCounts]
 """Number of options -> counts; `inf` for open-ended items."""
 
 _FIELDS = {
-    ("n10", Relation.TO_NONE): "lost_to_none",
-    ("n01", Relation.FROM_NONE): "gained_from_none",
-    ("n00", Relation.DIFFERENT): "different",
-    ("n00", Relation.TO_NONE): "wrong_to_none",
-    ("n00", Relation.FROM_NONE): "none_to_wrong",
+    ("n10", ChoiceRelation.TO_NONE): "lost_to_none",
+    ("n01", ChoiceRelation.FROM_NONE): "gained_from_none",
+    ("n00", ChoiceRelation.DIFFERENT): "different",
+    ("n00", ChoiceRelation.TO_NONE): "wrong_to_none",
+    ("n00", ChoiceRelation.FROM_NONE): "none_to_wrong",
 }
 
 
@@ -103,8 +103,8 @@ def count_options(cell: str, relation: int | None, n: int) -> OptionCounts:
     """The counts of n pairs in the same cell; without a relation no choice was recorded."""
     counts = {cell: n}
     if cell != "n11":
-        found = Relation.UNKNOWN if relation is None else Relation(relation)
-        if found is Relation.UNKNOWN:
+        found = ChoiceRelation.UNKNOWN if relation is None else ChoiceRelation(relation)
+        if found is ChoiceRelation.UNKNOWN:
             counts["unknown"] = n
         elif (cell, found) in _FIELDS:
             counts[_FIELDS[cell, found]] = n
@@ -129,8 +129,8 @@ def options_of(columns: frozenset[str]) -> nw.Expr:
     """Number of options of a joined row; null for open-ended items. One option is no choice."""
     if not columns & {"k_before", "k_after"}:
         return nw.lit(None, dtype=nw.Float64)  # pandas has no whole number that is null
-    k = either("k", columns)
-    return nw.when(k >= PAIR).then(k)
+    k = side_value("k", columns)
+    return nw.when(k >= TWO_OPTIONS).then(k)
 
 
 def options_from(value: object) -> float:
@@ -141,8 +141,12 @@ def options_from(value: object) -> float:
 def relation(columns: frozenset[str]) -> nw.Expr:
     """How the two choices of a joined row relate; null for a pair that was right both times."""
     picked = {side: ~nw.col(f"wrong_{side}").is_null() for side in ("before", "after")}
-    none = {side: ~picked[side] & failed(side, columns) for side in picked}
-    lost, gained, wrong = went(RIGHT, WRONG), went(WRONG, RIGHT), went(WRONG, WRONG)
+    none = {side: ~picked[side] & answer_failed(side, columns) for side in picked}
+    lost, gained, wrong = (
+        is_transition(RIGHT, WRONG),
+        is_transition(WRONG, RIGHT),
+        is_transition(WRONG, WRONG),
+    )
     to_none = none["after"] & (lost | (wrong & picked["before"]))
     from_none = none["before"] & (gained | (wrong & picked["after"]))
     both = wrong & picked["before"] & picked["after"]
@@ -150,15 +154,15 @@ def relation(columns: frozenset[str]) -> nw.Expr:
     other = both | (lost & picked["after"]) | (gained & picked["before"])
     other = other | (wrong & none["before"] & none["after"])
     return (
-        nw.when(different).then(_code(Relation.DIFFERENT))
-        .when(to_none).then(_code(Relation.TO_NONE))
-        .when(from_none).then(_code(Relation.FROM_NONE))
-        .when(other).then(_code(Relation.OTHER))
-        .when(lost | gained | wrong).then(_code(Relation.UNKNOWN))
+        nw.when(different).then(_code(ChoiceRelation.DIFFERENT))
+        .when(to_none).then(_code(ChoiceRelation.TO_NONE))
+        .when(from_none).then(_code(ChoiceRelation.FROM_NONE))
+        .when(other).then(_code(ChoiceRelation.OTHER))
+        .when(lost | gained | wrong).then(_code(ChoiceRelation.UNKNOWN))
     )  # fmt: skip
 
 
-def failed(side: str, columns: frozenset[str]) -> nw.Expr:
+def answer_failed(side: str, columns: frozenset[str]) -> nw.Expr:
     """Whether there is no choice because the answer failed, not because nobody recorded it."""
     if f"outcome_{side}" not in columns:
         return nw.lit(False)  # noqa: FBT003
@@ -166,5 +170,5 @@ def failed(side: str, columns: frozenset[str]) -> nw.Expr:
     return ~outcome.is_null() & outcome.is_in([str(each) for each in FAILED])
 
 
-def _code(found: Relation) -> nw.Expr:
+def _code(found: ChoiceRelation) -> nw.Expr:
     return nw.lit(int(found), dtype=nw.Int8)

@@ -14,8 +14,14 @@ import narwhals as nw
 import numpy as np
 
 from forgetmap.comparison.cells import Label, label_columns, label_of
-from forgetmap.comparison.choice_counts import CHOICES, PAIR, Relation, options_of, relation
-from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, either, scored_pair, went
+from forgetmap.comparison.choice_counts import (
+    CHOICE_COLUMNS,
+    TWO_OPTIONS,
+    ChoiceRelation,
+    options_of,
+    relation,
+)
+from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, is_transition, scored_pair, side_value
 from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIGITS = 9
@@ -95,7 +101,7 @@ def _cluster(pairs: Pairs) -> dict[str, nw.Expr]:
     item = {name: nw.col(name) for name in pairs.item_columns}
     if not any(f"cluster_{side}" in pairs.columns for side in SIDES):
         return item
-    recorded = either("cluster", pairs.columns)
+    recorded = side_value("cluster", pairs.columns)
     parts = [value.cast(nw.String) for value in item.values()]
     own = nw.concat_str(nw.lit("item "), *parts, separator="\x1f")
     named = nw.concat_str(nw.lit("cluster "), recorded)
@@ -112,11 +118,11 @@ def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
     """What scores are made of."""
     facts = {
         "_k": options_of(pairs.columns).cast(nw.Float64),
-        "_lost": went(RIGHT, WRONG),
-        "_gained": went(WRONG, RIGHT),
-        "_both_wrong": went(WRONG, WRONG),
+        "_lost": is_transition(RIGHT, WRONG),
+        "_gained": is_transition(WRONG, RIGHT),
+        "_both_wrong": is_transition(WRONG, WRONG),
     }
-    return facts | ({"_how": relation(pairs.columns)} if pairs.columns >= CHOICES else {})
+    return facts | ({"_how": relation(pairs.columns)} if pairs.columns >= CHOICE_COLUMNS else {})
 
 
 def _scores(pairs: Pairs) -> dict[str, nw.Expr]:
@@ -124,21 +130,21 @@ def _scores(pairs: Pairs) -> dict[str, nw.Expr]:
     zero, one = nw.lit(0.0), nw.lit(1.0)
     how, both_wrong = nw.col("_how"), nw.col("_both_wrong")
     scores = {}
-    for name, none in {"lost": Relation.TO_NONE, "gained": Relation.FROM_NONE}.items():
+    for name, none in {"lost": ChoiceRelation.TO_NONE, "gained": ChoiceRelation.FROM_NONE}.items():
         moved = nw.col(f"_{name}")
         latent = nw.when(moved).then(_C).when(both_wrong).then(-nw.col("_luck")).otherwise(zero)
         scores[f"raw_{name}"] = nw.when(moved).then(one).otherwise(zero)
         scores[f"upper_{name}"] = nw.when(moved).then(_C).otherwise(zero)
         scores[f"latent_{name}"] = latent
-        if pairs.columns >= CHOICES:
+        if pairs.columns >= CHOICE_COLUMNS:
             many = (
                 nw.when(moved & (how == int(none))).then(one)
                 .when(moved).then(_C)
-                .when(how == int(Relation.DIFFERENT)).then(-_C / (_K - 2))
+                .when(how == int(ChoiceRelation.DIFFERENT)).then(-_C / (_K - 2))
                 .when(both_wrong & (how == int(none))).then(-1 / (_K - 1))
                 .otherwise(zero)
             )  # fmt: skip
-            few = _K.is_null() | (_K == PAIR)
+            few = _K.is_null() | (_K == TWO_OPTIONS)
             scores[f"matched_{name}"] = nw.when(few).then(latent).otherwise(many)
             scores[f"matched_upper_{name}"] = (
                 nw.when(few).then(scores[f"upper_{name}"]).otherwise(many)

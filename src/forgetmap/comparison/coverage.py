@@ -9,16 +9,14 @@ from decimal import ROUND_FLOOR, Context
 import narwhals as nw
 
 from forgetmap.comparison.cells import Cells, Label, by_task
-from forgetmap.comparison.evidence import Evidence
 from forgetmap.errors import TooFewPairedError
 from forgetmap.pairing import Pairs, Side, is_in
 from forgetmap.records import Frame
-from forgetmap.results import Notice
-from forgetmap.text import counted, listed
+from forgetmap.text import listed
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class PairingCoverage:
     """How much of each side found its counterpart.
 
     `rows_before = paired + only_before + conflicts`, and the same after.
@@ -65,11 +63,11 @@ def is_one_to_one(cells: Cells, before: Side, after: Side) -> bool:
     )
 
 
-def measure_coverage(pairs: Pairs, cells: Cells, before: Side, after: Side) -> Coverage:
+def measure_coverage(pairs: Pairs, cells: Cells, before: Side, after: Side) -> PairingCoverage:
     """Coverage from the sums; only conflicts need another look, and only where they can occur."""
     possible = pairs.keys.use_content and cells.only_before and cells.only_after
     conflicts = _count_conflicts(pairs) if possible else 0
-    return Coverage(
+    return PairingCoverage(
         rows_before=before.rows,
         rows_after=after.rows,
         paired=cells.paired,
@@ -95,7 +93,10 @@ def conflicting(pairs: Pairs) -> Frame:
 
 
 def require_enough(
-    coverage: Coverage, groups: Mapping[Label, Cells], min_paired: float, names: tuple[str, str]
+    coverage: PairingCoverage,
+    groups: Mapping[Label, Cells],
+    min_paired: float,
+    names: tuple[str, str],
 ) -> None:
     """Refuse a comparison of which too little paired.
 
@@ -117,62 +118,11 @@ def require_enough(
     )
 
 
-def coverage_warnings(
-    coverage: Coverage, cells: Cells, groups: Mapping[Label, Cells], min_paired: float
-) -> list[Notice]:
-    """What a reader must know about the items that are and are not in the numbers."""
-    lone = coverage.only_before + coverage.only_after
-    by_order = f"; {cells.ordered_twins:,} of them are told apart by their order alone"
-    messages = {
-        "one_sided": f"{counted(coverage.only_before, 'result')} only before and "
-        f"{coverage.only_after:,} only after: not compared.",
-        "conflict": f"{counted(coverage.conflicts, 'result')} with the same id on both sides but "
-        "other content: not compared.",
-        "duplicates": f"{counted(coverage.duplicates, 'result')} with the question, options and "
-        f"gold of another item{by_order if cells.ordered_twins else ''}.",
-        "unscored": f"{counted(coverage.unscored, 'pair')} without a score on one side or both: "
-        "neither right nor wrong.",
-        "prompts": f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} asked with "
-        "different prompts: format can change scores by itself.",
-    }
-    counts = {
-        "one_sided": lone,
-        "conflict": coverage.conflicts,
-        "duplicates": coverage.duplicates,
-        "unscored": coverage.unscored,
-        "prompts": cells.prompts_differ,
-    }
-    warnings = [Notice(code, messages[code]) for code, count in counts.items() if count]
-    return warnings + _thin_tasks(groups, min_paired)
-
-
-def evidence_warnings(total: Evidence) -> list[Notice]:
-    """What a reader must know about the luck that is taken out."""
-    if total.lopsided:
-        message = (
-            "right answers sit on some places far more often than on others: guessing habits can "
-            "look like knowledge."
-        )
-        return [Notice("lopsided", message)]
-    return []
-
-
 def _count_conflicts(pairs: Pairs) -> int:
     return int(conflicting(pairs).select(nw.len()).collect().item())
 
 
-def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice]:
-    thin = []
-    for task, cells in by_task(groups).items():
-        smaller = cells.paired + min(cells.only_before, cells.only_after)
-        if smaller and cells.paired / smaller < min_paired:
-            thin.append(f"{task} ({cells.paired:,} of {smaller:,})")
-    if not thin:
-        return []
-    return [Notice("thin_task", f"fewer than {100 * min_paired:g}% paired in {listed(thin)}.")]
-
-
-def _difference(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
+def _difference(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
     before, after = _lone_tasks(groups)
     facts = []
     if before:
@@ -194,7 +144,7 @@ def _lone_tasks(groups: Mapping[Label, Cells]) -> tuple[list[str], list[str]]:
     )
 
 
-def _advice(coverage: Coverage, groups: Mapping[Label, Cells]) -> str:
+def _advice(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
     if coverage.conflicts:
         return (
             "if you know that equal ids are equal items, pair by them: --pair-by id. Else evaluate "

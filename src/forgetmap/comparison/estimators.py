@@ -328,7 +328,7 @@ def all_estimators() -> tuple[Estimator, ...]:
     return (*BUILT_IN, *PLUGINS.all())
 
 
-def offered() -> tuple[Estimator, ...]:
+def number_estimators() -> tuple[Estimator, ...]:
     """The estimators that are numbers: they can be asked for, and each has a place in results."""
     return tuple(row for row in all_estimators() if not row.is_range)
 

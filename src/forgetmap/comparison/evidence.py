@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from forgetmap.comparison.cells import Cells, Label, label_columns
-from forgetmap.comparison.choice_counts import PAIR, ByOptions
+from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions
 from forgetmap.comparison.clustered import ClusterSums, is_clustered, sum_clusters, total_clusters
 from forgetmap.comparison.repeated import ItemSums, sum_items
 from forgetmap.pairing import Pairs
@@ -80,8 +80,8 @@ class Evidence:
     @property
     def places_known(self) -> bool:
         """Whether it is recorded where the right answers stood."""
-        closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > PAIR)
-        return closed <= sum(n for (k, _), n in self.cells.positions.items() if k > PAIR)
+        closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > TWO_OPTIONS)
+        return closed <= sum(n for (k, _), n in self.cells.positions.items() if k > TWO_OPTIONS)
 
 
 class Condition(NamedTuple):
@@ -111,12 +111,14 @@ NEEDS: dict[Need, Condition] = {
         "options",
     ),
     "third_option": Condition(
-        lambda evidence: any(k > PAIR for k in _unknown_choices(evidence)),
+        lambda evidence: any(k > TWO_OPTIONS for k in _unknown_choices(evidence)),
         "two options: the one wrong answer does not tell how luck moved; see the bracket",
         "three or more of them",
     ),
     "choices": Condition(
-        lambda evidence: not any(n for k, n in _unknown_choices(evidence).items() if k > PAIR),
+        lambda evidence: (
+            not any(n for k, n in _unknown_choices(evidence).items() if k > TWO_OPTIONS)
+        ),
         "the chosen options are not recorded on both sides",
         "the options chosen",
     ),
@@ -144,7 +146,7 @@ NEEDS: dict[Need, Condition] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GroupedEvidence:
     """The evidence by task, category and tags; clusters apart, because labels may divide them."""
 
     groups: Mapping[Label, Evidence]
@@ -183,13 +185,15 @@ class Gathered:
         }
 
 
-def gather(pairs: Pairs, cells: Mapping[Label, Cells], noise: Pairs | None = None) -> Gathered:
+def gather_evidence(
+    pairs: Pairs, cells: Mapping[Label, Cells], noise: Pairs | None = None
+) -> GroupedEvidence:
     """Add to the counts what repeats and clusters tell, where there are any."""
     items = sum_items(pairs, noise) if pairs.repeats or noise is not None else {}
     groups = {label: Evidence(found, items.get(label)) for label, found in cells.items()}
     levels = ("task", *label_columns(pairs)) if is_clustered(pairs) else ()
     clusters = {level: sum_clusters(pairs, within=[level]) for level in levels}
-    return Gathered(groups, clusters)
+    return GroupedEvidence(groups, clusters)
 
 
 def tags_of(label: Label) -> list[str]:

@@ -12,10 +12,10 @@ from forgetmap.pairing import (
     WRONG,
     Pairs,
     both_sides,
-    either,
     is_in,
+    is_transition,
     scored_pair,
-    went,
+    side_value,
 )
 from forgetmap.records import KEY, Frame, Run
 
@@ -25,9 +25,12 @@ KINDS: dict[str, tuple[int, int]] = {
     "kept": (RIGHT, RIGHT),
     "never": (WRONG, WRONG),
 }
-SHARED = ("category", "k", "gold")
-BOTH = ("score", "outcome", "answer", "choice")
-ASKED = ("question", "options")
+"""Transition -> the states before and after."""
+SHARED_COLUMNS = ("category", "k", "gold")
+"""Columns of an item, the same on both sides."""
+SIDE_COLUMNS = ("score", "outcome", "answer", "choice")
+"""Columns of an answer, one for each side."""
+QUESTION_COLUMNS = ("question", "options")
 
 
 def select_flips(pairs: Pairs, kind: str) -> Frame:
@@ -37,14 +40,17 @@ def select_flips(pairs: Pairs, kind: str) -> Frame:
             f"there is no transition {kind!r}", hint=f"choose from {', '.join(KINDS)}."
         )
     shared = [
-        either(name, pairs.columns).alias(name)
-        for name in SHARED
+        side_value(name, pairs.columns).alias(name)
+        for name in SHARED_COLUMNS
         if any(f"{name}_{side}" in pairs.columns for side in SIDES)
     ]
     both = [
-        f"{name}_{side}" for name in BOTH for side in SIDES if f"{name}_{side}" in pairs.columns
+        f"{name}_{side}"
+        for name in SIDE_COLUMNS
+        for side in SIDES
+        if f"{name}_{side}" in pairs.columns
     ]
-    rows = pairs.frame.filter(went(*KINDS[kind]))
+    rows = pairs.frame.filter(is_transition(*KINDS[kind]))
     return rows.select(
         "task", nw.col("item_before").alias("item"), "item_after", "repeat", *shared, *both
     ).sort("task", "item", "repeat", "item_after")
@@ -60,9 +66,9 @@ def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
     asked, own = (before, "item") if before.texts is not None else (after, "item_after")
     if asked.texts is not None:
         # Last, because Arrow joins no table that has lists in it already.
-        flips = _join_texts(flips, asked.texts, {name: name for name in ASKED}, own)
+        flips = _join_texts(flips, asked.texts, {name: name for name in QUESTION_COLUMNS}, own)
     present = flips.collect_schema().names()
-    first = [*found, *(name for name in ASKED if name in present)]
+    first = [*found, *(name for name in QUESTION_COLUMNS if name in present)]
     rest = (name for name in present if name not in first)
     return flips.select(*first, *rest).sort(*KEY, "item_after")
 

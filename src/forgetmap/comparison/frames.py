@@ -9,7 +9,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.comparison.cells import REASONS
-from forgetmap.comparison.estimators import offered
+from forgetmap.comparison.estimators import number_estimators
 from forgetmap.comparison.result import GroupResult
 from forgetmap.records import Frame, Run, fresh_name
 from forgetmap.results import Estimate
@@ -29,7 +29,7 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
     for name in ESTIMATES:
         columns[name] = pa.array([getattr(group, name).value for group in groups], pa.float64())
-    for row in offered():
+    for row in number_estimators():
         estimates = [group.estimates(row.name).forgetting for group in groups]
         _add_limits(columns, row.name, estimates)
     _add_limits(columns, "really_lost", [group.headline.forgetting for group in groups])

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import add
 
-from forgetmap.comparison.choice_counts import PAIR, ByOptions, OptionCounts, reverse
+from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, reverse
 from forgetmap.comparison.evidence import NEEDS, Evidence
 from forgetmap.results import Estimate, Estimates, PublishedResult
 from forgetmap.stats import (
-    FEWEST,
+    MIN_CLUSTERS,
     ClusterVariance,
     Interval,
     Published,
@@ -63,13 +63,13 @@ def matched(counts: ByOptions) -> ScoreSums | None:
 def matched_upper(counts: ByOptions) -> ScoreSums | None:
     """The same with the upper end of the bracket for two-option items."""
     return total_sums(
-        upper_sums(each.n, each.n10, k) if k == PAIR else _matched(k, each)
+        upper_sums(each.n, each.n10, k) if k == TWO_OPTIONS else _matched(k, each)
         for k, each in counts.items()
     )
 
 
 def _matched(k: float, counts: OptionCounts) -> ScoreSums:
-    if k == PAIR:
+    if k == TWO_OPTIONS:
         return latent_sums(counts.n, counts.n10, counts.n00, k)
     if math.isinf(k):
         return raw_sums(counts.n, counts.n10)
@@ -100,7 +100,7 @@ def estimate(name: str, evidence: Evidence) -> Estimates:
         forgetting=_score(evidence, name, "lost", forward),
         backward_transfer=_score(evidence, name, "gained", backward),
     )
-    if name != "matched" or PAIR not in evidence.options:
+    if name != "matched" or TWO_OPTIONS not in evidence.options:
         return estimates
     method = f"{estimates.forgetting.method}, two-option items as latent"
     gained = f"{estimates.backward_transfer.method}, two-option items as latent"
@@ -177,7 +177,11 @@ def _design(evidence: Evidence, name: str, squares: float) -> tuple[float, float
         return normal_quantile(), 1.0, ""
     if math.isnan(variance.variance):
         return normal_quantile(), 1.0, ", one cluster, as if its items were independent"
-    few = f", fewer than {FEWEST} affected clusters" if 0 < variance.affected < FEWEST else ""
+    few = (
+        f", fewer than {MIN_CLUSTERS} affected clusters"
+        if 0 < variance.affected < MIN_CLUSTERS
+        else ""
+    )
     return float(stdtrit(variance.freedom, 0.975)), variance.inflation, f", clustered{few}"
 
 
@@ -262,7 +266,7 @@ def lost_p(counts: ByOptions, *, use_options: bool) -> float | None:
         return None
     found, trials, chances = [], [], []
     for k, each in closed.items():
-        by_options = use_options and k > PAIR
+        by_options = use_options and k > TWO_OPTIONS
         lost = each.n10 - each.lost_to_none if by_options else each.n10
         found.append(lost)
         trials.append(lost + (each.different if by_options else each.n00))
@@ -322,4 +326,4 @@ def _subtracted(k: float, *, use_options: bool) -> float:
     if math.isinf(k):
         return 0.0
     c = k / (k - 1)
-    return c / (k - 2) if use_options and k > PAIR else c**2 / k
+    return c / (k - 2) if use_options and k > TWO_OPTIONS else c**2 / k

@@ -16,7 +16,7 @@ from forgetmap.comparison.cells import Cells, Label, is_none, label_of
 from forgetmap.records import Frame
 
 
-def with_places(cells: Mapping[Label, Cells], before: Frame) -> dict[Label, Cells]:
+def with_gold_positions(cells: Mapping[Label, Cells], before: Frame) -> dict[Label, Cells]:
     """The counts with where right answers stood, as the side before recorded it.
 
     Args:

@@ -8,16 +8,16 @@ from typing import Any
 
 from forgetmap.comparison import from_counts, repeated
 from forgetmap.comparison.cells import REASONS, Cells
-from forgetmap.comparison.estimators import Estimator, offered
+from forgetmap.comparison.estimators import Estimator, number_estimators
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.headline import Judge
+from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.result import GroupResult
 from forgetmap.pairing import SIDES
 from forgetmap.results import Estimate, Estimates
-from forgetmap.stats import between_interval, false_discovery, mcnemar_p, repeats_found
+from forgetmap.stats import between_interval, detectable_excess, false_discovery, mcnemar_p
 
 
-def group_result(name: str, evidence: Evidence, judge: Judge) -> GroupResult:
+def group_result(name: str, evidence: Evidence, judge: HeadlinePolicy) -> GroupResult:
     """Counts, rates and estimates of one group; a rate of nothing is null, with a reason."""
     numbers = {
         **_counts(name, evidence.cells),
@@ -27,7 +27,7 @@ def group_result(name: str, evidence: Evidence, judge: Judge) -> GroupResult:
     return judge.with_headline(GroupResult.model_construct(**numbers), evidence)
 
 
-def group_results(evidence: Mapping[str, Evidence], judge: Judge) -> list[GroupResult]:
+def group_results(evidence: Mapping[str, Evidence], judge: HeadlinePolicy) -> list[GroupResult]:
     """One result per group, with q-values over them."""
     results = [group_result(name, counted, judge) for name, counted in evidence.items()]
     return with_q(results)
@@ -44,7 +44,10 @@ def with_q(results: Sequence[GroupResult]) -> list[GroupResult]:
 
 
 def macro_result(
-    tasks: Mapping[str, Evidence], results: Sequence[GroupResult], total: GroupResult, judge: Judge
+    tasks: Mapping[str, Evidence],
+    results: Sequence[GroupResult],
+    total: GroupResult,
+    judge: HeadlinePolicy,
 ) -> GroupResult:
     """Counts of all tasks, rates as plain means over the tasks that have them."""
     evidence = [task for task in tasks.values() if task.cells.n]
@@ -52,7 +55,7 @@ def macro_result(
     update: dict[str, Any] = {"name": "macro", "between_tasks": _between(scored)}
     for name in ("acc_before", "acc_after", "conventional_forgetting", "known_before"):
         update[name] = _mean([getattr(task, name) for task in scored])
-    for row in offered():
+    for row in number_estimators():
         each = [task.estimates(row.name) for task in scored]
         mean = row.over_tasks(row.name, evidence, each, total.estimates(row.name))
         update |= _fields_of(row, mean)
@@ -85,7 +88,7 @@ def _counts(name: str, cells: Cells) -> dict[str, Any]:
 
 def _estimates(evidence: Evidence) -> dict[str, Any]:
     estimates: dict[str, Any] = {}
-    for row in offered():
+    for row in number_estimators():
         estimates |= _fields_of(row, _estimate(row, evidence))
     knows_choices = from_counts.knows_choices(evidence)
     low, high = (
@@ -163,7 +166,7 @@ def _detectable(evidence: Evidence) -> float | None:
     if interval is None:
         use_options = from_counts.knows_choices(evidence)
         return from_counts.detectable_loss(evidence.options, use_options=use_options)
-    loss = float(repeats_found(interval))
+    loss = float(detectable_excess(interval))
     return loss if loss <= (cells.n11 + cells.n10) / cells.n else None
 
 

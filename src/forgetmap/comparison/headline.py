@@ -21,13 +21,13 @@ from forgetmap.results import Estimate
 from forgetmap.stats import LEVEL
 from forgetmap.text import counted, percent
 
-NEGLIGIBLE = 0.01
+NEGLIGIBLE_LOSS = 0.01
 """If at most this share of what was known can be lost, the words say that none was."""
 
 CHURN = "cannot tell: self-churn and forgetting cannot be separated without repeats"
 
 
-class Found(NamedTuple):
+class Conclusion(NamedTuple):
     """A verdict and its words."""
 
     verdict: Verdict
@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class HeadlinePolicy:
     """How the headline is chosen.
 
     Attributes:
@@ -76,22 +76,22 @@ class Judge:
 
     def _conclude(
         self, group: GroupResult, row: Estimator, forgetting: Estimate, of_known: Estimate
-    ) -> Found:
+    ) -> Conclusion:
         plain = _plain_cases(group, row, forgetting)
         if plain is not None:
             return plain
         if self.sampled and not row.from_repeats and self.asked == AUTO:
             cost = f"one more answer per item of each model ({2 * group.items:,} in all) would tell"
-            return Found("cannot_tell", f"{CHURN}; {cost}")
+            return Conclusion("cannot_tell", f"{CHURN}; {cost}")
         if of_known.reason is not None:
-            return Found("cannot_tell", f"cannot tell: {of_known.reason}")
+            return Conclusion("cannot_tell", f"cannot tell: {of_known.reason}")
         assert forgetting.low is not None  # noqa: S101  # an estimate with a value has limits
         assert forgetting.high is not None  # noqa: S101
         if forgetting.high < 0:
-            return Found("cannot_tell", _too_little(row))
+            return Conclusion("cannot_tell", _too_little(row))
         if _is_lost(group, row, forgetting.low):
             words = _lost(group, row, forgetting, of_known) + self._over_tasks()
-            return Found("lost", words + _beside(group, row) + self._assumes(row))
+            return Conclusion("lost", words + _beside(group, row) + self._assumes(row))
         return _not_found(group, row, of_known)
 
     def _assumes(self, row: Estimator) -> str:
@@ -149,24 +149,24 @@ def _known_error(found: Evidence) -> float:
     return 2 * math.sqrt(variance / n)
 
 
-def _plain_cases(group: GroupResult, row: Estimator, forgetting: Estimate) -> Found | None:
+def _plain_cases(group: GroupResult, row: Estimator, forgetting: Estimate) -> Conclusion | None:
     """What needs no estimate."""
     if not group.n:
-        return Found("cannot_tell", "cannot tell: no item is scored on both sides")
+        return Conclusion("cannot_tell", "cannot tell: no item is scored on both sides")
     if not group.n11 + group.n10:
-        return Found("cannot_tell", "cannot tell: no answer was right before")
+        return Conclusion("cannot_tell", "cannot tell: no answer was right before")
     if not group.n10:
         most = f"at most {percent(group.forgetting.high)} of items like these"
-        return Found("none_lost", f"nothing was lost: no right answer turned wrong ({most})")
+        return Conclusion("none_lost", f"nothing was lost: no right answer turned wrong ({most})")
     if row.name == "published":
         value = percent(group.published.forgetting.value)
-        return Found(
+        return Conclusion(
             "cannot_tell",
             f"cannot tell: the published adjustment says {value} of all items, without an interval "
             "and not 0 where nothing is lost",
         )
     if not row.is_range and forgetting.value is None:
-        return Found("cannot_tell", f"cannot tell: no {row.name} here: {forgetting.reason}")
+        return Conclusion("cannot_tell", f"cannot tell: no {row.name} here: {forgetting.reason}")
     return None
 
 
@@ -191,6 +191,11 @@ def _lost(group: GroupResult, row: Estimator, forgetting: Estimate, of_known: Es
     return f"{loss}: {percent(of_known.value)} {limits} {knew}"
 
 
+def loss_sentence(share: float | None) -> str:
+    """A loss beyond noise whose size was tested, not bounded: where repeats were spent in looks."""
+    return f"lost {percent(share)} of all answers beyond self-churn"
+
+
 def _of_what(row: Estimator) -> str:
     on_knowledge = row.scale == "knowledge"
     return "of what it knew beyond guessing" if on_knowledge else "of what it had right"
@@ -205,26 +210,26 @@ def _beside(group: GroupResult, row: Estimator) -> str:
     return f"; on the scale of knowledge {percent(net.value)} {limits} of all items"
 
 
-def _not_found(group: GroupResult, row: Estimator, of_known: Estimate) -> Found:
-    if of_known.high is not None and of_known.high < NEGLIGIBLE:
+def _not_found(group: GroupResult, row: Estimator, of_known: Estimate) -> Conclusion:
+    if of_known.high is not None and of_known.high < NEGLIGIBLE_LOSS:
         luck = group.bracket_high.forgetting.high if row.name in ("matched", BRACKET) else None
         most = "" if luck is None else f"; {percent(luck)} of all items if none of it was luck"
-        return Found(
+        return Conclusion(
             "none_lost", f"no loss found: at most {percent(of_known.high)} {_of_what(row)}{most}"
         )
     items = counted(group.items, "item")
     if row.is_range:
         most = percent(of_known.high)
-        return Found(
+        return Conclusion(
             "cannot_tell",
             "cannot tell: luck and loss cannot be separated here; at most "
             f"{most} {_of_what(row)} was lost",
         )
     if group.detectable is None:
         words = f"cannot tell: {items} would not detect even the loss of all that was known"
-        return Found("cannot_tell", words)
+        return Conclusion("cannot_tell", words)
     least = percent(group.detectable)
-    return Found("cannot_tell", f"cannot tell: {items} detect no loss below {least}")
+    return Conclusion("cannot_tell", f"cannot tell: {items} detect no loss below {least}")
 
 
 def _too_little(row: Estimator) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from forgetmap.comparison.choice_counts import PAIR
+from forgetmap.comparison.choice_counts import TWO_OPTIONS
 from forgetmap.comparison.choices import OPTION_COUNTS, REPEAT_COUNTS, Wish
 from forgetmap.comparison.result import ComparisonResult, GroupResult
 from forgetmap.errors import UsageError
 from forgetmap.results import Value
 from forgetmap.stats import items_needed, knowledge_scale, repeated_items_needed
 
-MOST_ITEMS = 10_000_000
+MAX_ITEMS = 10_000_000
 
 
 class PlanRow(Value):
@@ -87,11 +87,11 @@ def _greedy_row(wish: Wish, k: float) -> PlanRow:
         return _row(k, 1, "raw", items_needed(wish.loss, c=1.0, h=0.0, share_e=0.0))
     c = float(knowledge_scale(k))
     known = c * (wish.accuracy - 1 / k)
-    estimator = "bracket" if k == PAIR else "matched"
+    estimator = "bracket" if k == TWO_OPTIONS else "matched"
     if wish.loss > known:
-        return _row(k, 1, estimator, MOST_ITEMS)
-    h = c**2 / k if k == PAIR else c / (k - 2)
-    share = (1 - known) * ((k - 1) ** 2 if k == PAIR else (k - 1) * (k - 2)) / k**2
+        return _row(k, 1, estimator, MAX_ITEMS)
+    h = c**2 / k if k == TWO_OPTIONS else c / (k - 2)
+    share = (1 - known) * ((k - 1) ** 2 if k == TWO_OPTIONS else (k - 1) * (k - 2)) / k**2
     return _row(k, 1, estimator, items_needed(wish.loss, c=c, h=h, share_e=share))
 
 
@@ -101,7 +101,7 @@ def _repeated_row(wish: Wish, repeats: int) -> PlanRow:
 
 
 def _row(k: float, repeats: int, estimator: str, items: int) -> PlanRow:
-    enough = items < MOST_ITEMS
+    enough = items < MAX_ITEMS
     return PlanRow(
         k=None if math.isinf(k) else int(k),
         repeats=repeats,
@@ -157,7 +157,7 @@ def _check(wish: Wish, ks: Sequence[float]) -> None:
     faults = {
         "--accuracy": not 0 < wish.accuracy <= 1,
         "--churn": not 0 <= wish.churn <= 0.25,  # a coin flips one way this often
-        "--k": any(k < PAIR for k in ks),
+        "--k": any(k < TWO_OPTIONS for k in ks),
     }
     for name, fault in faults.items():
         if fault:

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from forgetmap.comparison.estimators import find_estimator, offered
+from forgetmap.comparison.estimators import find_estimator, number_estimators
 from forgetmap.comparison.result import ComparisonResult, FanOutResult, GroupResult, StageResult
 from forgetmap.comparison.rollups import MEASURES
-from forgetmap.comparison.words import SIMULATED, compared_by, what_paired, why_lost
+from forgetmap.comparison.words import (
+    SIMULATED,
+    metrics_sentence,
+    pairing_sentence,
+    reasons_sentence,
+)
 from forgetmap.stats import FDR
 from forgetmap.text import (
     Blocks,
@@ -28,8 +33,8 @@ from forgetmap.text import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-MOST_ROWS = 40
-MOST_PATHS = 16
+MAX_ROWS = 40
+MAX_PATHS = 16
 
 COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "items": lambda group: f"{group.items:,}",
@@ -63,17 +68,17 @@ AnyResult = ComparisonResult | FanOutResult
 
 def as_text(result: AnyResult, *, by: str = "category", width: int | None = None) -> str:
     """A result as plain text, as wide as the terminal, but not endlessly."""
-    return blocks_to_text(tell(result, by), width)
+    return blocks_to_text(tell_comparison(result, by), width)
 
 
 def as_html(result: AnyResult) -> str:
     """A result for a notebook."""
-    return blocks_to_html(tell(result, "category"))
+    return blocks_to_html(tell_comparison(result, "category"))
 
 
 def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
     """Print a comparison, a chain or a fan-out."""
-    print_blocks(console, tell(result, by))
+    print_blocks(console, tell_comparison(result, by))
 
 
 def _really_lost(group: GroupResult) -> str:
@@ -86,7 +91,7 @@ def _really_lost(group: GroupResult) -> str:
     return (f"{percent(found.value)} ({limits})" if found.value is not None else limits) + star
 
 
-def tell(result: AnyResult, by: str) -> Blocks:
+def tell_comparison(result: AnyResult, by: str) -> Blocks:
     """What is said about a result, in order."""
     if isinstance(result, FanOutResult):
         return _tell_fan_out(result, by)
@@ -141,7 +146,7 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
         *_groups(result, by),
         *_legend(result.total),
         Line(),
-        Line(why_lost(result.total)),
+        Line(reasons_sentence(result.total)),
         *_stage_warnings(stages),
     ]
 
@@ -172,12 +177,12 @@ def _groups(result: ComparisonResult, by: str) -> Blocks:
     if len(result.tasks) > 1:
         rows.append(("mean over tasks", result.total_macro))
     strong = len(rows)
-    rows += [(group.name, group) for group in groups[:MOST_ROWS]]
+    rows += [(group.name, group) for group in groups[:MAX_ROWS]]
     blocks: Blocks = [_sheet(kind, rows, strong)]
     if not groups:
         blocks.append(Line(f"No item has a {kind}."))
-    if len(groups) > MOST_ROWS:
-        blocks.append(Line(f"... and {len(groups) - MOST_ROWS:,} more, none of them worse."))
+    if len(groups) > MAX_ROWS:
+        blocks.append(Line(f"... and {len(groups) - MAX_ROWS:,} more, none of them worse."))
     return blocks
 
 
@@ -201,7 +206,7 @@ def _legend(total: GroupResult) -> Blocks:
 
 def _side_by_side(total: GroupResult) -> Blocks:
     """Every estimate of forgetting over all items, so that none can be picked in silence."""
-    values = {row.name: total.estimates(row.name).forgetting.value for row in offered()}
+    values = {row.name: total.estimates(row.name).forgetting.value for row in number_estimators()}
     shown = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
     floor = total.noise_floor.value
     if floor is not None:
@@ -228,7 +233,11 @@ def _rolled_up(result: ComparisonResult) -> Blocks:
 
 def _ending(result: ComparisonResult) -> Blocks:
     warnings = [Line(notice.message, "warning", "!") for notice in result.pairing.warnings]
-    said = (why_lost(result.total), what_paired(result.pairing), compared_by(result.measures))
+    said = (
+        reasons_sentence(result.total),
+        pairing_sentence(result.pairing),
+        metrics_sentence(result.measures),
+    )
     return [Line(), *(Line(sentence) for sentence in said if sentence), *warnings]
 
 
@@ -248,10 +257,10 @@ def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
 
 def _histories(result: ComparisonResult) -> Blocks:
     paths = result.paths or []
-    rows = [(f"{path.path}  {path.kind}", f"{path.n:,}") for path in paths[:MOST_PATHS]]
+    rows = [(f"{path.path}  {path.kind}", f"{path.n:,}") for path in paths[:MAX_PATHS]]
     noun = "items" if result.total.n == result.total.items else "answers"
     blocks: Blocks = [Sheet(("history (1 right, 0 wrong)", noun), rows)]
-    rest = paths[MOST_PATHS:]
+    rest = paths[MAX_PATHS:]
     if rest:
         n = sum(path.n for path in rest)
         blocks.append(Line(f"... and {len(rest):,} rarer histories of {n:,} {noun}."))

@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from forgetmap.comparison.cells import Label, label_columns, label_of
-from forgetmap.comparison.choice_counts import PAIR, failed, options_from, options_of
+from forgetmap.comparison.choice_counts import TWO_OPTIONS, answer_failed, options_from, options_of
 from forgetmap.pairing import RIGHT, SIDES, UNSCORED, Pairs, is_in
 from forgetmap.records import Frame
 from forgetmap.results import Estimate, Estimates
@@ -76,12 +76,12 @@ class ItemSums:
                 merged[counts] = merged.get(counts, 0) + n
         return cls(dict(sorted(merged.items())))
 
-    def repeated(self, *, before: int = 2, after: int = 2) -> Repeated:
+    def repeated(self, *, before: int = 2, after: int = 2) -> RepeatedItems:
         """The items with at least so many answers from each model, as arrays."""
         table = np.array([*self.counts], float).reshape(-1, len(ItemCounts._fields))
         weight = np.array([*self.counts.values()], float)
         kept = (table[:, 1:5].sum(1) >= before) & (table[:, 5:9].sum(1) >= after)
-        return Repeated(table[kept], weight[kept])
+        return RepeatedItems(table[kept], weight[kept])
 
     @property
     def lacks_choices(self) -> bool:
@@ -89,12 +89,12 @@ class ItemSums:
         return any(
             counts.unknown_before + counts.unknown_after
             for counts in self.counts
-            if counts.k > PAIR and not math.isinf(counts.k)
+            if counts.k > TWO_OPTIONS and not math.isinf(counts.k)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedItems:
     """Kinds of items, one row each, and how many items are of each kind."""
 
     table: Reals
@@ -168,7 +168,7 @@ def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None
     kind = (
         nw.when(right).then(codes[0])
         .when(~choice.is_null()).then(codes[1])
-        .when(failed(side, pairs.columns)).then(codes[2])
+        .when(answer_failed(side, pairs.columns)).then(codes[2])
         .otherwise(codes[3])
     )  # fmt: skip
     labels: Mapping[str, nw.Expr] = label_columns(pairs)

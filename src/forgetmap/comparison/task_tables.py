@@ -17,7 +17,7 @@ import narwhals as nw
 
 from forgetmap.comparison.choices import TASK_TABLES
 from forgetmap.errors import UsageError
-from forgetmap.pairing import Pairs, either
+from forgetmap.pairing import Pairs, side_value
 
 IGNORED = "ignored"
 MISSING = "Missing"
@@ -87,7 +87,7 @@ def _filled(
         here = nw.col("task").is_in(tasks)
         found = nw.when(here).then(nw.lit(value, dtype=dtype)).otherwise(found)
     if columns & {f"{name}_before", f"{name}_after"}:
-        return nw.coalesce(either(name, columns).cast(dtype), found)
+        return nw.coalesce(side_value(name, columns).cast(dtype), found)
     return found
 
 

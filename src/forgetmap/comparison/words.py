@@ -10,7 +10,8 @@ from forgetmap.pairing import Measure
 from forgetmap.text import counted, listed, percent
 
 SIMULATED = "SIMULATED data, not a measured model."
-ENDINGS = {
+"""Stands above every result of simulated models."""
+REASON_LABELS = {
     "wrong": "wrong answer",
     "no_answer": "no answer found",
     "refused": "refused",
@@ -19,9 +20,10 @@ ENDINGS = {
     "misread": "right, but not extracted",
     "unknown": "not recorded",
 }
+"""How an answer ended -> what people call it."""
 
 
-def seen(before: str, after: str, total: GroupResult) -> str:
+def counts_sentence(before: str, after: str, total: GroupResult) -> str:
     """What was counted, in one sentence a manager can repeat."""
     known = total.n11 + total.n10
     if not total.n:
@@ -39,7 +41,7 @@ def seen(before: str, after: str, total: GroupResult) -> str:
     )
 
 
-def why_lost(total: GroupResult) -> str:
+def reasons_sentence(total: GroupResult) -> str:
     """How the lost answers ended, the most frequent way first."""
     if not total.n10:
         return "Nothing was lost."
@@ -48,10 +50,10 @@ def why_lost(total: GroupResult) -> str:
         return f"{lost} is not recorded."
     found = [(count, name) for name, count in total.reasons.items() if count]
     found.sort(key=lambda each: -each[0])
-    return f"{lost}: {', '.join(f'{ENDINGS[name]} {count:,}' for count, name in found)}."
+    return f"{lost}: {', '.join(f'{REASON_LABELS[name]} {count:,}' for count, name in found)}."
 
 
-def what_paired(pairing: PairingResult) -> str:
+def pairing_sentence(pairing: PairingResult) -> str:
     """How many results found their counterpart."""
     if pairing.paired == pairing.rows_before == pairing.rows_after:
         return f"All {counted(pairing.paired, 'result')} of both sides paired."
@@ -61,7 +63,7 @@ def what_paired(pairing: PairingResult) -> str:
     )
 
 
-def compared_by(measures: Mapping[str, str]) -> str:
+def metrics_sentence(measures: Mapping[str, str]) -> str:
     """Which metric was compared, the most frequent first; nothing where results name none."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for task, measure in measures.items():

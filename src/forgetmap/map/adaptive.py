@@ -13,14 +13,21 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from forgetmap.comparison import ItemSums, pair_and_count, sum_items
-from forgetmap.comparison import Rule as How
+from forgetmap.comparison import ItemSums, Rule, pair_and_count, sum_items
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.evaluation import Settings, Suite, Task, is_complete
 from forgetmap.map.models import Models
 from forgetmap.pairing import align, prepare
 from forgetmap.records import Run, as_repeats, is_run_folder, read_run, write_run
-from forgetmap.stats import Decision, Look, Rule, decide, give_up, hope_of, look_at
+from forgetmap.stats import (
+    Decision,
+    Look,
+    StoppingRule,
+    decide,
+    decision_probability,
+    give_up,
+    look_at,
+)
 
 LOOKS = "looks"
 Group = tuple[str, str]
@@ -59,7 +66,7 @@ class Spent:
         decisions: by run after and category.
     """
 
-    rule: Rule
+    rule: StoppingRule
     budget: int | None
     answers: int
     full: int
@@ -106,7 +113,7 @@ def ask_in_looks(models: Models, suite: Suite, out: Path, settings: Settings, au
         OutputError: there are runs of something else.
     """
     _refuse_other_runs(models, out)
-    rule = Rule(most=auto.most)
+    rule = StoppingRule(most=auto.most)
     sizes = _sizes(suite, len(models.given))
     state = _State()
     chosen = set(sizes)
@@ -140,7 +147,7 @@ def _sizes(suite: Suite, models: int) -> dict[str, int]:
     return sizes
 
 
-def _affordable(cost: Mapping[str, int], state: _State, auto: Auto, rule: Rule) -> set[str]:
+def _affordable(cost: Mapping[str, int], state: _State, auto: Auto, rule: StoppingRule) -> set[str]:
     """The categories to go on with, the most promising first where not all can be paid."""
     left = float("inf") if auto.budget is None else auto.budget - state.answers
     if sum(cost.values()) <= left:
@@ -159,10 +166,10 @@ def _affordable(cost: Mapping[str, int], state: _State, auto: Auto, rule: Rule) 
     return chosen
 
 
-def _promising(names: Iterable[str], state: _State, rule: Rule) -> list[str]:
+def _promising(names: Iterable[str], state: _State, rule: StoppingRule) -> list[str]:
     open_groups = state.open_groups()
     hope: dict[str, float] = dict.fromkeys(names, 0.0)
-    found = hope_of(state.histories, open_groups, rule)
+    found = decision_probability(state.histories, open_groups, rule)
     for (_, name), each in zip(open_groups, found, strict=True):
         if name in hope:
             hope[name] = max(hope[name], float(each))
@@ -219,9 +226,9 @@ def _add_looks(state: _State, runs: Sequence[Run], chosen: set[str]) -> None:
 
 def _items(before: Run, after: Run) -> dict[str, ItemSums]:
     """What was answered how often, by category; paired as the models will be compared."""
-    how = How()
-    sides = align([prepare(run, how.metric) for run in (before, after)])
-    pairs, _ = pair_and_count(sides[0], sides[1], how)
+    rule = Rule()
+    sides = align([prepare(run, rule.metric) for run in (before, after)])
+    pairs, _ = pair_and_count(sides[0], sides[1], rule)
     parts: dict[str, list[ItemSums]] = {}
     for label, items in sum_items(pairs).items():
         parts.setdefault(label.category or label.task, []).append(items)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forgetmap.comparison import Chain, Comparison, ComparisonResult, FanOut, GroupResult
+from forgetmap.comparison import (
+    Chain,
+    Comparison,
+    ComparisonResult,
+    FanOut,
+    GroupResult,
+    loss_sentence,
+)
 from forgetmap.map.adaptive import Spent
 from forgetmap.results import Notice
 from forgetmap.stats import Decision
@@ -69,13 +76,13 @@ def _total(total: GroupResult, found: dict[str, Decision], spent: Spent) -> Grou
 def _loss(total: GroupResult) -> str:
     if total.headline.verdict == "lost":
         return total.headline.words
-    return f"lost {percent(total.headline.forgetting.value)} of all answers beyond self-churn"
+    return loss_sentence(total.headline.forgetting.value)
 
 
 def _words(found: Decision, spent: Spent) -> str:
     limits = f"{percent(found.low)} to {percent(found.high)} of all answers"
     if found.verdict == "lost":
-        return f"lost {percent(found.look.value)} of all answers beyond self-churn ({limits})"
+        return f"{loss_sentence(found.look.value)} ({limits})"
     if found.verdict == "none_lost":
         return f"no loss found: {limits}"
     rate = percent(spent.rule.level, 0)

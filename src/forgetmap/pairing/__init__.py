@@ -19,10 +19,10 @@ if TYPE_CHECKING:
         WRONG,
         Pairs,
         both_sides,
-        either,
         is_in,
+        is_transition,
         scored_pair,
-        went,
+        side_value,
     )
 
 __all__ = [
@@ -38,13 +38,13 @@ __all__ = [
     "both_sides",
     "check_directions",
     "compare_conditions",
-    "either",
     "is_in",
+    "is_transition",
     "match",
     "match_twins",
     "prepare",
     "scored_pair",
-    "went",
+    "side_value",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

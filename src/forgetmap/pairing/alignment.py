@@ -15,16 +15,16 @@ import narwhals as nw
 
 from forgetmap.errors import PairingError
 from forgetmap.pairing.matching import Side
-from forgetmap.pairing.metric import Measured
+from forgetmap.pairing.metric import MeasuredScores
 from forgetmap.records import Frame
 from forgetmap.text import listed
 
-LEAST_SHARED = 0.1
+MIN_SHARED_QUESTIONS = 0.1
 """Share of the smaller task's questions that must occur in the other one. Low, because a task may
 be split over several files on both sides."""
-SAME_DATA = 0.5
+SAME_QUESTIONS = 0.5
 """Share of questions from which on two tasks of one run ask the same and are no parts of one."""
-MOSTLY = 0.95
+SAME_TASK = 0.95
 """Share of questions from which on two tasks of one name are taken to be the same."""
 
 Names = Mapping[str, str]
@@ -62,7 +62,9 @@ def _matched(first: Side, other: Side) -> Groups:
     theirs = [task for task in theirs if all(task not in yours for _, yours in groups)]
     if (ours and theirs) or scattered:
         shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
-        linked = _together([pair for pair, share in shared.items() if share >= LEAST_SHARED])
+        linked = _together(
+            [pair for pair, share in shared.items() if share >= MIN_SHARED_QUESTIONS]
+        )
         groups += [
             (mine, yours)
             for mine, yours in linked
@@ -78,7 +80,7 @@ def _are_parts(side: Side, tasks: Collection[str]) -> bool:
     questions = _questions(side, tasks)
     sizes = _sizes(questions).values()
     different = questions.select("question_hash").unique().select(nw.len()).collect().item()
-    return sum(sizes) - int(different) < SAME_DATA * min(sizes)
+    return sum(sizes) - int(different) < SAME_QUESTIONS * min(sizes)
 
 
 def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
@@ -93,9 +95,9 @@ def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
         {
             task
             for (mine, yours), share in shared.items()
-            if mine != yours and share >= LEAST_SHARED
+            if mine != yours and share >= MIN_SHARED_QUESTIONS
             for task in (mine, yours)
-            if shared.get((task, task), 0.0) < MOSTLY
+            if shared.get((task, task), 0.0) < SAME_TASK
         }
     )
 
@@ -198,13 +200,13 @@ def _renamed(side: Side, names: Names, *, notice: str | None = None) -> Side:
     return replace(side, run=run, measured=_renamed_measures(measured, names))
 
 
-def _renamed_measures(measured: Measured, names: Names) -> Measured:
+def _renamed_measures(measured: MeasuredScores, names: Names) -> MeasuredScores:
     recorded: dict[str, dict[str, int]] = {}
     for task, counts in measured.recorded.items():
         into = recorded.setdefault(names.get(task, task), {})
         for column, count in counts.items():
             into[column] = into.get(column, 0) + count
-    return Measured(
+    return MeasuredScores(
         scores=_with_names(measured.scores, names),
         measures={names.get(task, task): measure for task, measure in measured.measures.items()},
         recorded=recorded,

@@ -88,13 +88,13 @@ def loosen(keys: Keys, before: Frame, after: Frame) -> Keys:
     for task, columns in keys.by_task.items():
         if "question_hash" in columns:
             fitting = [each for each in candidates if set(each) <= set(columns)]
-            wanted = ENOUGH * agreeing["question_hash",].get(task, 0)
+            wanted = MIN_SHARED_KEYS * agreeing["question_hash",].get(task, 0)
             by_task[task] = next(c for c in fitting if agreeing[c].get(task, 0) >= wanted)
     loosened = tuple(sorted(task for task in by_task if by_task[task] != keys.by_task[task]))
     return Keys(by_task, loosened)
 
 
-ENOUGH = 0.9
+MIN_SHARED_KEYS = 0.9
 _CANDIDATES = (
     CONTENT_HASHES,
     ("question_hash", "gold_hash"),

@@ -11,7 +11,7 @@ from forgetmap.errors import BackendError
 from forgetmap.pairing.checks import check_positions, check_versions
 from forgetmap.pairing.choices import PairBy
 from forgetmap.pairing.keys import Keys, choose_keys, loosen
-from forgetmap.pairing.metric import Measured, select_metric
+from forgetmap.pairing.metric import MeasuredScores, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.twins import looks_doubled, tell_apart
 from forgetmap.records import Frame, Run, check_run, count_repeats, reading, refuse_duplicates
@@ -22,7 +22,7 @@ class Side:
     """A checked run under one measure per task, ready to be joined."""
 
     run: Run
-    measured: Measured
+    measured: MeasuredScores
     repeats: int
 
     @property
@@ -41,7 +41,7 @@ def prepare(run: Run, metric: str | None = None) -> Side:
     return Side(run, measured, count_repeats(replace(run, scores=measured.scores)))
 
 
-def _left_out(measured: Measured) -> str:
+def _left_out(measured: MeasuredScores) -> str:
     tasks = ", ".join(sorted(measured.amounts))
     return f"{tasks} left out: neither right nor wrong; `forgetmap drift` compares them."
 

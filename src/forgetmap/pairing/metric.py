@@ -23,7 +23,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredScores:
     """The rows of a run under one measure per task.
 
     Attributes:
@@ -40,7 +40,7 @@ class Measured:
     amounts: dict[str, Measure] = field(default_factory=dict)
 
 
-def select_metric(run: Run, wanted: str | None) -> Measured:
+def select_metric(run: Run, wanted: str | None) -> MeasuredScores:
     """Keep one measure per task.
 
     In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the main metric the manifest
@@ -59,7 +59,7 @@ def select_metric(run: Run, wanted: str | None) -> Measured:
     scores = run.scores
     if amounts or any(len(measures) > 1 for measures in offered.values()):
         scores = scores.filter(_is_chosen(run.columns, chosen))
-    return Measured(scores, chosen, recorded, amounts)
+    return MeasuredScores(scores, chosen, recorded, amounts)
 
 
 def _is_amount(run: Run, measure: Measure) -> bool:

@@ -11,6 +11,7 @@ from forgetmap.pairing.keys import Keys
 from forgetmap.records import Frame
 
 SIDES = ("before", "after")
+"""The two sides of a pair, in order."""
 WRONG, RIGHT, UNSCORED = 0, 1, 2
 """The state of a result; null in a joined row means there is no result on that side."""
 
@@ -94,12 +95,12 @@ def scored_pair() -> nw.Expr:
     return both_sides() & before & after
 
 
-def went(before: int, after: int) -> nw.Expr:
+def is_transition(before: int, after: int) -> nw.Expr:
     """Whether a joined row went from one state to another."""
     return (nw.col("state_before") == before) & (nw.col("state_after") == after)
 
 
-def either(name: str, columns: Collection[str]) -> nw.Expr:
+def side_value(name: str, columns: Collection[str]) -> nw.Expr:
     """A property of the item: as the before side says, else as the after side says."""
     found = [f"{name}_{side}" for side in SIDES if f"{name}_{side}" in columns]
     return nw.coalesce(*found) if found else nw.lit(None)

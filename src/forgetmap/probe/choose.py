@@ -13,7 +13,7 @@ from forgetmap.errors import OutputError, UsageError
 from forgetmap.evaluation import MARK, Item, Suite
 from forgetmap.probe.stable import MARGIN, Asked, Evidence, Key, Known, known_stably, open_repeats
 from forgetmap.records import Frame, Run, reading, writable
-from forgetmap.stats import detectable_loss, items_to_detect, shared_out
+from forgetmap.stats import allocate, detectable_loss, items_to_detect
 
 By = Literal["category", "task", "total"]
 TOTAL = "total"
@@ -129,7 +129,7 @@ def _from_group(
     tasks: dict[str, list[Asked]] = {}
     for each in sure:
         tasks.setdefault(each.task, []).append(each)
-    counts = shared_out([len(each) for each in tasks.values()], wanted)
+    counts = allocate([len(each) for each in tasks.values()], wanted)
     picked = [
         (each, len(of_task))
         for of_task, count in zip(tasks.values(), counts, strict=True)

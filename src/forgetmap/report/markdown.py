@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from forgetmap import __version__
-from forgetmap.comparison import ComparisonResult, FanOutResult, tell
+from forgetmap.comparison import ComparisonResult, FanOutResult, tell_comparison
 from forgetmap.overlap import BridgeResult
 from forgetmap.report.figures.plugins import plugin_figures
 from forgetmap.report.payloads import AnyPayload, Reportable, payload_for
@@ -98,8 +98,8 @@ def _figure_cell(value: object) -> str:
 
 def _tell_comparisons(payload: Payload, by: str) -> Blocks:
     if payload.kind == "many":
-        return tell(FanOutResult(comparisons=payload.comparisons), by)
-    return tell(payload.comparisons[0], by)
+        return tell_comparison(FanOutResult(comparisons=payload.comparisons), by)
+    return tell_comparison(payload.comparisons[0], by)
 
 
 def _with_cells(blocks: Blocks, comparisons: Sequence[ComparisonResult]) -> Blocks:

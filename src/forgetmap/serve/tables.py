@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import narwhals as nw
 
-from forgetmap.comparison import BOTH, KINDS, REASONS, SHARED
+from forgetmap.comparison import KINDS, REASONS, SHARED_COLUMNS, SIDE_COLUMNS
 from forgetmap.pairing import SIDES, Pairs
 from forgetmap.records import Frame, fill_texts, literal
 
@@ -54,14 +54,14 @@ def doubled_sql(texts: Frame) -> str:
 
 def scored_sql(pairs: Pairs) -> str:
     """All scored pairs, in any order."""
-    both = [f"{name}_{side}" for name in BOTH for side in SIDES]
+    both = [f"{name}_{side}" for name in SIDE_COLUMNS for side in SIDES]
     values = {
         "transition": _transition(),
         "task": "p.task",
         "item": "p.item_before",
         "item_after": "p.item_after",
         "repeat": "p.repeat",
-        **{name: _either(name, pairs) for name in SHARED},
+        **{name: _either(name, pairs) for name in SHARED_COLUMNS},
         "reason": _reason(pairs),
         **{name: f"p.{name}" for name in both if name in pairs.columns},
     }

@@ -15,7 +15,7 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.stats.chance_adjustment import Published, published
-    from forgetmap.stats.clusters import FEWEST, ClusterVariance, cluster_variance
+    from forgetmap.stats.clusters import MIN_CLUSTERS, ClusterVariance, cluster_variance
     from forgetmap.stats.intervals import (
         LEVEL,
         agree_with_test,
@@ -35,7 +35,12 @@ if TYPE_CHECKING:
         upper_sums,
     )
     from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise
-    from forgetmap.stats.power import detectable, items_needed, repeated_items_needed, repeats_found
+    from forgetmap.stats.power import (
+        detectable,
+        detectable_excess,
+        items_needed,
+        repeated_items_needed,
+    )
     from forgetmap.stats.repeats import (
         AnswerCounts,
         excess_before_scores,
@@ -48,16 +53,24 @@ if TYPE_CHECKING:
     from forgetmap.stats.sampling import (
         SampledShare,
         alarm_p,
+        allocate,
         detectable_loss,
         items_to_detect,
         sampled_share,
         self_loss,
-        shared_out,
     )
-    from forgetmap.stats.sequential import Decision, Look, Rule, decide, give_up, hope_of, look_at
+    from forgetmap.stats.sequential import (
+        Decision,
+        Look,
+        StoppingRule,
+        decide,
+        decision_probability,
+        give_up,
+        look_at,
+    )
     from forgetmap.stats.simultaneous import (
-        FEWEST_PAIRS,
-        Design,
+        MIN_PAIRS,
+        ClusterDesign,
         joint_quantile,
         mean_limits,
         rank_correlation,
@@ -72,24 +85,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FDR",
-    "FEWEST",
-    "FEWEST_PAIRS",
     "LEVEL",
+    "MIN_CLUSTERS",
+    "MIN_PAIRS",
     "AnswerCounts",
+    "ClusterDesign",
     "ClusterVariance",
     "Decision",
-    "Design",
     "Interval",
     "Look",
     "MeanLimits",
     "Published",
     "Reals",
-    "Rule",
     "SampledShare",
     "ScoreSums",
+    "StoppingRule",
     "TermGroup",
     "agree_with_test",
     "alarm_p",
+    "allocate",
     "balance_p",
     "between_interval",
     "change_p",
@@ -97,14 +111,15 @@ __all__ = [
     "cluster_variance",
     "combined_interval",
     "decide",
+    "decision_probability",
     "detectable",
+    "detectable_excess",
     "detectable_loss",
     "excess_before_scores",
     "excess_scores",
     "false_discovery",
     "family_wise",
     "give_up",
-    "hope_of",
     "items_needed",
     "items_to_detect",
     "joint_quantile",
@@ -123,13 +138,11 @@ __all__ = [
     "rank_correlation",
     "raw_sums",
     "repeated_items_needed",
-    "repeats_found",
     "sampled_share",
     "score_interval",
     "score_p",
     "self_churn",
     "self_loss",
-    "shared_out",
     "studentised_bootstrap",
     "upper_sums",
     "weighted_interval",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-FEWEST = 5
+MIN_CLUSTERS = 5
 """Fewer clusters with a loss than this: say that no interval is reliable."""
 
 

@@ -11,6 +11,7 @@ from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Interval, Reals
 
 LEVEL = 0.95
+"""Of every interval."""
 
 
 def normal_quantile(level: float = LEVEL) -> float:

@@ -14,8 +14,8 @@ from forgetmap.stats.tests import binomial_weights
 
 POWER = 0.8
 SIZE = 0.05
-ROUNDS = 200
-MOST_ITEMS = 1 << 40
+MAX_ITERATIONS = 200
+MAX_ITEMS = 1 << 40
 
 
 def detectable(
@@ -49,7 +49,7 @@ def detectable(
     v = h * (c + h) * share_e
     with np.errstate(invalid="ignore", divide="ignore"):
         theta = (z_a + z_b) * np.sqrt(v / n)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ITERATIONS):
             seen = np.maximum(v + c * theta - theta**2, 0.0)
             theta = z_a * np.sqrt((v + h * theta) / n) + z_b * np.sqrt(seen / n)
         one_flip = 1 - (1 - power) ** (1 / n)
@@ -81,7 +81,7 @@ def repeats_detectable(
     item_variance = _coin_variance(repeats)
     v0 = np.minimum(churn / 0.25, 1.0) * item_variance
     theta = (z_a + z_b) * np.sqrt(v0 / n)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         theta = (z_a * np.sqrt(v0) + z_b * np.sqrt(v0 + theta)) / np.sqrt(n)
     one_flip = 1 - (1 - power) ** (1 / n)
     return np.asarray(np.maximum(theta, one_flip))
@@ -96,7 +96,7 @@ def repeated_items_needed(
     )
 
 
-def repeats_found(interval: Interval, *, size: float = SIZE, power: float = POWER) -> Reals:
+def detectable_excess(interval: Interval, *, size: float = SIZE, power: float = POWER) -> Reals:
     """Smallest `excess` that would be found with this power, from the width of its interval."""
     from scipy.special import ndtri
 
@@ -107,7 +107,7 @@ def repeats_found(interval: Interval, *, size: float = SIZE, power: float = POWE
 def _least_items(detectable_with: Callable[[int], float], loss: float) -> int:
     """The smallest number of items with which this loss is found, by bisection."""
     low, high = 1, 2
-    while detectable_with(high) > loss and high <= MOST_ITEMS:
+    while detectable_with(high) > loss and high <= MAX_ITEMS:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Reals = NDArray[np.float64]
+"""An array of numbers."""
 Flags = NDArray[np.bool_]
 
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from forgetmap.stats.intervals import LEVEL
 from forgetmap.stats.power import POWER, SIZE
 
-MOST = 1_000_000
-MANY = 1_000
+MAX_ITEMS = 1_000_000
+LARGE_SAMPLE = 1_000
 """Items from which on the steps of the power are too small to matter."""
 _ROUNDING = 1e-9
 
@@ -143,11 +143,11 @@ def items_to_detect(
     """
     changed = _changed(loss, floor if least is None else least)
     if changed <= floor:
-        return MOST
+        return MAX_ITEMS
     low, high = 1, 1
-    while _power(high, changed, floor, size) < POWER and high < MOST:
+    while _power(high, changed, floor, size) < POWER and high < MAX_ITEMS:
         low, high = high, 2 * high
-    if high > MANY:
+    if high > LARGE_SAMPLE:
         return _first(low, high, lambda n: _power(n, changed, floor, size) >= POWER)
     # The power goes up in steps and down between them: the first that has it is taken.
     return next((n for n in range(low, high) if _power(n, changed, floor, size) >= POWER), high)
@@ -203,7 +203,7 @@ def self_loss(right: ArrayLike, answers: ArrayLike) -> tuple[float, float]:
     return min(low, high), high
 
 
-def shared_out(sizes: Sequence[int], n: int) -> list[int]:
+def allocate(sizes: Sequence[int], n: int) -> list[int]:
     """N items of strata in proportion to their sizes, one of each at least if there are enough."""
     total = sum(sizes)
     if n >= total:

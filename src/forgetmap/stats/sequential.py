@@ -26,10 +26,10 @@ Group = TypeVar("Group", bound=Hashable)
 Why = Literal["tested", "hopeless", "used_up"]
 """A test decided, more repeats would hardly decide, or no more may be spent."""
 
-FIRST, GROWTH = 2, 1.5
+FIRST_LOOK, GROWTH = 2, 1.5
 """Repeats of the first look, and by how much the number grows from look to look."""
 NODES, REACH = 96, 8.0
-LEAST_NEWS = 0.005
+MIN_INFORMATION = 0.005
 """A look that adds less to the information than this share of it is not counted as one."""
 
 
@@ -59,7 +59,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StoppingRule:
     """When to stop.
 
     Attributes:
@@ -83,7 +83,7 @@ class Rule:
     @property
     def schedule(self) -> tuple[int, ...]:
         """Repeats at each look."""
-        looks = [min(FIRST, self.most)]
+        looks = [min(FIRST_LOOK, self.most)]
         while looks[-1] < self.most:
             looks.append(min(max(looks[-1] + 1, int(looks[-1] * GROWTH)), self.most))
         return tuple(looks)
@@ -169,7 +169,7 @@ def _moments(before: int, after: int) -> Reals:
 def decide(
     histories: Mapping[Group, Sequence[Look]],
     decided: Mapping[Group, Decision],
-    rule: Rule,
+    rule: StoppingRule,
 ) -> dict[Group, Decision]:
     """All decisions after the latest looks: those made before, and new ones.
 
@@ -201,7 +201,7 @@ def decide(
 
 
 def _without_loss(
-    name: Group, looks: Sequence[Look], level: float, share: float, rule: Rule
+    name: Group, looks: Sequence[Look], level: float, share: float, rule: StoppingRule
 ) -> dict[Group, Decision]:
     """A group that is free of loss, or that is given up; nothing if it goes on."""
     last = looks[-1]
@@ -217,7 +217,7 @@ def _without_loss(
 
 
 def give_up(
-    histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: Rule
+    histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: StoppingRule
 ) -> dict[Group, Decision]:
     """The same decisions, and no verdict on the rest: nothing more may be spent on it."""
     lost = sum(each.verdict == "lost" for each in decided.values())
@@ -228,14 +228,16 @@ def give_up(
     }
 
 
-def hope_of(histories: Mapping[Group, Sequence[Look]], open_: Iterable[Group], rule: Rule) -> Reals:
+def decision_probability(
+    histories: Mapping[Group, Sequence[Look]], open_: Iterable[Group], rule: StoppingRule
+) -> Reals:
     """How likely each open group is decided by the last repeat."""
     share = rule.level / max(len(histories), 1)
     return np.array([_hope(histories[name], share, share, rule) for name in open_])
 
 
 def _decision(
-    verdict: Verdict, why: Why, looks: Sequence[Look], level: float, rule: Rule
+    verdict: Verdict, why: Why, looks: Sequence[Look], level: float, rule: StoppingRule
 ) -> Decision:
     """With limits that hold at all looks together: repeated confidence intervals."""
     from scipy.special import ndtri  # heavy, only here
@@ -247,14 +249,14 @@ def _decision(
     return Decision(verdict, why, last, needed, low, high)
 
 
-def _needed(looks: Sequence[Look], level: float, rule: Rule) -> float:
+def _needed(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
     """The p-value that the latest look must reach."""
     variances = [look.variance for look in looks]
     fractions = [look.repeats / rule.most for look in looks]
     return float(crossing_levels(variances, fractions, level, rule.exponent)[-1])
 
 
-def _hope(looks: Sequence[Look], level: float, share: float, rule: Rule) -> float:
+def _hope(looks: Sequence[Look], level: float, share: float, rule: StoppingRule) -> float:
     """Chance that the last repeat shows a loss, or that there is none, from what is seen so far.
 
     By the covariance of looks the last value scatters around this one with the difference of
@@ -280,7 +282,9 @@ def _hope(looks: Sequence[Look], level: float, share: float, rule: Rule) -> floa
     return float(lost + ndtr((none_bar - last.value) / scatter))
 
 
-def _bar_of_none(look: Look, error: float, variance: float, needed: float, rule: Rule) -> float:
+def _bar_of_none(
+    look: Look, error: float, variance: float, needed: float, rule: StoppingRule
+) -> float:
     """The value below which a group is free of loss.
 
     Were as much lost as still counts as none, the few lost items would make the value scatter by
@@ -340,7 +344,7 @@ def _crossing(
     before = information[0]
     for now, fraction in zip(information[1:], fractions[1:], strict=True):
         due = level * fraction**exponent - allowed
-        if now - before < LEAST_NEWS * before or due <= 0:
+        if now - before < MIN_INFORMATION * before or due <= 0:
             levels.append(0.0)
             continue
         bound = state.bound(now - before, due)

@@ -19,15 +19,15 @@ from forgetmap.stats.intervals import LEVEL
 from forgetmap.stats.results import Interval, Reals
 
 DRAWS = 20_000
-FEWEST_PAIRS = 4
+MIN_PAIRS = 4
 """Of a rank correlation."""
-MOST_EXACT = 8
+MAX_EXACT_PAIRS = 8
 """Pairs up to which all orders are tried."""
 _CONSTANT = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ClusterDesign:
     """How the rows of a table hang together.
 
     Attributes:
@@ -47,9 +47,9 @@ class Design:
         """Rows of each cluster."""
         return np.asarray(self.sums(np.ones((1, rows)))[0])
 
-    def within(self, mask: NDArray[np.bool_]) -> Design:
+    def within(self, mask: NDArray[np.bool_]) -> ClusterDesign:
         """The same for some of the rows."""
-        return self if self.cluster is None else Design(self.cluster[mask])
+        return self if self.cluster is None else ClusterDesign(self.cluster[mask])
 
     def effect(self, scores: Reals) -> tuple[float, float]:
         """Design effect of the mean of some scores, and its degrees of freedom."""
@@ -63,7 +63,7 @@ class Design:
 
 
 def joint_quantile(
-    scores: Reals, design: Design | None = None, *, level: float = LEVEL, seed: int = 0
+    scores: Reals, design: ClusterDesign | None = None, *, level: float = LEVEL, seed: int = 0
 ) -> float:
     """The quantile with which the intervals of all rows of `scores` hold at once.
 
@@ -78,7 +78,7 @@ def joint_quantile(
     """
     from scipy.special import ndtri  # heavy, only here
 
-    design = design or Design()
+    design = design or ClusterDesign()
     if not scores.shape[0]:
         return float(ndtri(0.5 + level / 2))
     sizes = design.sizes(scores.shape[1])
@@ -98,9 +98,9 @@ def joint_quantile(
     return float(np.quantile(np.abs(drawn).max(1), level))
 
 
-def mean_limits(scores: Reals, z: float, design: Design | None = None) -> Interval:
+def mean_limits(scores: Reals, z: float, design: ClusterDesign | None = None) -> Interval:
     """Limits of the mean of every row, with one pseudo observation as in `mean_interval`."""
-    design = design or Design()
+    design = design or ClusterDesign()
     n = scores.shape[1]
     mean = scores.mean(1)
     pseudo = np.abs(scores).max(1, initial=0.0)
@@ -131,12 +131,12 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> Ran
 
     one, two = np.asarray(x, float), np.asarray(y, float)
     n = one.size
-    if n < FEWEST_PAIRS or np.ptp(one) == 0 or np.ptp(two) == 0:
+    if n < MIN_PAIRS or np.ptp(one) == 0 or np.ptp(two) == 0:
         return None
     a, b = _ranks(one), _ranks(two)
     r = float(a @ b)
     p = None
-    if n <= MOST_EXACT:
+    if n <= MAX_EXACT_PAIRS:
         every = np.array(list(permutations(b))) @ a
         p = float((np.abs(every) >= abs(r) - 1e-9).sum() / factorial(n))
     z = np.arctanh(np.clip(r, -1 + 1e-9, 1 - 1e-9))

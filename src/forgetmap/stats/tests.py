@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Reals
 
-STRAIGHT = 1e-4
+MIN_SKEWNESS = 1e-4
 """A skewness so small that the gamma law would lose digits; a normal one is as good."""
 
 
@@ -125,7 +125,7 @@ def _skewed_tail(z: Reals, skew: Reals) -> Reals:
     """P(Z > z) of the standardised Pearson III law with this skewness, a shifted gamma law."""
     from scipy.special import gammainc, gammaincc, ndtr
 
-    straight = np.abs(skew) < STRAIGHT
+    straight = np.abs(skew) < MIN_SKEWNESS
     bend = np.where(straight, 1.0, np.abs(skew))
     shape = 4 / bend**2
     right = gammaincc(shape, np.maximum(shape + 2 * z / bend, 0.0))

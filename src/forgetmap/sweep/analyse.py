@@ -11,7 +11,7 @@ import numpy as np
 from forgetmap.comparison import GroupResult
 from forgetmap.merge import WeightDrift
 from forgetmap.results import Estimate
-from forgetmap.stats import FEWEST_PAIRS, LEVEL, Design, normal_quantile, rank_correlation
+from forgetmap.stats import LEVEL, MIN_PAIRS, ClusterDesign, normal_quantile, rank_correlation
 from forgetmap.sweep import words
 from forgetmap.sweep.measures import Rates, greatest, means, rates, share, sum_less_one
 from forgetmap.sweep.result import (
@@ -190,10 +190,10 @@ def correlate(pairs: Sequence[PairResult]) -> Correlation:
         and pair.drift.total.relative is not None
         and pair.greatest_benefit.value is not None
     ]
-    found = rank_correlation(*zip(*known, strict=True)) if len(known) >= FEWEST_PAIRS else None
+    found = rank_correlation(*zip(*known, strict=True)) if len(known) >= MIN_PAIRS else None
     if found is None:
-        few = len(known) < FEWEST_PAIRS
-        reason = f"too few pairs: {len(known)}, not {FEWEST_PAIRS}" if few else "all are the same"
+        few = len(known) < MIN_PAIRS
+        reason = f"too few pairs: {len(known)}, not {MIN_PAIRS}" if few else "all are the same"
         rank = Estimate(value=None, method="Spearman", reason=reason)
         return Correlation(pairs=len(known), rank=rank, p=None, words=words.no_correlation(known))
     rank = Estimate(
@@ -363,7 +363,7 @@ def _group(
     mask: Flags,
     merge: PathPoint,
     said: GroupResult | None,
-    design: Design,
+    design: ClusterDesign,
 ) -> PointGroup:
     base, here = states.right[BASE][mask], states.right[merge.run][mask]
     lost, gained = (base & ~here).astype(float), (~base & here).astype(float)

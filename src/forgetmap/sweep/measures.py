@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from forgetmap.results import Estimate
 from forgetmap.stats import (
     LEVEL,
-    Design,
+    ClusterDesign,
     Interval,
     Reals,
     joint_quantile,
@@ -35,7 +35,7 @@ class Rates:
     together: list[Estimate]
 
 
-def rates(hits: Flags, design: Design, family: Sequence[int], why_none: str) -> Rates:
+def rates(hits: Flags, design: ClusterDesign, family: Sequence[int], why_none: str) -> Rates:
     """Shares of hits, one row per point.
 
     Args:
@@ -55,7 +55,7 @@ def rates(hits: Flags, design: Design, family: Sequence[int], why_none: str) -> 
     )
 
 
-def share(scores: Reals, design: Design, z: float, note: str = "") -> Estimate:
+def share(scores: Reals, design: ClusterDesign, z: float, note: str = "") -> Estimate:
     """A share with the limits of Wilson's kind that `compare` has."""
     effect, _ = design.effect(scores)
     found = score_interval(raw_sums(scores.size, scores.sum()), z=z, inflate=effect)
@@ -69,7 +69,11 @@ def share(scores: Reals, design: Design, z: float, note: str = "") -> Estimate:
 
 
 def sum_less_one(
-    first: Flags, second: Flags, designs: tuple[Design, Design], family: Sequence[int], why: str
+    first: Flags,
+    second: Flags,
+    designs: tuple[ClusterDesign, ClusterDesign],
+    family: Sequence[int],
+    why: str,
 ) -> Rates:
     """The sum of two shares of different answers, less 1; limits combined from theirs.
 
@@ -92,7 +96,9 @@ def sum_less_one(
     return Rates(*found)
 
 
-def means(scores: Reals, design: Design, family: Sequence[int], method: str) -> list[Estimate]:
+def means(
+    scores: Reals, design: ClusterDesign, family: Sequence[int], method: str
+) -> list[Estimate]:
     """Means of item scores with limits for all points of the family at once."""
     if scores.shape[1] < 2:
         return [Estimate(value=None, method=method, reason="too few items")] * len(scores)
@@ -116,7 +122,7 @@ def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]
 
 
 def _quantiles(
-    scores: Reals, design: Design, family: Sequence[int]
+    scores: Reals, design: ClusterDesign, family: Sequence[int]
 ) -> tuple[NDArray[np.float64], float]:
     """Of each row alone, and of the family at once."""
     from scipy.special import stdtrit  # heavy, only here
@@ -134,15 +140,15 @@ def _influence(scores: Reals) -> Reals:
     return np.asarray((scores - scores.mean(1, keepdims=True)) / scores.shape[1])
 
 
-def _joined(designs: tuple[Design, Design], first: int, second: int) -> Design:
+def _joined(designs: tuple[ClusterDesign, ClusterDesign], first: int, second: int) -> ClusterDesign:
     if designs[0].cluster is None and designs[1].cluster is None:
-        return Design()
+        return ClusterDesign()
     numbers = [
         np.arange(size, dtype=np.int64) if each.cluster is None else each.cluster
         for each, size in zip(designs, (first, second), strict=True)
     ]
     # A cluster may hold answers of both kinds; those stay together.
-    return Design(np.concatenate(numbers))
+    return ClusterDesign(np.concatenate(numbers))
 
 
 def _mover(parts: tuple[Estimate, Estimate], note: str) -> Estimate:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forgetmap.errors import PairingError
 from forgetmap.pairing import Side
-from forgetmap.stats import Design
+from forgetmap.stats import ClusterDesign
 
 Flags = NDArray[np.bool_]
 NO_CATEGORY, TARGET = "no category", "target"
@@ -36,7 +36,7 @@ class States:
     right: Flags
     category: NDArray[np.str_]
     target: Flags
-    design: Design
+    design: ClusterDesign
     chance: NDArray[np.float64]
     loss: NDArray[np.float64] | None
     left_out: int
@@ -102,7 +102,7 @@ def _unnamed(key: tuple[Any, ...], target: Collection[str]) -> str:
     return TARGET if key[0] in target else NO_CATEGORY
 
 
-def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> Design:
+def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> ClusterDesign:
     """Repeats of an item, and items of a cluster, stand or fall together."""
     names = [
         (key[0], "cluster", row["cluster"]) if row["cluster"] else (key[0], "item", key[1])
@@ -110,5 +110,5 @@ def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> 
     ]
     numbers = {name: place for place, name in enumerate(dict.fromkeys(names))}
     if len(numbers) == len(names):
-        return Design()
-    return Design(np.array([numbers[name] for name in names], np.int64))
+        return ClusterDesign()
+    return ClusterDesign(np.array([numbers[name] for name in names], np.int64))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from forgetmap.results import Estimate
-from forgetmap.stats import FEWEST_PAIRS
+from forgetmap.stats import MIN_PAIRS
 from forgetmap.sweep.result import PairResult, PointResult
 from forgetmap.sweep.states import Flags, States
 from forgetmap.text import counted, percent
@@ -113,10 +113,10 @@ def correlation(rank: Estimate) -> str:
 
 def no_correlation(known: Sequence[object]) -> str:
     """Why there is none."""
-    if len(known) < FEWEST_PAIRS:
+    if len(known) < MIN_PAIRS:
         return (
             f"Whether merging helps more where weights moved less cannot be told from "
-            f"{counted(len(known), 'tuned model')}; give {FEWEST_PAIRS} or more."
+            f"{counted(len(known), 'tuned model')}; give {MIN_PAIRS} or more."
         )
     return "All tuned models moved, or gained by merging, equally far: there is nothing to rank."
 

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from forgetmap.stats.simultaneous import Design, joint_quantile, mean_limits, rank_correlation
+from forgetmap.stats.simultaneous import (
+    ClusterDesign,
+    joint_quantile,
+    mean_limits,
+    rank_correlation,
+)
 
 
 def test_independent_rows_need_the_quantile_of_their_maximum() -> None:
@@ -35,7 +40,7 @@ def test_no_rows_is_one_interval() -> None:
 def test_few_clusters_widen_it() -> None:
     scores = np.random.default_rng(0).standard_normal((4, 60))
     alone = joint_quantile(scores)
-    together = joint_quantile(scores, Design(np.repeat(np.arange(6), 10)))
+    together = joint_quantile(scores, ClusterDesign(np.repeat(np.arange(6), 10)))
     assert together > alone + 0.3
 
 
@@ -57,7 +62,7 @@ def test_clustered_means_have_the_variance_of_cluster_totals() -> None:
     cluster = np.repeat(np.arange(30), 5)
     scores = (source.standard_normal(30)[cluster])[None]
     plain = mean_limits(scores, 1.96)
-    wide = mean_limits(scores, 1.96, Design(cluster))
+    wide = mean_limits(scores, 1.96, ClusterDesign(cluster))
     ratio = (wide.high - wide.low) / (plain.high - plain.low)
     assert ratio[0] == pytest.approx(np.sqrt(5), rel=0.1)
 

@@ -12,7 +12,7 @@ from forgetmap.comparison.api import FanOut
 from forgetmap.merge.distance import GroupDrift, WeightDrift
 from forgetmap.report.folders import write_sweep
 from forgetmap.results import Estimate
-from forgetmap.stats.simultaneous import Design
+from forgetmap.stats.simultaneous import ClusterDesign
 from forgetmap.sweep.analyse import ALL_ITEMS, PathPoint, analyse_pair, correlate
 from forgetmap.sweep.api import Sweep, compare_runs
 from forgetmap.sweep.result import PairResult
@@ -31,7 +31,7 @@ def states_of(*runs: str, target: str = "", loss: list[list[float]] | None = Non
         right=right,
         category=np.array(["A", "B"] * items)[:items],
         target=targets,
-        design=Design(),
+        design=ClusterDesign(),
         chance=np.zeros(items),
         loss=None if loss is None else np.array(loss),
         left_out=0,

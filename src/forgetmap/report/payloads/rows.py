@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from forgetmap.comparison import ComparisonResult, GroupResult, find_estimator, offered
+from forgetmap.comparison import ComparisonResult, GroupResult, find_estimator, number_estimators
 from forgetmap.report.payloads.schema import HEADLINE, NOISE_FLOOR, Direction, Level, Rows, Scale
 from forgetmap.results import Estimate
 
@@ -61,7 +61,7 @@ def groups_of(result: ComparisonResult) -> Iterator[tuple[Level, GroupResult]]:
 def _estimates(group: GroupResult) -> Iterator[tuple[str, Direction, Scale, Estimate]]:
     headline = group.headline
     rows = [(HEADLINE, headline.estimator, headline.forgetting, headline.backward_transfer)]
-    for row in offered():
+    for row in number_estimators():
         estimates = group.estimates(row.name)
         rows.append((row.name, row.name, estimates.forgetting, estimates.backward_transfer))
     for name, estimator, lost, gained in rows:

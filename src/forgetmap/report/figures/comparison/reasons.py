@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forgetmap.comparison import ENDINGS
+from forgetmap.comparison import REASON_LABELS
 from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Payload
@@ -14,10 +14,10 @@ COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8
 def reasons(payload: Payload) -> Figure | None:
     """One bar per group, in parts; nothing where no way was recorded."""
     records = _records(payload)
-    if all(each["reason"] == ENDINGS["unknown"] for each in records):
+    if all(each["reason"] == REASON_LABELS["unknown"] for each in records):
         return None
     total = payload.comparisons[0].total
-    counts = {ENDINGS[name]: count for name, count in total.reasons.items() if count}
+    counts = {REASON_LABELS[name]: count for name, count in total.reasons.items() if count}
     ordered = sorted(counts.items(), key=lambda each: -each[1])
     told = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was lost"
     alt = f"Of {total.n10:,} lost results: {told}."
@@ -49,7 +49,7 @@ def _records(payload: Payload) -> list[Record]:
         for shown in [set(data.drawn(payload, place, level))]
         for group in data.groups(payload, place, level)
         if group.name in shown
-        for order, (name, words) in enumerate(ENDINGS.items())
+        for order, (name, words) in enumerate(REASON_LABELS.items())
         if group.reasons.get(name)
     ]
 
@@ -57,7 +57,9 @@ def _records(payload: Payload) -> list[Record]:
 def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
     seen = {each["reason"] for each in records}
     colours = {
-        name: colour for name, colour in zip(ENDINGS.values(), COLOURS, strict=True) if name in seen
+        name: colour
+        for name, colour in zip(REASON_LABELS.values(), COLOURS, strict=True)
+        if name in seen
     }
     bars = {(each["comparison"], each["group"]) for each in records}
     return look.vega_lite(payload, alt) | {

@@ -8,11 +8,11 @@ from scipy.stats import binom, hypergeom
 
 from forgetmap.stats.sampling import (
     alarm_p,
+    allocate,
     detectable_loss,
     items_to_detect,
     sampled_share,
     self_loss,
-    shared_out,
 )
 
 
@@ -43,7 +43,7 @@ def test_strata_count_by_their_size() -> None:
 @pytest.mark.parametrize("rates", [(0.0, 0.3), (0.05, 0.05), (0.2, 0.0)])
 def test_limits_over_strata_hold_their_level(rates: tuple[float, float]) -> None:
     source, sizes = np.random.default_rng(3), [120, 40]
-    counts = shared_out(sizes, 40)
+    counts = allocate(sizes, 40)
     wrong = [round(rate * size) for rate, size in zip(rates, sizes, strict=True)]
     truth = sum(wrong) / sum(sizes)
     inside = 0
@@ -98,7 +98,7 @@ def test_a_loss_below_what_an_unchanged_model_may_show_takes_all_items() -> None
 @pytest.mark.parametrize("sizes", [[50, 30, 5], [1, 1, 1, 1], [100, 1, 1], [7]])
 def test_items_are_shared_out_by_size(sizes: list[int]) -> None:
     for n in range(1, sum(sizes) + 3):
-        given = shared_out(sizes, n)
+        given = allocate(sizes, n)
         assert sum(given) == min(n, sum(sizes))
         assert all(0 <= count <= size for count, size in zip(given, sizes, strict=True))
         assert n < len(sizes) or min(given) >= 1

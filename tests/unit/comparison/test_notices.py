@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import forgetmap as fm
-from forgetmap.comparison.sanity import CEILING, ERRORS_OFF, FAILURES_APART, TINY
+from forgetmap.comparison.notices import CEILING, FAILURE_DIFFERENCE, MAX_STANDARD_ERRORS, MIN_ITEMS
 from small_runs import message, table
 
 
@@ -23,7 +23,7 @@ def scored(right: int, n: int, k: int | None = None) -> pa.Table:
     return table([1.0] * right + [0.0] * (n - right), **columns)
 
 
-@pytest.mark.parametrize(("n", "warned"), [(1, True), (TINY - 1, True), (TINY, False)])
+@pytest.mark.parametrize(("n", "warned"), [(1, True), (MIN_ITEMS - 1, True), (MIN_ITEMS, False)])
 def test_few_items(n: int, *, warned: bool) -> None:
     comparison = fm.compare(scored(0, n), scored(0, n))
     assert ("tiny" in codes(comparison)) is warned
@@ -42,7 +42,7 @@ def test_repeats_do_not_make_few_items_many() -> None:
 
 def least_not_below_chance(n: int, k: int) -> int:
     luck = 1 / k
-    return math.ceil(n * (luck - ERRORS_OFF * math.sqrt(luck * (1 - luck) / n)))
+    return math.ceil(n * (luck - MAX_STANDARD_ERRORS * math.sqrt(luck * (1 - luck) / n)))
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -74,7 +74,7 @@ def test_a_ceiling_before(right: int, *, warned: bool) -> None:
 
 def test_a_ceiling_after_is_good_news_and_one_of_few_items_is_luck() -> None:
     assert "ceiling" not in codes(fm.compare(scored(50, 100), scored(100, 100)))
-    few = TINY - 1
+    few = MIN_ITEMS - 1
     assert "ceiling" not in codes(fm.compare(scored(few, few), scored(few, few)))
 
 
@@ -96,7 +96,7 @@ def test_unreadable_answers_differ_between_the_sides(how: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "n"),
     [
-        (10, 10 + round(1000 * FAILURES_APART) - 1, 1000),  # too little to matter
+        (10, 10 + round(1000 * FAILURE_DIFFERENCE) - 1, 1000),  # too little to matter
         (0, 2, 20),  # 10%, but two answers are luck
     ],
 )

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from forgetmap.comparison.cells import Cells, Label
 from forgetmap.comparison.choice_counts import OptionCounts
-from forgetmap.comparison.evidence import Evidence, Gathered
+from forgetmap.comparison.evidence import Evidence, GroupedEvidence
 from forgetmap.comparison.group_results import group_result, macro_result
-from forgetmap.comparison.headline import Judge
+from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.result import GroupResult
 from forgetmap.results import Estimate
 
@@ -33,13 +33,13 @@ def cells(n11: int = 0, n10: int = 0, n01: int = 0, n00: int = 0) -> Cells:
 
 
 def result(found: Cells, name: str = "g") -> GroupResult:
-    return group_result(name, Evidence(found), Judge())
+    return group_result(name, Evidence(found), HeadlinePolicy())
 
 
 def mean_over(*tasks: Cells) -> GroupResult:
     evidence = {str(place): Evidence(each) for place, each in enumerate(tasks)}
     each = [result(found.cells, name) for name, found in evidence.items()]
-    return macro_result(evidence, each, result(Cells.total(tasks)), Judge())
+    return macro_result(evidence, each, result(Cells.total(tasks)), HeadlinePolicy())
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1))
@@ -100,7 +100,7 @@ def test_a_group_counts_under_each_of_its_tags_and_tasks_without_pairs_are_left_
         Label("b", None, "y"): Evidence(cells(n10=3)),
         Label("c", None, "z"): Evidence(Cells(only_before=4)),
     }
-    gathered = Gathered(groups, {})
+    gathered = GroupedEvidence(groups, {})
     found = [(name, each.cells.n11, each.cells.n10) for name, each in gathered.tags().items()]
     assert found == [("x", 2, 0), ("y", 2, 3)]
     assert list(gathered.tasks()) == ["a", "b"]

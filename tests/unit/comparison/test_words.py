@@ -8,8 +8,8 @@ import forgetmap as fm
 from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
-from forgetmap.comparison.headline import Judge
-from forgetmap.comparison.words import seen, what_paired, why_lost
+from forgetmap.comparison.headline import HeadlinePolicy
+from forgetmap.comparison.words import counts_sentence, pairing_sentence, reasons_sentence
 from forgetmap.text import percent
 from small_runs import table
 
@@ -17,7 +17,9 @@ from small_runs import table
 def sentence(n11: int, n10: int, n01: int, n00: int, items: int | None = None) -> str:
     n = n11 + n10 + n01 + n00
     cells = Cells(paired=n, items=n if items is None else items, n11=n11, n10=n10, n01=n01, n00=n00)
-    return seen("base", "tuned", group_result("total", Evidence(cells), Judge()))
+    return counts_sentence(
+        "base", "tuned", group_result("total", Evidence(cells), HeadlinePolicy())
+    )
 
 
 def test_nothing_scored() -> None:
@@ -102,9 +104,9 @@ def test_percent_never_rounds_something_to_nothing(share: float | None, shown: s
 def test_why_lost_names_the_most_frequent_way_first() -> None:
     reasons = {"wrong": 2, "truncated": 5, "unknown": 1}
     total = group_result(
-        "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), Judge()
+        "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), HeadlinePolicy()
     )
-    assert why_lost(total) == (
+    assert reasons_sentence(total) == (
         "Why 8 were lost: cut at the token limit 5, wrong answer 2, not recorded 1."
     )
 
@@ -120,16 +122,16 @@ def test_why_lost_names_the_most_frequent_way_first() -> None:
 def test_why_lost_when_there_is_little_to_say(reasons: dict[str, int], said: str) -> None:
     n = sum(reasons.values())
     total = group_result(
-        "total", Evidence(Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons)), Judge()
+        "total", Evidence(Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons)), HeadlinePolicy()
     )
-    assert why_lost(total) == said
+    assert reasons_sentence(total) == said
 
 
 def test_what_paired() -> None:
     both = fm.compare(table([1, 0]), table([1, 1]))
-    assert what_paired(both.result.pairing) == "All 2 results of both sides paired."
+    assert pairing_sentence(both.result.pairing) == "All 2 results of both sides paired."
     partly = fm.compare(table([1]), table([1, 1, 0]))
-    assert what_paired(partly.result.pairing) == "Paired 1 of 1 result before and 3 after."
+    assert pairing_sentence(partly.result.pairing) == "Paired 1 of 1 result before and 3 after."
 
 
 def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from forgetmap.stats.repeats import excess_scores
-from forgetmap.stats.sequential import Look, Rule, crossing_levels, decide, give_up, look_at
+from forgetmap.stats.sequential import Look, StoppingRule, crossing_levels, decide, give_up, look_at
 from repeated_answers import Truth, ask, full_budget, spend
 
 SEEN = Look(
@@ -93,7 +93,7 @@ def test_items_without_two_answers_of_each_are_left_out() -> None:
 
 def test_what_one_category_does_not_need_goes_to_the_others() -> None:
     """Two at the last look: .02 alone is below .05 / 1 only once the other is out of the way."""
-    rule = Rule(most=8)
+    rule = StoppingRule(most=8)
     for other, verdict in ((0.02, "lost"), (0.03, "cannot_tell")):
         looks = {"one": [replace(SEEN, p=0.04)], "other": [replace(SEEN, p=other)]}
         found = decide(looks, {}, rule)
@@ -103,7 +103,7 @@ def test_what_one_category_does_not_need_goes_to_the_others() -> None:
 
 def test_no_loss_is_said_only_where_a_loss_would_show() -> None:
     calm = replace(SEEN, **SURE)
-    rule = Rule(most=8)
+    rule = StoppingRule(most=8)
     assert decide({"large": [calm]}, {}, rule)["large"].verdict == "none_lost"
     small = replace(calm, items=50, error=0.02)
     assert decide({"small": [small]}, {}, rule)["small"].verdict == "cannot_tell"
@@ -114,14 +114,14 @@ def test_answers_that_never_vary_end_it_at_once() -> None:
     look = look_at(right, [2] * 50, right, [2] * 50)
     assert look is not None
     assert look.p == 1
-    found = decide({"greedy": [look]}, {}, Rule(most=8))
+    found = decide({"greedy": [look]}, {}, StoppingRule(most=8))
     assert (found["greedy"].verdict, found["greedy"].why) == ("cannot_tell", "hopeless")
 
 
 def test_what_may_not_go_on_is_open() -> None:
     early = replace(SEEN, repeats=2, p=0.03)
-    assert decide({"a": [early]}, {}, Rule(most=8)) == {}
-    assert give_up({"a": [early]}, {}, Rule(most=8))["a"].why == "used_up"
+    assert decide({"a": [early]}, {}, StoppingRule(most=8)) == {}
+    assert give_up({"a": [early]}, {}, StoppingRule(most=8))["a"].why == "used_up"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_unchanged_models_are_called_worse_as_rarely_as_promised(truth: Truth, g
     wrong = 0
     for _ in range(tries):
         asked = {str(place): ask(truth, 8, source) for place in range(groups)}
-        found = spend(asked, Rule(most=8)).decisions
+        found = spend(asked, StoppingRule(most=8)).decisions
         wrong += any(each.verdict == "lost" for each in found.values())
     assert wrong / tries <= 0.05 + 3 * (0.05 * 0.95 / tries) ** 0.5
 
@@ -142,7 +142,7 @@ def test_a_loss_that_just_counts_is_seldom_called_none() -> None:
     """All items are known; so many go from .98 to chance that 1 % of what was right is lost."""
     excess_of_one = ((0.98 - 0.25) ** 2 + 0.98 - 0.25) / 2
     truth = Truth(items=400, known=1.0, wavering=0.0, lost=0.01 * 0.98 / excess_of_one)
-    source, rule, tries = np.random.default_rng(14), Rule(most=8), 250
+    source, rule, tries = np.random.default_rng(14), StoppingRule(most=8), 250
     called = dict.fromkeys((0.0, truth.lost), 0)
     for lost in called:
         for _ in range(tries):
@@ -153,7 +153,7 @@ def test_a_loss_that_just_counts_is_seldom_called_none() -> None:
 
 
 def test_clear_losses_take_less_than_half_of_the_answers() -> None:
-    source, rule = np.random.default_rng(12), Rule(most=8)
+    source, rule = np.random.default_rng(12), StoppingRule(most=8)
     shares, agreed = [], 0
     for _ in range(30):
         asked = {str(place): ask(Truth(lost=0.15), rule.most, source) for place in range(4)}
@@ -172,6 +172,6 @@ def test_limits_hold_at_all_looks_together() -> None:
     true_excess = 0.1 * ((0.98 - 0.25) ** 2 + 0.98 - 0.25) / 2
     source, tries, held = np.random.default_rng(13), 150, 0
     for _ in range(tries):
-        found = spend({"a": ask(truth, 8, source)}, Rule(most=8)).decisions["a"]
+        found = spend({"a": ask(truth, 8, source)}, StoppingRule(most=8)).decisions["a"]
         held += found.low <= true_excess <= found.high
     assert held / tries >= 0.9

@@ -1,0 +1,235 @@
+"""What a reader must know before believing the numbers of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import narwhals as nw
+
+from forgetmap.comparison.cells import Cells, Label, by_task, is_none
+from forgetmap.comparison.coverage import PairingCoverage
+from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.task_tables import load_table
+from forgetmap.pairing import SIDES, Pairs, Side
+from forgetmap.records import MISSING, Frame, Outcome, Run
+from forgetmap.results import Notice
+from forgetmap.text import counted, listed, percent
+
+MIN_ITEMS = 30
+"""Fewer items are anecdotes."""
+CEILING = 0.97
+"""Share right before from which on hardly anything can be gained."""
+MAX_STANDARD_ERRORS = 3.0
+"""Standard errors that luck does not explain."""
+FAILURE_DIFFERENCE = 0.05
+"""Difference in the share of unreadable answers that can pass for a change of the model."""
+UNREADABLE = (Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.TRUNCATED)
+
+Failures = tuple[int, int]
+"""Unreadable answers, and answers of which the outcome is known."""
+
+
+def reading_warnings(*runs: Run) -> list[Notice]:
+    """What happened while logs were read: runs left out, rows that could not be used."""
+    notices = [Notice("log", f"{run.name}: {message}") for run in runs for message in run.notices]
+    for run in runs:
+        if run.problem_count:
+            problems = counted(run.problem_count, "problem")
+            notices.append(
+                Notice("problems", f"{run.name}: {problems}, such as {run.problems[0]}.")
+            )
+    return notices
+
+
+def key_warnings(pairs: Pairs) -> list[Notice]:
+    """Tasks whose items were paired by a part of their content."""
+    if not pairs.keys.loosened:
+        return []
+    tasks = listed(pairs.keys.loosened, "tasks")
+    return [
+        Notice(
+            "loosened",
+            f"right answers or options are written differently on the two sides in {tasks}: items "
+            "were paired by the rest of their content.",
+        )
+    ]
+
+
+def repeat_warnings(before: Side, after: Side) -> list[Notice]:
+    """Answers that have no counterpart, because one model was asked more often."""
+    if before.repeats == after.repeats:
+        return []
+    return [
+        Notice(
+            "repeats",
+            f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after: "
+            "those without a counterpart are in no cell; they only tell of self-churn.",
+        )
+    ]
+
+
+def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Notice]:
+    """Tasks of which the table says that options vary, and the data do not say how."""
+    table = None if name is None else load_table(name)
+    vary = [
+        task
+        for task, evidence in tasks.items()
+        if table is not None
+        and (entry := table.find(task)) is not None
+        and entry.k is None
+        and all(math.isinf(k) for k in evidence.options)
+    ]
+    if not vary:
+        return []
+    message = f"the number of options varies in {listed(vary)} and is not recorded: taken as open."
+    return [Notice("options_vary", message)]
+
+
+def coverage_warnings(
+    coverage: PairingCoverage, cells: Cells, groups: Mapping[Label, Cells], min_paired: float
+) -> list[Notice]:
+    """What a reader must know about the items that are and are not in the numbers."""
+    lone = coverage.only_before + coverage.only_after
+    by_order = f"; {cells.ordered_twins:,} of them are told apart by their order alone"
+    messages = {
+        "one_sided": f"{counted(coverage.only_before, 'result')} only before and "
+        f"{coverage.only_after:,} only after: not compared.",
+        "conflict": f"{counted(coverage.conflicts, 'result')} with the same id on both sides but "
+        "other content: not compared.",
+        "duplicates": f"{counted(coverage.duplicates, 'result')} with the question, options and "
+        f"gold of another item{by_order if cells.ordered_twins else ''}.",
+        "unscored": f"{counted(coverage.unscored, 'pair')} without a score on one side or both: "
+        "neither right nor wrong.",
+        "prompts": f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} asked with "
+        "different prompts: format can change scores by itself.",
+    }
+    counts = {
+        "one_sided": lone,
+        "conflict": coverage.conflicts,
+        "duplicates": coverage.duplicates,
+        "unscored": coverage.unscored,
+        "prompts": cells.prompts_differ,
+    }
+    warnings = [Notice(code, messages[code]) for code, count in counts.items() if count]
+    return warnings + _thin_tasks(groups, min_paired)
+
+
+def evidence_warnings(total: Evidence) -> list[Notice]:
+    """What a reader must know about the luck that is taken out."""
+    if total.lopsided:
+        message = (
+            "right answers sit on some places far more often than on others: guessing habits can "
+            "look like knowledge."
+        )
+        return [Notice("lopsided", message)]
+    return []
+
+
+def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice]:
+    thin = []
+    for task, cells in by_task(groups).items():
+        smaller = cells.paired + min(cells.only_before, cells.only_after)
+        if smaller and cells.paired / smaller < min_paired:
+            thin.append(f"{task} ({cells.paired:,} of {smaller:,})")
+    if not thin:
+        return []
+    return [Notice("thin_task", f"fewer than {100 * min_paired:g}% paired in {listed(thin)}.")]
+
+
+def sanity_warnings(
+    total: Evidence, tasks: Mapping[str, Evidence], failures: tuple[Failures | None, ...]
+) -> list[Notice]:
+    """What makes the numbers doubtful, whatever they are.
+
+    Args:
+        total: all that was counted.
+        tasks: the same by task.
+        failures: of each side, as `count_failures` found them.
+    """
+    return [
+        *_tiny(total),
+        *(notice for side in SIDES for notice in _below_chance(tasks, side)),
+        *_ceiling(tasks),
+        *_failures_differ(failures),
+    ]
+
+
+def count_failures(scores: Frame) -> Failures | None:
+    """How many answers of a run could not be read; None where most outcomes are not recorded.
+
+    Counted on one side alone, without the join.
+    """
+    if "outcome" not in scores.collect_schema().names():
+        return None
+    found = scores.group_by("outcome").agg(nw.len().alias("n")).collect()
+    counts = {row["outcome"]: int(row["n"]) for row in found.rows(named=True)}
+    known = {how: n for how, n in counts.items() if not is_none(how) and how not in MISSING}
+    unknown = sum(n for how, n in counts.items() if is_none(how))
+    answers = sum(known.values())
+    if answers <= unknown:
+        return None
+    return sum(known.get(how, 0) for how in UNREADABLE), answers
+
+
+def _tiny(total: Evidence) -> list[Notice]:
+    items = total.cells.items
+    if not 0 < items < MIN_ITEMS:
+        return []
+    words = f"only {counted(items, 'item')}: a single one moves every rate by {percent(1 / items)}."
+    return [Notice("tiny", words)]
+
+
+def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
+    """Tasks in which a model does worse than one that never read the question."""
+    low = []
+    for task, found in tasks.items():
+        closed = {k: c for k, c in found.options.items() if not math.isinf(k)}
+        n = sum(counts.n for counts in closed.values())
+        if not n:
+            continue
+        right = sum(c.n11 + (c.n10 if side == "before" else c.n01) for c in closed.values())
+        luck = sum(counts.n / k for k, counts in closed.items()) / n
+        # Repeats of an item are not independent: as many errors as there are items.
+        error = math.sqrt(luck * (1 - luck) / (n * found.cells.items / found.cells.n))
+        if right / n < luck - MAX_STANDARD_ERRORS * error:
+            low.append(f"{task} ({percent(right / n)}, guessing {percent(luck)})")
+    if not low:
+        return []
+    message = (
+        f"fewer right {side} than by guessing in {listed(low, 'tasks')}: wrong format or "
+        "extraction can look like lost knowledge."
+    )
+    return [Notice("below_chance", message)]
+
+
+def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
+    """Tasks so easy for the model before that nothing is left to gain."""
+    high = []
+    for task, found in tasks.items():
+        cells = found.cells
+        if cells.items >= MIN_ITEMS and cells.n11 + cells.n10 >= CEILING * cells.n:
+            high.append(f"{task} ({percent((cells.n11 + cells.n10) / cells.n)})")
+    if not high:
+        return []
+    message = f"nearly all right before in {listed(high, 'tasks')}: no gain can show there."
+    return [Notice("ceiling", message)]
+
+
+def _failures_differ(failures: tuple[Failures | None, ...]) -> list[Notice]:
+    """Answers that could not be read are as good as wrong: more of them look like a loss."""
+    known = [each for each in failures if each is not None]
+    if len(known) < len(SIDES):
+        return []
+    shares = [failed / answers for failed, answers in known]
+    pooled = sum(failed for failed, _ in known) / sum(answers for _, answers in known)
+    error = math.sqrt(pooled * (1 - pooled) * sum(1 / answers for _, answers in known))
+    apart = abs(shares[0] - shares[1])
+    if apart < FAILURE_DIFFERENCE or apart <= MAX_STANDARD_ERRORS * error:
+        return []
+    message = (
+        f"{percent(shares[0])} of the answers before and {percent(shares[1])} after could not be "
+        "read (none found, misread or cut off): part of the change may be extraction, not "
+        "knowledge."
+    )
+    return [Notice("failures_differ", message)]

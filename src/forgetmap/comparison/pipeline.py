@@ -1,0 +1,204 @@
+"""From two prepared runs to a comparison: pair, count, estimate, say how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from forgetmap.comparison.cells import Cells, Label, count_cells
+from forgetmap.comparison.choice_counts import CHOICE_COLUMNS
+from forgetmap.comparison.comparison import Comparison
+from forgetmap.comparison.coverage import (
+    PairingCoverage,
+    is_one_to_one,
+    measure_coverage,
+    require_enough,
+)
+from forgetmap.comparison.evidence import GroupedEvidence, gather_evidence
+from forgetmap.comparison.gold_positions import with_gold_positions
+from forgetmap.comparison.group_results import group_result, group_results, macro_result
+from forgetmap.comparison.headline import HeadlinePolicy
+from forgetmap.comparison.notices import (
+    count_failures,
+    coverage_warnings,
+    evidence_warnings,
+    key_warnings,
+    reading_warnings,
+    repeat_warnings,
+    sanity_warnings,
+    table_warnings,
+)
+from forgetmap.comparison.result import (
+    ComparisonResult,
+    GroupResult,
+    PairingResult,
+    RolledUpResult,
+    Rule,
+    RunResult,
+)
+from forgetmap.comparison.rollups import count_seeds, roll_up
+from forgetmap.comparison.task_tables import with_task_table
+from forgetmap.comparison.words import counts_sentence
+from forgetmap.errors import PairingError
+from forgetmap.pairing import Pairs, Side, check_directions, compare_conditions, match, match_twins
+from forgetmap.records import Run, reading
+from forgetmap.results import Notice
+from forgetmap.stats import FDR
+from forgetmap.text import counted
+
+
+def compare_sides(
+    before: Side, after: Side, rule: Rule, *, noise: Side | None = None
+) -> Comparison:
+    """Pair two prepared runs, count what happened, and say how sure that is.
+
+    Args:
+        before: the model before.
+        after: the model after.
+        rule: how they are compared.
+        noise: a repeat of the model before.
+    """
+    for side in (before, after, *([noise] if noise else [])):
+        check_directions(side.run, side.measured.measures)
+    with reading(before.run, after.run):
+        pairs, cells = pair_and_count(before, after, rule)
+        total = Cells.total(cells.values())
+        coverage = measure_coverage(pairs, total, before, after)
+        names = (before.run.name, after.run.name)
+        require_enough(coverage, cells, rule.min_paired, names)
+        again = None if noise is None else pair_noise(before, noise, pairs, rule)
+        if pairs.columns >= CHOICE_COLUMNS:
+            cells = with_gold_positions(cells, before.measured.scores)
+        evidence = gather_evidence(pairs, cells, again)
+        rolled_up = _rolled_up(pairs, rule)
+        failures = tuple(count_failures(side.measured.scores) for side in (before, after))
+    measures = (before.measured.measures, after.measured.measures)
+    warnings = [
+        *reading_warnings(before.run, after.run),
+        *key_warnings(pairs),
+        *compare_conditions(before.run.info, after.run.info, measures),
+        *repeat_warnings(before, after),
+        *coverage_warnings(coverage, total, cells, rule.min_paired),
+        *evidence_warnings(evidence.total()),
+        *table_warnings(evidence.tasks(), rule.task_table),
+        *sanity_warnings(evidence.total(), evidence.tasks(), failures),
+    ]
+    policy = make_policy(rule, before.run, after.run, pairs)
+    paired = _pairing(coverage, warnings)
+    result = _result(before.run, after.run, rule, evidence, paired, policy)
+    compared_by = {task: str(measure) for task, measure in sorted(measures[0].items())}
+    result = result.model_copy(update={"rolled_up": rolled_up, "measures": compared_by})
+    return Comparison(result, before.run, after.run, pairs)
+
+
+def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
+    """Two prepared runs, item by item, and the four cells of every group."""
+    pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
+    pairs = with_task_table(pairs, rule.task_table)
+    cells = count_cells(pairs)
+    if not is_one_to_one(Cells.total(cells.values()), before, after):
+        pairs = match_twins(before, after, pairs.keys, correct_at=rule.correct_at)
+        pairs = with_task_table(pairs, rule.task_table)
+        cells = count_cells(pairs)
+        if not is_one_to_one(Cells.total(cells.values()), before, after):
+            raise PairingError(
+                f"some items of {before.run.name} and {after.run.name} cannot be told apart",
+                hint="give every item of a task its own id.",
+            )
+    return pairs, cells
+
+
+def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
+    """The model before with a repeat of it, by the keys that pair the two models.
+
+    Raises:
+        PairingError: it is no repeat of the model before.
+    """
+    with reading(before.run, noise.run):
+        if "tie" in pairs.columns:
+            found = match_twins(before, noise, pairs.keys, correct_at=rule.correct_at)
+        else:
+            found = match(before, noise, correct_at=rule.correct_at, pair_by=rule.pair_by)
+        cells = Cells.total(count_cells(found).values())
+    alike = found.item_columns == pairs.item_columns and is_one_to_one(cells, before, noise)
+    items = round(before.rows / before.repeats)
+    if not alike or cells.items < rule.min_paired * items:
+        raise PairingError(
+            f"{noise.run.name} is no repeat of {before.run.name}: {cells.items:,} of about "
+            f"{counted(items, 'item')} pair",
+            hint="--noise takes a repeat of the model before, on the same items and written the "
+            "same way.",
+        )
+    return found
+
+
+def _result(
+    before: Run,
+    after: Run,
+    rule: Rule,
+    evidence: GroupedEvidence,
+    pairing: PairingResult,
+    policy: HeadlinePolicy,
+) -> ComparisonResult:
+    by_task = evidence.tasks()
+    tasks = group_results(by_task, policy)
+    overall = replace(policy, tasks=lost_tasks(tasks))
+    total = group_result("total", evidence.total(), overall)
+    return ComparisonResult(
+        headline=f"{after.name}: {total.headline.words}.",
+        seen=counts_sentence(before.name, after.name, total),
+        before=_run(before),
+        after=_run(after),
+        rule=rule,
+        pairing=pairing,
+        total=total,
+        total_macro=macro_result(by_task, tasks, total, overall),
+        categories=group_results(evidence.categories(), policy),
+        tags=group_results(evidence.tags(), policy),
+        tasks=tasks,
+    )
+
+
+def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> HeadlinePolicy:
+    """How headlines are chosen in a comparison."""
+    return HeadlinePolicy(
+        asked=rule.estimator,
+        sampled=_sampled(before, after),
+        knows_options=bool(pairs.columns & {"k_before", "k_after"}),
+    )
+
+
+def _sampled(before: Run, after: Run) -> bool | None:
+    """Whether answers of either were sampled; None where that is not known of both."""
+    known = (before.info.is_sampled, after.info.is_sampled)
+    return True if True in known else None if None in known else False
+
+
+def lost_tasks(tasks: Sequence[GroupResult]) -> tuple[int, int]:
+    """How many tasks lost something at a false discovery rate of 5 %, of how many tested."""
+    tested = [task.q_lost for task in tasks if task.q_lost is not None]
+    return sum(q <= FDR for q in tested), len(tested)
+
+
+def _rolled_up(pairs: Pairs, rule: Rule) -> list[RolledUpResult] | None:
+    if rule.rollup == "default":
+        return None
+    return [
+        RolledUpResult(name=each.name, mean=each.mean, deviation=each.deviation)
+        for each in roll_up(count_seeds(pairs))
+    ]
+
+
+def _pairing(coverage: PairingCoverage, warnings: list[Notice]) -> PairingResult:
+    return PairingResult(**asdict(coverage), share=coverage.share, warnings=warnings)
+
+
+def _run(run: Run) -> RunResult:
+    return RunResult(
+        name=run.name,
+        origin=run.origin,
+        run_id=run.info.run_id,
+        model=run.info.model.name,
+        stage=run.info.stage,
+        simulated=run.info.simulated,
+    )
