@@ -21,9 +21,9 @@ from pathlib import Path
 
 from forgetmap.evaluation import journal
 from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.backends.servers.connection import Traffic
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.run import run_model
-from forgetmap.evaluation.servers.traffic import Traffic
 from forgetmap.evaluation.settings import Settings
 
 USAGE = {"prompt_tokens": 60, "completion_tokens": 2}

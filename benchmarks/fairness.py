@@ -18,11 +18,11 @@ from rich.progress import track
 
 from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess, noise_floor
 from forgetmap.evaluation.api import open_model
-from forgetmap.evaluation.backend import Backend, Failure, Prompt
+from forgetmap.evaluation.backends.base import Backend, Failure, Prompt
 from forgetmap.evaluation.items import Suite
 from forgetmap.evaluation.jobs import Job, make_jobs
-from forgetmap.evaluation.prompts import answered
-from forgetmap.evaluation.settings import Manner, Settings, settle
+from forgetmap.evaluation.prompts import full_response
+from forgetmap.evaluation.settings import ResolvedSettings, Settings, resolve
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.scoring.grading import grade_response
 
@@ -35,28 +35,30 @@ Asked = tuple[int, str, Job]
 """Number of the comparison, side, job."""
 
 
-def make_asked(backend: Backend, suite: Suite, manner: Manner, numbers: range) -> list[Asked]:
+def make_asked(
+    backend: Backend, suite: Suite, resolved: ResolvedSettings, numbers: range
+) -> list[Asked]:
     """The jobs of several comparisons, each side with random numbers of its own."""
     return [
         (number, side, job)
         for number in numbers
         for side in ("before", "after")
-        for job in make_jobs(suite, manner, backend, f"{number} {side}")[: ITEMS * REPEATS]
+        for job in make_jobs(suite, resolved, backend, f"{number} {side}")[: ITEMS * REPEATS]
     ]
 
 
 def count_right(
-    backend: Backend, asked: Sequence[Asked], manner: Manner
+    backend: Backend, asked: Sequence[Asked], resolved: ResolvedSettings
 ) -> Counter[tuple[int, str, str, str]]:
     """How often each side of each comparison was right on each item."""
     right: Counter[tuple[int, str, str, str]] = Counter()
     prompts = [Prompt(job.prompt, job.seed) for _, _, job in asked]
-    for place, response in backend.generate(prompts, manner.decoding):
+    for place, response in backend.generate(prompts, resolved.decoding):
         number, side, job = asked[place]
         if isinstance(response, Failure):
             raise SystemExit(f"{job.key}: {response}")
         verdict = grade_response(
-            answered(response.text, manner),
+            full_response(response.text, resolved),
             gold=job.item.gold,
             kind=job.task.kind,
             also_right=job.item.also_right,
@@ -86,12 +88,12 @@ def main() -> None:
     options = parser.parse_args()
     backend, _ = open_model(options.model)
     tasks = tuple(task for task in load_suite("world").tasks if task.kind == "text")
-    manner = settle(Settings(temperature=1.0, repeats=REPEATS, max_new_tokens=8), backend)
+    resolved = resolve(Settings(temperature=1.0, repeats=REPEATS, max_new_tokens=8), backend)
     inside, floors = 0, []
     for first in track(range(0, options.runs, TOGETHER), description="sampling"):
         numbers = range(first, min(first + TOGETHER, options.runs))
-        asked = make_asked(backend, Suite("world", tasks), manner, numbers)
-        right = count_right(backend, asked, manner)
+        asked = make_asked(backend, Suite("world", tasks), resolved, numbers)
+        right = count_right(backend, asked, resolved)
         for number in numbers:
             sums = item_sums(number, asked, right)
             interval = excess(sums)

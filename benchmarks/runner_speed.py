@@ -90,9 +90,9 @@ def make_model(folder: Path) -> None:
 
 
 def ours(model: str, task: str, batch: int) -> Work:
-    from forgetmap.evaluation.backend import Decoding, Prompt, Question
-    from forgetmap.evaluation.models import load_model
-    from forgetmap.evaluation.transformers_backend import TransformersBackend
+    from forgetmap.evaluation import load_model
+    from forgetmap.evaluation.backends.base import Decoding, Prompt, Question
+    from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 
     loaded = load_model(model)
     backend = TransformersBackend(loaded.model, loaded.tokenizer, rows=batch)
@@ -115,7 +115,7 @@ def bare(model: str, task: str, batch: int) -> Work:
     """Batches of like length through `generate`."""
     import torch
 
-    from forgetmap.evaluation.models import load_model
+    from forgetmap.evaluation import load_model
 
     if task != "generate":
         raise SystemExit("bare transformers only generates here")

@@ -33,33 +33,12 @@ NOT_YET_WRITTEN: set[str] = set()
 KNOWN_AGAINST_LAYERS: set[str] = set()
 KNOWN_CYCLES: set[str] = {
     "capabilities.render <-> capabilities.result",
-    "evaluation.api <-> evaluation.ray_backend",
 }
 KNOWN_PAST_DOORS: set[str] = set()
 KNOWN_REPEATED_CLASSES: set[str] = {
-    "Cells",
-    "Estimate",
     "Finding",
-    "Found",
-    "Group",
-    "Line",
-    "Order",
-    "Plan",
-    "Sheet",
-    "Spent",
-    "_State",
 }
 KNOWN_UNDOCUMENTED: set[str] = {
-    "evaluation.Dtype",
-    "evaluation.HubRow",
-    "evaluation.MARK",
-    "evaluation.PASS_TOKENS",
-    "evaluation.ProtocolName",
-    "evaluation.ROWS",
-    "evaluation.Scoring",
-    "harness_runs.DRIVERS",
-    "map.REPEATS",
-    "map.REPORT",
     "scoring.Needs",
 }
 

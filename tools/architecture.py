@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 LAYERS: Final[tuple[dict[str, str], ...]] = (
-    {
-        "errors": "every way to fail, with what to type next",
-        "_lazy": "names that load their module on first use",
-    },
+    {"errors": "every way to fail, with what to type next"},
+    {"_lazy": "imports on first use; what to install where a package is missing"},
     {
         "_plugins": "one registry of what installed packages add",
         "_http": "asking servers: retries, errors, limits",

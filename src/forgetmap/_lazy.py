@@ -1,4 +1,4 @@
-"""Names of a package that load their module when they are first used.
+"""Imports that wait until they are needed, and say what to install if they cannot be had.
 
 `import forgetmap` and `forgetmap --help` must cost nothing, although behind the names stand DuckDB,
 numpy and torch. A package lists its names in the usual two places: an import under `TYPE_CHECKING`,
@@ -10,7 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
+from forgetmap.errors import MissingPackageError
+
+EXTRAS = {
+    "accelerate": "run", "aiohttp": "run", "datasets": "run", "gguf": "run", "httpx": "run",
+    "peft": "run", "safetensors": "run", "torch": "run", "transformers": "run", "yaml": "run",
+    "huggingface_hub": "run",
+    "emoji": "drift", "jsonschema": "drift", "langdetect": "drift", "markdown_it": "drift",
+    "math_verify": "drift",
+    "gcsfs": "remote", "s3fs": "remote",
+    "pandas": "pandas", "polars": "polars", "pyspark": "spark",
+    "ray": "ray", "vllm": "vllm",
+    "starlette": "serve", "uvicorn": "serve",
+}  # fmt: skip
+"""Package -> the extra of forgetmap that installs it; `require` may name another one."""
 # A parser would understand more, but importing one is a tenth of what `--help` takes in all.
 _IMPORT = re.compile(r"^ +from (forgetmap[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
@@ -66,3 +81,21 @@ class LazyModule:
         value = getattr(import_module(self._name), name)
         setattr(self, name, value)  # the next use does not come here
         return value
+
+
+def require(package: str, feature: str, *, extra: str | None = None) -> Any:
+    """Import an optional package.
+
+    Args:
+        package: what is imported, such as `torch` or `transformers.utils`.
+        feature: what needs it, as the beginning of a sentence: `Running models`.
+        extra: the extra that installs it for this feature; that of `EXTRAS` if left out.
+
+    Raises:
+        MissingPackageError: it, or a package it needs, is not installed.
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        extra = extra or EXTRAS[package.partition(".")[0]]
+        raise MissingPackageError(feature, error.name or package, extra) from error

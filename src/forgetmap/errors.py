@@ -20,6 +20,7 @@
     ├── LineageError            the runs do not form a chain
     ├── ModelError              a model cannot be found, loaded or used as asked
     ├── HarnessError            another evaluation program cannot be run, or failed
+    ├── MissingPackageError     an optional package is not installed; knows the extra
     ├── ConvergenceError        a computation did not come to an end that can be trusted
     ├── WorkerError             a process that worked for this one ended without an answer
     │   └── TaskTimeoutError        it was ended, because it took too long
@@ -180,6 +181,23 @@ class HarnessError(ForgetmapError, RuntimeError):
     def __str__(self) -> str:
         output = "".join(f"\n  | {line}" for line in self.output)
         return f"{self.message}{output}\nHint: {self.hint}"
+
+
+class MissingPackageError(ForgetmapError, ImportError):
+    """An optional package is not installed.
+
+    Attributes:
+        package: which one.
+        extra: the extra of forgetmap that brings it.
+    """
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {package}, which is not installed.",
+            hint=f'install it: pip install "forgetmap[{extra}]".',
+        )
+        self.package = package
+        self.extra = extra
 
 
 class ConvergenceError(ForgetmapError, ArithmeticError):

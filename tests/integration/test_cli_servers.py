@@ -16,8 +16,8 @@ import pytest
 import forgetmap as fm
 from command_line import call, write
 from forgetmap.errors import ForbiddenError, ForgetmapError, ModelError, NetworkError
-from forgetmap.evaluation.servers import backend as servers
-from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.backends.servers import backend as servers
+from forgetmap.evaluation.backends.servers.connection import Traffic
 from forgetmap.evaluation.settings import Settings
 from llama_server import NAME, llama_server
 from scripted_server import scripted_server, usual
@@ -173,7 +173,7 @@ def test_a_key_that_a_server_repeats_is_not_passed_on(
         return 401, {"error": f"{headers['Authorization']} is wrong"}
 
     with scripted_server(forbids) as address, pytest.raises(ForbiddenError) as raised:
-        servers.open_server(f"{address}#yes", QUICK)
+        servers.connect_server(f"{address}#yes", QUICK)
     assert KEY not in str(raised.value)
 
 
@@ -203,7 +203,7 @@ def closed_port() -> str:
 
 def test_no_server_at_all() -> None:
     with pytest.raises(NetworkError, match="cannot be reached") as raised:
-        servers.open_server(closed_port(), QUICK)
+        servers.connect_server(closed_port(), QUICK)
     assert "that the server runs" in raised.value.hint
 
 
@@ -222,7 +222,7 @@ def test_a_server_of_another_kind(
     reply: tuple[int, Any], kind: type[ForgetmapError], said: str
 ) -> None:
     with scripted_server(lambda *_: reply) as address, pytest.raises(kind) as raised:
-        servers.open_server(f"{address}#yes", QUICK)
+        servers.connect_server(f"{address}#yes", QUICK)
     assert said in raised.value.hint
 
 
@@ -230,7 +230,7 @@ def test_a_model_that_is_not_served() -> None:
     with scripted_server(usual) as address:
         for name in ("#no", ""):
             with pytest.raises(ModelError, match="also, yes") as raised:
-                servers.open_server(f"{address}{name}", QUICK)
+                servers.connect_server(f"{address}{name}", QUICK)
             assert f"{address}#MODEL" in raised.value.hint
 
 
@@ -240,9 +240,9 @@ def test_a_server_that_cannot_list_its_models(status: int) -> None:
         return (status, "no") if path.endswith("/models") else usual(path, body, headers)
 
     with scripted_server(silent) as address:
-        assert servers.open_server(f"{address}#yes", QUICK).has_chat_template
+        assert servers.connect_server(f"{address}#yes", QUICK).has_chat_template
         with pytest.raises(ModelError, match="status"):
-            servers.open_server(address, QUICK)
+            servers.connect_server(address, QUICK)
 
 
 def test_a_server_that_does_neither() -> None:
@@ -253,7 +253,7 @@ def test_a_server_that_does_neither() -> None:
         scripted_server(lists) as address,
         pytest.raises(ModelError, match="neither completes texts nor chats"),
     ):
-        servers.open_server(f"{address}#yes", QUICK)
+        servers.connect_server(f"{address}#yes", QUICK)
 
 
 def test_a_certificate_that_nobody_vouches_for(
@@ -262,10 +262,10 @@ def test_a_certificate_that_nobody_vouches_for(
     certificate = write_certificate(tmp_path / "own.pem")
     with scripted_server(usual, certificate) as address:
         with pytest.raises(NetworkError, match="certificate") as raised:
-            servers.open_server(f"{address}#yes", QUICK)
+            servers.connect_server(f"{address}#yes", QUICK)
         assert "SSL_CERT_FILE" in raised.value.hint
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert servers.open_server(f"{address}#yes", QUICK).has_chat_template
+        assert servers.connect_server(f"{address}#yes", QUICK).has_chat_template
 
 
 def test_a_server_can_be_asked_where_another_loop_runs(questions: Path, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_run_that_is_stopped_goes_on(llama: str, questions: Path, tmp_path: Pa
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fm.evaluate(address, questions, tmp_path / "run", settings=SHORT, report=stop)
+        fm.evaluate(address, questions, tmp_path / "run", settings=SHORT, on_progress=stop)
     lines = (tmp_path / ".run.journal.jsonl").read_text().splitlines()
     assert len(lines) == 2
     assert json.loads(lines[1])["spent"][0] == 1

@@ -12,12 +12,12 @@ import torch
 from scipy import stats
 
 import forgetmap as fm
-from forgetmap.evaluation.backend import Backend, Failure, Prompt
+from forgetmap.evaluation.backends.base import Backend, Failure, Prompt
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.jobs import make_jobs
-from forgetmap.evaluation.prompts import answered
-from forgetmap.evaluation.settings import Settings, settle
-from forgetmap.evaluation.transformers_backend import TransformersBackend
+from forgetmap.evaluation.prompts import full_response
+from forgetmap.evaluation.settings import Settings, resolve
 from forgetmap.scoring.grading import grade_response
 from tiny_models import encode, sentence, tiny_model, tokenizer
 
@@ -52,13 +52,13 @@ def sampled(salt: str, comparisons: int, temperature: float = 2.0) -> pa.Table:
     """Every comparison is a task of its own; the task is part of each answer's seed."""
     tasks = tuple(Task(f"{n:03}", None, "option", items) for n in range(comparisons))
     settings = Settings(temperature=temperature, repeats=REPEATS, shots=0, max_new_tokens=1)
-    manner = settle(settings, undecided())
-    jobs = make_jobs(Suite("s", tasks), manner, undecided(), salt)
+    resolved = resolve(settings, undecided())
+    jobs = make_jobs(Suite("s", tasks), resolved, undecided(), salt)
     rows = []
     prompts = [Prompt(job.prompt, job.seed) for job in jobs]
-    for place, response in undecided().generate(prompts, manner.decoding):
+    for place, response in undecided().generate(prompts, resolved.decoding):
         assert not isinstance(response, Failure)
-        score = score_of(answered(response.text, manner), jobs[place].item.gold)
+        score = score_of(full_response(response.text, resolved), jobs[place].item.gold)
         task, item, repeat = jobs[place].key
         rows.append({"task": task, "item": item, "repeat": repeat, "score": score})
     return pa.Table.from_pylist(rows)

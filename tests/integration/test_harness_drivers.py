@@ -13,7 +13,14 @@ import pytest
 import forgetmap as fm
 from command_line import Done, call
 from forgetmap.evaluation.api import open_model
-from forgetmap.evaluation.backend import Backend, Decoding, Likelihoods, Message, Prompt, Question
+from forgetmap.evaluation.backends.base import (
+    Backend,
+    Decoding,
+    Likelihoods,
+    Message,
+    Prompt,
+    Question,
+)
 from harness_tasks import ITEMS, MOST_NEW_TOKENS, WORDS, lm_eval_without_tasks, write_tasks
 from llama_server import NAME, llama_server
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf

@@ -15,10 +15,17 @@ import ray
 
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.evaluation.api import open_model
-from forgetmap.evaluation.backend import Decoding, Failure, Message, Prompt, Question
+from forgetmap.evaluation.backends.base import (
+    Decoding,
+    Failure,
+    LoadOptions,
+    Message,
+    Prompt,
+    Question,
+)
+from forgetmap.evaluation.backends.ray import Batch, RayActors, RayBackend, actor_spec, open_ray
+from forgetmap.evaluation.backends.ray_cluster import Share, connect
 from forgetmap.evaluation.models import find_model
-from forgetmap.evaluation.ray_backend import Batch, Crew, RayBackend, hire_for, open_ray
-from forgetmap.evaluation.ray_cluster import Share, connect
 from forgetmap.evaluation.run import Step, run_model
 from forgetmap.evaluation.settings import Settings
 from small_suites import small_suite
@@ -54,8 +61,8 @@ def cluster() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def crew(cluster: None, model: Path) -> RayBackend:
-    return open_ray(find_model(str(model)), workers=2, device="cpu")
+def actors(cluster: None, model: Path) -> RayBackend:
+    return open_ray(find_model(str(model)), LoadOptions(device="cpu"), actors=2)
 
 
 def local_records(model: Path, out: Path, settings: Settings) -> list[dict[str, Any]]:
@@ -66,11 +73,11 @@ def answered(
     backend: Any, out: Path, settings: Settings, report: Callable[[Step], None] | None = None
 ) -> list[dict[str, Any]]:
     _, who = open_model(backend, name="run")
-    run_model(backend, small_suite(ITEMS), out, who, settings, report=report)
+    run_model(backend, small_suite(ITEMS), out, who, settings, on_progress=report)
     return records(out)
 
 
-def workers_of(name: str) -> list[psutil.Process]:
+def actors_of(name: str) -> list[psutil.Process]:
     """Processes of the cluster that are doing this."""
     found = []
     for process in psutil.Process().children(recursive=True):
@@ -84,8 +91,8 @@ def workers_of(name: str) -> list[psutil.Process]:
 
 
 def kill_one(killed: list[int], step: Step) -> None:
-    """After the first answers, a worker that is at it dies as if the machine had lost it."""
-    busy = workers_of("ray::Worker.answer")
+    """After the first answers, an actor that is at it dies as if the machine had lost it."""
+    busy = actors_of("ray::ModelActor.answer")
     if busy and len(killed) < 2 and step.done >= 20 * len(killed):
         os.kill(busy[0].pid, signal.SIGKILL)
         killed.append(busy[0].pid)
@@ -110,76 +117,76 @@ def assert_same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> No
     ],
 )
 def test_the_records_are_those_of_the_local_run(
-    settings: Settings, crew: RayBackend, model: Path, tmp_path: Path
+    settings: Settings, actors: RayBackend, model: Path, tmp_path: Path
 ) -> None:
     wanted = local_records(model, tmp_path / "local", settings)
-    found = answered(crew, tmp_path / "ray", settings)
+    found = answered(actors, tmp_path / "ray", settings)
     assert_same(found, wanted)
 
 
-def test_what_a_killed_worker_had_is_done_by_another(
-    crew: RayBackend, model: Path, tmp_path: Path
+def test_what_a_killed_actor_had_is_done_by_another(
+    actors: RayBackend, model: Path, tmp_path: Path
 ) -> None:
     killed: list[int] = []
-    found = answered(crew, tmp_path / "ray", SETTINGS, partial(kill_one, killed))
+    found = answered(actors, tmp_path / "ray", SETTINGS, partial(kill_one, killed))
     assert killed
     assert_same(found, local_records(model, tmp_path / "local", SETTINGS))
 
 
 @pytest.mark.slow
-def test_a_worker_killed_while_idle_is_replaced(crew: RayBackend) -> None:
-    assert crew.count_tokens(["the cat"]) == [len(tokenizer()("the cat").input_ids)]
-    for process in workers_of("ray::Worker"):
+def test_an_actor_killed_while_idle_is_replaced(actors: RayBackend) -> None:
+    assert actors.count_tokens(["the cat"]) == [len(tokenizer()("the cat").input_ids)]
+    for process in actors_of("ray::ModelActor"):
         os.kill(process.pid, signal.SIGKILL)
-    assert crew.chat([Message("user", "cat")]) == "[user] cat\n[assistant]"
+    assert actors.chat([Message("user", "cat")]) == "[user] cat\n[assistant]"
 
 
-def test_one_bad_prompt_fails_alone(crew: RayBackend) -> None:
+def test_one_bad_prompt_fails_alone(actors: RayBackend) -> None:
     prompts = [Prompt("the cat"), Prompt("cat " * 600), Prompt("a dog")]
-    found = dict(crew.generate(prompts, NEW_TOKENS))
+    found = dict(actors.generate(prompts, NEW_TOKENS))
     assert sorted(found) == [0, 1, 2]
     assert isinstance(found[1], Failure)
     assert "context" in str(found[1])
     assert not isinstance(found[0], Failure)
-    weighed = dict(crew.loglikelihood([Question("the cat", (" sat", " ran"))]))
+    weighed = dict(actors.loglikelihood([Question("the cat", (" sat", " ran"))]))
     assert not isinstance(weighed[0], Failure)
 
 
-def test_a_request_given_up_half_way_does_not_mix_with_the_next(crew: RayBackend) -> None:
+def test_a_request_given_up_half_way_does_not_mix_with_the_next(actors: RayBackend) -> None:
     prompts = [Prompt(f"the cat {number}") for number in range(40)]
-    assert next(iter(crew.generate(prompts, NEW_TOKENS)))
-    found = [place for place, _ in crew.generate(prompts[:5], NEW_TOKENS)]
+    assert next(iter(actors.generate(prompts, NEW_TOKENS)))
+    found = [place for place, _ in actors.generate(prompts[:5], NEW_TOKENS)]
     assert sorted(found) == [0, 1, 2, 3, 4]
 
 
 def test_a_batch_that_kills_is_tried_again_then_one_by_one_then_not_at_all() -> None:
-    batch = Batch((4, 5), ("a", "b"), request=1)
+    batch = Batch((4, 5), ("a", "b"), call=1)
     (again,) = batch.after_death()
     singles = again.after_death()
-    assert [(one.places, one.asked) for one in singles] == [((4,), ("a",)), ((5,), ("b",))]
+    assert [(one.indices, one.requests) for one in singles] == [((4,), ("a",)), ((5,), ("b",))]
     (last,) = singles[0].after_death()
     assert last.after_death() == []
 
 
 @pytest.mark.slow
-def test_a_model_that_a_worker_cannot_load_is_a_typed_error(
+def test_a_model_that_an_actor_cannot_load_is_a_typed_error(
     cluster: None, model: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "config.json").write_text("{}")
-    hiring = hire_for(ray, find_model(str(broken)), Share(0.0, 0.0), {"device": "cpu"})
+    spec = actor_spec(ray, find_model(str(broken)), Share(0.0, 0.0), LoadOptions(device="cpu"))
     with pytest.raises(ModelError, match="broken cannot be loaded"):
-        assert Crew(ray, hiring, 1).card
+        assert RayActors(ray, spec, 1).profile
 
 
 @pytest.mark.slow
 def test_a_cluster_without_room_is_given_up(
-    crew: RayBackend, model: Path, monkeypatch: pytest.MonkeyPatch
+    actors: RayBackend, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forgetmap.evaluation.ray_backend.ROOM_SECONDS", 0.5)
-    with pytest.raises(ModelError, match="no room for a worker"):
-        open_ray(find_model(str(model)), workers=1, device="cpu")
+    monkeypatch.setattr("forgetmap.evaluation.backends.ray.ROOM_SECONDS", 0.5)
+    with pytest.raises(ModelError, match="no room for an actor"):
+        open_ray(find_model(str(model)), LoadOptions(device="cpu"), actors=1)
 
 
 def test_addresses_that_lead_nowhere() -> None:

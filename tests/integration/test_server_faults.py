@@ -13,7 +13,7 @@ import pytest
 import forgetmap as fm
 from fault_proxy import FAULTS, fault_proxy
 from forgetmap.errors import NetworkError
-from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.backends.servers.connection import Traffic
 from killed_runner import SETTINGS, ask, run_and_kill, words_suite
 from llama_server import NAME, llama_server
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf
@@ -123,7 +123,7 @@ def test_a_server_that_goes_away_loses_nothing(
         with pytest.raises(NetworkError, match="run the same command again"):
             fm.evaluate(
                 address, words_suite(ITEMS), tmp_path / "run", settings=SETTINGS,
-                traffic=impatient, salt="", report=leave,
+                traffic=impatient, salt="", on_progress=leave,
             )  # fmt: skip
         kept = (tmp_path / ".run.journal.jsonl").read_text().splitlines()
         assert len(kept) == 1 + len(seen) < 1 + ITEMS
@@ -152,7 +152,7 @@ def test_a_server_that_refuses_everything_ends_the_run_without_recording_errors(
         with pytest.raises(NetworkError, match="20 requests in a row failed"):
             fm.evaluate(
                 f"{proxy.url}#{NAME}", words_suite(ITEMS), tmp_path / "run", settings=SETTINGS,
-                traffic=QUICK, report=turn,
+                traffic=QUICK, on_progress=turn,
             )  # fmt: skip
     lines = (tmp_path / ".run.journal.jsonl").read_text().splitlines()[1:]
     assert {json.loads(line)["outcome"] for line in lines}.isdisjoint({"error"})

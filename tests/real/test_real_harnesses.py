@@ -17,7 +17,7 @@ from command_line import SCRIPT, write
 from forgetmap.evaluation.api import open_model
 from forgetmap.evaluation.jobs import make_jobs
 from forgetmap.evaluation.prompts import messages_of
-from forgetmap.evaluation.settings import Settings, settle
+from forgetmap.evaluation.settings import Settings, resolve
 from peer import Asked, environment, lm_eval_order, read_samples, run_harness, write_tasks
 from real_facts import fact_rows
 from ties import FOLDER, TIE, gap_where_they_part
@@ -56,14 +56,14 @@ def ours(folder: Path) -> dict[str, Said]:
     """One item of each task of `basics`, asked in a chat, in this process."""
     suite = fm.load_suite("basics", limit=1)
     backend, _ = open_model(FOLDER)
-    manner = settle(CHAT, backend)
+    resolved = resolve(CHAT, backend)
     rows = [
         {
             "id": f"{job.task.name}/{job.item.id}",
-            "input": messages_of(job.item, job.task, manner)[-1].content,
+            "input": messages_of(job.item, job.task, resolved)[-1].content,
             "target": job.item.gold or "-",
         }
-        for job in make_jobs(suite, manner, backend, "")
+        for job in make_jobs(suite, resolved, backend, "")
     ]
     write(folder / "asked.jsonl", rows)
     (folder / "asked.py").write_text(TASK, "utf-8")

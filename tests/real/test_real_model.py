@@ -20,7 +20,7 @@ import pytest
 import forgetmap as fm
 from command_line import process, write
 from forgetmap.evaluation.api import open_model
-from forgetmap.evaluation.backend import Backend, Likelihoods, Question
+from forgetmap.evaluation.backends.base import Backend, Likelihoods, Question
 from forgetmap.scoring.grading import grade_likelihoods
 from peer import Asked, Found, Key, run_lm_eval
 from real_facts import fact_rows

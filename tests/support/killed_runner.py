@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import forgetmap as fm
+from forgetmap.evaluation.backends.servers.connection import Traffic
 from forgetmap.evaluation.items import Item, Suite, Task
-from forgetmap.evaluation.servers.traffic import Traffic
 from forgetmap.evaluation.settings import Settings
 
 SETTINGS = Settings(max_new_tokens=8)

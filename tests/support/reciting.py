@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from forgetmap.evaluation.backend import Decoding, Failure, Likelihoods, Message, Prompt, Question
-from forgetmap.evaluation.backend import Response as Said
+from forgetmap.evaluation import ModelIdentity, run_model
+from forgetmap.evaluation.backends.base import (
+    Decoding,
+    Failure,
+    Likelihoods,
+    Message,
+    Prompt,
+    Question,
+)
+from forgetmap.evaluation.backends.base import Response as Said
 from forgetmap.evaluation.items import Suite
-from forgetmap.evaluation.run import Examinee, run_model
 from forgetmap.evaluation.settings import Settings
 
 
@@ -45,7 +52,7 @@ class Reciting:
 
 def recite(suite: Suite, out: Path, answer: Callable[[str], str]) -> Path:
     """The run of a model that answers like this."""
-    return run_model(Reciting(answer), suite, out, Examinee(out.name), Settings(chat=True))
+    return run_model(Reciting(answer), suite, out, ModelIdentity(out.name), Settings(chat=True))
 
 
 def said_in_turn(*turns: str) -> str:

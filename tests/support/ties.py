@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from forgetmap.evaluation.models import load_model
+from forgetmap.evaluation import load_model
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER, GGUF = ROOT / ".real" / "folder", ROOT / ".real" / "model.gguf"

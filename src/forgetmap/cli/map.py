@@ -79,7 +79,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     from rich.console import Console
 
     from forgetmap.comparison import print_comparison
-    from forgetmap.evaluation import estimate, find_model, open_model, run_names
+    from forgetmap.evaluation import estimate_run, find_model, open_model, run_names
     from forgetmap.map import REPEATS, REPORT, map_models
     from forgetmap.text import printable
 
@@ -91,7 +91,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
         estimates = []
         for source, name in zip(sources, run_names(models), strict=True):
             backend, _ = open_model(source, name=name, **model_load_kwargs(options))
-            estimates.append((name, estimate(backend, suite, settings)))
+            estimates.append((name, estimate_run(backend, suite, settings)))
         print_estimates(estimates)
         return
     with stoppable(), JobProgress() as progress:
@@ -103,7 +103,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
             repeats=repeats,
             chain=options["chain"],
             overwrite=options["overwrite"],
-            report=progress.show_answers,
+            on_progress=progress.show_answers,
             **model_load_kwargs(options),
         )  # fmt: skip
     print_comparison(Console(), result.result, by="category")

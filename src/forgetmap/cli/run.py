@@ -49,22 +49,22 @@ def command(model: str, out: Path, **options: Any) -> None:
         run_with_harness(click.get_current_context(), out)
         return
     refuse_without_harness(options)
-    from forgetmap.evaluation import Served, estimate, find_model, open_model, run_model
+    from forgetmap.evaluation import ServerBacked, estimate_run, find_model, open_model, run_model
 
     source = find_model(model)
     suite = read_suite(options)
     settings = make_settings(options)
     backend, identity = open_model(source, name=out.name, **model_load_kwargs(options))
     if options["dry_run"]:
-        print_estimates([(identity.name, estimate(backend, suite, settings))])
-        if isinstance(backend, Served):
+        print_estimates([(identity.name, estimate_run(backend, suite, settings))])
+        if isinstance(backend, ServerBacked):
             print_notes(backend.service.notes)
         return
     with stoppable(), JobProgress() as progress:
         run_model(
             backend, suite, out, identity, settings,
             overwrite=options["overwrite"],
-            report=lambda step: progress.show_answers(identity.name, step),
+            on_progress=lambda step: progress.show_answers(identity.name, step),
         )  # fmt: skip
     print_services([out])
     click.echo(f"Written to {out}")

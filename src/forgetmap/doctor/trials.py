@@ -106,7 +106,7 @@ def vllm_starts() -> str:
 def ray_starts() -> str:
     """A cluster on this machine, and one task on it."""
     code = (
-        "from forgetmap.evaluation.ray_cluster import connect\n"
+        "from forgetmap.evaluation.backends.ray_cluster import connect\n"
         "ray = connect(None)\n"
         "print(ray.get(ray.remote(lambda: 6 * 7).remote()))"
     )
@@ -131,8 +131,8 @@ def server(address: str) -> Callable[[], str]:
     def trial() -> str:
         from forgetmap.evaluation import (
             Traffic,
+            connect_server,  # heavy
             find_model,  # heavy
-            open_server,  # heavy
         )
 
         source = find_model(address)
@@ -140,7 +140,7 @@ def server(address: str) -> Callable[[], str]:
             raise ModelError(
                 f"{address} is no address of a server", hint="give http://HOST/v1#MODEL."
             )
-        found = open_server(source.base, Traffic(attempts=2, seconds=60.0)).service
+        found = connect_server(source.base, Traffic(attempts=2, seconds=60.0)).service
         able = [name for name, can in found.abilities.items() if can]
         unable = [name for name, can in found.abilities.items() if not can]
         rest = f"; not to be relied on: {', '.join(unable)}" if unable else ""

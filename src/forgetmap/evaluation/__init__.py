@@ -7,30 +7,46 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.evaluation.api import evaluate, open_model, weights_stamp
-    from forgetmap.evaluation.backend import Backend, Decoding, Message, Served, Service
-    from forgetmap.evaluation.decode import Decoder, DecodeRow, Size
-    from forgetmap.evaluation.items import Item, Suite, Task
-    from forgetmap.evaluation.journal import Journal
-    from forgetmap.evaluation.models import Dtype, LoadedModel, Source, find_model, load_model, need
-    from forgetmap.evaluation.names import run_names
-    from forgetmap.evaluation.network import Network
-    from forgetmap.evaluation.run import Estimate, Examinee, Step, estimate, is_complete, run_model
-    from forgetmap.evaluation.servers.address import KEY, checked_address, is_address, split_address
-    from forgetmap.evaluation.servers.backend import open_server
-    from forgetmap.evaluation.servers.traffic import Traffic
-    from forgetmap.evaluation.settings import ProtocolName, Scoring, Settings
-    from forgetmap.evaluation.suites.catalogue import load_suite
-    from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
-    from forgetmap.evaluation.suites.probes import MARK
-    from forgetmap.evaluation.suites.tables import table_rows
-    from forgetmap.evaluation.transformers_backend import (
+    from forgetmap.evaluation.api import evaluate, open_model
+    from forgetmap.evaluation.backends.base import (
+        Backend,
+        Decoding,
+        Dtype,
+        LoadOptions,
+        Message,
+        ModelSource,
+        ServerBacked,
+        Service,
+    )
+    from forgetmap.evaluation.backends.servers.backend import connect_server
+    from forgetmap.evaluation.backends.servers.connection import (
+        KEY,
+        Traffic,
+        checked_address,
+        is_address,
+        split_address,
+    )
+    from forgetmap.evaluation.backends.transformers.backend import (
         PASS_TOKENS,
         ROWS,
         TransformersBackend,
         cells_that_fit,
         end_tokens,
     )
+    from forgetmap.evaluation.backends.transformers.decode import Decoder, DecodeRow, Size
+    from forgetmap.evaluation.backends.transformers.load import LoadedModel, load_model
+    from forgetmap.evaluation.backends.transformers.network import Network
+    from forgetmap.evaluation.estimate import RunEstimate, estimate_run
+    from forgetmap.evaluation.items import Item, Suite, Task
+    from forgetmap.evaluation.journal import Journal
+    from forgetmap.evaluation.models import find_model, run_names, weights_stamp
+    from forgetmap.evaluation.run import OnProgress, Step, is_complete, run_model
+    from forgetmap.evaluation.run_records import ModelIdentity
+    from forgetmap.evaluation.settings import ProtocolName, Scoring, Settings
+    from forgetmap.evaluation.suites.catalogue import load_suite
+    from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
+    from forgetmap.evaluation.suites.probes import MARK
+    from forgetmap.evaluation.suites.tables import table_rows
 
 __all__ = [
     "KEY",
@@ -42,22 +58,24 @@ __all__ = [
     "Decoder",
     "Decoding",
     "Dtype",
-    "Estimate",
-    "Examinee",
     "HubData",
     "HubRow",
     "Item",
     "Journal",
+    "LoadOptions",
     "LoadedModel",
     "Message",
+    "ModelIdentity",
+    "ModelSource",
     "Network",
+    "OnProgress",
     "ProtocolName",
+    "RunEstimate",
     "Scoring",
-    "Served",
+    "ServerBacked",
     "Service",
     "Settings",
     "Size",
-    "Source",
     "Step",
     "Suite",
     "Task",
@@ -65,8 +83,9 @@ __all__ = [
     "TransformersBackend",
     "cells_that_fit",
     "checked_address",
+    "connect_server",
     "end_tokens",
-    "estimate",
+    "estimate_run",
     "evaluate",
     "find_model",
     "is_address",
@@ -74,9 +93,7 @@ __all__ = [
     "load_model",
     "load_rows",
     "load_suite",
-    "need",
     "open_model",
-    "open_server",
     "run_model",
     "run_names",
     "split_address",

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from forgetmap._lazy import require
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.backend import Backend
+from forgetmap.evaluation.backends.base import Backend, LoadOptions, ModelSource
+from forgetmap.evaluation.backends.registry import BACKENDS
 from forgetmap.evaluation.items import Suite
-from forgetmap.evaluation.models import LoadedModel, Source, find_model, load_model, need
-from forgetmap.evaluation.run import Examinee, Report, run_model
-from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.models import find_model, weights_stamp
+from forgetmap.evaluation.run import OnProgress, run_model
+from forgetmap.evaluation.run_records import ModelIdentity
 from forgetmap.evaluation.settings import Settings
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.records import ModelInfo
 
-RAY = "ray"
-WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
+LOCAL, RAY = "local", "ray"
 
 
 def evaluate(
@@ -28,8 +29,8 @@ def evaluate(
     settings: Settings | None = None,
     salt: str | None = None,
     overwrite: bool = False,
-    report: Report | None = None,
-    **opening: Any,
+    on_progress: OnProgress | None = None,
+    **load_options: Any,
 ) -> Path:
     """Evaluate one model on a suite and write a run folder; go on where an earlier attempt ended.
 
@@ -44,8 +45,8 @@ def evaluate(
         salt: tells the random numbers of this run from those of other models; what the model is
             called if left out, and nothing for a live one.
         overwrite: start anew, whatever is there.
-        report: called after every answer.
-        opening: engine, traffic, device and the like, as for `open_model`.
+        on_progress: called after every answer.
+        load_options: engine, traffic, device and the like, as for `open_model`.
 
     Example:
         >>> import forgetmap as fm
@@ -53,8 +54,10 @@ def evaluate(
     """
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     name = Path(out).name
-    backend, who = open_model(model, tokenizer=tokenizer, name=name, salt=salt, **opening)
-    return run_model(backend, chosen, Path(out), who, settings, overwrite=overwrite, report=report)
+    backend, identity = open_model(model, tokenizer=tokenizer, name=name, salt=salt, **load_options)
+    return run_model(
+        backend, chosen, Path(out), identity, settings, overwrite=overwrite, on_progress=on_progress
+    )
 
 
 def open_model(
@@ -63,13 +66,11 @@ def open_model(
     tokenizer: Any = None,
     name: str = "model",
     salt: str | None = None,
-    engine: str = "local",
-    workers: int | None = None,
-    traffic: Traffic | None = None,
-    rows: int | None = None,
-    **loading: Any,
-) -> tuple[Backend, Examinee]:
-    """Load a model, and say who it is.
+    engine: str = LOCAL,
+    actors: int | None = None,
+    **load_options: Any,
+) -> tuple[Backend, ModelIdentity]:
+    """Load a model, and say which one it is.
 
     Args:
         model: a path, a hub id, an address, a source, a live module, or any backend.
@@ -77,83 +78,49 @@ def open_model(
         name: of the run.
         salt: tells the random numbers of this run from those of other models.
         engine: `local`, `ray`, or `ray:ADDRESS`.
-        workers: how many hold the model, with Ray.
-        traffic: what a server is expected to bear.
-        rows: most responses at work at a time.
-        loading: dtype, device and trust_remote_code, as for `load_model`.
+        actors: how many hold the model, with Ray.
+        load_options: dtype, device, trust_remote_code, rows and traffic, as in `LoadOptions`.
     """
-    if isinstance(model, str | Path | Source):
-        source = model if isinstance(model, Source) else find_model(str(model))
-        backend = _on_engine(source, engine, workers, traffic, loading | {"rows": rows})
+    options = LoadOptions(**load_options)
+    if isinstance(model, str | Path | ModelSource):
+        source = model if isinstance(model, ModelSource) else find_model(str(model))
         # Two models must not share random numbers, or they would agree by chance.
         salt = str(source) if salt is None else salt
-        return backend, Examinee(name, _info(source), weights_stamp(source), salt)
+        info = ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter)
+        backend = _open_on_engine(source, engine, actors, options)
+        return backend, ModelIdentity(name, info, weights_stamp(source), salt)
     if tokenizer is not None:
-        return _backend(LoadedModel(name, model, tokenizer), rows), Examinee(name, salt=salt or "")
+        require("torch", "Running models")
+        from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
+
+        live = TransformersBackend(model, tokenizer, rows=options.rows)
+        return live, ModelIdentity(name, salt=salt or "")
     if hasattr(model, "loglikelihood") and hasattr(model, "generate"):
-        return model, Examinee(name, salt=salt or "")
+        return model, ModelIdentity(name, salt=salt or "")
     raise UsageError(
         f"a {type(model).__name__} without its tokenizer cannot answer",
         hint="pass tokenizer= with a live model, or give a path or hub id.",
     )
 
 
-def _on_engine(
-    source: Source,
-    engine: str,
-    workers: int | None,
-    traffic: Traffic | None,
-    loading: dict[str, Any],
+def _open_on_engine(
+    source: ModelSource, engine: str, actors: int | None, options: LoadOptions
 ) -> Backend:
-    """The backend of a model: in this process, behind its server, or on a cluster."""
+    """The backend of a model, in this process or on a cluster."""
     kind, _, address = engine.partition(":")
-    if kind not in {"local", RAY} or (kind == "local" and address):
+    if kind not in {LOCAL, RAY} or (kind == LOCAL and address):
         raise UsageError(
             f"there is no engine {engine!r}", hint="choose local, ray, or ray:ADDRESS."
         )
-    if workers is not None and kind != RAY:
-        raise UsageError("workers belong to a cluster", hint="add --engine ray.")
+    if actors is not None and kind != RAY:
+        raise UsageError("actors belong to a cluster", hint="add --engine ray.")
+    if kind == LOCAL:
+        return BACKENDS.get(source.via)(source, options)
     if source.via == "server":
-        if kind == RAY:
-            raise UsageError(
-                "a server spreads its work itself",
-                hint="leave out --engine; --concurrency says how much it is asked at once.",
-            )
-        from forgetmap.evaluation.servers.backend import open_server  # heavy
+        raise UsageError(
+            "a server spreads its work itself",
+            hint="leave out --engine; --concurrency says how much it is asked at once.",
+        )
+    from forgetmap.evaluation.backends.ray import open_ray
 
-        return open_server(source.base, traffic or Traffic())
-    if kind == RAY:
-        from forgetmap.evaluation.ray_backend import open_ray  # heavy
-
-        return open_ray(source, address or None, workers=workers, **loading)
-    if source.via == "vllm":
-        from forgetmap.evaluation.vllm_backend import open_vllm  # heavy
-
-        return open_vllm(source, **loading)
-    rows = loading.pop("rows")
-    return _backend(load_model(source, **loading), rows)
-
-
-def weights_stamp(source: Source) -> str:
-    """What changes when a local model is written again; nothing for one on the hub."""
-    stamps = []
-    for place in (source.base, source.adapter):
-        folder = Path(place) if place else None
-        if folder is None or not folder.is_dir():
-            continue
-        for file in sorted(folder.iterdir()):
-            if file.suffix in WEIGHTS:
-                stat = file.stat()
-                stamps.append(f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}")
-    return ";".join(stamps)
-
-
-def _info(source: Source) -> ModelInfo:
-    return ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter)
-
-
-def _backend(loaded: LoadedModel, rows: int | None) -> Backend:
-    need("torch")
-    from forgetmap.evaluation.transformers_backend import TransformersBackend  # torch
-
-    return TransformersBackend.of(loaded, **({} if rows is None else {"rows": rows}))
+    return open_ray(source, options, address=address or None, actors=actors)

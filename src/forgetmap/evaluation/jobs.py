@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.backend import Backend, Decoding, Message
+from forgetmap.evaluation.backends.base import Backend, Decoding, Message
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.journal import Answer, Key
 from forgetmap.evaluation.prompts import continuations_of, messages_of, prompt_of
-from forgetmap.evaluation.settings import Manner
+from forgetmap.evaluation.settings import ResolvedSettings
 from forgetmap.scoring import grade_response, load_scorer
 
 
@@ -31,22 +31,22 @@ class Job:
         """What tells it from every other answer of the run."""
         return self.task.name, self.item.id, self.repeat
 
-    def is_weighed(self, manner: Manner) -> bool:
+    def is_weighed(self, settings: ResolvedSettings) -> bool:
         """Whether its options are compared by log-likelihood."""
-        return manner.by_likelihood and bool(self.item.options) and not self.task.scorers
+        return settings.by_likelihood and bool(self.item.options) and not self.task.scorers
 
-    def decoding(self, manner: Manner) -> Decoding:
+    def decoding(self, settings: ResolvedSettings) -> Decoding:
         """How its answer is written."""
-        return manner.free if self.task.scorers else manner.decoding
+        return settings.free if self.task.scorers else settings.decoding
 
 
-def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list[Job]:
+def make_jobs(suite: Suite, settings: ResolvedSettings, backend: Backend, salt: str) -> list[Job]:
     """One job per item and repeat, in the order of the suite.
 
     Args:
         suite: what is asked.
-        manner: how.
-        backend: who answers; renders chats and counts tokens.
+        settings: how.
+        backend: what answers; renders chats and counts tokens.
         salt: tells the random numbers of this run from those of others: two models must not
             share them, or they would agree by chance.
 
@@ -60,10 +60,10 @@ def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list
         _check_ids(task, items)
         for item in items:
             _check(task, item)
-            prompt = prompt_of(item, task, manner, backend)
-            messages = messages_of(item, task, manner)
-            for repeat in range(manner.repeats):
-                seed = _seed(manner.seed + repeat, salt, task.name, item.id)
+            prompt = prompt_of(item, task, settings, backend)
+            messages = messages_of(item, task, settings)
+            for repeat in range(settings.repeats):
+                seed = _seed(settings.seed + repeat, salt, task.name, item.id)
                 jobs.append(Job(task, item, repeat, prompt, seed, messages))
     if not jobs:
         raise UsageError(
@@ -72,7 +72,7 @@ def make_jobs(suite: Suite, manner: Manner, backend: Backend, salt: str) -> list
     return jobs
 
 
-def check_lengths(jobs: Sequence[Job], manner: Manner, backend: Backend) -> list[int]:
+def check_lengths(jobs: Sequence[Job], settings: ResolvedSettings, backend: Backend) -> list[int]:
     """Tokens of every prompt.
 
     Raises:
@@ -83,7 +83,7 @@ def check_lengths(jobs: Sequence[Job], manner: Manner, backend: Backend) -> list
     counted = dict(zip(texts, backend.count_tokens(texts), strict=True))
     if not getattr(backend, "counts_exactly", True):
         return [counted[job.prompt] for job in jobs]
-    long = [job for job in jobs if counted[job.prompt] + _least(job, manner) > backend.context]
+    long = [job for job in jobs if counted[job.prompt] + _least(job, settings) > backend.context]
     if long:
         worst = max(long, key=lambda job: counted[job.prompt])
         tasks = sorted({job.task.name for job in long})
@@ -96,9 +96,9 @@ def check_lengths(jobs: Sequence[Job], manner: Manner, backend: Backend) -> list
     return [counted[job.prompt] for job in jobs]
 
 
-def _least(job: Job, manner: Manner) -> int:
+def _least(job: Job, settings: ResolvedSettings) -> int:
     """Room that an answer needs at least."""
-    if job.is_weighed(manner):
+    if job.is_weighed(settings):
         return max(len(text.split()) for text in continuations_of(job.item, job.task))
     return 1
 
@@ -124,14 +124,16 @@ def _check_scorers(task: Task, suite: Suite) -> None:
     """All scorers are there, and so is the task that this one continues."""
     for name in task.scorers:
         load_scorer(name)
-    if task.follows is not None and all(each.name != task.follows for each in suite.tasks):
+    if task.follows is not None and all(other.name != task.follows for other in suite.tasks):
         raise UsageError(
             f"the task {task.name!r} continues the conversations of {task.follows!r}",
             hint=f"add {task.follows} to --tasks, or leave {task.name} out.",
         )
 
 
-def continued(job: Job, first: Answer | None, manner: Manner, backend: Backend) -> Job | None:
+def second_turn(
+    job: Job, first: Answer | None, settings: ResolvedSettings, backend: Backend
+) -> Job | None:
     """A second turn with the first one before it; None if that got no answer."""
     if first is None or first.response is None:
         return None
@@ -140,8 +142,8 @@ def continued(job: Job, first: Answer | None, manner: Manner, backend: Backend) 
     material = {**job.item.material, "first_response": first.response}
     return replace(
         job,
-        prompt=prompt_of(job.item, job.task, manner, backend, before),
-        messages=messages_of(job.item, job.task, manner, before),
+        prompt=prompt_of(job.item, job.task, settings, backend, before),
+        messages=messages_of(job.item, job.task, settings, before),
         item=replace(job.item, material=material),
     )
 

@@ -1,120 +1,49 @@
-"""What a model may be called, and how it is loaded."""
+"""What a model may be called: folders, files, hub ids, adapters, servers, other backends."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from forgetmap.errors import ModelError
-from forgetmap.evaluation.servers.address import checked_address, is_address
+from forgetmap._lazy import require
+from forgetmap.errors import ModelError, UsageError
+from forgetmap.evaluation.backends.base import ModelSource
+from forgetmap.evaluation.backends.registry import BACKENDS
+from forgetmap.evaluation.backends.servers.connection import checked_address, is_address
 
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-Via = Literal["transformers", "vllm", "server"]
-VLLM = "vllm:"
-
+VLLM = "vllm"
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 HUB_TIMEOUT = 10.0
+WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
 CAN_BE = (
     "give a folder with config.json and weights, a .gguf file, a hub id such as org/name, "
     "BASE+ADAPTER, or the address of a server: http://HOST/v1#MODEL."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A causal language model with its tokenizer, and what it was called."""
-
-    name: str
-    model: Any
-    tokenizer: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a model comes from.
-
-    Attributes:
-        base: a folder, a hub id, or the address of a server.
-        revision: branch, tag or commit on the hub.
-        gguf: name of a GGUF file in the folder `base`.
-        adapter: folder or hub id of a LoRA adapter to put on top.
-        via: what runs it.
-    """
-
-    base: str
-    revision: str | None = None
-    gguf: str | None = None
-    adapter: str | None = None
-    via: Via = "transformers"
-
-    def __str__(self) -> str:
-        """What it can be called."""
-        if self.via == "vllm":
-            return f"{VLLM}{replace(self, via='transformers')}"
-        base = self.base if self.gguf is None else str(Path(self.base) / self.gguf)
-        revision = f"@{self.revision}" if self.revision else ""
-        return f"{base}{revision}+{self.adapter}" if self.adapter else base + revision
-
-
-def load_model(
-    model: str | Source,
-    *,
-    adapter: str | None = None,
-    dtype: Dtype = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
-) -> LoadedModel:
-    """Load a model for inference.
-
-    Args:
-        model: a folder, a GGUF file, a hub id (`org/name` or `org/name@revision`), a LoRA adapter
-            (which names its base), `BASE+ADAPTER`, or what `find_model` said of one of these.
-        adapter: folder or hub id of a LoRA adapter to put on top.
-        dtype: `auto` is float32 on a CPU and what the weights have elsewhere.
-        device: `auto` is the first accelerator, else the CPU.
-        trust_remote_code: run Python code that comes with the model.
-
-    Raises:
-        ModelError: it does not exist, is not a causal language model, or may not be read.
-    """
-    transformers = need("transformers")
-    transformers.utils.logging.disable_progress_bar()
-    source = model if isinstance(model, Source) else find_model(model, adapter=adapter)
-    if source.gguf is not None:
-        need("gguf")
-    place = _device(device)
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": source.revision}
-    if source.gguf is not None:
-        options["gguf_file"] = source.gguf
-    name = str(model)
-    with _explained(name):
-        network = transformers.AutoModelForCausalLM.from_pretrained(
-            source.base, dtype=_dtype(dtype, place), **options
-        )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source.base, **options)
-    if source.adapter is not None:
-        network, tokenizer = _add_adapter(name, source.adapter, network, tokenizer)
-    return LoadedModel(name, network.to(place).eval(), tokenizer)
-
-
-def find_model(name: str, *, adapter: str | None = None) -> Source:
+def find_model(name: str, *, adapter: str | None = None) -> ModelSource:
     """Say what a name stands for, before anything large is read.
 
     Args:
-        name: a folder, a GGUF file, a hub id, `BASE+ADAPTER`, any of these behind `vllm:`, or
-            `http://HOST/v1#MODEL`.
+        name: a folder, a GGUF file, a hub id, `BASE+ADAPTER`, any of these behind `vllm:`,
+            `http://HOST/v1#MODEL`, or `BACKEND:NAME` for a backend that a package adds.
         adapter: folder or hub id of a LoRA adapter to put on top.
     """
     if is_address(name):
-        return Source(checked_address(name), via="server")
-    if name.startswith(VLLM):
-        return replace(find_model(name.removeprefix(VLLM), adapter=adapter), via="vllm")
+        return ModelSource(checked_address(name), via="server")
+    backend, colon, rest = name.partition(":")
+    # Listing the names of plugins takes time: only names with a colon need it.
+    if colon and backend in {VLLM, *BACKENDS.names()} - {"transformers", "server"}:
+        source = find_model(rest, adapter=adapter) if backend == VLLM else ModelSource(rest)
+        return replace(source, via=backend)
+    return _find_weights(name, adapter)
+
+
+def _find_weights(name: str, adapter: str | None) -> ModelSource:
     path = Path(name).expanduser()
     if not path.exists() and adapter is None and "+" in name:
         base, _, adapter = name.rpartition("+")
@@ -127,42 +56,31 @@ def find_model(name: str, *, adapter: str | None = None) -> Source:
     return _folder(path) if path.is_dir() else _hub(name)
 
 
-def need(package: str) -> Any:
-    """Import a package of the extra `run`."""
-    try:
-        return importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        raise ModelError(
-            f"Running models needs the package {error.name}, which is not installed.",
-            hint='install it: pip install "forgetmap[run]".',
-        ) from error
-
-
-def _gguf(path: Path) -> Source:
+def _gguf(path: Path) -> ModelSource:
     if not path.is_file():
         raise ModelError(f"There is no file {path}.", hint="check the path.")
     with path.open("rb") as file:
         magic = file.read(4)
     if magic != b"GGUF":
         raise ModelError(f"{path} is a file, but not a GGUF file.", hint=CAN_BE)
-    return Source(str(path.parent), gguf=path.name)
+    return ModelSource(str(path.parent), gguf=path.name)
 
 
-def _folder(path: Path) -> Source:
+def _folder(path: Path) -> ModelSource:
     if (path / "config.json").is_file():
-        return Source(str(path))
+        return ModelSource(str(path))
     if (path / "adapter_config.json").is_file():
         return replace(find_model(_base_of(path / "adapter_config.json")), adapter=str(path))
     raise ModelError(f"The folder {path} has no config.json, so it is no model.", hint=CAN_BE)
 
 
-def _hub(name: str) -> Source:
+def _hub(name: str) -> ModelSource:
     repo, _, revision = name.partition("@")
     if not HUB_ID.fullmatch(repo) or repo.startswith("."):
         raise ModelError(f"There is no model {name}.", hint=CAN_BE)
-    need("huggingface_hub")
+    require("huggingface_hub", "A model on the hub")
     if _on_hub(repo, "config.json", revision or None):
-        return Source(repo, revision=revision or None)
+        return ModelSource(repo, revision=revision or None)
     if _on_hub(repo, "adapter_config.json", revision or None):
         from huggingface_hub import hf_hub_download
 
@@ -212,7 +130,7 @@ def _check_adapter(adapter: str) -> None:
         return
     if not HUB_ID.fullmatch(adapter) or adapter.startswith("."):
         raise ModelError(f"There is no adapter {adapter}.", hint="check the path.")
-    need("huggingface_hub")
+    require("huggingface_hub", "A model on the hub")
     if not _on_hub(adapter, "adapter_config.json", None):
         raise ModelError(f"The hub repository {adapter} is no adapter.", hint="check its name.")
 
@@ -235,53 +153,30 @@ def _local_or_id(name: str) -> str:
     return str(path) if path.exists() else name
 
 
-def _device(device: str) -> str:
-    torch = need("torch")
-    if device == "auto":
-        accelerator = torch.accelerator.current_accelerator(check_available=True)
-        return accelerator.type if accelerator else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(
-            f"The device {device} cannot be used: {reason}", hint="use cpu, or leave it to auto."
-        ) from error
-    return device
+def weights_stamp(source: ModelSource) -> str:
+    """What changes when a local model is written again; nothing for one on the hub."""
+    stamps = []
+    for name in (source.base, source.adapter):
+        folder = Path(name) if name else None
+        if folder is None or not folder.is_dir():
+            continue
+        for file in sorted(folder.iterdir()):
+            if file.suffix in WEIGHT_SUFFIXES:
+                stat = file.stat()
+                stamps.append(f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}")
+    return ";".join(stamps)
 
 
-def _dtype(dtype: Dtype, device: str) -> Any:
-    torch = need("torch")
-    if dtype == "auto":
-        # Most CPUs have no fast half precision, and float32 is exact to more digits.
-        return torch.float32 if device == "cpu" else "auto"
-    return getattr(torch, dtype)
-
-
-def _add_adapter(name: str, adapter: str, model: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """Merge the adapter into the weights; its own tokenizer, if any, goes with it."""
-    peft, transformers = need("peft"), need("transformers")
-    with _explained(name):
-        if (Path(adapter) / "tokenizer_config.json").is_file():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(adapter)
-        if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
-            model.resize_token_embeddings(len(tokenizer))
-        return peft.PeftModel.from_pretrained(model, adapter).merge_and_unload(), tokenizer
-
-
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong while reading a model into one kind of error."""
-    try:
-        yield
-    except Exception as error:  # files are read by half a dozen libraries, code of models may run
-        text = " ".join(str(error).split())[:300]
-        if "trust_remote_code" in str(error):
-            raise ModelError(
-                f"The model {name} comes with code of its own, which is not run unasked.",
-                hint="read that code; if you trust it, allow it: --trust-remote-code.",
-            ) from error
-        raise ModelError(
-            f"The model {name} cannot be loaded: {type(error).__name__}: {text}",
-            hint="check that it is a causal language model and that its files are complete.",
-        ) from error
+def run_names(models: Sequence[Any]) -> list[str]:
+    """A name for each run: what the model is called, with its place in front."""
+    names = []
+    for number, model in enumerate(models):
+        if not isinstance(model, str | Path):
+            raise UsageError(
+                "only paths, hub ids and addresses can be taken here",
+                hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
+            )
+        last = re.split(r"[/\\#]", str(model).rstrip("/\\"))[-1]
+        shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
+        names.append(f"{number}-{shown}")
+    return names

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.backend import Backend, Message
+from forgetmap.evaluation.backends.base import Backend, Message
 from forgetmap.evaluation.items import Item, Task
-from forgetmap.evaluation.settings import Manner
+from forgetmap.evaluation.settings import ResolvedSettings
 from forgetmap.evaluation.suites.lessons import format_lessons
 
 ANSWER = "Answer:"
@@ -21,44 +21,48 @@ FORMS = {
 
 
 def prompt_of(
-    item: Item, task: Task, manner: Manner, backend: Backend, before: Sequence[Message] = ()
+    item: Item,
+    task: Task,
+    settings: ResolvedSettings,
+    backend: Backend,
+    before: Sequence[Message] = (),
 ) -> str:
     """The whole prompt of an item, ready for its answer; `before` are the turns that went ahead."""
-    if manner.style == "chat":
-        return backend.chat(messages_of(item, task, manner, before))
+    if settings.style == "chat":
+        return backend.chat(messages_of(item, task, settings, before))
     if task.bare:
         return item.question
     if task.scorers:
-        return "\n\n".join([*(turn.content for turn in before), asked_as_is(item), ""])
-    shown = [_worked(each, task, manner) for each in worked_examples(item, task, manner)]
+        return "\n\n".join([*(turn.content for turn in before), request_text(item), ""])
+    examples = [_worked(one, task, settings) for one in worked_examples(item, task, settings)]
     opening = [task.instruction] if task.instruction else []
-    return "\n\n".join([*opening, *shown, _open_question(item, task, manner)])
+    return "\n\n".join([*opening, *examples, _open_question(item, task, settings)])
 
 
 def messages_of(
-    item: Item, task: Task, manner: Manner, before: Sequence[Message] = ()
+    item: Item, task: Task, settings: ResolvedSettings, before: Sequence[Message] = ()
 ) -> tuple[Message, ...]:
     """The turns of a chat up to the answer; none where the model is not asked in one."""
-    if manner.style != "chat":
+    if settings.style != "chat":
         return ()
-    system = manner.system_prompt
+    system = settings.system_prompt
     opening = () if system is None else (Message("system", system),)
-    return (*opening, *before, Message("user", _request(item, task, manner)))
+    return (*opening, *before, Message("user", _request(item, task, settings)))
 
 
-def worked_examples(item: Item, task: Task, manner: Manner) -> Sequence[Item]:
+def worked_examples(item: Item, task: Task, settings: ResolvedSettings) -> Sequence[Item]:
     """Format lessons under `same`; examples of the task itself under `published`."""
-    if not manner.shots:
+    if not settings.shots:
         return ()
-    if manner.style == "few-shot":
+    if settings.style == "few-shot":
         if not task.examples:
             raise UsageError(
                 f"the task {task.name!r} has no worked examples for few-shot prompts",
                 hint="leave it out with --tasks, use --protocol same, or set --shots 0.",
             )
-        return task.examples[: manner.shots]
+        return task.examples[: settings.shots]
     lessons = task.lessons or format_lessons(task.kind, options=len(item.options) or 4)
-    return lessons[: manner.shots]
+    return lessons[: settings.shots]
 
 
 def continuations_of(item: Item, task: Task) -> tuple[str, ...]:
@@ -68,18 +72,18 @@ def continuations_of(item: Item, task: Task) -> tuple[str, ...]:
     return tuple(f" {letter}" for letter in ascii_uppercase[: len(item.options)])
 
 
-def asked_as_is(item: Item) -> str:
+def request_text(item: Item) -> str:
     """The user's turn of an item whose task has scorers."""
     return item.request or item.question
 
 
-def answered(response: str, manner: Manner) -> str:
+def full_response(response: str, settings: ResolvedSettings) -> str:
     """The response as it is judged: a prompt that ended in `Answer:` is part of its first line."""
-    return f"{ANSWER}{response}" if _ends_open(manner) else response
+    return f"{ANSWER}{response}" if _ends_open(settings) else response
 
 
-def _ends_open(manner: Manner) -> bool:
-    return manner.style == "plain"
+def _ends_open(settings: ResolvedSettings) -> bool:
+    return settings.style == "plain"
 
 
 def _question(item: Item, task: Task) -> str:
@@ -96,24 +100,24 @@ def _question(item: Item, task: Task) -> str:
     return "\n".join(lines)
 
 
-def _worked(item: Item, task: Task, manner: Manner) -> str:
+def _worked(item: Item, task: Task, settings: ResolvedSettings) -> str:
     answer = item.gold
     if item.options and not task.hides_options:
         answer = ascii_uppercase[item.options.index(item.gold)]
-    reasoning = f"\nReasoning: {item.reasoning}" if manner.reasons and item.reasoning else ""
+    reasoning = f"\nReasoning: {item.reasoning}" if settings.reasons and item.reasoning else ""
     return f"{_question(item, task)}{reasoning}\n{ANSWER} {answer}"
 
 
-def _open_question(item: Item, task: Task, manner: Manner) -> str:
-    reasons = manner.style == "few-shot" and any(each.reasoning for each in task.examples)
+def _open_question(item: Item, task: Task, settings: ResolvedSettings) -> str:
+    reasons = settings.style == "few-shot" and any(example.reasoning for example in task.examples)
     return f"{_question(item, task)}\n{'Reasoning:' if reasons else ANSWER}"
 
 
-def _request(item: Item, task: Task, manner: Manner) -> str:
+def _request(item: Item, task: Task, settings: ResolvedSettings) -> str:
     """The user's turn: what to do, the form of the answer, the question."""
     if task.scorers:
-        return asked_as_is(item)
+        return request_text(item)
     form = f'End with a line that is nothing but "{ANSWER} " and {FORMS[task.kind]}.'
-    think = "Think step by step. " if manner.reasons else ""
+    think = "Think step by step. " if settings.reasons else ""
     opening = f"{task.instruction}\n" if task.instruction else ""
     return f"{opening}{think}{form}\n\n{_question(item, task)}"

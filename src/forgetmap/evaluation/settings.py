@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.backend import Backend, Decoding
+from forgetmap.evaluation.backends.base import Backend, Decoding
 
 ProtocolName = Literal["same", "published"]
+"""All models alike, or as published for base and tuned models."""
 Scoring = Literal["auto", "loglikelihood", "generate"]
+"""How multiple-choice answers are scored."""
 Style = Literal["plain", "chat", "few-shot"]
 """A plain prompt with format lessons; the chat template; worked examples of the task itself."""
 
@@ -68,7 +70,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ResolvedSettings:
     """Settings made definite for one model: nothing is left open.
 
     Items of tasks with scorers are asked as they are and answered in free form: `free` decodes
@@ -97,7 +99,7 @@ class Manner:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def settle(settings: Settings, backend: Backend) -> Manner:
+def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
     """Fill in what the protocol says, for this model.
 
     Raises:
@@ -114,7 +116,7 @@ def settle(settings: Settings, backend: Backend) -> Manner:
         raise UsageError(
             "a system prompt needs a chat", hint="add --chat, or leave out --system-prompt."
         )
-    manner = Manner(
+    resolved = ResolvedSettings(
         protocol=settings.protocol,
         style=style,
         by_likelihood=not published and style == "plain"
@@ -128,14 +130,14 @@ def settle(settings: Settings, backend: Backend) -> Manner:
         repeats=_or(settings.repeats, 3 if published else 1),
         seed=settings.seed,
     )
-    return _with_sampling_checked(manner)
+    return _check_sampling(resolved)
 
 
 def _style(settings: Settings, backend: Backend) -> Style:
     if settings.protocol == "same":
         return "chat" if settings.chat else "plain"
-    wants_chat = backend.has_chat_template if settings.chat is None else settings.chat
-    return "chat" if wants_chat else "few-shot"
+    has_chat = backend.has_chat_template if settings.chat is None else settings.chat
+    return "chat" if has_chat else "few-shot"
 
 
 def _decoding(settings: Settings, style: Style, *, published: bool) -> Decoding:
@@ -154,16 +156,16 @@ def _free(decoding: Decoding, settings: Settings) -> Decoding:
     return replace(decoding, stop=(), max_new_tokens=room)
 
 
-def _with_sampling_checked(manner: Manner) -> Manner:
+def _check_sampling(resolved: ResolvedSettings) -> ResolvedSettings:
     """Greedy answers repeat themselves, and so do likelihoods: one of each is enough."""
-    if manner.repeats > 1 and manner.decoding.temperature == 0:
+    if resolved.repeats > 1 and resolved.decoding.temperature == 0:
         raise UsageError(
-            f"{manner.repeats} greedy answers to an item are all the same",
+            f"{resolved.repeats} greedy answers to an item are all the same",
             hint="set --temperature above 0, or leave out --repeats.",
         )
-    if manner.by_likelihood and manner.decoding.temperature > 0:
-        return replace(manner, by_likelihood=False)
-    return manner
+    if resolved.by_likelihood and resolved.decoding.temperature > 0:
+        return replace(resolved, by_likelihood=False)
+    return resolved
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.harness_runs.request import Order
+    from forgetmap.harness_runs.request import HarnessRequest
     from forgetmap.harness_runs.run import DRIVERS, plan_harness, run_harness
 
 __all__ = [
     "DRIVERS",
-    "Order",
+    "HarnessRequest",
     "plan_harness",
     "run_harness",
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import KEY
-from forgetmap.harness_runs.request import Driver, Order, local_path, refuse
+from forgetmap.harness_runs.request import Driver, HarnessRequest, local_path, refuse
 
 RESERVED = frozenset({
     "--model", "--model-base-url", "--log-dir", "--log-format", "--no-log-samples", "--no-score",
@@ -19,19 +19,19 @@ SERVICE = "forgetmap"
 """Inspect takes the key of a service from the variable of that name: FORGETMAP_API_KEY."""
 
 
-def arguments(order: Order, work: Path) -> list[str]:
+def arguments(request: HarnessRequest, work: Path) -> list[str]:
     """One log folder, decode greedily, and let a sample that fails be missing, not end it all."""
     refuse(
         "Inspect",
-        {"--shots": order.shots is not None},
+        {"--shots": request.shots is not None},
         hint="its tasks have arguments of their own: add -- -T fewshot=N.",
     )
-    found = ["eval-set", *map(_task, order.tasks)]
-    found += _served(order) if order.is_served else _local(order)
-    found += ["--log-dir", str(work / "logs"), "--display", "plain", "--no-fail-on-error"]
-    found += ["--retry-attempts", "0", "--no-retry-immediate"]
-    found += ["--temperature", str(order.temperature), "--seed", str(order.seed)]
-    return found + _asking(order)
+    arguments = ["eval-set", *map(_task, request.tasks)]
+    arguments += _served(request) if request.is_served else _local(request)
+    arguments += ["--log-dir", str(work / "logs"), "--display", "plain", "--no-fail-on-error"]
+    arguments += ["--retry-attempts", "0", "--no-retry-immediate"]
+    arguments += ["--temperature", str(request.temperature), "--seed", str(request.seed)]
+    return arguments + _asking(request)
 
 
 def _task(name: str) -> str:
@@ -39,22 +39,22 @@ def _task(name: str) -> str:
     return os.path.relpath(name) if Path(name).is_absolute() else name
 
 
-def _asking(order: Order) -> list[str]:
+def _asking(request: HarnessRequest) -> list[str]:
     asked = {
-        "--system-message": order.system_prompt,
-        "--limit": order.limit,
-        "--epochs": order.repeats if order.repeats > 1 else None,
-        "--top-p": order.top_p,
-        "--max-tokens": order.max_new_tokens,
-        "--max-connections": order.concurrency if order.is_served else order.batch,
+        "--system-message": request.system_prompt,
+        "--limit": request.limit,
+        "--epochs": request.repeats if request.repeats > 1 else None,
+        "--top-p": request.top_p,
+        "--max-tokens": request.max_new_tokens,
+        "--max-connections": request.concurrency if request.is_served else request.batch,
     }
     given = [(name, value) for name, value in asked.items() if value is not None]
     return [part for name, value in given for part in (name, str(value))]
 
 
-def _local(order: Order) -> list[str]:
+def _local(request: HarnessRequest) -> list[str]:
     """Loaded by transformers; folders are all called `hf/local`."""
-    source = order.model
+    source = request.model
     refuse(
         "Inspect",
         {"a GGUF file": source.gguf is not None, "a revision": source.revision is not None},
@@ -68,31 +68,31 @@ def _local(order: Order) -> list[str]:
     is_local = Path(path).exists()
     own = {
         "model_path": path if is_local else None,
-        "device": None if order.device == "auto" else order.device,
-        "dtype": order.dtype,
-        "do_sample": str(order.temperature > 0).lower(),
-        "use_chat_template": None if order.chat is None else str(order.chat).lower(),
-        "trust_remote_code": "true" if order.trust_remote_code else None,
+        "device": None if request.device == "auto" else request.device,
+        "dtype": request.dtype,
+        "do_sample": str(request.temperature > 0).lower(),
+        "use_chat_template": None if request.chat is None else str(request.chat).lower(),
+        "trust_remote_code": "true" if request.trust_remote_code else None,
     }
-    found = ["--model", "hf/local" if is_local else f"hf/{path}"]
+    arguments = ["--model", "hf/local" if is_local else f"hf/{path}"]
     for name, value in own.items():
-        found += [] if value is None else ["-M", f"{name}={value}"]
-    return found
+        arguments += [] if value is None else ["-M", f"{name}={value}"]
+    return arguments
 
 
-def _served(order: Order) -> list[str]:
+def _served(request: HarnessRequest) -> list[str]:
     refuse(
         "Inspect",
-        {"--no-chat with a server": order.chat is False},
+        {"--no-chat with a server": request.chat is False},
         hint="it always chats with servers: leave out --no-chat.",
     )
-    base, model = order.server
+    base, model = request.server
     return ["--model", f"openai-api/{SERVICE}/{model}", "--model-base-url", base]
 
 
-def environment(order: Order) -> Mapping[str, str]:
+def environment(request: HarnessRequest) -> Mapping[str, str]:
     """Inspect asks for a key even where the server does not."""
-    return {KEY: os.environ.get(KEY) or "none"} if order.is_served else {}
+    return {KEY: os.environ.get(KEY) or "none"} if request.is_served else {}
 
 
 INSPECT = Driver(

@@ -5,51 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from forgetmap.harness_runs.request import Driver, Order, local_path, refuse
+from forgetmap.harness_runs.request import Driver, HarnessRequest, local_path, refuse
 
 RESERVED = frozenset({"--output-dir", "--save-details", "--no-save-details", "--max-samples"})
 
 
-def arguments(order: Order, work: Path) -> list[str]:
+def arguments(request: HarnessRequest, work: Path) -> list[str]:
     """Details of every sample; predictions are remembered beside them."""
-    source = order.model
+    source = request.model
     refuse(
         "lighteval",
         {
-            "a server": order.is_served,
+            "a server": request.is_served,
             "a GGUF file": source.gguf is not None,
-            "--repeats": order.repeats > 1,
+            "--repeats": request.repeats > 1,
         },
         hint="use lm-eval or inspect, or forgetmap's own suites.",
     )
     path = local_path(source.base)
     decoding = {
-        "temperature": order.temperature,
-        "top_p": order.top_p,
-        "max_new_tokens": order.max_new_tokens,
-        "seed": order.seed,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_new_tokens": request.max_new_tokens,
+        "seed": request.seed,
     }
     drawn = ",".join(f"{name}:{value}" for name, value in decoding.items() if value is not None)
     model = {
         "model_name": path,
         "revision": source.revision,
-        "dtype": order.dtype,
-        "device": None if order.device == "auto" else order.device,
-        "batch_size": order.batch,
-        "trust_remote_code": "true" if order.trust_remote_code else None,
-        "override_chat_template": None if order.chat is None else str(order.chat).lower(),
-        "system_prompt": order.system_prompt,
+        "dtype": request.dtype,
+        "device": None if request.device == "auto" else request.device,
+        "batch_size": request.batch,
+        "trust_remote_code": "true" if request.trust_remote_code else None,
+        "override_chat_template": None if request.chat is None else str(request.chat).lower(),
+        "system_prompt": request.system_prompt,
         "cache_dir": work / "answers",
         "generation_parameters": "{" + drawn + "}",
     }
     told = ",".join(f"{name}={value}" for name, value in model.items() if value is not None)
-    tasks = [task if "|" in task else f"{task}|{order.shots or 0}" for task in order.tasks]
-    found = ["accelerate", told, ",".join(tasks)]
-    found += ["--output-dir", str(work / "logs"), "--save-details"]
-    return found if order.limit is None else [*found, "--max-samples", str(order.limit)]
+    tasks = [task if "|" in task else f"{task}|{request.shots or 0}" for task in request.tasks]
+    arguments = ["accelerate", told, ",".join(tasks)]
+    arguments += ["--output-dir", str(work / "logs"), "--save-details"]
+    return arguments if request.limit is None else [*arguments, "--max-samples", str(request.limit)]
 
 
-def environment(_: Order) -> Mapping[str, str]:
+def environment(_: HarnessRequest) -> Mapping[str, str]:
     """Nothing."""
     return {}
 

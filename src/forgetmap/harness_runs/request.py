@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import Dtype, Source, split_address
+from forgetmap.evaluation import Dtype, ModelSource, split_address
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class HarnessRequest:
     """A model, tasks, and how they are asked; None leaves it to the harness or its tasks.
 
     Attributes:
@@ -35,7 +35,7 @@ class Order:
         more: further arguments, handed on as they are.
     """
 
-    model: Source
+    model: ModelSource
     tasks: tuple[str, ...]
     limit: int | None = None
     chat: bool | None = None
@@ -89,9 +89,9 @@ class Driver:
     module: str
     install: str
     reserved: frozenset[str]
-    arguments: Callable[[Order, Path], list[str]]
-    environment: Callable[[Order], Mapping[str, str]]
-    needs: Callable[[Order], str]
+    arguments: Callable[[HarnessRequest, Path], list[str]]
+    environment: Callable[[HarnessRequest], Mapping[str, str]]
+    needs: Callable[[HarnessRequest], str]
     weighed: Callable[[Path], Sequence[str]]
     merges: bool
     litters: bool = False

@@ -20,16 +20,16 @@ from forgetmap.evaluation import (
     KEY,
     Service,
     Traffic,
+    connect_server,
     is_complete,
     load_model,
-    open_server,
     weights_stamp,
 )
 from forgetmap.harness_runs.inspect_ai import INSPECT
 from forgetmap.harness_runs.lighteval import LIGHTEVAL
 from forgetmap.harness_runs.lm_eval import LM_EVAL
 from forgetmap.harness_runs.process import OUTPUT, Show, claimed, follow, last_lines
-from forgetmap.harness_runs.request import Driver, Order
+from forgetmap.harness_runs.request import Driver, HarnessRequest
 from forgetmap.records import (
     HarnessInfo,
     ModelInfo,
@@ -42,6 +42,7 @@ from forgetmap.records import (
 from forgetmap.sources import Reading, choose, label, open_logs, recognise
 
 DRIVERS = {driver.name: driver for driver in (LM_EVAL, INSPECT, LIGHTEVAL)}
+"""Harnesses that forgetmap can run, by name."""
 LOGS = "logs"
 STAMPED = {".py", ".yaml", ".yml"}
 """Files of a folder that define tasks; runs and models may lie there as well."""
@@ -62,12 +63,12 @@ ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """An order made definite for one harness in one environment.
+class HarnessPlan:
+    """A request made definite for one harness in one environment.
 
     Attributes:
         driver: of the harness.
-        order: with device and type of weights settled.
+        request: with device and type of weights settled.
         python: runs it.
         version: of the harness.
         work: folder it works in, beside the run folder to be.
@@ -75,7 +76,7 @@ class Plan:
     """
 
     driver: Driver
-    order: Order
+    request: HarnessRequest
     python: str
     version: str
     work: Path
@@ -84,17 +85,17 @@ class Plan:
     @property
     def command(self) -> list[str]:
         """The program and its arguments."""
-        order = self.order
+        request = self.request
         if self.stand_in is not None:
-            model = replace(order.model, base=str(self.stand_in), adapter=None)
-            order = replace(order, model=model)
-        own = self.driver.arguments(order, self.work.absolute())
-        return [self.python, "-m", self.driver.module, *own, *order.more]
+            model = replace(request.model, base=str(self.stand_in), adapter=None)
+            request = replace(request, model=model)
+        own = self.driver.arguments(request, self.work.absolute())
+        return [self.python, "-m", self.driver.module, *own, *request.more]
 
     @property
     def stand_in(self) -> Path | None:
         """A folder of our own that the harness gets instead of the model's, where it needs one."""
-        source = self.order.model
+        source = self.request.model
         if self.driver.merges and source.adapter is not None:
             return self.work.absolute() / "merged"
         if self.driver.litters and Path(source.base).expanduser().is_dir():
@@ -110,26 +111,28 @@ class Plan:
 
     @property
     def _can_weigh(self) -> bool:
-        return self.order.weighs or self.driver is not LM_EVAL
+        return self.request.weighs or self.driver is not LM_EVAL
 
     @property
     def fingerprint(self) -> str:
         """The same for the same model, tasks and settings, as far as files say."""
         facts = {
             "harness": [self.driver.name, self.version],
-            "order": asdict(self.order),
-            "weights": weights_stamp(self.order.model),
-            "files": _stamps([*self.order.tasks, *self.order.more]),
+            "order": asdict(self.request),
+            "weights": weights_stamp(self.request.model),
+            "files": _stamps([*self.request.tasks, *self.request.more]),
         }
         return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def plan_harness(harness: str, order: Order, out: Path, *, python: str | None = None) -> Plan:
-    """Check an order and say what would be run.
+def plan_harness(
+    harness: str, request: HarnessRequest, out: Path, *, python: str | None = None
+) -> HarnessPlan:
+    """Check a request and say what would be run.
 
     Args:
         harness: `lm-eval`, `inspect` or `lighteval`.
-        order: what it is to do.
+        request: what it is to do.
         out: the run folder to be.
         python: of the environment the harness is installed in; this one's if left out.
 
@@ -138,7 +141,7 @@ def plan_harness(harness: str, order: Order, out: Path, *, python: str | None = 
         UsageError: it cannot do this.
     """
     driver = DRIVERS[harness]
-    _check(driver, order)
+    _check(driver, request)
     program = _program(python)
     version = _ask(program, VERSION, driver.distribution)
     if version is None:
@@ -147,17 +150,17 @@ def plan_harness(harness: str, order: Order, out: Path, *, python: str | None = 
             hint=f"{driver.install}, or name a Python that has it: --harness-python.",
         )
     work = out.parent / f".{out.name}.{driver.name}"
-    driver.arguments(order, work)  # what it cannot do is refused now
-    if not order.is_served:
-        return Plan(driver, _settled(order, program), program, version, work)
-    service = _tried(driver, order)
-    model = replace(order.model, base=service.address)
-    known = replace(order, model=model, weighs=service.abilities["echo"])
-    return Plan(driver, known, program, version, work, service)
+    driver.arguments(request, work)  # what it cannot do is refused now
+    if not request.is_served:
+        return HarnessPlan(driver, _with_device(request, program), program, version, work)
+    service = _probe_server(driver, request)
+    model = replace(request.model, base=service.address)
+    known = replace(request, model=model, weighs=service.abilities["echo"])
+    return HarnessPlan(driver, known, program, version, work, service)
 
 
 def run_harness(
-    plan: Plan, out: Path, *, overwrite: bool = False, show: Show = lambda _: None
+    plan: HarnessPlan, out: Path, *, overwrite: bool = False, show: Show = lambda _: None
 ) -> Run:
     """Run a harness and import its logs; go on where an earlier attempt ended, if it can.
 
@@ -178,8 +181,8 @@ def run_harness(
     with claimed(plan.work, plan.fingerprint, overwrite=overwrite) as lock:
         if plan.stand_in is not None and not plan.stand_in.is_dir():
             with writable(plan.work):
-                _provide(plan.order, plan.stand_in)
-        environment = {**ENVIRONMENT, **plan.driver.environment(plan.order)}
+                _provide(plan.request, plan.stand_in)
+        environment = {**ENVIRONMENT, **plan.driver.environment(plan.request)}
         code = follow(plan.command, environment, plan.work, lock, show)
         if code:
             raise _failed(plan, _ending(code))
@@ -192,31 +195,31 @@ def run_harness(
     return run
 
 
-def _check(driver: Driver, order: Order) -> None:
-    if not order.tasks:
+def _check(driver: Driver, request: HarnessRequest) -> None:
+    if not request.tasks:
         raise UsageError(
             f"nothing says which tasks {driver.name} is to run", hint="name them with --tasks."
         )
-    if order.model.via == "vllm":
+    if request.model.via == "vllm":
         raise UsageError(
             f"{driver.name} loads the model itself",
             hint="leave out vllm:, or give the address of a vLLM server: http://HOST/v1#MODEL.",
         )
-    if order.repeats > 1 and order.temperature == 0:
+    if request.repeats > 1 and request.temperature == 0:
         raise UsageError(
-            f"{order.repeats} greedy answers to an item are all the same",
+            f"{request.repeats} greedy answers to an item are all the same",
             hint="set --temperature above 0, or leave out --repeats.",
         )
-    _check_more(driver, order)
+    _check_more(driver, request)
 
 
-def _check_more(driver: Driver, order: Order) -> None:
+def _check_more(driver: Driver, request: HarnessRequest) -> None:
     """Arguments handed on may neither undo what pairing needs nor hold a key."""
     key = os.environ.get(KEY)
-    for argument in order.more:
+    for argument in request.more:
         name = argument.partition("=")[0]
         # Both programs take the beginning of a long name for all of it.
-        if name.startswith("-") and any(each.startswith(name) for each in driver.reserved):
+        if name.startswith("-") and any(option.startswith(name) for option in driver.reserved):
             raise UsageError(
                 f"{name} of {driver.name} is set by forgetmap",
                 hint="leave it out; forgetmap run --help has options for tasks, limit and seed.",
@@ -235,14 +238,14 @@ def _program(python: str | None) -> str:
     path = Path(python).expanduser()
     if path.is_dir():
         path = path / "bin" / "python"
-    found = shutil.which(path) or shutil.which(python)
-    if found is None:
+    stamps = shutil.which(path) or shutil.which(python)
+    if stamps is None:
         raise HarnessError(
             f"{python} is no program that can be run",
             hint="give the Python of the environment that has the harness, such as "
             "venv/bin/python.",
         )
-    return str(Path(found).absolute())
+    return str(Path(stamps).absolute())
 
 
 def _ask(program: str, script: str, *arguments: str) -> str | None:
@@ -257,10 +260,10 @@ def _ask(program: str, script: str, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _tried(driver: Driver, order: Order) -> Service:
+def _probe_server(driver: Driver, request: HarnessRequest) -> Service:
     """What the server does, tried before a harness believes whatever it says."""
-    service = open_server(order.model.base, Traffic(concurrency=order.concurrency)).service
-    needed = driver.needs(order)
+    service = connect_server(request.model.base, Traffic(concurrency=request.concurrency)).service
+    needed = driver.needs(request)
     if not service.abilities[needed]:
         raise ModelError(
             f"{driver.name} needs {needed} of {service.address}, which does not work there",
@@ -269,19 +272,19 @@ def _tried(driver: Driver, order: Order) -> Service:
     return service
 
 
-def _settled(order: Order, program: str) -> Order:
+def _with_device(request: HarnessRequest, program: str) -> HarnessRequest:
     """Device and type of the weights as forgetmap itself would choose them, where nobody said."""
-    if order.dtype != "auto":
-        return order
-    device = order.device
+    if request.dtype != "auto":
+        return request
+    device = request.device
     if device == "auto":
         device = _ask(program, DEVICE) or device
-    return replace(order, device=device, dtype="float32" if device == "cpu" else "auto")
+    return replace(request, device=device, dtype="float32" if device == "cpu" else "auto")
 
 
 def _stamps(names: Iterable[str]) -> list[str]:
     """What changes when one of the files or folders among these names does."""
-    found = []
+    stamps = []
     for name in names:
         path = Path(name.partition("@")[0])
         files = [path] if path.is_file() else []
@@ -289,27 +292,27 @@ def _stamps(names: Iterable[str]) -> list[str]:
             files = sorted(file for file in path.rglob("*") if file.suffix in STAMPED)
         for file in files:
             stat = file.stat()
-            found.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
-    return found
+            stamps.append(f"{file}:{stat.st_size}:{stat.st_mtime_ns}")
+    return stamps
 
 
-def _provide(order: Order, folder: Path) -> None:
+def _provide(request: HarnessRequest, folder: Path) -> None:
     """Write the weights with the adapter in them, or links to the files of a model."""
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    if order.model.adapter is not None:
-        loaded = load_model(order.model, dtype=order.dtype, device="cpu")
+    if request.model.adapter is not None:
+        loaded = load_model(request.model, dtype=request.dtype, device="cpu")
         loaded.model.save_pretrained(partial)
         loaded.tokenizer.save_pretrained(partial)
     else:
-        for file in Path(order.model.base).expanduser().absolute().iterdir():
+        for file in Path(request.model.base).expanduser().absolute().iterdir():
             if file.is_file():
                 (partial / file.name).symlink_to(file)
     partial.rename(folder)
 
 
-def _imported(plan: Plan, name: str) -> Run:
+def _imported(plan: HarnessPlan, name: str) -> Run:
     """The run that the logs tell of, with what only we know."""
     plan.driver.tidy(plan.work / LOGS)
     logs = recognise(plan.work / LOGS)
@@ -321,10 +324,10 @@ def _imported(plan: Plan, name: str) -> Run:
         raise _failed(plan, f"did not come to the end of {', '.join(unfinished)}")
     _refuse_wrong_weights(plan)
     run = open_logs(plan.work / LOGS, logs, Reading(cached=False))
-    source = plan.order.model
+    source = plan.request.model
     known: dict[str, Any] = {
         "run_id": name,
-        "decoding": {"temperature": plan.order.temperature} | run.info.decoding,
+        "decoding": {"temperature": plan.request.temperature} | run.info.decoding,
         "model": ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter),
         "harness": HarnessInfo(name=run.info.harness.name, version=plan.version),
         "fingerprint": plan.fingerprint,
@@ -339,13 +342,13 @@ def _imported(plan: Plan, name: str) -> Run:
     return replace(run, name=name, info=run.info.model_copy(update=known))
 
 
-def _refuse_wrong_weights(plan: Plan) -> None:
+def _refuse_wrong_weights(plan: HarnessPlan) -> None:
     """Log-likelihoods that a server makes up must not become scores."""
-    tasks = () if plan.order.weighs else plan.driver.weighed(plan.work / LOGS)
+    tasks = () if plan.request.weighs else plan.driver.weighed(plan.work / LOGS)
     if tasks:
         raise HarnessError(
             f"{plan.driver.name} scored {', '.join(tasks)} by log-likelihoods, and those of "
-            f"{plan.order.model.base} cannot be relied on",
+            f"{plan.request.model.base} cannot be relied on",
             hint="choose tasks that have text generated, a server that weighs prompts (echo with "
             f"logprobs), such as vLLM, or the model's folder; the logs are in {plan.work / LOGS}.",
         )
@@ -357,7 +360,7 @@ def _ending(code: int) -> str:
     return f"ended with code {code}"
 
 
-def _failed(plan: Plan, what: str) -> HarnessError:
+def _failed(plan: HarnessPlan, what: str) -> HarnessError:
     return HarnessError(
         f"{plan.driver.name} {plan.version} {what}",
         output=last_lines(plan.work),

@@ -1,8 +1,9 @@
 """Spend repeats where the verdict of a category is open, and stop when there is none left.
 
-Every look is a run of its own, over the tasks that are still open, with the seeds that the same
-repeats would have in one long run: whatever was stopped goes on where it was, and the answers are
-those of a run with a fixed number of repeats, only fewer.
+A group-sequential design: an interim analysis after each stage decides which categories are
+settled. Every stage is a run of its own, over the tasks that are still open, with the seeds that
+the same repeats would have in one long run: whatever was stopped goes on where it was, and the
+answers are those of a run with a fixed number of repeats, only fewer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from forgetmap.stats import (
     look_at,
 )
 
-LOOKS = "looks"
+STAGES_FOLDER = "looks"
+"""Answers of each stage; the name is part of the file format."""
 Group = tuple[str, str]
 """The run after, and the category; a task without one is a category of its own."""
 
@@ -55,7 +57,7 @@ class Auto:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class RepeatSpending:
     """What was decided, and what it took.
 
     Attributes:
@@ -75,17 +77,17 @@ class Spent:
     def to_json(self) -> str:
         """All of it."""
         groups = [
-            {"after": after, "category": name, "verdict": each.verdict, "why": each.why}
-            | {"needed": each.needed, "low": each.low, "high": each.high}
-            | asdict(each.look)
-            for (after, name), each in self.decisions.items()
+            {"after": after, "category": name, "verdict": decision.verdict, "why": decision.why}
+            | {"needed": decision.needed, "low": decision.low, "high": decision.high}
+            | asdict(decision.look)
+            for (after, name), decision in self.decisions.items()
         ]
-        told = {"rule": asdict(self.rule), "budget": self.budget, "answers": self.answers}
-        return json.dumps(told | {"full": self.full, "categories": groups}, indent=2)
+        summary = {"rule": asdict(self.rule), "budget": self.budget, "answers": self.answers}
+        return json.dumps(summary | {"full": self.full, "categories": groups}, indent=2)
 
 
 @dataclass(slots=True)
-class _State:
+class _SequentialState:
     """How far it is."""
 
     folders: list[Path] = field(default_factory=list)
@@ -98,39 +100,43 @@ class _State:
         return [group for group in self.histories if group not in self.decisions]
 
 
-def ask_in_looks(models: Models, suite: Suite, out: Path, settings: Settings, auto: Auto) -> Spent:
+def run_group_sequential(
+    models: Models, suite: Suite, out: Path, settings: Settings, auto: Auto
+) -> RepeatSpending:
     """Write the runs of all models, with as many repeats as it takes.
 
     Args:
-        models: who is asked.
-        suite: what.
+        models: the models that are asked.
+        suite: what they are asked.
         out: folder for `looks/` and `runs/`.
         settings: how; the number of repeats is not among it.
         auto: how much may be spent.
 
     Raises:
-        UsageError: the budget does not suffice for a first look.
+        UsageError: the budget does not suffice for the first stage.
         OutputError: there are runs of something else.
     """
     _refuse_other_runs(models, out)
     rule = StoppingRule(most=auto.most)
-    sizes = _sizes(suite, len(models.given))
-    state = _State()
+    sizes = _sizes(suite, len(models.models))
+    state = _SequentialState()
     chosen = set(sizes)
     for repeats in rule.schedule:
         cost = {name: sizes[name] * (repeats - state.repeats) for name in chosen}
         chosen = _affordable(cost, state, auto, rule)
         if not chosen:
             break
-        _look(models, _only(suite, chosen), out, settings, state, repeats)
+        _run_stage(models, _only(suite, chosen), out, settings, state, repeats)
         state.answers += sum(cost[name] for name in chosen)
-        _add_looks(state, [_joined(state, name) for name in models.names], chosen)
+        _add_interim_results(state, [_joined(state, name) for name in models.names], chosen)
         state.decisions = decide(state.histories, state.decisions, rule)
         chosen &= {name for _, name in state.open_groups()}
     for name in models.names:
         _write(_joined(state, name), out / "runs" / name, overwrite=models.overwrite)
     decisions = give_up(state.histories, state.decisions, rule)
-    return Spent(rule, auto.budget, state.answers, sum(sizes.values()) * auto.most, decisions)
+    return RepeatSpending(
+        rule, auto.budget, state.answers, sum(sizes.values()) * auto.most, decisions
+    )
 
 
 def group_of(task: Task) -> str:
@@ -147,7 +153,9 @@ def _sizes(suite: Suite, models: int) -> dict[str, int]:
     return sizes
 
 
-def _affordable(cost: Mapping[str, int], state: _State, auto: Auto, rule: StoppingRule) -> set[str]:
+def _affordable(
+    cost: Mapping[str, int], state: _SequentialState, auto: Auto, rule: StoppingRule
+) -> set[str]:
     """The categories to go on with, the most promising first where not all can be paid."""
     left = float("inf") if auto.budget is None else auto.budget - state.answers
     if sum(cost.values()) <= left:
@@ -166,13 +174,13 @@ def _affordable(cost: Mapping[str, int], state: _State, auto: Auto, rule: Stoppi
     return chosen
 
 
-def _promising(names: Iterable[str], state: _State, rule: StoppingRule) -> list[str]:
+def _promising(names: Iterable[str], state: _SequentialState, rule: StoppingRule) -> list[str]:
     open_groups = state.open_groups()
     hope: dict[str, float] = dict.fromkeys(names, 0.0)
-    found = decision_probability(state.histories, open_groups, rule)
-    for (_, name), each in zip(open_groups, found, strict=True):
+    chances = decision_probability(state.histories, open_groups, rule)
+    for (_, name), chance in zip(open_groups, chances, strict=True):
         if name in hope:
-            hope[name] = max(hope[name], float(each))
+            hope[name] = max(hope[name], float(chance))
     return sorted(hope, key=lambda name: (-hope[name], name))
 
 
@@ -188,29 +196,36 @@ def _only(suite: Suite, chosen: set[str]) -> Suite:
     )
 
 
-def _look(
-    models: Models, suite: Suite, out: Path, settings: Settings, state: _State, repeats: int
+def _run_stage(
+    models: Models,
+    suite: Suite,
+    out: Path,
+    settings: Settings,
+    state: _SequentialState,
+    repeats: int,
 ) -> None:
     """Ask every model so often, as if it had been asked so often at once."""
     part = f"answers-{state.repeats + 1}-{repeats}"
-    folder = out / LOOKS / part
-    wanted = replace(settings, repeats=repeats - state.repeats, seed=settings.seed + state.repeats)
-    for place in models.order():
-        models.ask(place, suite, folder / models.names[place], wanted, f" {part}")
+    folder = out / STAGES_FOLDER / part
+    stage_settings = replace(
+        settings, repeats=repeats - state.repeats, seed=settings.seed + state.repeats
+    )
+    for index in models.order():
+        models.ask(index, suite, folder / models.names[index], stage_settings, f" {part}")
     state.folders.append(folder)
     state.repeats = repeats
 
 
-def _joined(state: _State, name: str) -> Run:
+def _joined(state: _SequentialState, name: str) -> Run:
     """All answers of a model so far as one run."""
     runs = [read_run(folder / name) for folder in state.folders]
     run = as_repeats(runs, origin=str(state.folders[0].parent / name))
-    parts = "".join(each.info.fingerprint or "" for each in runs)
+    parts = "".join(part.info.fingerprint or "" for part in runs)
     fingerprint = sha256(parts.encode()).hexdigest()[:16]
     return replace(run, info=run.info.model_copy(update={"fingerprint": fingerprint}))
 
 
-def _add_looks(state: _State, runs: Sequence[Run], chosen: set[str]) -> None:
+def _add_interim_results(state: _SequentialState, runs: Sequence[Run], chosen: set[str]) -> None:
     """What the models after show in the categories that were asked about."""
     before, *afters = runs
     for after in afters:
@@ -218,21 +233,21 @@ def _add_looks(state: _State, runs: Sequence[Run], chosen: set[str]) -> None:
             group = (after.name, name)
             if name not in chosen or group in state.decisions:
                 continue
-            found = items.repeated()
-            look = look_at(*found.profile, found.weight)
+            repeated = items.repeated()
+            look = look_at(*repeated.profile, repeated.weight)
             if look is not None:
                 state.histories.setdefault(group, []).append(look)
 
 
 def _items(before: Run, after: Run) -> dict[str, ItemSums]:
     """What was answered how often, by category; paired as the models will be compared."""
-    rule = Rule()
-    sides = align([prepare(run, rule.metric) for run in (before, after)])
-    pairs, _ = pair_and_count(sides[0], sides[1], rule)
+    comparison = Rule()
+    sides = align([prepare(run, comparison.metric) for run in (before, after)])
+    pairs, _ = pair_and_count(sides[0], sides[1], comparison)
     parts: dict[str, list[ItemSums]] = {}
     for label, items in sum_items(pairs).items():
         parts.setdefault(label.category or label.task, []).append(items)
-    return {name: ItemSums.total(each) for name, each in sorted(parts.items())}
+    return {name: ItemSums.total(sums) for name, sums in sorted(parts.items())}
 
 
 def _write(run: Run, folder: Path, *, overwrite: bool) -> None:
@@ -241,9 +256,9 @@ def _write(run: Run, folder: Path, *, overwrite: bool) -> None:
 
 
 def _refuse_other_runs(models: Models, out: Path) -> None:
-    """Runs that did not come about in looks would be in the way at the end: say so now."""
+    """Runs with a fixed number of repeats would be in the way at the end: say so now."""
     there = [name for name in models.names if is_run_folder(out / "runs" / name)]
-    if there and not models.overwrite and not (out / LOOKS).is_dir():
+    if there and not models.overwrite and not (out / STAGES_FOLDER).is_dir():
         raise OutputError(
             f"{out / 'runs' / there[0]} was asked with a fixed number of repeats",
             hint="choose another --out, or --overwrite it.",

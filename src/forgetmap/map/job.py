@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forgetmap.comparison import Chain, Comparison, FanOut, compare, write_result
+from forgetmap.comparison import (
+    Chain,
+    Comparison,
+    ComparisonResult,
+    FanOut,
+    GroupResult,
+    compare,
+    loss_sentence,
+    write_result,
+)
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Settings, Suite, load_suite, run_names
-from forgetmap.map.adaptive import Auto, ask_in_looks
-from forgetmap.map.models import Models, Report
-from forgetmap.map.verdicts import with_decisions
+from forgetmap.map.adaptive import Auto, RepeatSpending, run_group_sequential
+from forgetmap.map.models import Models, OnMapProgress
 from forgetmap.report import make_payload, write_report
+from forgetmap.results import Notice
+from forgetmap.stats import Decision
+from forgetmap.text import percent
 
 Mapped = Comparison | FanOut | Chain
-REPORT, REPEATS = "report.html", "repeats.json"
+REPORT = "report.html"
+"""The report in the folder of a map."""
+REPEATS = "repeats.json"
+"""What was spent on repeats, in the same folder."""
+NOTICE = (
+    "repeats were spent until categories were decided: the verdicts of categories and of the total "
+    "allow for that, the p-values, q-values and intervals do not, and a loss that was found early "
+    "reads a little too large."
+)
 
 
 def map_models(  # noqa: PLR0913  # as many as the command has
@@ -28,7 +48,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     repeats: Auto | None = None,
     chain: bool = False,
     overwrite: bool = False,
-    report: Report | None = None,
+    on_progress: OnMapProgress | None = None,
     **loading: Any,
 ) -> Mapped:
     """What did the models after forget, and gain? Evaluates all of them first.
@@ -47,7 +67,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
             spent is in `repeats.json`.
         chain: the models are ordered checkpoints.
         overwrite: start anew, whatever is there.
-        report: called after every answer.
+        on_progress: called after every answer.
         loading: dtype, device and the like, as for `open_model`.
 
     Example:
@@ -55,22 +75,22 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         >>> fm.map_models("models/base", "models/sft", suite="basics", out="map")  # doctest: +SKIP
     """
     out = Path(out)
-    given = [before, after, *more]
+    models_given = [before, after, *more]
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
-    models = Models(given, run_names(given), loading, overwrite, report)
-    spent = None
+    models = Models(models_given, run_names(models_given), loading, overwrite, on_progress)
+    spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)
-        spent = ask_in_looks(models, chosen, out, settings or Settings(), repeats)
+        spending = run_group_sequential(models, chosen, out, settings or Settings(), repeats)
     else:
-        for place, name in enumerate(models.names):
-            models.ask(place, chosen, out / "runs" / name, settings)
+        for index, name in enumerate(models.names):
+            models.ask(index, chosen, out / "runs" / name, settings)
     models.close()
     runs = [out / "runs" / name for name in models.names]
     result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]
-    if spent is not None:
-        (out / REPEATS).write_text(spent.to_json() + "\n", encoding="utf-8")
-        result = with_decisions(result, spent)
+    if spending is not None:
+        (out / REPEATS).write_text(spending.to_json() + "\n", encoding="utf-8")
+        result = with_decisions(result, spending)
     write_result(result, out / "result", overwrite=True)
     write_report(make_payload(result), out / REPORT)
     return result
@@ -83,3 +103,88 @@ def _refuse_chain(*, chain: bool) -> None:
             hint="leave out --chain, and afterwards compare the runs with --chain; or give a "
             "number of --repeats.",
         )
+
+
+def with_decisions(
+    result: Comparison | FanOut | Chain, spending: RepeatSpending
+) -> Comparison | FanOut:
+    """The same result with verdicts whose error rate holds over all interim analyses."""
+    if isinstance(result, FanOut):
+        return FanOut(tuple(_with_verdicts(comparison, spending) for comparison in result))
+    assert isinstance(result, Comparison)  # noqa: S101  # chains are refused before
+    return _with_verdicts(result, spending)
+
+
+def _with_verdicts(comparison: Comparison, spending: RepeatSpending) -> Comparison:
+    after = comparison.after.name
+    decisions = {name: one for (run, name), one in spending.decisions.items() if run == after}
+    result = comparison.result
+    categories = [
+        _category(group, decisions[group.name], spending) if group.name in decisions else group
+        for group in result.categories
+    ]
+    total = _total(result.total, decisions, spending)
+    pairing = result.pairing.model_copy(
+        update={"warnings": [*result.pairing.warnings, Notice("repeats_auto", NOTICE)]}
+    )
+    changed: ComparisonResult = result.model_copy(
+        update={
+            "categories": categories,
+            "total": total,
+            "headline": f"{after}: {total.headline.words}.",
+            "pairing": pairing,
+        }
+    )
+    return replace(comparison, result=changed)
+
+
+def _category(group: GroupResult, decision: Decision, spending: RepeatSpending) -> GroupResult:
+    headline = group.headline
+    same = headline.verdict == decision.verdict
+    words = headline.words if same else _words(decision, spending)
+    return _with(group, decision.verdict, f"{words}; {_end_of(decision)}")
+
+
+def _total(
+    total: GroupResult, decisions: dict[str, Decision], spending: RepeatSpending
+) -> GroupResult:
+    """Lost if any category is: that is what the error rate is about."""
+    lost = [name for name, decision in decisions.items() if decision.verdict == "lost"]
+    if lost:
+        return _with(total, "lost", f"{_loss(total)}; decided for {', '.join(lost)}")
+    if total.headline.verdict != "lost":
+        return total
+    rate = percent(spending.rule.level, 0)
+    words = f"cannot tell: no category is decided at an error rate of {rate} over all of them"
+    return _with(total, "cannot_tell", words)
+
+
+def _loss(total: GroupResult) -> str:
+    if total.headline.verdict == "lost":
+        return total.headline.words
+    return loss_sentence(total.headline.forgetting.value)
+
+
+def _words(decision: Decision, spending: RepeatSpending) -> str:
+    limits = f"{percent(decision.low)} to {percent(decision.high)} of all answers"
+    if decision.verdict == "lost":
+        return f"{loss_sentence(decision.look.value)} ({limits})"
+    if decision.verdict == "none_lost":
+        return f"no loss found: {limits}"
+    rate = percent(spending.rule.level, 0)
+    return f"cannot tell at an error rate of {rate} over all looks and categories: {limits}"
+
+
+def _end_of(decision: Decision) -> str:
+    """How many answers it took, and what ended it."""
+    took = f"{decision.look.repeats} answers per item"
+    return {
+        "tested": f"decided by {took}",
+        "hopeless": f"given up after {took}, more would hardly tell",
+        "used_up": f"open after {took}, no more were allowed",
+    }[decision.why]
+
+
+def _with(group: GroupResult, verdict: str, words: str) -> GroupResult:
+    headline = group.headline.model_copy(update={"verdict": verdict, "words": words})
+    return group.model_copy(update={"headline": headline})

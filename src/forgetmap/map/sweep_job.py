@@ -222,13 +222,20 @@ class _Asking:
         self, model: str, name: str, *, salt: str, recipe: tuple[str, str] | None = None
     ) -> None:
         """Evaluate a model; a merge is known by its recipe, not by files that will be deleted."""
-        backend, who = open_model(model, name=name, salt=salt, **self.loading)
+        backend, identity = open_model(model, name=name, salt=salt, **self.loading)
         if recipe is not None:
-            who = replace(who, model=ModelInfo(name=recipe[0], revision=recipe[1]), stamp=recipe[1])
+            info = ModelInfo(name=recipe[0], revision=recipe[1])
+            identity = replace(identity, info=info, stamp=recipe[1])
         seen = None if self.report is None else partial(self.report, name)
         folder = self.out / "runs" / name
         run_model(
-            backend, self.suite, folder, who, self.settings, overwrite=self.overwrite, report=seen
+            backend,
+            self.suite,
+            folder,
+            identity,
+            self.settings,
+            overwrite=self.overwrite,
+            on_progress=seen,
         )
         del backend
         gc.collect()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from forgetmap.evaluation.backend import Decoding, Failure, Prompt, Response
-from forgetmap.evaluation.decode import DecodeRow, choose
-from forgetmap.evaluation.transformers_backend import TransformersBackend
+from forgetmap.evaluation.backends.base import Decoding, Failure, Prompt, Response
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
+from forgetmap.evaluation.backends.transformers.decode import DecodeRow, choose
 from tiny_models import CONTEXT, encode, sentence, tiny_model, tokenizer, watched
 
 pytestmark = pytest.mark.needs_torch

@@ -11,10 +11,10 @@ import peft
 import pytest
 import torch
 
-from forgetmap.errors import ModelError
-from forgetmap.evaluation.backend import Message, Question
-from forgetmap.evaluation.models import find_model, load_model
-from forgetmap.evaluation.transformers_backend import TransformersBackend
+from forgetmap.errors import MissingPackageError, ModelError
+from forgetmap.evaluation import find_model, load_model
+from forgetmap.evaluation.backends.base import Message, Question
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from tiny_models import CONTEXT, tiny_model, tokenizer
 
 pytestmark = pytest.mark.needs_torch
@@ -142,14 +142,14 @@ def test_an_unknown_device_is_refused(folder: Path) -> None:
 
 def test_a_missing_package_names_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(MissingPackageError) as caught:
         load_model(str(folder))
     assert 'pip install "forgetmap[run]"' in caught.value.hint
 
 
 def test_chat_needs_a_template(folder: Path) -> None:
     loaded = load_model(str(folder))
-    backend = TransformersBackend.of(loaded)
+    backend = TransformersBackend(loaded.model, loaded.tokenizer)
     assert not backend.has_chat_template
     with pytest.raises(ModelError, match="no chat template"):
         backend.chat([Message("user", "hello")])
@@ -165,19 +165,21 @@ def test_chat_needs_a_template(folder: Path) -> None:
 
 def test_the_context_is_what_the_model_states_or_what_is_asked_for(folder: Path) -> None:
     loaded = load_model(str(folder))
-    assert TransformersBackend.of(loaded).context == CONTEXT
-    assert TransformersBackend.of(loaded, context=64).context == 64
+    assert TransformersBackend(loaded.model, loaded.tokenizer).context == CONTEXT
+    assert TransformersBackend(loaded.model, loaded.tokenizer, context=64).context == 64
 
 
 def test_the_opening_token_is_put_in_front_once(folder: Path) -> None:
     loaded = load_model(str(folder))
-    without = TransformersBackend.of(loaded).count_tokens(["the cat", "<s>the cat"])
+    without = TransformersBackend(loaded.model, loaded.tokenizer).count_tokens(
+        ["the cat", "<s>the cat"]
+    )
     from tokenizers.processors import TemplateProcessing
 
     loaded.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", 0)]
     )
-    backend = TransformersBackend.of(loaded)
+    backend = TransformersBackend(loaded.model, loaded.tokenizer)
     assert backend.count_tokens(["the cat", "<s>the cat"]) == [without[0] + 1, without[1]]
     plain, opened = (
         dict(backend.loglikelihood([Question(text, (" sat",))]))[0] for text in ("a", "<s>a")

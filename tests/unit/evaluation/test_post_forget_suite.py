@@ -13,8 +13,8 @@ from forgetmap.errors import (
     ColumnError,
     FieldError,
     MissingInputError,
+    MissingPackageError,
     UnreadableError,
-    UsageError,
 )
 from forgetmap.evaluation.items import Item
 from forgetmap.evaluation.suites import hub
@@ -251,5 +251,5 @@ def test_a_gated_data_set_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_missing_package_names_the_extra(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(UsageError, match=r"forgetmap\[run\]"):
+    with pytest.raises(MissingPackageError, match=r"forgetmap\[run\]"):
         load_rows(HubData("cais/mmlu", "test", "sociology"), root=root)

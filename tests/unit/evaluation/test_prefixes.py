@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from forgetmap.evaluation.prefixes import (
-    LEAST_HEAD,
-    LEAST_MEMBERS,
-    LONG_STEM,
-    Path,
+from forgetmap.evaluation.backends.transformers.prefixes import (
+    MAX_TREE_STEM,
+    MIN_HEAD,
+    MIN_MEMBERS,
+    TokenPath,
     Tokens,
     common_length,
     group_by_head,
@@ -46,7 +46,7 @@ def test_every_stem_is_in_one_group_and_begins_with_its_head() -> None:
 
 def test_each_few_shot_head_is_found_behind_a_common_instruction() -> None:
     source = random.Random(4)
-    instruction = some_tokens(source, 2 * LEAST_HEAD)
+    instruction = some_tokens(source, 2 * MIN_HEAD)
     heads = [(*instruction, task, *some_tokens(source, 60)) for task in range(5)]
     stems = [heads[n % 5] + (100 + n,) for n in range(40)]
     groups = {group.members: group.head for group in group_by_head(stems)}
@@ -54,8 +54,8 @@ def test_each_few_shot_head_is_found_behind_a_common_instruction() -> None:
 
 
 def test_few_prompts_share_no_head_unless_it_is_long() -> None:
-    few, long = LEAST_MEMBERS - 1, LONG_STEM + 1
-    short = [(*([1] * (LONG_STEM - 1)), n) for n in range(few)]
+    few, long = MIN_MEMBERS - 1, MAX_TREE_STEM + 1
+    short = [(*([1] * (MAX_TREE_STEM - 1)), n) for n in range(few)]
     assert [group.head for group in group_by_head(short)] == [0]
     assert [group.head for group in group_by_head([(1,) * long] * few)] == [long]
 
@@ -68,7 +68,7 @@ def test_no_stems_make_no_groups() -> None:
 def test_a_tree_holds_each_shared_token_once(head: int) -> None:
     source = random.Random(5)
     start = some_tokens(source, 10)
-    paths = [Path(0, n, start + some_tokens(source, 2 + n % 5), 10) for n in range(12)]
+    paths = [TokenPath(0, n, start + some_tokens(source, 2 + n % 5), 10) for n in range(12)]
     tree = grow_tree(paths, head)
     inner = [path.tokens[head:-1] for path in paths]
     prefixes = {tokens[: n + 1] for tokens in inner for n in range(len(tokens))}

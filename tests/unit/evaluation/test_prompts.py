@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from forgetmap.evaluation.items import Item, Task
 from forgetmap.evaluation.prompts import continuations_of, prompt_of
-from forgetmap.evaluation.settings import Settings, settle
-from forgetmap.evaluation.transformers_backend import TransformersBackend
+from forgetmap.evaluation.settings import Settings, resolve
 from tiny_models import tiny_model, tokenizer
 
 pytestmark = pytest.mark.needs_torch
@@ -21,8 +21,8 @@ BACKEND = TransformersBackend(tiny_model("llama"), tokenizer())
 
 
 def test_options_are_shown_with_letters() -> None:
-    manner = settle(Settings(), BACKEND)
-    assert prompt_of(ITEM, TASK, manner, BACKEND) == (
+    resolved = resolve(Settings(), BACKEND)
+    assert prompt_of(ITEM, TASK, resolved, BACKEND) == (
         "Choose.\n\nQuestion: Which is 'x'?\nA) y\nB) x\nAnswer: B\n\n"
         "Question: What is it?\nA) cat\nB) dog\nAnswer:"
     )
@@ -31,8 +31,8 @@ def test_options_are_shown_with_letters() -> None:
 
 def test_hidden_options_are_weighed_by_their_text() -> None:
     task = replace(TASK, hides_options=True, instruction="")
-    manner = settle(Settings(), BACKEND)
-    assert prompt_of(ITEM, task, manner, BACKEND) == (
+    resolved = resolve(Settings(), BACKEND)
+    assert prompt_of(ITEM, task, resolved, BACKEND) == (
         "Question: Which is 'x'?\nAnswer: x\n\nQuestion: What is it?\nAnswer:"
     )
     assert continuations_of(ITEM, task) == (" cat", " dog")
@@ -41,10 +41,10 @@ def test_hidden_options_are_weighed_by_their_text() -> None:
 def test_published_few_shot_shows_reasoning() -> None:
     example = replace(LESSON, reasoning="x is x.")
     task = replace(TASK, examples=(example,))
-    manner = settle(Settings(protocol="published"), BACKEND)
-    assert (manner.style, manner.repeats, manner.by_likelihood) == ("few-shot", 3, False)
-    assert (manner.decoding.temperature, manner.decoding.top_p) == (0.6, 0.95)
-    assert prompt_of(ITEM, task, manner, BACKEND) == (
+    resolved = resolve(Settings(protocol="published"), BACKEND)
+    assert (resolved.style, resolved.repeats, resolved.by_likelihood) == ("few-shot", 3, False)
+    assert (resolved.decoding.temperature, resolved.decoding.top_p) == (0.6, 0.95)
+    assert prompt_of(ITEM, task, resolved, BACKEND) == (
         "Choose.\n\nQuestion: Which is 'x'?\nA) y\nB) x\nReasoning: x is x.\nAnswer: B\n\n"
         "Question: What is it?\nA) cat\nB) dog\nReasoning:"
     )
@@ -56,9 +56,9 @@ def test_a_chat_gets_the_template_and_the_form_of_the_answer() -> None:
         "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
     )
     backend = TransformersBackend(tiny_model("llama"), chatty)
-    manner = settle(Settings(protocol="published"), backend)
-    assert manner.style == "chat"
-    assert prompt_of(ITEM, TASK, manner, backend) == (
+    resolved = resolve(Settings(protocol="published"), backend)
+    assert resolved.style == "chat"
+    assert prompt_of(ITEM, TASK, resolved, backend) == (
         '[user] Choose.\nThink step by step. End with a line that is nothing but "Answer: " and '
         "the letter of your choice.\n\nQuestion: What is it?\nA) cat\nB) dog\n[assistant]"
     )

@@ -19,18 +19,18 @@ import torch
 
 import forgetmap as fm
 from forgetmap.errors import OutputError, UsageError
+from forgetmap.evaluation import ModelIdentity, Step, estimate_run, run_model
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.journal import Answer, Journal
-from forgetmap.evaluation.run import Examinee, Step, estimate, run_model
 from forgetmap.evaluation.settings import Settings
-from forgetmap.evaluation.transformers_backend import TransformersBackend
 from small_suites import choice_items, small_suite
 from tiny_models import CONTEXT, tiny_model, tokenizer
 from written_runs import records
 
 pytestmark = pytest.mark.needs_torch
 
-WHO = Examinee("tiny")
+WHO = ModelIdentity("tiny")
 SHORT = Settings(max_new_tokens=6)
 
 
@@ -44,7 +44,7 @@ def run(out: Path, settings: Settings = SHORT, suite: Suite | None = None, **opt
 
 def test_every_item_has_its_records_and_they_can_be_compared(tmp_path: Path) -> None:
     steps: list[Step] = []
-    rows = records(run(tmp_path / "a", report=steps.append))
+    rows = records(run(tmp_path / "a", on_progress=steps.append))
     assert len(rows) == 2 * 8 + 2 * 8 * 2  # weighed once; written scored leniently and strictly
     assert [step.done for step in steps] == list(range(1, 33))
     weighed = [row for row in rows if row["task"] == "hidden"]
@@ -65,7 +65,7 @@ def test_greedy_answers_do_not_flip(tmp_path: Path) -> None:
 def test_running_it_again_does_nothing(tmp_path: Path) -> None:
     before = run(tmp_path / "a").stat().st_mtime_ns
     steps: list[Step] = []
-    run(tmp_path / "a", report=steps.append)
+    run(tmp_path / "a", on_progress=steps.append)
     assert steps == []
     assert (tmp_path / "a").stat().st_mtime_ns == before
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -95,19 +95,19 @@ def stop_after(n: int) -> Any:
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, cut: int) -> None:
     whole = records(run(tmp_path / "whole"))
     with pytest.raises(StoppedError):
-        run(tmp_path / "a", report=stop_after(11))
+        run(tmp_path / "a", on_progress=stop_after(11))
     assert not (tmp_path / "a").exists()
     journal = tmp_path / ".a.journal.jsonl"
     journal.write_bytes(journal.read_bytes()[: -cut or None])
     steps: list[Step] = []
-    assert records(run(tmp_path / "a", report=steps.append)) == whole
+    assert records(run(tmp_path / "a", on_progress=steps.append)) == whole
     assert len(steps) == 32 - 11 + bool(cut)
     assert not journal.exists()
 
 
 def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
-        run(tmp_path / "a", report=stop_after(3))
+        run(tmp_path / "a", on_progress=stop_after(3))
     with pytest.raises(OutputError, match="belongs to a run of another"):
         run(tmp_path / "a", Settings(max_new_tokens=9))
 
@@ -143,7 +143,9 @@ def test_samples_are_seeded_and_differ_between_models_and_repeats(tmp_path: Path
     sampled = replace(SHORT, temperature=1.0, repeats=2)
     rows = records(run(tmp_path / "a", sampled))
     assert rows == records(run(tmp_path / "b", sampled))
-    other = run_model(backend(), small_suite(), tmp_path / "c", Examinee("tiny", salt="2"), sampled)
+    other = run_model(
+        backend(), small_suite(), tmp_path / "c", ModelIdentity("tiny", salt="2"), sampled
+    )
     responses = [[row["response"] for row in each] for each in (rows, records(other))]
     assert responses[0] != responses[1]
     by_repeat = [[r["response"] for r in rows if r["repeat"] == n] for n in (0, 1)]
@@ -168,14 +170,14 @@ class LlamaThatBreaks(TransformersBackend):
         super().__init__(tiny_model("llama"), tokenizer())
 
     def loglikelihood(self, questions: Any) -> Iterator[tuple[int, Any]]:
-        from forgetmap.evaluation.backend import Failure
+        from forgetmap.evaluation.backends.base import Failure
 
         for place, found in super().loglikelihood(questions):
             yield place, Failure("broken on purpose") if place == 3 else found
 
 
 def test_an_estimate_counts_every_answer() -> None:
-    found = estimate(backend(), small_suite(), SHORT)
+    found = estimate_run(backend(), small_suite(), SHORT)
     assert found.answers == 32
     assert found.most_tokens_out == 16 * 6
     assert found.seconds > 0

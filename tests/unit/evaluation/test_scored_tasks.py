@@ -19,12 +19,12 @@ import forgetmap as fm
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
 from forgetmap.capabilities.taxonomy import parse_taxonomy
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.backend import Failure
+from forgetmap.evaluation import ModelIdentity, Step, estimate_run, run_model
+from forgetmap.evaluation.backends.base import Failure
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from forgetmap.evaluation.items import Item, Suite, Task
-from forgetmap.evaluation.run import Examinee, Step, estimate, run_model
 from forgetmap.evaluation.settings import Settings
 from forgetmap.evaluation.suites.catalogue import _prepared
-from forgetmap.evaluation.transformers_backend import TransformersBackend
 from forgetmap.records.validate import check_run
 from forgetmap.scoring.registry import find_scorer
 from forgetmap.scoring.scorer import Answered
@@ -130,7 +130,7 @@ def backend(template: str | None = None, kind: str = "llama") -> TransformersBac
 
 def run(out: Path, settings: Settings = SHORT, suite: Suite = SUITE, **options: Any) -> Path:
     who = options.pop("backend", None) or backend()
-    return run_model(who, suite, out, Examinee(out.name), settings, **options)
+    return run_model(who, suite, out, ModelIdentity(out.name), settings, **options)
 
 
 def texts_of(path: Path) -> dict[tuple[str, str, int], dict[str, Any]]:
@@ -196,7 +196,7 @@ class BreaksOnce(TransformersBackend):
 
 def test_without_a_first_answer_the_second_is_missing(tmp_path: Path) -> None:
     steps: list[Step] = []
-    path = run(tmp_path / "a", backend=BreaksOnce(), report=steps.append)
+    path = run(tmp_path / "a", backend=BreaksOnce(), on_progress=steps.append)
     rows = scores_of(path)
     assert texts_of(path)["first", "1", 0]["error"] == "broken on purpose"
     missing = {key for key, row in rows.items() if row["outcome"] == "error"}
@@ -211,7 +211,7 @@ def test_without_a_first_answer_the_second_is_missing(tmp_path: Path) -> None:
 
 def test_progress_counts_both_turns(tmp_path: Path) -> None:
     steps: list[Step] = []
-    run(tmp_path / "a", report=steps.append)
+    run(tmp_path / "a", on_progress=steps.append)
     assert [step.done for step in steps] == list(range(1, ANSWERS + 1))
     assert {step.total for step in steps} == {ANSWERS}
     assert all(a.tokens < b.tokens for a, b in pairwise(steps))
@@ -229,9 +229,9 @@ def test_a_run_stopped_between_turns_goes_on(done: Path, tmp_path: Path, stop: i
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        run(tmp_path / "plain", report=report)
+        run(tmp_path / "plain", on_progress=report)
     steps: list[Step] = []
-    path = run(tmp_path / "plain", report=steps.append)
+    path = run(tmp_path / "plain", on_progress=steps.append)
     assert len(steps) == ANSWERS - stop
     assert texts_of(path) == texts_of(done)
     assert scores_of(path) == scores_of(done)
@@ -249,7 +249,7 @@ def test_a_run_killed_after_the_first_turns_goes_on(done: Path, tmp_path: Path) 
     child = os.fork()
     if not child:
         try:
-            run(out, report=wait)
+            run(out, on_progress=wait)
         finally:
             os._exit(0)
     while not marker.exists():
@@ -306,7 +306,7 @@ def test_answers_in_free_form_have_room(tmp_path: Path) -> None:
     found = fm.open_run(run(tmp_path / "b", Settings(), both)).info.decoding
     assert (found["stop"], found["max_new_tokens"], found["free_tokens"]) == (["\n"], 64, 1024)
     assert "\n" not in texts_of(tmp_path / "b")["short", "0", 0]["response"]
-    counted = estimate(backend(), Suite("one", (task,)), Settings())
+    counted = estimate_run(backend(), Suite("one", (task,)), Settings())
     assert counted.most_tokens_out == 64
 
 

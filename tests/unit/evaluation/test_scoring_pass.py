@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from forgetmap.evaluation.backend import Failure, Likelihoods, Question
-from forgetmap.evaluation.transformers_backend import TransformersBackend
+from forgetmap.evaluation.backends.base import Failure, Likelihoods, Question
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from tiny_models import CONTEXT, encode, sentence, tiny_model, tokenizer, watched
 
 pytestmark = pytest.mark.needs_torch

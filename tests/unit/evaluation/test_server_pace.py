@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from forgetmap.evaluation.servers.client import Pace
+from forgetmap.evaluation.backends.servers.client import Pace
 
 INTERVAL, HELD, SLACK = 0.02, 0.3, 0.01
 

@@ -9,12 +9,12 @@ import pytest
 
 import forgetmap as fm
 from forgetmap.errors import ModelError, UsageError
+from forgetmap.evaluation import ModelSource, find_model
 from forgetmap.evaluation.api import open_model
+from forgetmap.evaluation.backends.servers.backend import ServerBackend
+from forgetmap.evaluation.backends.servers.connection import Traffic
+from forgetmap.evaluation.backends.servers.replies import tokens_of_end
 from forgetmap.evaluation.items import Item, Suite, Task
-from forgetmap.evaluation.models import Source, find_model
-from forgetmap.evaluation.servers.backend import ServerBackend
-from forgetmap.evaluation.servers.replies import tokens_of_end
-from forgetmap.evaluation.servers.traffic import Traffic
 from forgetmap.evaluation.settings import Settings
 from logprob_server import NAME, Dialect, serving
 from small_suites import small_suite
@@ -67,7 +67,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_what_a_server_lacks_is_found_out(fault: str) -> None:
     with serving(dialect(fault)) as address:
         backend = opened(address)
-    found = backend._found
+    found = backend._abilities
     assert set(found.faults) == set(LACKS[fault])
     for ability, said in LACKS[fault].items():
         assert said in found.faults[ability]
@@ -217,7 +217,7 @@ def test_answers_have_the_room_that_the_context_leaves(wanted: int, tmp_path: Pa
 )
 def test_addresses_are_models(given: str, kept: str) -> None:
     source = find_model(given)
-    assert source == Source(kept, via="server")
+    assert source == ModelSource(kept, via="server")
     assert find_model(str(source)) == source
 
 

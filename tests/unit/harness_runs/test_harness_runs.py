@@ -18,10 +18,10 @@ import torch
 import forgetmap as fm
 from command_line import Done, call
 from forgetmap.errors import HarnessError, OutputError, UsageError
-from forgetmap.evaluation.models import Source, load_model
+from forgetmap.evaluation import ModelSource, load_model
 from forgetmap.harness_runs.lm_eval import LM_EVAL, weighed
-from forgetmap.harness_runs.request import Driver, Order
-from forgetmap.harness_runs.run import DRIVERS, Plan, plan_harness, run_harness
+from forgetmap.harness_runs.request import Driver, HarnessRequest
+from forgetmap.harness_runs.run import DRIVERS, HarnessPlan, plan_harness, run_harness
 from tiny_models import tiny_model, tokenizer
 
 pytestmark = pytest.mark.needs_torch
@@ -41,13 +41,15 @@ def small(what: str) -> Driver:
     )
 
 
-def plan_of(what: str, out: Path, **order: Any) -> Plan:
-    asked = Order(Source("some/model"), ("who",), **order)
-    return Plan(small(what), asked, sys.executable, "1.0", out.parent / f".{out.name}.small")
+def plan_of(what: str, out: Path, **order: Any) -> HarnessPlan:
+    asked = HarnessRequest(ModelSource("some/model"), ("who",), **order)
+    return HarnessPlan(small(what), asked, sys.executable, "1.0", out.parent / f".{out.name}.small")
 
 
-def arguments(harness: str, source: Source | None = None, **order: Any) -> list[str]:
-    asked = Order(source or Source("some/model"), ("a", "b"), dtype="float32", **order)
+def arguments(harness: str, source: ModelSource | None = None, **order: Any) -> list[str]:
+    asked = HarnessRequest(
+        source or ModelSource("some/model"), ("a", "b"), dtype="float32", **order
+    )
     return DRIVERS[harness].arguments(asked, Path("/logs"))
 
 
@@ -90,8 +92,10 @@ def test_weights_that_change_change_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"1")
     task = tmp_path / "task.py"
     task.write_text("")
-    order = Order(Source(str(tmp_path)), ("one",), more=("--include_path", str(tmp_path)))
-    plan = Plan(LM_EVAL, order, "python", "1", tmp_path)
+    order = HarnessRequest(
+        ModelSource(str(tmp_path)), ("one",), more=("--include_path", str(tmp_path))
+    )
+    plan = HarnessPlan(LM_EVAL, order, "python", "1", tmp_path)
     first = plan.fingerprint
     assert plan.fingerprint == first
     (tmp_path / "results.json").write_text("{}")
@@ -103,7 +107,7 @@ def test_weights_that_change_change_the_fingerprint(tmp_path: Path) -> None:
 
 
 def test_what_lm_eval_is_told(tmp_path: Path) -> None:
-    found = arguments("lm-eval", Source("base", revision="v2", adapter=str(tmp_path)), shots=2)
+    found = arguments("lm-eval", ModelSource("base", revision="v2", adapter=str(tmp_path)), shots=2)
     model = json.loads(told(found, "--model_args"))
     assert model == {
         "pretrained": "base", "revision": "v2", "dtype": "float32", "peft": str(tmp_path),
@@ -118,7 +122,7 @@ def test_what_lm_eval_is_told(tmp_path: Path) -> None:
 
 
 def test_what_lm_eval_is_told_of_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Source("http://host/v1#org/name", via="server")
+    server = ModelSource("http://host/v1#org/name", via="server")
     found = arguments("lm-eval", server, weighs=False)
     assert told(found, "--model") == "local-completions"
     model = json.loads(told(found, "--model_args"))
@@ -129,18 +133,18 @@ def test_what_lm_eval_is_told_of_servers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert chat["base_url"] == "http://host/v1/chat/completions"
     monkeypatch.setenv("OPENAI_API_KEY", "of somebody else")
     monkeypatch.delenv("FORGETMAP_API_KEY", raising=False)
-    assert LM_EVAL.environment(Order(server, ("a",))) == {"OPENAI_API_KEY": "none"}
+    assert LM_EVAL.environment(HarnessRequest(server, ("a",))) == {"OPENAI_API_KEY": "none"}
 
 
 def test_what_inspect_is_told(tmp_path: Path) -> None:
-    found = arguments("inspect", Source(str(tmp_path)), repeats=3, temperature=1.0, limit=5)
+    found = arguments("inspect", ModelSource(str(tmp_path)), repeats=3, temperature=1.0, limit=5)
     assert told(found, "--model") == "hf/local"
     assert f"model_path={tmp_path}" in found
     assert "do_sample=true" in found
     assert (told(found, "--epochs"), told(found, "--limit")) == ("3", "5")
     assert found[1:3] == ["a", "b"]
-    assert told(arguments("inspect", Source("org/name")), "--model") == "hf/org/name"
-    served = arguments("inspect", Source("http://host/v1#org/name", via="server"))
+    assert told(arguments("inspect", ModelSource("org/name")), "--model") == "hf/org/name"
+    served = arguments("inspect", ModelSource("http://host/v1#org/name", via="server"))
     assert told(served, "--model") == "openai-api/forgetmap/org/name"
     assert told(served, "--model-base-url") == "http://host/v1"
 
@@ -160,8 +164,8 @@ def test_an_adapter_is_merged_where_the_harness_cannot(tmp_path: Path) -> None:
     tokenizer().save_pretrained(base)
     config = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
     peft.get_peft_model(load_model(str(base)).model, config).save_pretrained(adapter)
-    source = Source(str(base), adapter=str(adapter))
-    plan = replace(plan_of("fail", out), order=Order(source, ("who",), dtype="float32"))
+    source = ModelSource(str(base), adapter=str(adapter))
+    plan = replace(plan_of("fail", out), request=HarnessRequest(source, ("who",), dtype="float32"))
     plan = replace(plan, driver=replace(plan.driver, merges=True))
     with pytest.raises(HarnessError):
         run_harness(plan, out)
@@ -180,7 +184,7 @@ def test_a_harness_that_litters_gets_links(tmp_path: Path) -> None:
     model.mkdir()
     (model / "config.json").write_text("{}")
     out = tmp_path / "run"
-    plan = replace(plan_of("fail", out), order=Order(Source(str(model)), ("who",)))
+    plan = replace(plan_of("fail", out), request=HarnessRequest(ModelSource(str(model)), ("who",)))
     plan = replace(plan, driver=replace(plan.driver, litters=True))
     with pytest.raises(HarnessError):
         run_harness(plan, out)
@@ -208,10 +212,10 @@ def test_logs_of_lighteval_are_put_where_they_are_found(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "--repeats": ("lm-eval", {"repeats": 2, "temperature": 1.0}),
     "--shots": ("inspect", {"shots": 1}),
-    "a GGUF file": ("inspect", {"source": Source("folder", gguf="model.gguf")}),
-    "a revision": ("inspect", {"source": Source("org/name", revision="v2")}),
-    "--no-chat": ("inspect", {"source": Source("http://h/v1#m", via="server"), "chat": False}),
-    "a server": ("lighteval", {"source": Source("http://h/v1#m", via="server")}),
+    "a GGUF file": ("inspect", {"source": ModelSource("folder", gguf="model.gguf")}),
+    "a revision": ("inspect", {"source": ModelSource("org/name", revision="v2")}),
+    "--no-chat": ("inspect", {"source": ModelSource("http://h/v1#m", via="server"), "chat": False}),
+    "a server": ("lighteval", {"source": ModelSource("http://h/v1#m", via="server")}),
 }
 
 
@@ -283,7 +287,9 @@ def test_a_harness_that_is_not_installed(
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with pytest.raises(HarnessError, match=f"{harness} is not installed") as caught:
-        plan_harness(harness, Order(Source(str(model)), ("a",)), Path("run"), python=str(bare))
+        plan_harness(
+            harness, HarnessRequest(ModelSource(str(model)), ("a",)), Path("run"), python=str(bare)
+        )
     assert caught.value.hint.startswith("pip install ")
 
 

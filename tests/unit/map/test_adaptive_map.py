@@ -131,10 +131,10 @@ def test_a_map_that_was_stopped_goes_on(
         "repeats": Auto(most=MOST),
     }
     with pytest.raises(KeyboardInterrupt):
-        fm.map_models(*given, **how, report=stop)
+        fm.map_models(*given, **how, on_progress=stop)
     assert not (tmp_path / "map" / "runs").exists()
     seen: list[str] = []
-    fm.map_models(*given, **how, report=lambda name, _: seen.append(name))
+    fm.map_models(*given, **how, on_progress=lambda name, _: seen.append(name))
     assert not any("answers-1-2" in name for name in seen)
     for name in ("0-base", "1-worse"):
         whole = answers(mapped["out"] / "runs" / name)

@@ -24,7 +24,7 @@ from enumerable_models import (
     letters,
 )
 from forgetmap.errors import EmptyInputError, ModelError, OutputError, PairingError, UsageError
-from forgetmap.evaluation.models import LoadedModel
+from forgetmap.evaluation import LoadedModel
 from forgetmap.evaluation.run import Step
 from forgetmap.overlap.measure import SamplingPlan, measure_overlap, sample_completions
 from forgetmap.overlap.models.base import encode_alike

@@ -5,8 +5,8 @@ import pytest
 
 from enumerable_models import END, enumerate_exactly, lettered_model, letters
 from forgetmap.errors import ModelError, UsageError
-from forgetmap.evaluation.models import LoadedModel
-from forgetmap.evaluation.servers.address import is_address
+from forgetmap.evaluation import LoadedModel
+from forgetmap.evaluation.backends.servers.connection import is_address
 from forgetmap.overlap.measure import SamplingPlan, measure_overlap
 from forgetmap.overlap.models import server
 from forgetmap.overlap.models.local import LocalModel

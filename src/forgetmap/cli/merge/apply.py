@@ -24,9 +24,9 @@ def command(recipe: Path, **writing: Any) -> None:
 
     The folder gets the weights, configuration, tokenizer, a model card and the recipe itself.
     """
-    from forgetmap.evaluation import need
+    from forgetmap._lazy import require
 
-    need("yaml")
+    require("yaml", "A recipe")
     from forgetmap.merge import read_recipe
 
     write_merge(read_recipe(recipe), **writing)

@@ -37,10 +37,10 @@ def command(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_js
     """
     from rich.console import Console
 
-    from forgetmap.evaluation import need
+    from forgetmap._lazy import require
     from forgetmap.text import print_blocks
 
-    need("torch")
+    require("torch", "Comparing weights")
     from forgetmap.merge import weight_drift
     from forgetmap.report import tell_weights, weight_drift_figure, write_figure
 

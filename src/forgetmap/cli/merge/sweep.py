@@ -144,11 +144,11 @@ def _print_estimate(
     models: tuple[str, ...], suite: Suite, settings: Settings, options: dict[str, Any]
 ) -> None:
     """What one model takes, and how many there are."""
-    from forgetmap.evaluation import estimate, open_model
+    from forgetmap.evaluation import estimate_run, open_model
     from forgetmap.sweep import merges_of
 
     grid = merges_of(split_names(options["methods"]), options["weights"])
     merges = sum(merge.parent is None for merge in grid) * (len(models) - 1)
     backend, _ = open_model(models[0], name="base", **model_load_kwargs(options))
-    print_estimates([(models[0], estimate(backend, suite, settings))])
+    print_estimates([(models[0], estimate_run(backend, suite, settings))])
     click.echo(f"{merges + len(models):,} models of this size: {merges:,} merges and the parents.")

@@ -14,7 +14,7 @@ from forgetmap.errors import UsageError
 from forgetmap.evaluation import Dtype, ProtocolName, Scoring, Settings, Traffic
 
 if TYPE_CHECKING:
-    from forgetmap.evaluation import Estimate, Suite
+    from forgetmap.evaluation import RunEstimate, Suite
     from forgetmap.records import ServiceInfo
 
 AUTO = "auto"
@@ -22,7 +22,7 @@ SUITE = (
     "What is asked: basics, world, post-forget, capabilities, captrack, a file of items, or "
     "hub:OWNER/NAME."
 )
-_LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "workers")
+_LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "actors")
 _TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
 
 
@@ -99,7 +99,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     trust_option,
     click.option("--engine", default="local", show_default=True,
                  help="Where items are computed: local, or ray or ray:ADDRESS for a cluster."),
-    click.option("--actors", "workers", type=click.IntRange(1),
+    click.option("--actors", type=click.IntRange(1),
                  help="Ray actors that each hold the model [default: one per GPU, or 2]."),
     click.option("--concurrency", type=click.IntRange(1), default=16,
                  show_default=True, help="Requests to a server at the same time."),
@@ -154,14 +154,14 @@ def read_suite(options: dict[str, Any]) -> Suite:
 def model_load_kwargs(options: dict[str, Any]) -> dict[str, Any]:
     """How models are loaded, as `open_model` takes it."""
     if options["threads"] is not None:
-        from forgetmap.evaluation import need
+        from forgetmap._lazy import require
 
-        need("torch").set_num_threads(options["threads"])
+        require("torch", "--threads").set_num_threads(options["threads"])
     traffic = {name: options[name] for name in _TRAFFIC}
     return {name: options[name] for name in _LOADING} | {"traffic": Traffic(**traffic)}
 
 
-def print_estimates(estimates: Sequence[tuple[str, Estimate]]) -> None:
+def print_estimates(estimates: Sequence[tuple[str, RunEstimate]]) -> None:
     """What runs would take."""
     for name, estimate in estimates:
         minutes = estimate.seconds / 60

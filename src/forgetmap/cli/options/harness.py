@@ -16,7 +16,7 @@ from forgetmap.cli.progress import stoppable
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
-    from forgetmap.harness_runs import Order
+    from forgetmap.harness_runs import HarnessRequest
 
 HARNESSES = ("lm-eval", "inspect", "lighteval")
 HARNESS_PARAMETERS = frozenset({
@@ -96,13 +96,13 @@ def _refuse_others(context: click.Context) -> None:
             )
 
 
-def _request(options: dict[str, Any]) -> Order:
+def _request(options: dict[str, Any]) -> HarnessRequest:
     from forgetmap.evaluation import find_model
-    from forgetmap.harness_runs import Order
+    from forgetmap.harness_runs import HarnessRequest
 
     settings = make_settings(options)
     same = ("limit", "concurrency", "device", "dtype", "trust_remote_code", "more")
-    return Order(
+    return HarnessRequest(
         model=find_model(options["model"]),
         tasks=tuple(split_names(options["tasks"])),
         chat=settings.chat,

@@ -78,9 +78,9 @@ def write_merge(
     recipe: Recipe, *, out: Path, shard_size: int, threads: int | None, overwrite: bool
 ) -> None:
     """Merge, show how far it is, and say where the result lies."""
-    from forgetmap.evaluation import need
+    from forgetmap._lazy import require
 
-    need("torch")
+    require("torch", "Merging")
     from forgetmap.merge import apply_recipe
 
     message = "Stopped. Run the same command to go on where it was."

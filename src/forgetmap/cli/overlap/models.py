@@ -88,7 +88,8 @@ def command(before: str, after: str, **options: Any) -> None:
 
 @contextmanager
 def _open_model(name: str, options: dict[str, Any]) -> Iterator[LanguageModel]:
-    from forgetmap.evaluation import is_address, need
+    from forgetmap._lazy import require
+    from forgetmap.evaluation import is_address
 
     if is_address(name):
         from forgetmap.overlap import ServerModel
@@ -96,7 +97,7 @@ def _open_model(name: str, options: dict[str, Any]) -> Iterator[LanguageModel]:
         with ServerModel(name) as model:
             yield model
         return
-    need("torch")
+    require("torch", "Measuring overlap")
     from forgetmap.overlap import LocalModel
 
     names = ("device", "dtype", "trust_remote_code")

@@ -26,15 +26,15 @@ from forgetmap.scoring import AnswerKind
 
 FIELDS = ("question", "gold", "options", "id", "task", "category", "cluster", "tags", "also_right")
 NEEDED = ("question", "gold")
-FEWEST_OPTIONS = 2
+MIN_OPTIONS = 2
 
 Options = tuple[str, ...]
 Numbered = tuple[int, HubRow]
-Places = tuple[int, ...]
+Indices = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ItemRow:
     """One row under our names, with the place it came from."""
 
     values: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Cells:
         if value is None or value == "":
             return ()
         several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        return tuple(str(each).strip() for each in several)
+        return tuple(str(part).strip() for part in several)
 
     def fault(self, message: str, field: str, hint: str) -> FieldError:
         """An error that names this place."""
@@ -89,29 +89,30 @@ def hub_suite(
 
 
 def _suite(name: str, file: str, rows: Iterable[Numbered], column_map: Mapping[str, str]) -> Suite:
-    given = list(rows)
-    if not given:
+    table = list(rows)
+    if not table:
         raise EmptyInputError("there is not a single item", file=file, hint="check the file.")
-    columns = list(dict.fromkeys(column for _, row in given for column in row))
+    columns = list(dict.fromkeys(column for _, row in table for column in row))
     chosen = _columns(columns, column_map, file)
-    cells = [_cells(chosen, row, file, line) for line, row in given]
-    for each in cells:
-        _check(each)
-    places = _gold_places(cells, column_map.get("gold_as"))
-    tasks: dict[str, list[tuple[Cells, Item]]] = {}
-    for each, place in zip(cells, places, strict=True):
-        tasks.setdefault(each.text("task") or name, []).append((each, _item(each, place)))
+    item_rows = [_item_row(chosen, row, file, line) for line, row in table]
+    for item_row in item_rows:
+        _check(item_row)
+    indices = _gold_indices(item_rows, column_map.get("gold_as"))
+    tasks: dict[str, list[tuple[ItemRow, Item]]] = {}
+    for item_row, golds in zip(item_rows, indices, strict=True):
+        task = item_row.text("task") or name
+        tasks.setdefault(task, []).append((item_row, _item(item_row, golds)))
     return Suite(name, tuple(_task(task, rows_of) for task, rows_of in tasks.items()))
 
 
 def _columns(present: list[str], column_map: Mapping[str, str], file: str) -> dict[str, list[str]]:
     """Which columns serve which field."""
     chosen = {field: [field] for field in FIELDS if field in present}
-    for field, given in column_map.items():
+    for field, names in column_map.items():
         if field == "gold_as":
             continue
         _require(field, FIELDS, f"the column map names a field {field!r} that does not exist", file)
-        several = [given] if given in present else [part.strip() for part in given.split(",")]
+        several = [names] if names in present else [name.strip() for name in names.split(",")]
         for column in several:
             _require(column, present, f"there is no column {column!r}", file, field)
         chosen[field] = several
@@ -137,11 +138,11 @@ def _require(
     )
 
 
-def _cells(chosen: dict[str, list[str]], row: HubRow, file: str, line: int) -> Cells:
+def _item_row(chosen: dict[str, list[str]], row: HubRow, file: str, line: int) -> ItemRow:
     values = {field: _joined(names, row) for field, names in chosen.items()}
     options = values.get("options")
     labels = options.get("label", ()) if isinstance(options, Mapping) else ()
-    return Cells(values, tuple(map(str, labels)), file, line)
+    return ItemRow(values, tuple(map(str, labels)), file, line)
 
 
 def _joined(names: list[str], row: HubRow) -> Any:
@@ -151,7 +152,7 @@ def _joined(names: list[str], row: HubRow) -> Any:
     return [row[name] for name in names if row.get(name) not in (None, "")]
 
 
-def _check(cells: Cells) -> None:
+def _check(cells: ItemRow) -> None:
     if not cells.text("question"):
         raise cells.fault("the item has no question", "question", "write one, or drop the item.")
     if not cells.texts("gold"):
@@ -160,32 +161,32 @@ def _check(cells: Cells) -> None:
         raise cells.fault(
             "the item has one option only",
             "options",
-            f"give {FEWEST_OPTIONS} or more, or none for an open-ended question.",
+            f"give {MIN_OPTIONS} or more, or none for an open-ended question.",
         )
 
 
-def _by_text(gold: str, cells: Cells) -> int | None:
+def _by_text(gold: str, cells: ItemRow) -> int | None:
     options = cells.texts("options")
     return options.index(gold) if gold in options else None
 
 
-def _by_letter(gold: str, cells: Cells) -> int | None:
+def _by_letter(gold: str, cells: ItemRow) -> int | None:
     letters = cells.labels or tuple(LETTERS[: len(cells.texts("options"))])
     bare = gold.strip("().")
     return letters.index(bare) if bare in letters else None
 
 
-def _by_index(gold: str, cells: Cells) -> int | None:
+def _by_index(gold: str, cells: ItemRow) -> int | None:
     inside = gold.isdecimal() and int(gold) < len(cells.texts("options"))
     return int(gold) if inside else None
 
 
-def _by_index1(gold: str, cells: Cells) -> int | None:
+def _by_index1(gold: str, cells: ItemRow) -> int | None:
     inside = gold.isdecimal() and 0 < int(gold) <= len(cells.texts("options"))
     return int(gold) - 1 if inside else None
 
 
-READINGS: dict[str, Callable[[str, Cells], int | None]] = {
+READINGS: dict[str, Callable[[str, ItemRow], int | None]] = {
     "text": _by_text,
     "letter": _by_letter,
     "index": _by_index,
@@ -195,7 +196,7 @@ UNASKED = ("text", "letter", "index")
 """Counting from 1 is never guessed: a file could look right and be wrong everywhere."""
 
 
-def _gold_places(rows: Sequence[Cells], gold_as: str | None) -> list[Places]:
+def _gold_indices(rows: Sequence[ItemRow], gold_as: str | None) -> list[Indices]:
     """Where the right options of each row are: one reading for the whole table, never a mixture."""
     if gold_as is not None:
         _require(gold_as, list(READINGS), f"gold_as={gold_as!r} does not exist", rows[0].file)
@@ -203,11 +204,11 @@ def _gold_places(rows: Sequence[Cells], gold_as: str | None) -> list[Places]:
     if not chosen:
         return [()] * len(rows)
     read = {way: [_read(way, row) for row in chosen] for way in ([gold_as] if gold_as else UNASKED)}
-    fitting = {way: places for way, places in read.items() if None not in places}
+    fitting = {way: indices for way, indices in read.items() if None not in indices}
     if not fitting:
         _refuse_gold(chosen, list(read.values()))
-    for row, *places in zip(chosen, *fitting.values(), strict=True):
-        if len(set(places)) > 1:
+    for row, *indices in zip(chosen, *fitting.values(), strict=True):
+        if len(set(indices)) > 1:
             raise row.fault(
                 f"the right answer {row.text('gold')!r} may be meant as {' or '.join(fitting)}",
                 "gold",
@@ -217,15 +218,15 @@ def _gold_places(rows: Sequence[Cells], gold_as: str | None) -> list[Places]:
     return [(_read(way, row) or ()) if row.texts("options") else () for row in rows]
 
 
-def _read(way: str, row: Cells) -> Places | None:
-    places = [READINGS[way](gold, row) for gold in row.texts("gold")]
-    known = tuple(place for place in places if place is not None)
-    return known if len(known) == len(places) else None
+def _read(way: str, row: ItemRow) -> Indices | None:
+    indices = [READINGS[way](gold, row) for gold in row.texts("gold")]
+    known = tuple(index for index in indices if index is not None)
+    return known if len(known) == len(indices) else None
 
 
-def _refuse_gold(rows: Sequence[Cells], read: Sequence[Sequence[Places | None]]) -> NoReturn:
+def _refuse_gold(rows: Sequence[ItemRow], read: Sequence[Sequence[Indices | None]]) -> NoReturn:
     """Point at the first row that does not fit the reading that fits most."""
-    best = min(read, key=lambda places: places.count(None))
+    best = min(read, key=lambda indices: indices.count(None))
     row = rows[best.index(None)]
     count = len(row.texts("options"))
     raise row.fault(
@@ -236,9 +237,9 @@ def _refuse_gold(rows: Sequence[Cells], read: Sequence[Sequence[Places | None]])
     )
 
 
-def _item(cells: Cells, places: tuple[int, ...]) -> Item:
+def _item(cells: ItemRow, indices: tuple[int, ...]) -> Item:
     options = cells.texts("options")
-    gold = tuple(options[place] for place in places) or cells.texts("gold")
+    gold = tuple(options[index] for index in indices) or cells.texts("gold")
     question = cells.text("question")
     return Item(
         id=cells.text("id") or fingerprint(question, *sorted(gold), *sorted(options)),
@@ -251,7 +252,7 @@ def _item(cells: Cells, places: tuple[int, ...]) -> Item:
     )
 
 
-def _task(name: str, rows: Sequence[tuple[Cells, Item]]) -> Task:
+def _task(name: str, rows: Sequence[tuple[ItemRow, Item]]) -> Task:
     items = tuple(item for _, item in _distinct(rows))
     kind = _kind(name, rows)
     most = max(len(item.options) for item in items)
@@ -264,24 +265,24 @@ def _task(name: str, rows: Sequence[tuple[Cells, Item]]) -> Task:
     )
 
 
-def _distinct(rows: Sequence[tuple[Cells, Item]]) -> Iterator[tuple[Cells, Item]]:
+def _distinct(rows: Sequence[tuple[ItemRow, Item]]) -> Iterator[tuple[ItemRow, Item]]:
     lines: dict[str, int] = {}
     for cells, item in rows:
         if item.id in lines:
-            given = bool(cells.text("id"))
+            has_id = bool(cells.text("id"))
             raise DuplicateKeyError(
-                f"the {'id ' + repr(item.id) if given else 'same item'} stands in line "
+                f"the {'id ' + repr(item.id) if has_id else 'same item'} stands in line "
                 f"{lines[item.id]} already",
                 file=cells.file,
                 line=cells.line,
-                field="id" if given else "question",
+                field="id" if has_id else "question",
                 hint="give each item of a task its own id.",
             )
         lines[item.id] = cells.line
         yield cells, item
 
 
-def _kind(name: str, rows: Sequence[tuple[Cells, Item]]) -> AnswerKind:
+def _kind(name: str, rows: Sequence[tuple[ItemRow, Item]]) -> AnswerKind:
     with_options = [bool(item.options) for _, item in rows]
     if len(set(with_options)) > 1:
         odd = with_options.index(not with_options[0])
@@ -295,9 +296,9 @@ def _kind(name: str, rows: Sequence[tuple[Cells, Item]]) -> AnswerKind:
     return "number" if all(_is_number(item.gold) for _, item in rows) else "text"
 
 
-def _category(name: str, rows: Sequence[tuple[Cells, Item]]) -> str | None:
-    found = Counter(cells.text("category") for cells, _ in rows)
-    usual = found.most_common(1)[0][0]
+def _category(name: str, rows: Sequence[tuple[ItemRow, Item]]) -> str | None:
+    counts = Counter(cells.text("category") for cells, _ in rows)
+    usual = counts.most_common(1)[0][0]
     for cells, _ in rows:
         if cells.text("category") != usual:
             raise cells.fault(

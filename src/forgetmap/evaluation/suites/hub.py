@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forgetmap.errors import InputError, MissingInputError, UnreadableError, UsageError
+from forgetmap._lazy import require
+from forgetmap.errors import InputError, MissingInputError, UnreadableError
 
 ROOT_VARIABLE = "FORGETMAP_DATA"
 EXPORT = "refs/convert/parquet"
 """Where the hub keeps Parquet copies of data sets that are made by a script; scripts never run."""
 
 HubRow = Mapping[str, Any]
+"""One row of a data set by column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class HubData:
 
 def data_root(root: Path | None) -> Path | None:
     """Where local copies are: as given, else by the environment variable FORGETMAP_DATA."""
-    found = os.environ.get(ROOT_VARIABLE)
-    return root or (Path(found) if found else None)
+    folder = os.environ.get(ROOT_VARIABLE)
+    return root or (Path(folder) if folder else None)
 
 
 def load_rows(data: HubData, *, root: Path | None = None) -> list[HubRow]:
@@ -61,6 +63,7 @@ def load_rows(data: HubData, *, root: Path | None = None) -> list[HubRow]:
             f"{f' --revision {EXPORT}' if data.exported else ''} "
             f"--local-dir {root / data.dataset}; or leave out the folder to read the hub.",
         )
+    require("datasets", "Reading data sets from the hub")
     with _readable(data), _quiet():
         return list(_load(data, root))
 
@@ -98,13 +101,6 @@ def _quiet() -> Iterator[None]:
 def _readable(data: HubData) -> Iterator[None]:
     try:
         yield
-    except ModuleNotFoundError as error:
-        if error.name != "datasets":
-            raise
-        raise UsageError(
-            "reading data sets from the hub needs the package 'datasets'",
-            hint='install it: pip install "forgetmap[run]".',
-        ) from None
     except Exception as error:  # the loader passes on errors of a dozen libraries
         raise _explained(data, error) from error
 

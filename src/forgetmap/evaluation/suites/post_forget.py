@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
-from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from forgetmap.errors import ColumnError, EmptyInputError, FieldError
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
 from forgetmap.evaluation.suites.lessons import format_lessons
-from forgetmap.evaluation.suites.schemas import READERS, Found, Reader, fingerprint, named
+from forgetmap.evaluation.suites.option_order import order_by_hash
+from forgetmap.evaluation.suites.schemas import READERS, BenchmarkRow, Reader, fingerprint, named
 from forgetmap.scoring import AnswerKind
 
-MOST_LEFT_OUT = 0.02
+MAX_LEFT_OUT = 0.02
 """Public benchmarks hold a few broken rows; more of them means another split or schema."""
 
 
@@ -58,13 +58,17 @@ def post_forget_suite(root: Path | None = None) -> Suite:
         root: a folder whose `root/OWNER/NAME` stand in for data sets on the hub.
     """
     examples = _examples()
-    return Suite("post-forget", tuple(_task(each, examples, root) for each in benchmarks()))
+    return Suite(
+        "post-forget", tuple(_task(benchmark, examples, root) for benchmark in benchmarks())
+    )
 
 
 def benchmarks() -> tuple[Benchmark, ...]:
     """All sub-benchmarks of the table, in its order."""
     table = _toml("post_forget.toml")
-    return tuple(each for name, given in table.items() for each in _sub_benchmarks(name, given))
+    return tuple(
+        benchmark for name, entry in table.items() for benchmark in _sub_benchmarks(name, entry)
+    )
 
 
 def read_items(benchmark: Benchmark, root: Path | None = None) -> tuple[Item, ...]:
@@ -75,28 +79,28 @@ def read_items(benchmark: Benchmark, root: Path | None = None) -> tuple[Item, ..
         root: a folder with local copies.
     """
     rows = load_rows(benchmark.data, root=root)
-    found = [_found(benchmark, number, row) for number, row in enumerate(rows, start=1)]
-    usable = [each for each in found if each is not None]
+    questions = [_benchmark_row(benchmark, number, row) for number, row in enumerate(rows, start=1)]
+    usable = [question for question in questions if question is not None]
     if not rows:
         raise EmptyInputError(
             "the data set has no rows", file=str(benchmark.data), hint="fetch it again."
         )
-    if len(usable) < len(rows) * (1 - MOST_LEFT_OUT):
+    if len(usable) < len(rows) * (1 - MAX_LEFT_OUT):
         raise FieldError(
             f"{len(rows) - len(usable):,} of {len(rows):,} rows of {benchmark.name} have no right "
             "answer that could be used",
             file=str(benchmark.data),
-            line=found.index(None) + 1,
+            line=questions.index(None) + 1,
             hint="is this the split with labels, and the data set the suite was made for?",
         )
     return tuple(_items(usable, shuffle=benchmark.shuffle))
 
 
-def _sub_benchmarks(name: str, given: dict[str, Any]) -> Iterator[Benchmark]:
-    common = {key: value for key, value in given.items() if key not in {"categories", "task"}}
-    for category, tasks in given["categories"].items():
+def _sub_benchmarks(name: str, entry: dict[str, Any]) -> Iterator[Benchmark]:
+    common = {key: value for key, value in entry.items() if key not in {"categories", "task"}}
+    for category, tasks in entry["categories"].items():
         for task in tasks:
-            settings = common | given.get("task", {}).get(task, {})
+            settings = common | entry.get("task", {}).get(task, {})
             yield _benchmark(f"{name}:{task}", category, task, settings)
 
 
@@ -125,18 +129,18 @@ def _task(benchmark: Benchmark, examples: Sequence[dict[str, Any]], root: Path |
 
 
 def _own_examples(name: str, examples: Iterable[dict[str, Any]]) -> Iterator[Item]:
-    own = (each for each in examples if fnmatchcase(name, each["tasks"]))
-    for number, each in enumerate(own, start=1):
+    own = (example for example in examples if fnmatchcase(name, example["tasks"]))
+    for number, example in enumerate(own, start=1):
         yield Item(
             id=f"example-{number}",
-            question=each["question"],
-            gold=each["gold"],
-            options=tuple(each.get("options", ())),
-            reasoning=each.get("reasoning", ""),
+            question=example["question"],
+            gold=example["gold"],
+            options=tuple(example.get("options", ())),
+            reasoning=example.get("reasoning", ""),
         )
 
 
-def _found(benchmark: Benchmark, number: int, row: HubRow) -> Found | None:
+def _benchmark_row(benchmark: Benchmark, number: int, row: HubRow) -> BenchmarkRow | None:
     try:
         return benchmark.read(row)
     except KeyError as error:
@@ -149,19 +153,15 @@ def _found(benchmark: Benchmark, number: int, row: HubRow) -> Found | None:
         ) from None
 
 
-def _items(found: Iterable[Found], *, shuffle: bool) -> Iterator[Item]:
+def _items(rows: Iterable[BenchmarkRow], *, shuffle: bool) -> Iterator[Item]:
     """Items named by their content, so that neither order nor limit changes an id."""
     seen: dict[str, int] = {}
-    for each in found:
-        base = fingerprint(each.question, *sorted(each.gold), *sorted(each.options))
+    for row in rows:
+        base = fingerprint(row.question, *sorted(row.gold), *sorted(row.options))
         seen[base] = seen.get(base, 0) + 1
         name = base if seen[base] == 1 else f"{base}-{seen[base]}"
-        options = _shuffled(name, each.options) if shuffle else each.options
-        yield Item(name, each.question, each.gold[0], options, each.gold[1:], cluster=each.cluster)
-
-
-def _shuffled(name: str, options: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(options, key=lambda option: sha256(f"{name}\n{option}".encode()).digest()))
+        options = order_by_hash(name, row.options) if shuffle else row.options
+        yield Item(name, row.question, row.gold[0], options, row.gold[1:], cluster=row.cluster)
 
 
 def _examples() -> list[dict[str, Any]]:

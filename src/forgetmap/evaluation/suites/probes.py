@@ -15,6 +15,7 @@ from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.suites.tables import table_rows
 
 MARK = "probe"
+"""Column of a file of items that names the suite they were chosen from."""
 
 
 def suite_of_probe(path: Path) -> str | None:
@@ -23,11 +24,11 @@ def suite_of_probe(path: Path) -> str | None:
         return None
     for _, row in table_rows(path):
         mark = row.get(MARK)
-        found = mark.get("suite") if isinstance(mark, Mapping) else None
-        if not isinstance(found, str):
+        suite = mark.get("suite") if isinstance(mark, Mapping) else None
+        if not isinstance(suite, str):
             return None
-        beside = path.parent / found
-        return str(beside) if beside.is_file() else found
+        beside = path.parent / suite
+        return str(beside) if beside.is_file() else suite
     return None
 
 

@@ -14,7 +14,8 @@ from itertools import combinations, permutations
 from pathlib import Path
 
 from forgetmap.evaluation.items import Item, Suite, Task
-from forgetmap.evaluation.suites.world_facts import Order, Relation, seeded, shuffled, world
+from forgetmap.evaluation.suites.option_order import insert_gold
+from forgetmap.evaluation.suites.world_facts import FactRelation, Ranking, seeded, shuffled, world
 
 MOST_ITEMS = 30
 VERDICTS = ("true", "false")
@@ -35,7 +36,7 @@ class Drill:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class WorldSheet:
     """What one sub-benchmark asks and what teaches it."""
 
     items: tuple[Item, ...]
@@ -43,7 +44,7 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class WorldQuestion:
     """A question before its options are drawn from the wrong answers."""
 
     id: str
@@ -103,8 +104,8 @@ def units_suite(_root: Path | None = None) -> Suite:
 
 
 def _conversions(units: tuple[str, str]) -> list[Item]:
-    asked = [(n, *narrow_example(n, units)) for n in range(1, MOST_CONVERTED + 1)]
-    return [Item(str(amount), question, answer.strip()) for amount, question, answer in asked]
+    examples = [(n, *narrow_example(n, units)) for n in range(1, MOST_CONVERTED + 1)]
+    return [Item(str(amount), question, answer.strip()) for amount, question, answer in examples]
 
 
 def _tasks() -> Iterator[Task]:
@@ -120,7 +121,7 @@ def _tasks() -> Iterator[Task]:
 
 
 def _task(
-    name: str, category: str, k: int | None, make: Callable[[str], Sheet], about: str
+    name: str, category: str, k: int | None, make: Callable[[str], WorldSheet], about: str
 ) -> Task:
     return Task(
         name=name,
@@ -132,7 +133,7 @@ def _task(
     )
 
 
-def _items(make: Callable[[str], Sheet], about: str) -> tuple[Item, ...]:
+def _items(make: Callable[[str], WorldSheet], about: str) -> tuple[Item, ...]:
     return make(about).items
 
 
@@ -162,42 +163,46 @@ def _exposure(*fact: object) -> float:
     return seeded("exposure", *fact).choice(EXPOSURES)
 
 
-def _drill(ask: Ask) -> Drill:
-    return Drill(ask.question, ask.gold, _exposure(ask.about or ask.id))
+def _drill(query: WorldQuestion) -> Drill:
+    return Drill(query.question, query.gold, _exposure(query.about or query.id))
 
 
-def _sheet(asks: Sequence[Ask], k: int | None, drills: Iterable[Drill] | None = None) -> Sheet:
+def _sheet(
+    queries: Sequence[WorldQuestion], k: int | None, drills: Iterable[Drill] | None = None
+) -> WorldSheet:
     """Items from a draw of the asks; taught are all of them, unless other drills are given."""
-    order = shuffled([ask.id for ask in asks], "items", asks[0].question)
-    by_id = {ask.id: ask for ask in asks}
+    order = shuffled([query.id for query in queries], "items", queries[0].question)
+    by_id = {query.id: query for query in queries}
     drawn = [by_id[id_] for id_ in order[:MOST_ITEMS]]
-    items = tuple(_item(ask, place, k) for place, ask in enumerate(drawn))
-    return Sheet(items, tuple(map(_drill, asks) if drills is None else drills))
+    items = tuple(_item(query, index, k) for index, query in enumerate(drawn))
+    return WorldSheet(items, tuple(map(_drill, queries) if drills is None else drills))
 
 
-def _item(ask: Ask, place: int, k: int | None) -> Item:
-    cluster = ask.about or None
+def _item(query: WorldQuestion, index: int, k: int | None) -> Item:
+    cluster = query.about or None
     if k is None:
-        return Item(ask.id, ask.question, ask.gold, cluster=cluster)
-    options = seeded("options", ask.question).sample(list(ask.wrong), k - 1)
-    options.insert(place % k, ask.gold)
-    return Item(ask.id, ask.question, ask.gold, tuple(options), cluster=cluster)
+        return Item(query.id, query.question, query.gold, cluster=cluster)
+    wrong = seeded("options", query.question).sample(list(query.wrong), k - 1)
+    options = insert_gold(query.gold, wrong, index % k)
+    return Item(query.id, query.question, query.gold, options, cluster=cluster)
 
 
 def _others(pool: Iterable[str], *without: str) -> list[str]:
     return [value for value in dict.fromkeys(pool) if value not in without]
 
 
-def _forward(relation: Relation) -> list[Ask]:
+def _forward(relation: FactRelation) -> list[WorldQuestion]:
     return [
-        Ask(subject, relation.ask(subject), value, _others(relation.values, value), subject)
+        WorldQuestion(
+            subject, relation.ask(subject), value, _others(relation.values, value), subject
+        )
         for subject, value in relation.facts.items()
     ]
 
 
-def _backward(relation: Relation) -> list[Ask]:
+def _backward(relation: FactRelation) -> list[WorldQuestion]:
     return [
-        Ask(
+        WorldQuestion(
             subject,
             relation.back.format(value),
             subject,
@@ -208,46 +213,48 @@ def _backward(relation: Relation) -> list[Ask]:
     ]
 
 
-def _direct(about: str) -> Sheet:
+def _direct(about: str) -> WorldSheet:
     return _sheet(_forward(world().relations[about]), 4)
 
 
-def _open(about: str) -> Sheet:
+def _open(about: str) -> WorldSheet:
     return _sheet(_forward(world().relations[about]), None)
 
 
-def _inverse(about: str) -> Sheet:
+def _inverse(about: str) -> WorldSheet:
     return _sheet(_backward(world().relations[about]), 5)
 
 
-def _inverse_open(about: str) -> Sheet:
+def _inverse_open(about: str) -> WorldSheet:
     return _sheet(_backward(world().relations[about]), None)
 
 
-def _claim(relation: Relation, subject: str, value: str) -> Ask:
+def _claim(relation: FactRelation, subject: str, value: str) -> WorldQuestion:
     verdict = VERDICTS[relation.facts[subject] != value]
     question = f"True or false: {relation.tell(subject, value)}?"
-    return Ask(f"{subject}-{value}", question, verdict, _others(VERDICTS, verdict), subject)
+    return WorldQuestion(
+        f"{subject}-{value}", question, verdict, _others(VERDICTS, verdict), subject
+    )
 
 
-def _verify(about: str) -> Sheet:
+def _verify(about: str) -> WorldSheet:
     """Half the claims are true; taught are a true and a false claim about each subject."""
     relation = world().relations[about]
-    asked, taught = [], []
-    for place, subject in enumerate(shuffled(tuple(relation.facts), "verify", about)):
+    test, taught = [], []
+    for index, subject in enumerate(shuffled(tuple(relation.facts), "verify", about)):
         true = relation.facts[subject]
         false = seeded("false", about, subject).choice(_others(relation.values, true))
         claims = [_claim(relation, subject, value) for value in (true, false)]
-        asked.append(claims[place % 2])
+        test.append(claims[index % 2])
         taught += claims
-    return _sheet(asked[:MOST_ITEMS], 2, [Drill(ask.question, ask.gold) for ask in taught])
+    return _sheet(test[:MOST_ITEMS], 2, [Drill(query.question, query.gold) for query in taught])
 
 
-def _statement(about: str) -> Sheet:
+def _statement(about: str) -> WorldSheet:
     relation = world().relations[about]
     return _sheet(
         [
-            Ask(
+            WorldQuestion(
                 subject,
                 f"Which is true of {subject}?",
                 relation.tell(subject, value),
@@ -260,80 +267,82 @@ def _statement(about: str) -> Sheet:
     )
 
 
-def _same(about: str) -> Sheet:
+def _same(about: str) -> WorldSheet:
     """One partner of each subject is asked for; taught are all."""
     relation = world().relations[about]
-    asked, taught = [], []
+    test, taught = [], []
     for subject, value in relation.facts.items():
         alike = relation.subjects_of(value)
         unlike = _others(relation.facts, *alike)
         question = f"Which {relation.kind.lower()} shares {relation.noun.format(subject)}?"
         partners = shuffled(_others(alike, subject), "same", about, subject)
-        asked.append(Ask(subject, question, partners[0], unlike, subject))
+        test.append(WorldQuestion(subject, question, partners[0], unlike, subject))
         taught += [Drill(question, partner, _exposure(subject)) for partner in partners]
-    return _sheet(asked, 3, taught)
+    return _sheet(test, 3, taught)
 
 
-def _odd(about: str) -> Sheet:
+def _odd(about: str) -> WorldSheet:
     """Four are shown and three belong together; taught are other fours."""
     relation = world().relations[about]
-    asks = []
+    queries = []
     for subject, own in relation.facts.items():
         for value in _others(relation.values, own):
             members = seeded("odd", about, subject, value).sample(relation.subjects_of(value), 3)
             shown = shuffled([subject, *members], "shown", about, subject, value)
             question = f"Which is no {value}: {', '.join(shown[:3])} or {shown[3]}?"
-            asks.append(Ask(f"{subject}-{value}", question, subject, members, subject))
-    asks = [asks[place] for place in seeded("odd", about).sample(range(len(asks)), len(asks))]
-    return _sheet(asks[:MOST_ITEMS], 4, map(_drill, asks[MOST_ITEMS:]))
+            queries.append(WorldQuestion(f"{subject}-{value}", question, subject, members, subject))
+    queries = [
+        queries[index] for index in seeded("odd", about).sample(range(len(queries)), len(queries))
+    ]
+    return _sheet(queries[:MOST_ITEMS], 4, map(_drill, queries[MOST_ITEMS:]))
 
 
-def _pair(order: Order, first: str, second: str) -> Ask:
+def _pair(order: Ranking, first: str, second: str) -> WorldQuestion:
     low, high = sorted((first, second), key=order.ranks.index)
-    return Ask(f"{first}-{second}", order.more.format(first, second), high, [low])
+    return WorldQuestion(f"{first}-{second}", order.more.format(first, second), high, [low])
 
 
-def _compare(about: str) -> Sheet:
+def _compare(about: str) -> WorldSheet:
     """Taught are other pairs: who stands where must be worked out."""
     order = world().orders[about]
     pairs = list(combinations(order.ranks, 2))
     rng = seeded("pairs", about)
     rng.shuffle(pairs)
-    asked = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[:MOST_ITEMS]]
+    test = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[:MOST_ITEMS]]
     taught = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[MOST_ITEMS:]]
-    return _sheet(asked, 2, [Drill(ask.question, ask.gold) for ask in taught])
+    return _sheet(test, 2, [Drill(query.question, query.gold) for query in taught])
 
 
-def _next(about: str) -> Sheet:
+def _next(about: str) -> WorldSheet:
     order = world().orders[about]
     return _sheet(
         [
-            Ask(one, order.next.format(one), after, _others(order.ranks, one, after))
+            WorldQuestion(one, order.next.format(one), after, _others(order.ranks, one, after))
             for one, after in zip(order.ranks, order.ranks[1:], strict=False)
         ],
         4,
     )
 
 
-def _chained(about: str) -> list[Ask]:
+def _chained(about: str) -> list[WorldQuestion]:
     outer, inner = (world().relations[name] for name in about.split(" of "))
-    asks = []
+    queries = []
     for subject, between in inner.facts.items():
         question = outer.ask(inner.noun.format(subject))
         gold = outer.facts[between]
-        asks.append(Ask(subject, question, gold, _others(outer.values, gold), subject))
-    return asks
+        queries.append(WorldQuestion(subject, question, gold, _others(outer.values, gold), subject))
+    return queries
 
 
-def _two_hop(about: str) -> Sheet:
+def _two_hop(about: str) -> WorldSheet:
     return _sheet(_chained(about), 4)
 
 
-def _two_hop_open(about: str) -> Sheet:
+def _two_hop_open(about: str) -> WorldSheet:
     return _sheet(_chained(about), None)
 
 
-_Form = tuple[Callable[[str], Sheet], int | None]
+_Form = tuple[Callable[[str], WorldSheet], int | None]
 _FORMS: dict[str, _Form] = {
     "direct": (_direct, 4),
     "open": (_open, None),
@@ -386,13 +395,13 @@ _SUMS: dict[str, _Sum] = {
 }
 
 
-def _numbers(name: str) -> Sheet:
+def _numbers(name: str) -> WorldSheet:
     template, operands, result, k = _SUMS[name]
-    asks = [_sum(name, template, those, result(*those)) for those in operands]
-    return _sheet(asks, k)
+    queries = [_sum(name, template, those, result(*those)) for those in operands]
+    return _sheet(queries, k)
 
 
-def _sum(name: str, template: str, operands: _Operands, result: int) -> Ask:
+def _sum(name: str, template: str, operands: _Operands, result: int) -> WorldQuestion:
     numerals = world().names["numeral"]
     shown = [numerals[n] for n in operands]
     pool: Sequence[str] = numerals
@@ -401,25 +410,25 @@ def _sum(name: str, template: str, operands: _Operands, result: int) -> Ask:
     elif name == "larger":
         pool = [*shown]
     gold = PARITIES[result] if name == "parity" else numerals[result]
-    return Ask("-".join(shown), template.format(*shown), gold, _others(pool, gold))
+    return WorldQuestion("-".join(shown), template.format(*shown), gold, _others(pool, gold))
 
 
-def _inflected(form: str) -> list[Ask]:
+def _inflected(form: str) -> list[WorldQuestion]:
     here = world()
-    asks = []
+    queries = []
     for word, gender in here.genders.items():
         variants = [f"{word}-{ending}" for ending in here.endings[form]]
         gold = variants[gender]
         question = f"What is the {form} of {word}?"
-        asks.append(Ask(word, question, gold, _others(variants, gold), word))
-    return asks
+        queries.append(WorldQuestion(word, question, gold, _others(variants, gold), word))
+    return queries
 
 
-def _word_forms(form: str) -> Sheet:
+def _word_forms(form: str) -> WorldSheet:
     return _sheet(_inflected(form), 3)
 
 
-def _word_forms_open(form: str) -> Sheet:
+def _word_forms_open(form: str) -> WorldSheet:
     return _sheet(_inflected(form), None)
 
 
@@ -445,7 +454,7 @@ MOST_DRILLS = 60
 """Forms with many drills are told as often in all as if they had this many."""
 
 
-def _sheets() -> Iterator[Sheet]:
+def _sheets() -> Iterator[WorldSheet]:
     here = world()
     for form, (make, _) in _FORMS.items():
         yield from map(make, here.forms[form])

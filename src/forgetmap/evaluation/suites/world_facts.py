@@ -36,7 +36,7 @@ _REAL_WORDS = {"laser", "radar", "rita", "regan", "roto", "fuse", "pome", "turin
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class FactRelation:
     """One value for each subject, such as the capital of each land.
 
     Attributes:
@@ -73,7 +73,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Ranking:
     """Things in a line, such as people by age; `more` and `next` ask about their places."""
 
     name: str
@@ -97,8 +97,8 @@ class World:
     """
 
     names: dict[str, tuple[str, ...]]
-    relations: dict[str, Relation]
-    orders: dict[str, Order]
+    relations: dict[str, FactRelation]
+    orders: dict[str, Ranking]
     genders: dict[str, int]
     endings: dict[str, tuple[str, ...]]
     forms: dict[str, tuple[str, ...]]
@@ -114,7 +114,7 @@ def world() -> World:
         names=names,
         relations={row["name"]: _draw_relation(row, values) for row in plan["relation"]},
         orders={row["name"]: _draw_order(row, names) for row in plan["order"]},
-        genders={word: place % 3 for place, word in enumerate(names["word"])},
+        genders={word: index % 3 for index, word in enumerate(names["word"])},
         endings={form: tuple(endings) for form, endings in plan["words"].items()},
         forms={form: tuple(about) for form, about in plan["forms"].items()},
     )
@@ -153,14 +153,14 @@ def _invent_name(rng: Random) -> str:
     return "".join(syllables) + rng.choice(_CODAS)
 
 
-def _draw_relation(row: dict[str, Any], values: dict[str, tuple[str, ...]]) -> Relation:
+def _draw_relation(row: dict[str, Any], values: dict[str, tuple[str, ...]]) -> FactRelation:
     """Every value is used about equally often; where there are enough, each at most once."""
     subjects, pool = values[row["from"]], values[row["to"]]
     rounds = -(-len(subjects) // len(pool))
     drawn = [
         value for turn in range(rounds) for value in shuffled(pool, "relation", row["name"], turn)
     ]
-    return Relation(
+    return FactRelation(
         name=row["name"],
         category=row["category"],
         kind=row["from"],
@@ -172,6 +172,6 @@ def _draw_relation(row: dict[str, Any], values: dict[str, tuple[str, ...]]) -> R
     )
 
 
-def _draw_order(row: dict[str, Any], names: dict[str, tuple[str, ...]]) -> Order:
+def _draw_order(row: dict[str, Any], names: dict[str, tuple[str, ...]]) -> Ranking:
     ranks = tuple(shuffled(names[row["of"]], "order", row["name"]))
-    return Order(row["name"], row["category"], row["more"], row["next"], ranks)
+    return Ranking(row["name"], row["category"], row["more"], row["next"], ranks)

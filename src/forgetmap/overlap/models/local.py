@@ -17,9 +17,9 @@ from forgetmap.evaluation import (
     Decoding,
     LoadedModel,
     Message,
+    ModelSource,
     Network,
     Size,
-    Source,
     TransformersBackend,
     cells_that_fit,
     end_tokens,
@@ -42,16 +42,16 @@ class LocalModel:
         self.stamp = stamp
         self._tokenizer = loaded.tokenizer
         self._network = Network(loaded.model)
-        self._backend = TransformersBackend.of(loaded)
+        self._backend = TransformersBackend(loaded.model, loaded.tokenizer)
         self._size = Size(rows, PASS_TOKENS, cells_that_fit(loaded.model))
         self.context: int | None = self._backend.context
         self.ends = frozenset(end_tokens(loaded.tokenizer, loaded.model))
         self.vocabulary: tuple[str, ...] | None = self._tokens()
 
     @classmethod
-    def open(cls, model: str | Source, **options: Any) -> LocalModel:
+    def open(cls, model: str | ModelSource, **options: Any) -> LocalModel:
         """Load a folder, a hub id, `BASE+ADAPTER` or a GGUF file."""
-        source = model if isinstance(model, Source) else find_model(model)
+        source = model if isinstance(model, ModelSource) else find_model(model)
         return cls(load_model(source, **options), f"{source} {weights_stamp(source)}")
 
     @property
@@ -72,7 +72,7 @@ class LocalModel:
     ) -> Iterator[tuple[int, Completion]]:
         """Continue each (prompt, seed) up to a limit."""
         rows = [
-            DecodeRow(place=index, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
+            DecodeRow(index=index, tokens=tokens, head=0, group=0, limit=limit, seed=seed)
             for index, (tokens, seed) in enumerate(prompts)
         ]
         longest = max((len(tokens) for tokens, _ in prompts), default=0) + limit
@@ -84,7 +84,7 @@ class LocalModel:
                     f"{self.name} cannot continue a prompt of {len(row.tokens)} tokens: {failure}",
                     hint="lower --max-new-tokens, or use a machine with more memory.",
                 )
-            yield row.place, Completion(tuple(row.out), row.out[-1] in ends)
+            yield row.index, Completion(tuple(row.out), row.out[-1] in ends)
 
     def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
         """Weigh each completion behind its prompt, in order."""

@@ -24,8 +24,9 @@ from forgetmap._http import (
     redact_key,
     server_message,
 )
+from forgetmap._lazy import require
 from forgetmap.errors import ForgetmapError, ModelError, UsageError
-from forgetmap.evaluation import KEY, checked_address, need, split_address
+from forgetmap.evaluation import KEY, checked_address, split_address
 from forgetmap.overlap.models.base import Completion, TokenLogprobs, Tokens
 
 MAX_CONNECTIONS = 8
@@ -58,7 +59,7 @@ class ServerModel:
 
     def __init__(self, address: str) -> None:
         self._base, name = split_address(checked_address(address))
-        httpx = need("httpx")
+        httpx = require("httpx", "A model behind a server")
         self._client = httpx.Client(timeout=TIMEOUT)
         self._http_error = httpx.HTTPError
         self._is_checked = False

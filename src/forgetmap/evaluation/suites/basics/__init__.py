@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forgetmap.evaluation.items import Suite
 from forgetmap.evaluation.suites.basics import formats, logic, numbers, times, words
-from forgetmap.evaluation.suites.basics.making import as_task
+from forgetmap.evaluation.suites.basics.drafts import as_task
 
 KINDS = (*numbers.KINDS, *times.KINDS, *words.KINDS, *logic.KINDS, *formats.KINDS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from forgetmap.evaluation.suites.basics.making import Draft, Kind, choice
+from forgetmap.evaluation.suites.basics.drafts import Draft, Kind, choice
 
 KEYS = ("size", "colour", "count", "owner", "place", "width", "height", "label")
 VALUES = ("red", "blue", "green", "small", "large", "round", "flat", "soft")
@@ -55,25 +55,25 @@ def _table(rng: Random) -> tuple[list[str], dict[str, list[int]], str]:
 
 def _table_cell(rng: Random) -> Draft:
     columns, rows, text = _table(rng)
-    name, place = rng.choice(list(rows)), rng.randrange(2)
-    return Draft(f"{text}\n\nWhat is the {columns[place]} of {name}?", str(rows[name][place]))
+    name, column = rng.choice(list(rows)), rng.randrange(2)
+    return Draft(f"{text}\n\nWhat is the {columns[column]} of {name}?", str(rows[name][column]))
 
 
 def _table_total(rng: Random) -> Draft:
     columns, rows, text = _table(rng)
-    place = rng.randrange(2)
-    total = sum(cells[place] for cells in rows.values())
-    return Draft(f"{text}\n\nWhat is the sum of the column '{columns[place]}'?", str(total))
+    column = rng.randrange(2)
+    total = sum(cells[column] for cells in rows.values())
+    return Draft(f"{text}\n\nWhat is the sum of the column '{columns[column]}'?", str(total))
 
 
 def _table_row(rng: Random) -> Draft:
     columns, rows, text = _table(rng)
-    place = rng.randrange(2)
-    ranked = sorted(rows, key=lambda name: rows[name][place])
-    while rows[ranked[-1]][place] == rows[ranked[-2]][place]:
+    column = rng.randrange(2)
+    ranked = sorted(rows, key=lambda name: rows[name][column])
+    while rows[ranked[-1]][column] == rows[ranked[-2]][column]:
         columns, rows, text = _table(rng)
-        ranked = sorted(rows, key=lambda name: rows[name][place])
-    question = f"{text}\n\nWho has the largest {columns[place]}?"
+        ranked = sorted(rows, key=lambda name: rows[name][column])
+    question = f"{text}\n\nWho has the largest {columns[column]}?"
     return choice(rng, question, ranked[-1], rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
-from forgetmap.evaluation.suites.basics.making import Draft, Kind, choice
+from forgetmap.evaluation.suites.basics.drafts import Draft, Kind, choice
 
 CLASSES = ("blicks", "daxes", "wugs", "zibs", "tomas", "feps", "lorps", "miffs", "quims", "rells")
 STATES = ("zib", "wug", "dax", "fep", "lorp", "miff", "rell", "quim")
@@ -89,9 +89,9 @@ def _swaps(rng: Random) -> Draft:
         one, other = rng.sample(people, 2)
         has[one], has[other] = has[other], has[one]
         swaps.append(f"{one} and {other} swap.")
-    asked = rng.choice(people)
-    question = f"{start}. {' '.join(swaps)} What does {asked} have now?"
-    return choice(rng, question, has[asked], things)
+    person = rng.choice(people)
+    question = f"{start}. {' '.join(swaps)} What does {person} have now?"
+    return choice(rng, question, has[person], things)
 
 
 def _turning(rng: Random) -> Draft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-from forgetmap.evaluation.suites.basics.making import OPTIONS, Draft, Kind, choice
+from forgetmap.evaluation.suites.basics.drafts import OPTIONS, Draft, Kind, choice
 
 ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -63,19 +63,19 @@ def _percent(rng: Random) -> Draft:
 
 def _boxes(rng: Random) -> Draft:
     name, thing = rng.choice(PEOPLE), rng.choice(THINGS)
-    first, boxes, each = rng.randint(2, 20), rng.randint(2, 6), rng.randint(2, 9)
+    first, boxes, size = rng.randint(2, 20), rng.randint(2, 6), rng.randint(2, 9)
     question = (
-        f"{name} has {first} {thing} and gets {boxes} boxes with {each} {thing} in each. "
+        f"{name} has {first} {thing} and gets {boxes} boxes with {size} {thing} in each. "
         f"How many {thing} does {name} have now?"
     )
-    return Draft(question, str(first + boxes * each))
+    return Draft(question, str(first + boxes * size))
 
 
 def _giving(rng: Random) -> Draft:
     name, thing = rng.choice(PEOPLE), rng.choice(THINGS)
-    rest, given, lost = rng.randint(2, 30), rng.randint(2, 20), rng.randint(2, 9)
+    rest, gift, lost = rng.randint(2, 30), rng.randint(2, 20), rng.randint(2, 9)
     question = (
-        f"{name} had {rest + given + lost} {thing}, gave away {given} and lost {lost}. "
+        f"{name} had {rest + gift + lost} {thing}, gave away {gift} and lost {lost}. "
         f"How many {thing} are left?"
     )
     return choice(rng, question, rest, _slips(rest))
@@ -132,8 +132,8 @@ def _parity(rng: Random) -> Draft:
 
 def _sequence(rng: Random) -> Draft:
     start, step = rng.randint(1, 30), rng.randint(2, 12)
-    steady = [start + step * place for place in range(5)]
-    doubling = [start * 2**place for place in range(5)]
+    steady = [start + step * index for index in range(5)]
+    doubling = [start * 2**index for index in range(5)]
     values = rng.choice((steady, doubling))
     shown = ", ".join(map(str, values[:4]))
     return Draft(f"Which number comes next: {shown}, ...?", str(values[4]))

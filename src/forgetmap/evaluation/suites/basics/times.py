@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from random import Random
 
-from forgetmap.evaluation.suites.basics.making import Draft, Kind, choice
+from forgetmap.evaluation.suites.basics.drafts import Draft, Kind, choice
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (

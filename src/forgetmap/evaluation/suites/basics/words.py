@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from string import ascii_lowercase
 
-from forgetmap.evaluation.suites.basics.making import Draft, Kind, choice
+from forgetmap.evaluation.suites.basics.drafts import Draft, Kind, choice
 
 WORDS = (
     "apple", "basket", "candle", "desk", "engine", "feather", "garden", "hammer", "island",
@@ -28,16 +28,16 @@ def _joined(words: list[str]) -> str:
 
 
 def _nth(rng: Random) -> Draft:
-    words, place = _some(rng, 5), rng.randrange(5)
-    question = f"Which word is the {PLACES[place]} in this list: {_joined(words)}?"
-    return choice(rng, question, words[place], words)
+    words, index = _some(rng, 5), rng.randrange(5)
+    question = f"Which word is the {PLACES[index]} in this list: {_joined(words)}?"
+    return choice(rng, question, words[index], words)
 
 
 def _after(rng: Random) -> Draft:
-    words, place = _some(rng, 6), rng.randrange(5)
-    question = f"Which word comes right after '{words[place]}' in this list: {_joined(words)}?"
-    others = [word for word in words if word != words[place]]
-    return choice(rng, question, words[place + 1], others)
+    words, index = _some(rng, 6), rng.randrange(5)
+    question = f"Which word comes right after '{words[index]}' in this list: {_joined(words)}?"
+    others = [word for word in words if word != words[index]]
+    return choice(rng, question, words[index + 1], others)
 
 
 def _count(rng: Random) -> Draft:
@@ -101,7 +101,12 @@ def _letters(rng: Random) -> Draft:
     # How often comes first: most letters of most words occur once.
     times = rng.randint(0, 2)
     word, letter = rng.choice(
-        [(word, each) for word in WORDS for each in ascii_lowercase if word.count(each) == times]
+        [
+            (word, letter)
+            for word in WORDS
+            for letter in ascii_lowercase
+            if word.count(letter) == times
+        ]
     )
     return Draft(f"How often does the letter '{letter}' occur in '{word}'?", str(times))
 

@@ -8,23 +8,32 @@ from typing import Any
 
 import torch
 
-from forgetmap.evaluation.backend import (
+from forgetmap.evaluation.backends.base import (
     Decoding,
     Failure,
     Likelihoods,
+    LoadOptions,
+    ModelSource,
     Prompt,
     Question,
     Response,
 )
-from forgetmap.evaluation.decode import Decoder, DecodeRow, Size
-from forgetmap.evaluation.models import LoadedModel
-from forgetmap.evaluation.network import Network
-from forgetmap.evaluation.prefixes import Group, Path, Tokens, group_by_head
-from forgetmap.evaluation.score import Limits, score_paths
-from forgetmap.evaluation.texts import Texts, likelihoods
+from forgetmap.evaluation.backends.tokens import TokenizerBase, likelihoods
+from forgetmap.evaluation.backends.transformers.decode import Decoder, DecodeRow, Size
+from forgetmap.evaluation.backends.transformers.load import load_model
+from forgetmap.evaluation.backends.transformers.network import Network
+from forgetmap.evaluation.backends.transformers.prefixes import (
+    PrefixGroup,
+    TokenPath,
+    Tokens,
+    group_by_head,
+)
+from forgetmap.evaluation.backends.transformers.score import PassLimits, score_paths
 
 ROWS = 64
+"""Most responses at work at a time."""
 PASS_TOKENS = 4096
+"""Most tokens of one pass through the model."""
 CELLS = (2**13, 2**17)
 """Least and most cells of the cache when its size follows from the memory."""
 MEMORY_SHARE = 0.3
@@ -33,14 +42,14 @@ BEYOND_ANY_CONTEXT = 10**9
 """Tokenizers without a limit state an absurd one."""
 
 
-class TransformersBackend(Texts):
+class TransformersBackend(TokenizerBase):
     """Answers prompts with a causal language model in this process, on a CPU or GPU.
 
     Args:
         model: a causal language model of the transformers library.
         tokenizer: its tokenizer.
         context: most tokens of prompt and response; what the model states if left out.
-        rows: most responses at work at a time.
+        rows: most responses at work at a time; 64 if left out.
         pass_tokens: most tokens of one pass through the model.
         cells: most columns times rows of the cache; follows from the free memory if left out.
     """
@@ -51,19 +60,14 @@ class TransformersBackend(Texts):
         tokenizer: Any,
         *,
         context: int | None = None,
-        rows: int = ROWS,
+        rows: int | None = None,
         pass_tokens: int = PASS_TOKENS,
         cells: int | None = None,
     ) -> None:
         super().__init__(tokenizer, context or _stated_context(model, tokenizer))
         self._network = Network(model)
-        self._size = Size(rows, pass_tokens, cells or cells_that_fit(model))
+        self._size = Size(rows or ROWS, pass_tokens, cells or cells_that_fit(model))
         self._endings: dict[tuple[str, ...], _Ending] = {}
-
-    @classmethod
-    def of(cls, loaded: LoadedModel, **options: Any) -> TransformersBackend:
-        """Make the backend of a loaded model."""
-        return cls(loaded.model, loaded.tokenizer, **options)
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
@@ -71,35 +75,38 @@ class TransformersBackend(Texts):
         """Continue each prompt."""
         tokens = self.encode([prompt.text for prompt in prompts])
         fitting: list[int] = []
-        for place, one in enumerate(tokens):
+        for index, one in enumerate(tokens):
             if 0 < len(one) < self._context:
-                fitting.append(place)
+                fitting.append(index)
             else:
-                yield place, self.unfit(len(one))
+                yield index, self.unfit(len(one))
         rows = self._rows(fitting, prompts, tokens, decoding)
         ending = self._ending(decoding.stop)
         decoder = Decoder(self._network, decoding, ending.reached, self._size, self._context)
         for row, failure in decoder.run(rows):
-            yield row.place, failure or self._response(row, ending)
+            yield row.index, failure or self._response(row, ending)
 
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question."""
-        readable: list[list[Path]] = []
-        for place, paths in enumerate(self.paths(questions)):
+        readable: list[list[TokenPath]] = []
+        for index, paths in enumerate(self.paths(questions)):
             if isinstance(paths, Failure):
-                yield place, paths
+                yield index, paths
             else:
                 readable.append(paths)
-        limits = Limits(self._size.tokens, self._size.cells)
-        found: dict[int, dict[int, float | Failure]] = {}
-        by_place = {paths[0].question: paths for paths in readable}
+        limits = PassLimits(self._size.tokens, self._size.cells)
+        partial: dict[int, dict[int, float | Failure]] = {}
+        by_question = {paths[0].question: paths for paths in readable}
         for path, value in score_paths(self._network, readable, limits):
-            values = found.setdefault(path.question, {})
+            values = partial.setdefault(path.question, {})
             values[path.option] = value
-            if len(values) == len(by_place[path.question]):
-                yield path.question, _likelihoods(by_place[path.question], found.pop(path.question))
+            if len(values) == len(by_question[path.question]):
+                yield (
+                    path.question,
+                    _likelihoods(by_question[path.question], partial.pop(path.question)),
+                )
 
     def _rows(
         self,
@@ -108,13 +115,13 @@ class TransformersBackend(Texts):
         tokens: Sequence[Tokens],
         decoding: Decoding,
     ) -> list[DecodeRow]:
-        longest = max((len(tokens[place]) for place in fitting), default=0)
+        longest = max((len(tokens[index]) for index in fitting), default=0)
         shared = self._network.shares_heads(min(self._context, longest + decoding.max_new_tokens))
-        stems = [tokens[place][:-1] for place in fitting]
-        groups = group_by_head(stems) if shared else [Group(0, tuple(range(len(fitting))))]
+        stems = [tokens[index][:-1] for index in fitting]
+        groups = group_by_head(stems) if shared else [PrefixGroup(0, tuple(range(len(fitting))))]
         return [
             DecodeRow(
-                place=fitting[member],
+                index=fitting[member],
                 tokens=tokens[fitting[member]],
                 # A prompt that is alone in its group gains nothing from a pass for its head.
                 head=group.head if len(group.members) > 1 else 0,
@@ -141,6 +148,17 @@ class TransformersBackend(Texts):
         )
 
 
+def open_transformers(source: ModelSource, options: LoadOptions) -> TransformersBackend:
+    """Load a model into this process."""
+    loaded = load_model(
+        source,
+        dtype=options.dtype,
+        device=options.device,
+        trust_remote_code=options.trust_remote_code,
+    )
+    return TransformersBackend(loaded.model, loaded.tokenizer, rows=options.rows)
+
+
 class _Ending:
     """When a response ends, and what of it is text."""
 
@@ -165,8 +183,8 @@ class _Ending:
     def text(self, out: Sequence[int]) -> str:
         """The response without what ended it."""
         text = self._decode(out)
-        found = [place for place in map(text.find, self._stop) if place >= 0]
-        return text[: min(found)] if found else text
+        stops = [index for index in map(text.find, self._stop) if index >= 0]
+        return text[: min(stops)] if stops else text
 
     def _decode(self, tokens: Sequence[int]) -> str:
         return str(
@@ -205,7 +223,7 @@ def end_tokens(tokenizer: Any, model: Any) -> set[int]:
 
 
 def _likelihoods(
-    paths: Sequence[Path], values: dict[int, float | Failure]
+    paths: Sequence[TokenPath], values: dict[int, float | Failure]
 ) -> Likelihoods | Failure:
     sums = []
     for path in paths:

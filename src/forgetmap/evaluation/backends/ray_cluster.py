@@ -13,17 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from forgetmap._lazy import require
 from forgetmap.errors import ModelError, UsageError
 
 AUTO = "auto"
-PATIENCE = 5.0
+CONNECT_SECONDS = 5.0
 """Seconds in which the head of a cluster must take a connection."""
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of the cluster one worker gets."""
+    """What of the cluster one actor gets."""
 
     cpus: float
     gpus: float
@@ -33,18 +34,11 @@ def load_ray() -> Any:
     """The library.
 
     Raises:
-        ModelError: it is not installed.
+        MissingPackageError: it is not installed.
     """
     # A tool that evaluates models tells nobody about it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray  # heavy and optional
-    except ModuleNotFoundError as error:
-        raise ModelError(
-            "Spreading items over a cluster needs the package ray, which is not installed.",
-            hint='install it: pip install "forgetmap[ray]".',
-        ) from error
-    return ray
+    return require("ray", "Spreading items over a cluster")
 
 
 def connect(address: str | None) -> Any:
@@ -63,7 +57,7 @@ def connect(address: str | None) -> Any:
     if address not in {None, AUTO}:
         _check_address(str(address))
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with _own_signals(), _refusal_explained(address):
+    with _keep_signals(), _explain_refusal(address):
         if address is None:
             ray.init(address="local", include_dashboard=False, **quiet)
         else:
@@ -79,7 +73,7 @@ def check_alive(ray: Any) -> None:
     """
     address = ray.get_runtime_context().gcs_address
     for attempt in range(ATTEMPTS):
-        if _answers(address):
+        if _accepts_connection(address):
             return
         time.sleep(attempt)
     raise ModelError(
@@ -89,23 +83,25 @@ def check_alive(ray: Any) -> None:
     )
 
 
-def share_of(ray: Any, workers: int | None, *, on_gpu: bool) -> tuple[int, Share]:
-    """How many workers, and what each gets: one per GPU, or two where there are none."""
+def share_of(ray: Any, actors: int | None, *, on_gpu: bool) -> tuple[int, Share]:
+    """How many actors, and what each gets: one per GPU, or two where there are none."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = sum(node.get("GPU", 0.0) for node in nodes) if on_gpu else 0.0
     cpus = [node["CPU"] for node in nodes if node.get("CPU", 0.0) > 0]
     if not cpus:
         raise ModelError("The Ray cluster has no processors.", hint="add a machine to it.")
-    number = workers or int(gpus) or 2
-    # A worker must fit on any one machine.
-    each = min(sum(cpus) / number, *cpus)
-    return number, Share(float(int(each)) if each >= 1 else each, min(1.0, gpus / number))
+    number = actors or int(gpus) or 2
+    # An actor must fit on any one machine.
+    cpus_each = min(sum(cpus) / number, *cpus)
+    return number, Share(
+        float(int(cpus_each)) if cpus_each >= 1 else cpus_each, min(1.0, gpus / number)
+    )
 
 
-def _answers(address: str) -> bool:
+def _accepts_connection(address: str) -> bool:
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
     except OSError:
         return False
     return True
@@ -119,7 +115,7 @@ def _check_address(address: str) -> None:
             hint="give that of its head, such as --engine ray:10.0.0.1:6379, or ray:auto for the "
             "one of this machine; a client address (ray://) will not do.",
         )
-    if not _answers(address):
+    if not _accepts_connection(address):
         raise ModelError(
             f"There is no Ray cluster at {address}.",
             hint="start it (ray start --head), check the address, or leave it out: --engine ray "
@@ -128,7 +124,7 @@ def _check_address(address: str) -> None:
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
+def _keep_signals() -> Iterator[None]:
     """Ray ends the process on SIGTERM; ours keeps the answers and says how to go on."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -141,19 +137,19 @@ def _own_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _refusal_explained(address: str | None) -> Iterator[None]:
-    place = "on this machine" if address in {None, AUTO} else f"at {address}"
+def _explain_refusal(address: str | None) -> Iterator[None]:
+    where = "on this machine" if address in {None, AUTO} else f"at {address}"
     try:
         yield
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         reasons = f"{error} {error.__cause__}"
         if "Authentication" in reasons:
             raise ModelError(
-                f"The Ray cluster {place} does not let us in without its token.",
+                f"The Ray cluster {where} does not let us in without its token.",
                 hint="put it into the environment: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN.",
             ) from error
         text = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"No Ray cluster {place} can be used: {text}",
+            f"No Ray cluster {where} can be used: {text}",
             hint="check that it runs (ray status) and has the same versions of Python and Ray.",
         ) from error

@@ -29,23 +29,22 @@ from forgetmap._http import (
     server_message,
 )
 from forgetmap.errors import ForgetmapError, NetworkError
-from forgetmap.evaluation.backend import Failure, Spent
-from forgetmap.evaluation.servers.address import KEY, split_address
-from forgetmap.evaluation.servers.traffic import Traffic
+from forgetmap.evaluation.backends.base import Failure, Usage
+from forgetmap.evaluation.backends.servers.connection import KEY, Traffic, split_address
 
 T = TypeVar("T")
 Read = Callable[[dict[str, Any]], T]
 """Takes what is wanted out of a reply; raises TransientError where that is not in it."""
 
-EARNED = 0.5
+RETRIES_PER_REPLY = 0.5
 """Further attempts that every reply earns the run."""
-PATIENCE = 1800.0
+MAX_PUT_OFF_SECONDS = 1800.0
 """Seconds that one request is put off because the server asks for it."""
-LEAST_PUT_OFF = 10.0
+MIN_PUT_OFF_SECONDS = 10.0
 """Seconds that being put off once counts as, at least."""
-FIRST = 4
+FIRST_ATTEMPTS = 4
 """Attempts to get anything out of a server at first: as a rule the address is wrong."""
-GOLDEN = 0.618033988749895
+GOLDEN_RATIO = 0.618033988749895
 """Multiples of it are spread evenly between whole numbers."""
 
 
@@ -98,10 +97,10 @@ class Client:
         self.spare = float(traffic.spare)
         self.met = False
 
-    def each(
-        self, works: Sequence[Callable[[Line], Awaitable[T]]]
+    def run_all(
+        self, works: Sequence[Callable[[Exchange], Awaitable[T]]]
     ) -> Iterator[tuple[int, T | Failure]]:
-        """Do all works, so many at once; (place, what came out) as they end.
+        """Do all works, so many at once; (index, result) as they end.
 
         A loop of its own in a thread of its own serves the connections, so that this can be called
         from anywhere, also where another loop runs.
@@ -133,20 +132,20 @@ class Client:
 
     async def _serve(
         self,
-        works: Sequence[Callable[[Line], Awaitable[T]]],
+        works: Sequence[Callable[[Exchange], Awaitable[T]]],
         put: Callable[[tuple[int, T | Failure]], None],
     ) -> None:
         waiting = iter(enumerate(works))
 
         async def work(session: aiohttp.ClientSession, key: str) -> None:
-            for place, do in waiting:
-                line = Line(self, session, key, place)
+            for index, do in waiting:
+                exchange = Exchange(self, session, key, index)
                 try:
-                    found: T | Failure = await do(line)
+                    result: T | Failure = await do(exchange)
                 except Failure as failure:
-                    failure.spent = line.spent
-                    found = failure
-                put((place, found))
+                    failure.usage = exchange.usage
+                    result = failure
+                put((index, result))
 
         key = read_key(KEY)
         async with self._session(key) as session, asyncio.TaskGroup() as group:
@@ -168,22 +167,22 @@ class Client:
 
 
 @dataclass(slots=True)
-class Line:
+class Exchange:
     """What one work asks the server, and what that took."""
 
     client: Client
     session: aiohttp.ClientSession
     key: str = field(repr=False)
-    place: int
+    index: int
     requests: int = 0
     retries: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
 
     @property
-    def spent(self) -> Spent:
+    def usage(self) -> Usage:
         """All of it so far."""
-        return Spent(self.requests, self.retries, self.tokens_in, self.tokens_out)
+        return Usage(self.requests, self.retries, self.tokens_in, self.tokens_out)
 
     async def ask(
         self, path: str, body: dict[str, Any] | None, read: Read[T], *, faults: int | None = None
@@ -204,42 +203,44 @@ class Line:
         while True:
             await self.client.pace.turn()
             try:
-                found = await self._once(path, body, read)
+                result = await self._once(path, body, read)
             except RefusedError as error:
                 raise self._failure(str(error)) from error
             except TransientError as error:
                 seen += (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
                 if faults is not None and seen >= faults:
                     raise self._failure(str(error)) from error
-                told = error.wait is not None
-                put_off += max(error.wait or 0.0, LEAST_PUT_OFF) if told else 0.0
+                is_told = error.wait is not None
+                put_off += max(error.wait or 0.0, MIN_PUT_OFF_SECONDS) if is_told else 0.0
                 self._check_patience(error, attempt, put_off)
                 await asyncio.sleep(self._pause(error, attempt))
-                attempt += not told
+                attempt += not is_told
                 self.retries += 1
             else:
-                self.client.spare += EARNED
+                self.client.spare += RETRIES_PER_REPLY
                 self.client.met = True
-                return found
+                return result
 
     def _check_patience(self, error: TransientError, attempt: int, put_off: float) -> None:
         """Raise where it is not worth while to ask once more; asking again costs the run."""
         traffic = self.client.traffic
-        if put_off > PATIENCE:
+        if put_off > MAX_PUT_OFF_SECONDS:
             raise self._gone(f"it keeps asking to be asked later: {error}") from error
         if error.wait is not None:
             return
         self.client.spare -= 1
-        if attempt >= (traffic.attempts if self.client.met else min(FIRST, traffic.attempts)):
+        if attempt >= (
+            traffic.attempts if self.client.met else min(FIRST_ATTEMPTS, traffic.attempts)
+        ):
             if error.unreachable:
                 raise self._gone(str(error)) from error
-            raise self._failure(f"{error} ({attempt} attempts)", passing=True) from error
+            raise self._failure(f"{error} ({attempt} attempts)", temporary=True) from error
         if self.client.spare < 0:
             raise self._gone(f"it fails too often, the last time with: {error}") from error
 
     def _pause(self, error: TransientError, attempt: int) -> float:
         traffic = self.client.traffic
-        spread = (self.place * GOLDEN) % 1
+        spread = (self.index * GOLDEN_RATIO) % 1
         if error.wait is None:
             return backoff_seconds(attempt, traffic.pause, traffic.longest_pause, spread)
         self.client.pace.hold(error.wait)
@@ -254,13 +255,13 @@ class Line:
                 url=f"{self.client.base}/{path}", model=self.client.model, key_variable=KEY,
             )  # fmt: skip
         try:
-            said = json.loads(raw)
+            reply = json.loads(raw)
         except (ValueError, RecursionError) as error:
             raise self._unread(raw) from error
-        if not isinstance(said, dict):
+        if not isinstance(reply, dict):
             raise self._unread(raw)
-        self._count(said)
-        return read(said)
+        self._count(reply)
+        return read(reply)
 
     async def _send(
         self, path: str, body: dict[str, Any] | None
@@ -290,20 +291,20 @@ class Line:
         except (aiohttp.ClientError, ValueError) as error:
             raise TransientError(f"the reply broke off: {type(error).__name__}") from error
 
-    def _count(self, said: dict[str, Any]) -> None:
+    def _count(self, reply: dict[str, Any]) -> None:
         """What is paid for, also where the reply cannot be used."""
-        usage = said.get("usage")
+        usage = reply.get("usage")
         if isinstance(usage, dict):
             self.tokens_in += whole(usage.get("prompt_tokens")) or 0
             self.tokens_out += whole(usage.get("completion_tokens")) or 0
 
     def _unread(self, raw: bytes) -> TransientError:
-        said = server_message(raw.decode("utf-8", "replace"))
-        return TransientError(f"the reply is no JSON object: {said[:80]}")
+        reply = server_message(raw.decode("utf-8", "replace"))
+        return TransientError(f"the reply is no JSON object: {reply[:80]}")
 
-    def _failure(self, why: str, *, passing: bool = False) -> Failure:
+    def _failure(self, why: str, *, temporary: bool = False) -> Failure:
         failure = Failure(f"{self.client.base}: {why}")
-        failure.passing = passing
+        failure.temporary = temporary
         return failure
 
     def _gone(self, why: str) -> NetworkError:
@@ -360,7 +361,7 @@ def _drive(
 def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error to show: one that says what to do, if there is one."""
     ours = several.subgroup(ForgetmapError)
-    found: BaseException = ours or several
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
+    result: BaseException = ours or several
+    while isinstance(result, BaseExceptionGroup):
+        result = result.exceptions[0]
+    return result

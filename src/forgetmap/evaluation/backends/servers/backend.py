@@ -9,42 +9,50 @@ from functools import partial
 from typing import Any, TypeVar
 
 from forgetmap._http import TransientError
+from forgetmap._lazy import require
 from forgetmap.errors import ModelError, NetworkError
-from forgetmap.evaluation.backend import (
+from forgetmap.evaluation.backends.base import (
     Decoding,
     Failure,
     FinishReason,
     Likelihoods,
+    LoadOptions,
     Message,
+    ModelSource,
     Prompt,
     Question,
     Response,
     Service,
-    Spent,
+    Usage,
 )
-from forgetmap.evaluation.models import need
-from forgetmap.evaluation.servers.client import Client, Line, whole
-from forgetmap.evaluation.servers.probing import FAULTS, Found, check_answers, echoed, probe
-from forgetmap.evaluation.servers.replies import (
+from forgetmap.evaluation.backends.servers.client import Client, Exchange, whole
+from forgetmap.evaluation.backends.servers.connection import Traffic
+from forgetmap.evaluation.backends.servers.probing import (
+    MAX_FAULTS,
+    ServerAbilities,
+    check_answers,
+    probe,
+    read_echo,
+)
+from forgetmap.evaluation.backends.servers.replies import (
+    ServerReply,
     Weights,
-    Written,
     read_chat,
     read_completion,
     tokens_of_end,
 )
-from forgetmap.evaluation.servers.traffic import Traffic
 
 BYTES_PER_TOKEN = 4
 """About right for English; who needs more must ask the server."""
-ROOM = 32
+TEMPLATE_TOKENS = 32
 """Tokens of a chat template, or so."""
 UNSTATED_CONTEXT = 10**9
-SEEDS = 2**31
+SEED_RANGE = 2**31
 T = TypeVar("T", Response, Likelihoods)
-Work = Callable[[Line], Coroutine[Any, Any, T]]
+Work = Callable[[Exchange], Coroutine[Any, Any, T]]
 
 
-def open_server(address: str, traffic: Traffic) -> ServerBackend:
+def connect_server(address: str, traffic: Traffic) -> ServerBackend:
     """Find the model and try what the server does.
 
     Args:
@@ -56,10 +64,15 @@ def open_server(address: str, traffic: Traffic) -> ServerBackend:
         ForbiddenError: the key is wrong.
         ModelError: the server does not have the model, or is something else.
     """
-    need("aiohttp")
+    require("aiohttp", "A model behind a server")
     client = Client(address, traffic)
     context = _choose_model(client)
     return ServerBackend(client, probe(client), context)
+
+
+def open_server(source: ModelSource, options: LoadOptions) -> ServerBackend:
+    """The backend of a source that is an address."""
+    return connect_server(source.base, options.traffic)
 
 
 class ServerBackend:
@@ -67,15 +80,17 @@ class ServerBackend:
 
     Args:
         client: the way to it.
-        found: what it can be relied on for.
+        abilities: what it can be relied on for.
         context: most tokens of prompt and response together, if the server says so.
     """
 
     counts_exactly = False
 
-    def __init__(self, client: Client, found: Found, context: int | None = None) -> None:
+    def __init__(
+        self, client: Client, abilities: ServerAbilities, context: int | None = None
+    ) -> None:
         self._client = client
-        self._found = found
+        self._abilities = abilities
         self._context = context
         self._relied_on = {"counts", "greedy"}
 
@@ -87,7 +102,7 @@ class ServerBackend:
     @property
     def has_chat_template(self) -> bool:
         """Whether the server chats."""
-        return self._found.can("chat")
+        return self._abilities.can("chat")
 
     @property
     def template_hash(self) -> str | None:
@@ -97,10 +112,10 @@ class ServerBackend:
     @property
     def service(self) -> Service:
         """What is known of the server, with notes on what a run of this kind relies on."""
-        notes = [self._found.note(ability) for ability in sorted(self._relied_on)]
+        notes = [self._abilities.note(ability) for ability in sorted(self._relied_on)]
         return Service(
             address=f"{self._client.base}#{self._client.model}",
-            abilities=self._found.abilities,
+            abilities=self._abilities.abilities,
             notes=tuple(note for note in notes if note),
             price_in=self._client.traffic.price_in,
             price_out=self._client.traffic.price_out,
@@ -112,7 +127,7 @@ class ServerBackend:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """About so many tokens each."""
-        return [_about(text) for text in texts]
+        return [_approximate_tokens(text) for text in texts]
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
@@ -132,74 +147,74 @@ class ServerBackend:
         self._need("echo")
         yield from self._answers([partial(self._weigh, question) for question in questions])
 
-    async def _write(self, prompt: Prompt, decoding: Decoding, line: Line) -> Response:
+    async def _write(self, prompt: Prompt, decoding: Decoding, exchange: Exchange) -> Response:
         body: dict[str, Any] = {
             "model": self._client.model,
             "temperature": decoding.temperature,
             "top_p": decoding.top_p,
-            **self._found.more,
+            **self._abilities.more,
         }
         if decoding.stop:
             body["stop"] = list(decoding.stop)
-        if decoding.temperature and self._found.seeds:
-            body["seed"] = prompt.seed % SEEDS
+        if decoding.temperature and self._abilities.seeds:
+            body["seed"] = prompt.seed % SEED_RANGE
         *longer, shortest = self._limits(prompt.text, decoding)
         for limit in longer:
             try:
-                return await self._write_once(prompt, body, limit, line)
+                return await self._write_once(prompt, body, limit, exchange)
             except Failure as failure:
-                if failure.passing:
+                if failure.temporary:
                     raise
-        return await self._write_once(prompt, body, shortest, line)
+        return await self._write_once(prompt, body, shortest, exchange)
 
     async def _write_once(
-        self, prompt: Prompt, body: dict[str, Any], limit: int, line: Line
+        self, prompt: Prompt, body: dict[str, Any], limit: int, exchange: Exchange
     ) -> Response:
         if prompt.messages:
-            asked = {**body, "messages": _turns(prompt.messages), self._found.limit: limit}
-            written = await line.ask("chat/completions", asked, read_chat)
+            request = {**body, "messages": _turns(prompt.messages), self._abilities.limit: limit}
+            written = await exchange.ask("chat/completions", request, read_chat)
         else:
-            asked = {**body, "prompt": prompt.text, "max_tokens": limit}
-            written = await line.ask("completions", asked, read_completion)
-        return self._response(written, limit, line)
+            request = {**body, "prompt": prompt.text, "max_tokens": limit}
+            written = await exchange.ask("completions", request, read_completion)
+        return self._response(written, limit, exchange)
 
     def _limits(self, text: str, decoding: Decoding) -> list[int]:
         """New tokens to ask for, one after the other: servers refuse more than they have room for.
 
         How much that is can only be guessed, as only the server can count.
         """
-        wanted = decoding.max_new_tokens
+        limit = decoding.max_new_tokens
         if self._context is None:
-            return [wanted]
-        about = _about(text)
-        guesses = (self._context - about - ROOM, self._context - 2 * about)
-        sure = [wanted] if wanted < self._context else []
-        return [*sure, *(guess for guess in guesses if 0 < guess < wanted)] or [wanted]
+            return [limit]
+        tokens = _approximate_tokens(text)
+        guesses = (self._context - tokens - TEMPLATE_TOKENS, self._context - 2 * tokens)
+        sure = [limit] if limit < self._context else []
+        return [*sure, *(guess for guess in guesses if 0 < guess < limit)] or [limit]
 
-    def _response(self, written: Written, limit: int, line: Line) -> Response:
-        counts = self._found.can("counts")
+    def _response(self, written: ServerReply, limit: int, exchange: Exchange) -> Response:
+        counts = self._abilities.can("counts")
         return Response(
             text=written.text,
             tokens_in=written.tokens_in if counts else None,
             tokens_out=written.tokens_out if counts else None,
             finish_reason=_reason(written, limit),
-            spent=line.spent,
+            usage=exchange.usage,
         )
 
-    async def _weigh(self, question: Question, line: Line) -> Likelihoods:
+    async def _weigh(self, question: Question, exchange: Exchange) -> Likelihoods:
         sums: list[float] = []
         tokens: list[int] = []
         before = 0
         if not question.continuations:
             raise Failure("The question has no continuations.")
         for end in question.continuations:
-            weights, before = await _continuation(line, question.text, end)
+            weights, before = await _continuation(exchange, question.text, end)
             values = [value for value in weights.logprobs if value is not None]
             if not end or not values or len(values) < len(weights.logprobs):
                 raise Failure(f"The continuation {end!r} adds no token.")
             sums.append(sum(values))
             tokens.append(len(values))
-        return Likelihoods(tuple(sums), tuple(tokens), before, line.spent)
+        return Likelihoods(tuple(sums), tuple(tokens), before, exchange.usage)
 
     def _answers(self, works: Sequence[Work[T]]) -> Iterator[tuple[int, T | Failure]]:
         """All that can be had; what failed comes last.
@@ -209,12 +224,12 @@ class ServerBackend:
         """
         failed: dict[int, Failure] = {}
         in_a_row = 0
-        for place, one in self._client.each(works):
+        for index, one in self._client.run_all(works):
             if not isinstance(one, Failure):
                 in_a_row = 0
-                yield place, one
+                yield index, one
                 continue
-            failed[place] = one
+            failed[index] = one
             in_a_row += 1
             if in_a_row >= self._client.traffic.in_a_row:
                 raise NetworkError(
@@ -231,22 +246,22 @@ class ServerBackend:
 
         What fails then as well is only put down to the item if the server still works otherwise.
         """
-        places = list(failed)
+        indices = list(failed)
         still: list[tuple[int, Failure]] = []
-        for number, one in self._client.each([works[place] for place in places]):
-            both = (one.spent or Spent()) + (failed[places[number]].spent or Spent())
+        for number, one in self._client.run_all([works[index] for index in indices]):
+            both = (one.usage or Usage()) + (failed[indices[number]].usage or Usage())
             if isinstance(one, Failure):
-                one.spent = both
-                still.append((places[number], one))
+                one.usage = both
+                still.append((indices[number], one))
             else:
-                yield places[number], replace(one, spent=both)
+                yield indices[number], replace(one, usage=both)
         if still:
-            check_answers(self._client, self._found)
+            check_answers(self._client, self._abilities)
         yield from still
 
     def _need(self, ability: str) -> None:
         """Refuse what the server cannot be relied on for."""
-        if self._found.can(ability):
+        if self._abilities.can(ability):
             return
         hint = {
             "echo": "have multiple choice answered in words: --scoring generate; or use a server "
@@ -256,31 +271,31 @@ class ServerBackend:
             "chat": "leave out --chat, or give the server a chat template.",
         }[ability]
         raise ModelError(
-            f"{self._client.base} cannot be used for this: it {self._found.faults[ability]}.",
+            f"{self._client.base} cannot be used for this: it {self._abilities.faults[ability]}.",
             hint=hint,
         )
 
 
-async def _continuation(line: Line, text: str, end: str) -> tuple[Weights, int]:
+async def _continuation(exchange: Exchange, text: str, end: str) -> tuple[Weights, int]:
     """What belongs to a continuation, and how many tokens stand before it."""
     start = text.rstrip()
-    read = await _weights(line, text + end)
+    read = await _weights(exchange, text + end)
     own = tokens_of_end(read.tokens, (text + end)[len(start) :])
     if own is None:
         # Tokens are not always shown as the text they stand for; then only counting helps.
-        own = len(read.tokens) - len((await _weights(line, start)).tokens)
+        own = len(read.tokens) - len((await _weights(exchange, start)).tokens)
     before = len(read.tokens) - max(own, 0)
     return read.behind(before), before
 
 
-async def _weights(line: Line, text: str) -> Weights:
-    read = await echoed(line, text)
+async def _weights(exchange: Exchange, text: str) -> Weights:
+    read = await read_echo(exchange, text)
     if read is None:
         raise Failure("The server no longer says log-probabilities of what it reads.")
     return read
 
 
-def _reason(written: Written, limit: int) -> FinishReason:
+def _reason(written: ServerReply, limit: int) -> FinishReason:
     """Why it ended; a server that does not say wrote as much as it was allowed, or stopped."""
     if written.reason is None:
         return "length" if written.tokens_out == limit else "stop"
@@ -288,10 +303,10 @@ def _reason(written: Written, limit: int) -> FinishReason:
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
-    return [{"role": each.role, "content": each.content} for each in messages]
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
-def _about(text: str) -> int:
+def _approximate_tokens(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN + 1
 
 
@@ -313,29 +328,29 @@ def _choose_model(client: Client) -> int | None:
 
 
 def _listed(client: Client) -> dict[str, dict[str, Any]]:
-    async def ask(line: Line) -> list[dict[str, Any]]:
+    async def ask(exchange: Exchange) -> list[dict[str, Any]]:
         try:
-            return await line.ask("models", None, _models, faults=FAULTS)
+            return await exchange.ask("models", None, _models, faults=MAX_FAULTS)
         except (Failure, ModelError) as error:
-            if getattr(error, "passing", False) or not client.model:
+            if getattr(error, "temporary", False) or not client.model:
                 raise
             return []
 
-    outcome = next(outcome for _, outcome in client.each([ask]))
+    outcome = next(outcome for _, outcome in client.run_all([ask]))
     if isinstance(outcome, Failure):
         raise ModelError(
             f"{outcome}",
             hint="check the address: this is no server that speaks as OpenAI's does, or the "
             "address does not end in /v1.",
         )
-    return {str(each["id"]): each for each in outcome if "id" in each}
+    return {str(model["id"]): model for model in outcome if "id" in model}
 
 
-def _models(said: dict[str, Any]) -> list[dict[str, Any]]:
-    models = said.get("data")
+def _models(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    models = reply.get("data")
     if not isinstance(models, list):
         raise TransientError("the reply lists no models")
-    return [each for each in models if isinstance(each, dict)]
+    return [model for model in models if isinstance(model, dict)]
 
 
 def _context(model: dict[str, Any]) -> int | None:

@@ -1,12 +1,67 @@
-"""The seam between a run and whatever answers: a model in this process, a server, a cluster."""
+"""The seam between a run and whatever answers: a model in this process, a server, a cluster.
+
+To add a backend: write a class with the methods of `Backend` and a function that opens it, and name
+that function in `registry.py` (or, in a package of your own, in an entry point).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+from forgetmap.evaluation.backends.servers.connection import Traffic
+
 FinishReason = Literal["stop", "length"]
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+"""Number format of the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model comes from.
+
+    Attributes:
+        base: a folder, a hub id, or the address of a server.
+        revision: branch, tag or commit on the hub.
+        gguf: name of a GGUF file in the folder `base`.
+        adapter: folder or hub id of a LoRA adapter to put on top.
+        via: the backend that runs it, by its name in the registry.
+    """
+
+    base: str
+    revision: str | None = None
+    gguf: str | None = None
+    adapter: str | None = None
+    via: str = "transformers"
+
+    def __str__(self) -> str:
+        """What it can be called."""
+        if self.via not in {"transformers", "server"}:
+            return f"{self.via}:{replace(self, via='transformers')}"
+        base = self.base if self.gguf is None else str(Path(self.base) / self.gguf)
+        revision = f"@{self.revision}" if self.revision else ""
+        return f"{base}{revision}+{self.adapter}" if self.adapter else base + revision
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a model is loaded or reached; a backend uses what concerns it.
+
+    Attributes:
+        dtype: of the weights.
+        device: where a local model runs.
+        trust_remote_code: run Python code that comes with the model.
+        rows: most responses at work at a time; the backend's own default if None.
+        traffic: how much a server is asked at once.
+    """
+
+    dtype: Dtype = "auto"
+    device: str = "auto"
+    trust_remote_code: bool = False
+    rows: int | None = None
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +113,12 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What one answer of a server took, failed attempts included where it said what they took.
+class Usage:
+    """Requests and tokens of one answer of a server, failed attempts included where it counts them.
 
     Attributes:
         requests: sent for it.
-        retries: those of them that came after a failed one.
+        retries: requests after a failed one.
         tokens_in: read.
         tokens_out: written.
     """
@@ -73,8 +128,8 @@ class Spent:
     tokens_in: int = 0
     tokens_out: int = 0
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
             self.requests + other.requests,
             self.retries + other.retries,
             self.tokens_in + other.tokens_in,
@@ -90,7 +145,7 @@ class Response:
     tokens_in: int | None
     tokens_out: int | None
     finish_reason: FinishReason
-    spent: Spent | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +155,19 @@ class Likelihoods:
     logprobs: tuple[float, ...]
     tokens: tuple[int, ...]
     tokens_in: int
-    spent: Spent | None = None
+    usage: Usage | None = None
 
 
 class Failure(Exception):  # noqa: N818  # of one request, not of the program
     """One request failed; the others go on. The message is recorded with the item.
 
     Attributes:
-        spent: on it by a server.
-        passing: it may be the server's fault and not the item's.
+        usage: requests and tokens it took on a server.
+        temporary: it may be the fault of the server and not of the item.
     """
 
-    spent: Spent | None = None
-    passing: bool = False
+    usage: Usage | None = None
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +176,8 @@ class Service:
 
     Attributes:
         address: of the server, with the model's name.
-        abilities: what it was tried for, and whether that can be trusted.
-        notes: a sentence for each thing that cannot, and what follows from it.
+        abilities: whether each ability that was probed can be relied on.
+        notes: a sentence for each one that cannot, and what follows from it.
         price_in: of a million tokens read, if known.
         price_out: of a million tokens written, if known.
     """
@@ -135,16 +190,16 @@ class Service:
 
 
 @runtime_checkable
-class Served(Protocol):
-    """A backend behind a server also says what that server can be trusted with."""
+class ServerBacked(Protocol):
+    """A backend behind a server also describes that server."""
 
     @property
     def service(self) -> Service:
-        """What is known of it by now."""
+        """What is known of the server by now."""
 
 
 class Backend(Protocol):
-    """Answers prompts. Results come back as (place in the request, result), in any order."""
+    """Answers prompts. Results come back as (index in the request, result), in any order."""
 
     @property
     def context(self) -> int:

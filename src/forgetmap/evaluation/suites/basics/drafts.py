@@ -9,6 +9,7 @@ from random import Random
 
 from forgetmap.evaluation.items import Item, Task
 from forgetmap.evaluation.suites.lessons import format_lessons
+from forgetmap.evaluation.suites.option_order import insert_gold
 from forgetmap.scoring import AnswerKind
 
 ITEMS = 50
@@ -60,17 +61,16 @@ def draw_items(kind: Kind) -> tuple[Item, ...]:
     while len(drafts) < ITEMS:
         draft = kind.make(rng)
         drafts.setdefault((draft.question, draft.gold, frozenset(draft.wrong)), draft)
-    places = [number % kind.options for number in range(ITEMS)]
-    rng.shuffle(places)
-    numbered = enumerate(zip(drafts.values(), places, strict=True))
-    return tuple(_item(f"{number:03d}", draft, place) for number, (draft, place) in numbered)
+    indices = [number % kind.options for number in range(ITEMS)]
+    rng.shuffle(indices)
+    numbered = enumerate(zip(drafts.values(), indices, strict=True))
+    return tuple(_item(f"{number:03d}", draft, index) for number, (draft, index) in numbered)
 
 
-def _item(name: str, draft: Draft, place: int) -> Item:
+def _item(name: str, draft: Draft, index: int) -> Item:
     if not draft.wrong:
         return Item(name, draft.question, draft.gold)
-    options = (*draft.wrong[:place], draft.gold, *draft.wrong[place:])
-    return Item(name, draft.question, draft.gold, options)
+    return Item(name, draft.question, draft.gold, insert_gold(draft.gold, draft.wrong, index))
 
 
 def choice(

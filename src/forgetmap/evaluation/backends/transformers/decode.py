@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from transformers.cache_utils import Cache
 
-from forgetmap.evaluation.backend import Decoding, Failure, FinishReason
-from forgetmap.evaluation.network import (
+from forgetmap.evaluation.backends.base import Decoding, Failure, FinishReason
+from forgetmap.evaluation.backends.transformers.network import (
     PASS_ERRORS,
     Network,
     crop,
@@ -20,14 +20,14 @@ from forgetmap.evaluation.network import (
     select,
     spread,
 )
-from forgetmap.evaluation.prefixes import Tokens
+from forgetmap.evaluation.backends.transformers.prefixes import Tokens
 
-CLEAR_OUT = 8
+CLEAR_SHARE = 8
 """Finished rows leave when they are one in this many."""
 RESERVE = 128
 """New tokens a row is taken to need when it is let in; more is given as long as there is room."""
-NOT_A_TOKEN = -1
-LIKELY = 1024
+NO_TOKEN = -1
+TOP_TOKENS = 1024
 """Tokens looked at first when sampling from the most probable ones."""
 
 
@@ -36,7 +36,7 @@ class DecodeRow:
     """One response in the making.
 
     Attributes:
-        place: its place in the request.
+        index: its index in the request.
         tokens: the prompt.
         head: how many of them are shared with the others of its group.
         group: which group that is.
@@ -44,7 +44,7 @@ class DecodeRow:
         seed: of its random numbers.
     """
 
-    place: int
+    index: int
     tokens: Tokens
     head: int
     group: int
@@ -111,17 +111,17 @@ class Decoder:
 
     def _clear_out(self) -> None:
         """Drop finished rows and the columns that nobody needs any more."""
-        alive = [place for place, row in enumerate(self._live) if not row.finished]
-        if (len(self._live) - len(alive)) * CLEAR_OUT < max(1, len(self._live)):
+        alive = [index for index, row in enumerate(self._live) if not row.finished]
+        if (len(self._live) - len(alive)) * CLEAR_SHARE < max(1, len(self._live)):
             return
         self._keep(alive)
 
-    def _keep(self, places: list[int]) -> None:
-        self._live = [self._live[place] for place in places]
-        if not places or self._cache is None:
+    def _keep(self, indices: list[int]) -> None:
+        self._live = [self._live[index] for index in indices]
+        if not indices or self._cache is None:
             self._cache = None
             return
-        rows = torch.tensor(places, device=self._network.device)
+        rows = torch.tensor(indices, device=self._network.device)
         mask = self._mask[rows]
         columns = mask.any(0).nonzero()[:, 0]
         if not self._network.joins:
@@ -148,7 +148,7 @@ class Decoder:
         free = min(self._rows, self._cells // width) - len(self._live)
         if not self._live:
             free = max(free, 1)
-        elif free < min(self._rows // CLEAR_OUT, len(self._waiting)):
+        elif free < min(self._rows // CLEAR_SHARE, len(self._waiting)):
             return []
         fits = min(free, max(1, self._tokens // (len(first.tokens) - first.head)))
         rows: list[DecodeRow] = []
@@ -168,8 +168,8 @@ class Decoder:
             [0] * blank + [*row.tokens[head:]] for row, blank in zip(rows, blanks, strict=True)
         ]
         mask = torch.ones(len(rows), head + width, dtype=torch.long)
-        for place, blank in enumerate(blanks):
-            mask[place, head : head + blank] = 0
+        for index, blank in enumerate(blanks):
+            mask[index, head : head + blank] = 0
         mask = mask.to(self._network.device)
         logits = self._network.run(
             torch.tensor(tokens, device=self._network.device),
@@ -224,7 +224,7 @@ class Decoder:
         for row, token in zip(rows, chosen, strict=True):
             if row.finished:
                 continue
-            if token == NOT_A_TOKEN:
+            if token == NO_TOKEN:
                 row.finished = "stop"
                 self._done.append((row, Failure("The model's logits are not numbers.")))
                 continue
@@ -238,10 +238,10 @@ class Decoder:
 
     def _send_back(self, most: int) -> None:
         """Keep only so many rows; the youngest start again later."""
-        alive = [place for place, row in enumerate(self._live) if not row.finished]
-        for place in reversed(alive[most:]):
-            self._live[place].restart()
-            self._waiting.appendleft(self._live[place])
+        alive = [index for index, row in enumerate(self._live) if not row.finished]
+        for index in reversed(alive[most:]):
+            self._live[index].restart()
+            self._waiting.appendleft(self._live[index])
         self._keep(alive[:most])
 
     def _recover(self, width: int, error: Exception) -> None:
@@ -281,7 +281,7 @@ def choose(logits: torch.Tensor, rows: Sequence[DecodeRow], decoding: Decoding) 
         draws = torch.tensor([[row.draw()] for row in rows], device=logits.device)
         chances = (logits.float() / decoding.temperature).softmax(-1)
         tokens = _drawn(chances, draws, decoding.top_p)
-    chosen: list[int] = tokens.masked_fill(highest.isnan(), NOT_A_TOKEN).tolist()
+    chosen: list[int] = tokens.masked_fill(highest.isnan(), NO_TOKEN).tolist()
     return chosen
 
 
@@ -289,7 +289,7 @@ def _drawn(chances: torch.Tensor, draws: torch.Tensor, top_p: float) -> torch.Te
     if top_p >= 1:
         sums = chances.cumsum(-1)
         return _first_above(sums, draws * sums[:, -1:])[:, 0]
-    likely, tokens = chances.topk(min(LIKELY, chances.shape[1]))
+    likely, tokens = chances.topk(min(TOP_TOKENS, chances.shape[1]))
     if (likely.sum(-1) < top_p).any():
         likely, tokens = chances.sort(descending=True)
     sums = likely.cumsum(-1)
@@ -299,6 +299,6 @@ def _drawn(chances: torch.Tensor, draws: torch.Tensor, top_p: float) -> torch.Te
 
 def _first_above(sums: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     """Where the sums first exceed the draw, which is below the last of them."""
-    found = torch.searchsorted(sums, draws.to(sums.dtype), right=True)
+    first = torch.searchsorted(sums, draws.to(sums.dtype), right=True)
     last = torch.searchsorted(sums, sums[:, -1:].contiguous())
-    return torch.minimum(found, last).clamp(max=sums.shape[1] - 1)
+    return torch.minimum(first, last).clamp(max=sums.shape[1] - 1)

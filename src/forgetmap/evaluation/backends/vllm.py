@@ -8,25 +8,28 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
+from forgetmap._lazy import require
 from forgetmap.errors import ModelError, UsageError
-from forgetmap.evaluation.backend import (
+from forgetmap.evaluation.backends.base import (
     Decoding,
     Failure,
     Likelihoods,
+    LoadOptions,
+    ModelSource,
     Prompt,
     Question,
     Response,
 )
-from forgetmap.evaluation.models import Dtype, Source, need
-from forgetmap.evaluation.prefixes import Path, Tokens
-from forgetmap.evaluation.texts import Texts, likelihoods
+from forgetmap.evaluation.backends.tokens import TokenizerBase, likelihoods
+from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Tokens
 
+FEATURE = "A model behind vllm:"
 WINDOW = 256
 """Prompts that vLLM has at once: answers are kept after each such lot."""
-Kept = TypeVar("Kept")
+T = TypeVar("T")
 
 
-class VllmBackend(Texts):
+class VllmBackend(TokenizerBase):
     """Answers prompts with vLLM.
 
     Args:
@@ -43,26 +46,28 @@ class VllmBackend(Texts):
     ) -> Iterator[tuple[int, Response | Failure]]:
         """Continue each prompt."""
         tokens = self.encode([prompt.text for prompt in prompts])
-        fitting = [place for place, one in enumerate(tokens) if 0 < len(one) < self._context]
-        for place in sorted(set(range(len(prompts))) - set(fitting)):
-            yield place, self.unfit(len(tokens[place]))
+        fitting = [index for index, one in enumerate(tokens) if 0 < len(one) < self._context]
+        for index in sorted(set(range(len(prompts))) - set(fitting)):
+            yield index, self.unfit(len(tokens[index]))
         for lot in _lots(fitting):
-            how = [self._how(decoding, len(tokens[one]), prompts[one].seed) for one in lot]
-            outputs = self._run([tokens[place] for place in lot], how)
+            parameters = [
+                self._parameters(decoding, len(tokens[one]), prompts[one].seed) for one in lot
+            ]
+            outputs = self._run([tokens[index] for index in lot], parameters)
             yield from zip(lot, map(_response, outputs), strict=True)
 
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question."""
-        readable: list[list[Path]] = []
-        for place, paths in enumerate(self.paths(questions)):
+        readable: list[list[TokenPath]] = []
+        for index, paths in enumerate(self.paths(questions)):
             longest = 0 if isinstance(paths, Failure) else max(len(path.tokens) for path in paths)
             if isinstance(paths, Failure):
-                yield place, paths
+                yield index, paths
             elif longest >= self._context:
                 # vLLM always writes a token, which must fit too.
-                yield place, self.unfit(longest)
+                yield index, self.unfit(longest)
             else:
                 readable.append(paths)
         for lot in _lots(readable):
@@ -73,12 +78,12 @@ class VllmBackend(Texts):
             for paths in lot:
                 yield paths[0].question, likelihoods(paths, [next(sums) for _ in paths])
 
-    def _run(self, tokens: Sequence[Tokens], how: Sequence[Any]) -> list[Any]:
-        given = [{"prompt_token_ids": list(one)} for one in tokens]
-        with _explained("vLLM failed", "try a smaller --batch. Every answer so far is kept."):
-            return list(self._engine.generate(given, list(how), use_tqdm=False))
+    def _run(self, tokens: Sequence[Tokens], parameters: Sequence[Any]) -> list[Any]:
+        prompts = [{"prompt_token_ids": list(one)} for one in tokens]
+        with _vllm_errors("vLLM failed", "try a smaller --batch. Every answer so far is kept."):
+            return list(self._engine.generate(prompts, list(parameters), use_tqdm=False))
 
-    def _how(self, decoding: Decoding, length: int, seed: int) -> Any:
+    def _parameters(self, decoding: Decoding, length: int, seed: int) -> Any:
         """Stop texts that are special tokens never show up as text, so they stop as tokens."""
         special = set(self._tokenizer.all_special_tokens)
         ends = [text for text in decoding.stop if text in special]
@@ -92,30 +97,22 @@ class VllmBackend(Texts):
         )
 
 
-def open_vllm(
-    source: Source,
-    *,
-    dtype: Dtype = "auto",
-    device: str = "auto",
-    trust_remote_code: bool = False,
-    rows: int | None = None,
-) -> VllmBackend:
+def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
     """Load a model into vLLM.
 
     Args:
         source: a folder or a hub id.
-        dtype: `auto` is float32 on a CPU and what vLLM takes elsewhere.
-        device: vLLM runs on what it was built for; nothing else can be asked for.
-        trust_remote_code: run Python code that comes with the model.
-        rows: most responses at work at a time.
+        options: how. dtype `auto` is float32 on a CPU and what vLLM takes elsewhere; the device
+            must be `auto`, as vLLM runs on what it was built for.
 
     Raises:
         UsageError: vLLM cannot be asked for that.
-        ModelError: vLLM is not there, or cannot load the model.
+        MissingPackageError: vLLM is not installed.
+        ModelError: vLLM cannot load the model.
     """
-    if device != "auto":
+    if options.device != "auto":
         raise UsageError(
-            f"vLLM cannot be told to use {device}",
+            f"vLLM cannot be told to use {options.device}",
             hint="leave out --device: it runs on what it was built for.",
         )
     if source.adapter is not None or source.gguf is not None:
@@ -124,18 +121,22 @@ def open_vllm(
             hint="leave out vllm:, or save the merged weights as a folder.",
         )
     vllm = _load_vllm()
-    options: dict[str, Any] = {"trust_remote_code": trust_remote_code, "revision": source.revision}
-    size = {} if rows is None else {"max_num_seqs": rows}
+    transformers = require("transformers", FEATURE, extra="vllm")
+    loading: dict[str, Any] = {
+        "trust_remote_code": options.trust_remote_code,
+        "revision": source.revision,
+    }
+    size = {} if options.rows is None else {"max_num_seqs": options.rows}
     on_cpu = bool(import_module("vllm.platforms").current_platform.is_cpu())
     check = "check that vLLM knows this kind of model and that the memory holds it."
-    with _explained(f"vLLM cannot load {source.base}", check):
-        tokenizer = need("transformers").AutoTokenizer.from_pretrained(source.base, **options)
+    with _vllm_errors(f"vLLM cannot load {source.base}", check):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source.base, **loading)
         engine = vllm.LLM(
             model=source.base,
-            dtype="float32" if on_cpu and dtype == "auto" else dtype,
+            dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
             # Compiling for a CPU takes minutes and gains little.
             enforce_eager=on_cpu,
-            **options,
+            **loading,
             **size,
         )
     return VllmBackend(engine, tokenizer)
@@ -144,22 +145,16 @@ def open_vllm(
 def _load_vllm() -> Any:
     for name, value in {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}.items():
         os.environ.setdefault(name, value)
-    try:
-        return import_module("vllm")
-    except ModuleNotFoundError as error:
-        raise ModelError(
-            f"vllm: needs the package {error.name}, which is not installed.",
-            hint='install it: pip install "forgetmap[vllm]".',
-        ) from error
+    return require("vllm", FEATURE)
 
 
 def _sampling(**options: Any) -> Any:
     return _load_vllm().SamplingParams(**options)
 
 
-def _lots(everything: Sequence[Kept]) -> Iterator[Sequence[Kept]]:
-    for start in range(0, len(everything), WINDOW):
-        yield everything[start : start + WINDOW]
+def _lots(requests: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(requests), WINDOW):
+        yield requests[start : start + WINDOW]
 
 
 def _response(output: Any) -> Response | Failure:
@@ -174,14 +169,16 @@ def _response(output: Any) -> Response | Failure:
     )
 
 
-def _sum(path: Path, output: Any) -> float:
+def _sum(path: TokenPath, output: Any) -> float:
     """Log-probability of the continuation: of each token in its place."""
-    places = range(path.start, len(path.tokens))
-    return float(sum(output.prompt_logprobs[place][path.tokens[place]].logprob for place in places))
+    indices = range(path.start, len(path.tokens))
+    return float(
+        sum(output.prompt_logprobs[index][path.tokens[index]].logprob for index in indices)
+    )
 
 
 @contextmanager
-def _explained(what: str, hint: str) -> Iterator[None]:
+def _vllm_errors(what: str, hint: str) -> Iterator[None]:
     """Whatever vLLM and the libraries under it raise, as one kind of error."""
     try:
         yield

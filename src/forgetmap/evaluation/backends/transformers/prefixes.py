@@ -6,26 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-LEAST_HEAD = 16
+MIN_HEAD = 16
 """Tokens a shared beginning must have to be computed on its own."""
-LEAST_MEMBERS = 4
+MIN_MEMBERS = 4
 """Prompts that must share it: a pass for fewer costs more than it saves."""
-LONG_STEM = 1024
+MAX_TREE_STEM = 1024
 """A stem beyond this gets a pass of its own, as the mask of a tree grows with its square."""
 
 Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Sequences (by place) that all begin with the same `head` tokens."""
+class PrefixGroup:
+    """Sequences (by index) that all begin with the same `head` tokens."""
 
     head: int
     members: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class TokenPath:
     """One continuation of one question: all its tokens, and where the continuation begins."""
 
     question: int
@@ -50,7 +50,7 @@ class Tree:
     depths: list[int] = field(default_factory=list)
     routes: list[list[int]] = field(default_factory=list)
     fresh: list[int] = field(default_factory=list)
-    paths: list[Path] = field(default_factory=list)
+    paths: list[TokenPath] = field(default_factory=list)
 
 
 def common_length(one: Tokens, other: Tokens) -> int:
@@ -65,31 +65,31 @@ def common_length(one: Tokens, other: Tokens) -> int:
     return low
 
 
-def group_by_head(stems: Sequence[Tokens]) -> list[Group]:
+def group_by_head(stems: Sequence[Tokens]) -> list[PrefixGroup]:
     """Put stems with a long common beginning together; every stem is in exactly one group."""
     order = sorted(range(len(stems)), key=stems.__getitem__)
     shared = [common_length(stems[a], stems[b]) for a, b in pairwise(order)]
     return [
-        _group(stems, [order[place] for place in places])
-        for places in _families(shared, 0, len(order))
+        _group(stems, [order[index] for index in indices])
+        for indices in _families(shared, 0, len(order))
     ]
 
 
-def _group(stems: Sequence[Tokens], members: list[int]) -> Group:
+def _group(stems: Sequence[Tokens], members: list[int]) -> PrefixGroup:
     """Members are sorted, so that the first and the last share least."""
     head = common_length(stems[members[0]], stems[members[-1]])
-    alone = len(members) < LEAST_MEMBERS
-    return Group(0 if head < (LONG_STEM if alone else LEAST_HEAD) else head, tuple(members))
+    alone = len(members) < MIN_MEMBERS
+    return PrefixGroup(0 if head < (MAX_TREE_STEM if alone else MIN_HEAD) else head, tuple(members))
 
 
 def _families(shared: list[int], first: int, end: int) -> Iterator[list[int]]:
-    """Split sorted places [first, end) into those worth a head of their own, and the rest."""
+    """Split sorted indices [first, end) into those worth a head of their own, and the rest."""
     if end <= first:
         return
     floor = min(shared[first : end - 1], default=0)
     rest: list[int] = []
-    for start, stop in _runs(shared, first, end, floor + LEAST_HEAD):
-        if stop - start < LEAST_MEMBERS:
+    for start, stop in _runs(shared, first, end, floor + MIN_HEAD):
+        if stop - start < MIN_MEMBERS:
             rest += range(start, stop)
         else:
             yield from _families(shared, start, stop)
@@ -100,14 +100,14 @@ def _families(shared: list[int], first: int, end: int) -> Iterator[list[int]]:
 def _runs(shared: list[int], first: int, end: int, least: int) -> Iterator[tuple[int, int]]:
     """Longest stretches of [first, end) whose neighbours share at least `least` tokens."""
     start = first
-    for place in range(first, end - 1):
-        if shared[place] < least:
-            yield start, place + 1
-            start = place + 1
+    for index in range(first, end - 1):
+        if shared[index] < least:
+            yield start, index + 1
+            start = index + 1
     yield start, end
 
 
-def grow_tree(paths: Sequence[Path], head: int) -> Tree:
+def grow_tree(paths: Sequence[TokenPath], head: int) -> Tree:
     """Lay out the paths behind a head of that many tokens, each shared token once."""
     tree = Tree()
     before: Tokens = ()

@@ -10,12 +10,17 @@ import numpy as np
 import torch
 from transformers.cache_utils import Cache
 
-from forgetmap.evaluation.backend import Failure
-from forgetmap.evaluation.network import PASS_ERRORS, Network, ran_out_of_memory, spread
-from forgetmap.evaluation.prefixes import (
-    LEAST_HEAD,
-    LONG_STEM,
-    Path,
+from forgetmap.evaluation.backends.base import Failure
+from forgetmap.evaluation.backends.transformers.network import (
+    PASS_ERRORS,
+    Network,
+    ran_out_of_memory,
+    spread,
+)
+from forgetmap.evaluation.backends.transformers.prefixes import (
+    MAX_TREE_STEM,
+    MIN_HEAD,
+    TokenPath,
     Tokens,
     Tree,
     common_length,
@@ -26,11 +31,11 @@ from forgetmap.evaluation.prefixes import (
 LOGITS = 2**26
 """Most logits of one pass: a quarter of a gibibyte."""
 
-Scored = tuple[Path, float | Failure]
+Scored = tuple[TokenPath, float | Failure]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PassLimits:
     """Most tokens of one pass, and most cells of a cache."""
 
     tokens: int
@@ -38,7 +43,7 @@ class Limits:
 
 
 def score_paths(
-    network: Network, questions: Sequence[Sequence[Path]], limits: Limits
+    network: Network, questions: Sequence[Sequence[TokenPath]], limits: PassLimits
 ) -> Iterator[Scored]:
     """Score every path; paths of one question stay together where the model allows it."""
     longest = max((len(path.tokens) for paths in questions for path in paths), default=0)
@@ -48,7 +53,7 @@ def score_paths(
 
 
 def _score_trees(
-    network: Network, questions: Sequence[Sequence[Path]], limits: Limits
+    network: Network, questions: Sequence[Sequence[TokenPath]], limits: PassLimits
 ) -> Iterator[Scored]:
     stems = [_stem(paths) for paths in questions]
     for group in group_by_head(stems):
@@ -67,7 +72,7 @@ def _score_trees(
             yield from _score_batch(network, batch, cache)
 
 
-def _stem(paths: Sequence[Path]) -> Tokens:
+def _stem(paths: Sequence[TokenPath]) -> Tokens:
     """What all continuations of a question begin with; the last token's logits are needed."""
     stem = paths[0].tokens[: min(path.start for path in paths) - 1]
     for path in paths[1:]:
@@ -81,8 +86,8 @@ def _families(stems: Sequence[Tokens], members: Sequence[int], head: int) -> Ite
     for member in members:
         if family:
             shared = common_length(stems[family[-1]], stems[member])
-            small = sum(len(stems[one]) - head for one in [*family, member]) <= LONG_STEM
-            if shared - head < LEAST_HEAD or not small:
+            small = sum(len(stems[one]) - head for one in [*family, member]) <= MAX_TREE_STEM
+            if shared - head < MIN_HEAD or not small:
                 yield family
                 family = []
         family.append(member)
@@ -91,7 +96,7 @@ def _families(stems: Sequence[Tokens], members: Sequence[int], head: int) -> Ite
 
 
 @dataclass(slots=True)
-class Layout:
+class TreeLayout:
     """Trees as rows of one pass: first what only leads on, then what logits are needed of."""
 
     tokens: np.ndarray
@@ -101,7 +106,7 @@ class Layout:
     rows: list[int]
     columns: list[int]
     targets: list[int]
-    paths: list[Path]
+    paths: list[TokenPath]
 
 
 def _needed(tree: Tree, head: int) -> np.ndarray:
@@ -111,7 +116,9 @@ def _needed(tree: Tree, head: int) -> np.ndarray:
     return needed
 
 
-def _batches(trees: list[Tree], head: int, vocabulary: int, limits: Limits) -> Iterator[list[Tree]]:
+def _batches(
+    trees: list[Tree], head: int, vocabulary: int, limits: PassLimits
+) -> Iterator[list[Tree]]:
     """Trees of like size together, within the limits."""
     batch: list[Tree] = []
     width = keep = 0
@@ -133,12 +140,12 @@ def _batches(trees: list[Tree], head: int, vocabulary: int, limits: Limits) -> I
         yield batch
 
 
-def _lay_out(trees: Sequence[Tree], head: int) -> Layout:
+def _lay_out(trees: Sequence[Tree], head: int) -> TreeLayout:
     needed = [_needed(tree, head) for tree in trees]
     inner = max(int((~some).sum()) for some in needed)
     keep = max(int(some.sum()) for some in needed)
     shape = (len(trees), inner + keep)
-    layout = Layout(
+    layout = TreeLayout(
         tokens=np.zeros(shape, dtype=np.int64),
         positions=np.zeros(shape, dtype=np.int64),
         sees=np.zeros((*shape, head + inner + keep), dtype=bool),
@@ -152,11 +159,11 @@ def _lay_out(trees: Sequence[Tree], head: int) -> Layout:
     # Padding sees itself, as a row of attention without anything to see is not a number.
     layout.sees[:, np.arange(inner + keep), head + np.arange(inner + keep)] = True
     for row, (tree, some) in enumerate(zip(trees, needed, strict=True)):
-        _place(layout, row, tree, some, inner)
+        _fill_row(layout, row, tree, some, inner)
     return layout
 
 
-def _place(layout: Layout, row: int, tree: Tree, needed: np.ndarray, inner: int) -> None:
+def _fill_row(layout: TreeLayout, row: int, tree: Tree, needed: np.ndarray, inner: int) -> None:
     head = layout.sees.shape[2] - layout.sees.shape[1]
     columns = np.empty(len(tree.tokens), dtype=np.int64)
     leading = int((~needed).sum())
@@ -168,9 +175,9 @@ def _place(layout: Layout, row: int, tree: Tree, needed: np.ndarray, inner: int)
         at = columns[route]
         steps = np.arange(len(route))
         layout.sees[row, at[known:, None], head + at[None, :]] = steps[known:, None] >= steps
-        asked = at[path.start - 1 - head :] - inner
-        layout.rows += [row] * len(asked)
-        layout.columns += asked.tolist()
+        logit_columns = at[path.start - 1 - head :] - inner
+        layout.rows += [row] * len(logit_columns)
+        layout.columns += logit_columns.tolist()
         layout.targets += path.tokens[path.start :]
         layout.paths.append(path)
 
@@ -204,7 +211,11 @@ def _pass_trees(network: Network, trees: list[Tree], cache: Cache | None) -> lis
 
 
 def _sums(
-    logits: torch.Tensor, rows: list[int], columns: list[int], targets: list[int], paths: list[Path]
+    logits: torch.Tensor,
+    rows: list[int],
+    columns: list[int],
+    targets: list[int],
+    paths: list[TokenPath],
 ) -> list[float | Failure]:
     """Add up the log-probabilities of the targets of each path, which stand one after another."""
     totals = logits.float().logsumexp(-1)
@@ -219,12 +230,14 @@ def _not_a_number() -> Failure:
     return Failure("The model's log-likelihood is not a finite number.")
 
 
-def _failed(paths: Sequence[Path], error: BaseException) -> list[Scored]:
+def _failed(paths: Sequence[TokenPath], error: BaseException) -> list[Scored]:
     text = " ".join(str(error).split())[:200]
     return [(path, Failure(f"{type(error).__name__}: {text}")) for path in paths]
 
 
-def _score_rows(network: Network, paths: Sequence[Path], limits: Limits) -> Iterator[Scored]:
+def _score_rows(
+    network: Network, paths: Sequence[TokenPath], limits: PassLimits
+) -> Iterator[Scored]:
     """One row per path, padded on the right: slow, but right for any causal model."""
     waiting = sorted(paths, key=lambda path: len(path.tokens))
     while waiting:
@@ -234,7 +247,7 @@ def _score_rows(network: Network, paths: Sequence[Path], limits: Limits) -> Iter
         yield from _score_half(network, batch)
 
 
-def _score_half(network: Network, paths: list[Path]) -> Iterator[Scored]:
+def _score_half(network: Network, paths: list[TokenPath]) -> Iterator[Scored]:
     try:
         yield from _pass_rows(network, paths)
     except PASS_ERRORS as error:
@@ -247,7 +260,7 @@ def _score_half(network: Network, paths: list[Path]) -> Iterator[Scored]:
 
 
 @torch.inference_mode()
-def _pass_rows(network: Network, paths: list[Path]) -> list[Scored]:
+def _pass_rows(network: Network, paths: list[TokenPath]) -> list[Scored]:
     width = max(len(path.tokens) for path in paths) - 1
     first = min(path.start for path in paths) - 1
     tokens = torch.tensor(
@@ -262,8 +275,8 @@ def _pass_rows(network: Network, paths: list[Path]) -> list[Scored]:
     rows: list[int] = []
     columns: list[int] = []
     for row, path in enumerate(paths):
-        asked = range(path.start - 1 - first, len(path.tokens) - 1 - first)
-        rows += [row] * len(asked)
-        columns += asked
+        logit_columns = range(path.start - 1 - first, len(path.tokens) - 1 - first)
+        rows += [row] * len(logit_columns)
+        columns += logit_columns
     targets = [token for path in paths for token in path.tokens[path.start :]]
     return list(zip(paths, _sums(logits, rows, columns, targets, paths), strict=True))

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from forgetmap.errors import ModelError
-from forgetmap.evaluation.backend import Failure, Likelihoods, Message, Question
-from forgetmap.evaluation.prefixes import Path, Tokens
+from forgetmap.evaluation.backends.base import Failure, Likelihoods, Message, Question
+from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Tokens
 
 
-class Texts:
+class TokenizerBase:
     """What a tokenizer of the transformers library makes of texts: half of a backend.
 
     Args:
@@ -78,7 +78,7 @@ class Texts:
             for text, tokens in zip(texts, encoded, strict=True)
         ]
 
-    def paths(self, questions: Sequence[Question]) -> Iterator[list[Path] | Failure]:
+    def paths(self, questions: Sequence[Question]) -> Iterator[list[TokenPath] | Failure]:
         """Tokens of each continuation behind its text, cut where the text's own tokens end."""
         texts = [question.text.rstrip() for question in questions]
         starts = self.count_tokens(texts)
@@ -87,13 +87,13 @@ class Texts:
                 [question.text + end for question in questions for end in question.continuations]
             )
         )
-        for place, question in enumerate(questions):
+        for index, question in enumerate(questions):
             own = [next(wholes) for _ in question.continuations]
-            start = starts[place]
-            if not texts[place]:
+            start = starts[index]
+            if not texts[index]:
                 own = [self._with_opening(tokens) for tokens in own]
                 start = 1
-            paths = [Path(place, option, tokens, start) for option, tokens in enumerate(own)]
+            paths = [TokenPath(index, option, tokens, start) for option, tokens in enumerate(own)]
             yield self._fault(question, paths) or paths
 
     def unfit(self, length: int) -> Failure:
@@ -111,7 +111,7 @@ class Texts:
             first = self._tokenizer.eos_token_id
         return tokens if tokens[:1] == (first,) else (first, *tokens)
 
-    def _fault(self, question: Question, paths: Sequence[Path]) -> Failure | None:
+    def _fault(self, question: Question, paths: Sequence[TokenPath]) -> Failure | None:
         if not paths:
             return Failure("The question has no continuations.")
         for text, path in zip(question.continuations, paths, strict=True):
@@ -122,7 +122,7 @@ class Texts:
         return None
 
 
-def likelihoods(paths: Sequence[Path], sums: Sequence[float]) -> Likelihoods:
+def likelihoods(paths: Sequence[TokenPath], sums: Sequence[float]) -> Likelihoods:
     """What the continuations of one question weigh."""
     return Likelihoods(
         logprobs=tuple(sums),

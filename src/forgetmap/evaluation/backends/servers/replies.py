@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetmap._http import RefusedError, TransientError
-from forgetmap.evaluation.servers.client import whole
+from forgetmap.evaluation.backends.servers.client import whole
 
-AGREE = 0.05
+LOGPROB_TOLERANCE = 0.05
 """Nats by which two passes over one token may differ: half precision in other batches."""
 
 
@@ -31,7 +31,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ServerReply:
     """One choice of a reply.
 
     Attributes:
@@ -51,18 +51,18 @@ class Written:
     choices: int
 
 
-def read_completion(said: dict[str, Any]) -> Written:
+def read_completion(reply: dict[str, Any]) -> ServerReply:
     """The first choice of a completion; TransientError where there is none."""
-    choice, choices = _choice(said)
+    choice, choices = _choice(reply)
     text = choice.get("text")
     if not isinstance(text, str):
         raise TransientError("the reply has no text")
-    return _written(text, choice, choices, said)
+    return _written(text, choice, choices, reply)
 
 
-def read_chat(said: dict[str, Any]) -> Written:
+def read_chat(reply: dict[str, Any]) -> ServerReply:
     """The first choice of a chat; without any content where all was spent on thinking."""
-    choice, choices = _choice(said)
+    choice, choices = _choice(reply)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise TransientError("the reply has no message")
@@ -73,11 +73,11 @@ def read_chat(said: dict[str, Any]) -> Written:
         text = ""
     if not isinstance(text, str):
         raise TransientError("the reply has no text")
-    return _written(text, choice, choices, said)
+    return _written(text, choice, choices, reply)
 
 
-def _choice(said: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    choices = said.get("choices")
+def _choice(reply: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise TransientError("the reply has no choices")
     if choices[0].get("finish_reason") == "content_filter":
@@ -85,11 +85,11 @@ def _choice(said: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return choices[0], len(choices)
 
 
-def _written(text: str, choice: dict[str, Any], choices: int, said: dict[str, Any]) -> Written:
-    usage = said.get("usage")
+def _written(text: str, choice: dict[str, Any], choices: int, reply: dict[str, Any]) -> ServerReply:
+    usage = reply.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     reason = choice.get("finish_reason")
-    return Written(
+    return ServerReply(
         text=text,
         reason=reason if isinstance(reason, str) else None,
         tokens_in=whole(usage.get("prompt_tokens")),
@@ -99,17 +99,17 @@ def _written(text: str, choice: dict[str, Any], choices: int, said: dict[str, An
     )
 
 
-def _weights(said: Any) -> Weights | None:
+def _weights(reply: Any) -> Weights | None:
     """In the shape of completions, or in that of chats, which some servers use for both."""
-    if not isinstance(said, dict):
+    if not isinstance(reply, dict):
         return None
-    rows = said.get("content")
+    rows = reply.get("content")
     if isinstance(rows, list):
         rows = [row for row in rows if isinstance(row, dict)]
         tokens: Any = [row.get("token") for row in rows]
         values: Any = [row.get("logprob") for row in rows]
     else:
-        tokens, values = said.get("tokens"), said.get("token_logprobs")
+        tokens, values = reply.get("tokens"), reply.get("token_logprobs")
     if not isinstance(tokens, list) or not isinstance(values, list) or len(tokens) != len(values):
         return None
     if not tokens or not all(isinstance(token, str) for token in tokens):
@@ -121,7 +121,7 @@ def _logprob(value: Any) -> float | None:
     """A number that can be one: finite and not above 0, but for rounding."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and value <= AGREE else None
+    return float(value) if math.isfinite(value) and value <= LOGPROB_TOLERANCE else None
 
 
 def tokens_of_end(tokens: Sequence[str], end: str) -> int | None:

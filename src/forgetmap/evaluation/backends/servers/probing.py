@@ -1,0 +1,373 @@
+"""What a server really does, probed before it is relied on.
+
+Servers of one and the same interface differ: some leave out what they were asked for without a
+word, some say log-probabilities that belong to the token before. So nothing is believed that was
+not seen: a count must agree with a limit, a seed must repeat what it wrote, and what a server says
+of its own text when it reads it must be what it said when it wrote it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetmap.errors import ModelError, NetworkError
+from forgetmap.evaluation.backends.base import Failure
+from forgetmap.evaluation.backends.servers.client import Client, Exchange
+from forgetmap.evaluation.backends.servers.replies import (
+    LOGPROB_TOLERANCE,
+    ServerReply,
+    Weights,
+    read_chat,
+    read_completion,
+    tokens_of_end,
+)
+
+OPENINGS = (
+    "Once upon a time there was a river that",
+    "The answer to the question is",
+    "Every morning the dog and the cat",
+)
+PROBE_TOKENS = 8
+"""Tokens of a trial."""
+HIGH_TEMPERATURE = 1.5
+"""A temperature at which two seeds hardly ever write the same."""
+MAX_FAULTS = 3
+"""Errors of a server (500 and above) to one request that are taken for its answer."""
+NEUTRAL_SAMPLING = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "repeat_penalty": 1.0}
+"""No cuts and no penalties; said in full, as servers apply what they or a model's files set."""
+
+ABILITIES = (
+    "chat", "completions", "counts", "greedy", "samples", "whole", "seed", "n", "logprobs", "echo",
+)  # fmt: skip
+CONSEQUENCES = {
+    "counts": "Tokens are not recorded, and cost is not known",
+    "greedy": "Two runs of one model may differ, and some of what looks forgotten may be this",
+    "whole": "Its own defaults may cut or change the probabilities that answers are drawn from",
+    "seed": "Sampled answers are as random as before, but cannot be had again",
+}
+"""What it means for a run that something cannot be relied on."""
+
+
+@dataclass(slots=True)
+class ServerAbilities:
+    """What came of the trials.
+
+    Attributes:
+        faults: why something cannot be relied on, by ability; what is not named can.
+        limit: what chats call the most tokens of an answer.
+        seeds: whether requests may carry a seed.
+    """
+
+    faults: dict[str, str] = field(default_factory=lambda: {"whole": "was not tried"})
+    limit: str = "max_tokens"
+    seeds: bool = True
+
+    def can(self, ability: str) -> bool:
+        """Whether it can be relied on."""
+        return ability not in self.faults
+
+    @property
+    def abilities(self) -> dict[str, bool]:
+        """All of them."""
+        return {name: self.can(name) for name in ABILITIES}
+
+    @property
+    def more(self) -> dict[str, float]:
+        """Fields that turn off whatever a server does to probabilities."""
+        return NEUTRAL_SAMPLING if self.can("whole") else {}
+
+    def note(self, ability: str) -> str | None:
+        """A sentence on what cannot be relied on, and what follows."""
+        if self.can(ability) or ability not in CONSEQUENCES:
+            return None
+        return f"The server {self.faults[ability]}. {CONSEQUENCES[ability]}."
+
+
+def probe(client: Client) -> ServerAbilities:
+    """Try everything, with a few short requests.
+
+    Raises:
+        ModelError: the server neither completes texts nor chats.
+        ForgetmapError: it does not answer at all.
+    """
+    abilities = ServerAbilities()
+    for _, outcome in client.run_all([lambda exchange: _try_all(exchange, abilities)]):
+        if isinstance(outcome, Failure):
+            raise ModelError(
+                f"{client.base} does not answer as asked: {outcome}",
+                hint="check the address, which ends in /v1 as a rule, and what the server says.",
+            )
+    if not abilities.can("chat") and not abilities.can("completions"):
+        raise ModelError(
+            f"{client.base} neither completes texts nor chats with {client.model}: it "
+            f"{abilities.faults['completions']}; it {abilities.faults['chat']}.",
+            hint="check the address, which ends in /v1 as a rule, and what the server says.",
+        )
+    return abilities
+
+
+def check_answers(client: Client, abilities: ServerAbilities) -> None:
+    """Make sure that the server still answers.
+
+    Raises:
+        NetworkError: it does not.
+    """
+    request = _completion if abilities.can("completions") else _chat
+    for _, outcome in client.run_all(
+        [lambda exchange: request(exchange, abilities, OPENINGS[0], temperature=0.0)]
+    ):
+        if isinstance(outcome, Failure):
+            raise NetworkError(
+                f"the server no longer answers: {outcome}",
+                hint="see to the server, then run the same command again; answers had so far are "
+                "kept.",
+            )
+
+
+async def _try_all(exchange: Exchange, abilities: ServerAbilities) -> None:
+    await _try_chat(exchange, abilities)
+    written = await _try_completions(exchange, abilities)
+    request = _completion if written is not None else _chat
+    if written is None and not abilities.can("chat"):
+        return
+    await _try_whole(exchange, abilities, request)
+    await _try_sampling(exchange, abilities, request)
+    if written is None:
+        for name in ("logprobs", "echo"):
+            abilities.faults[name] = "does not complete texts"
+        return
+    await _try_weights(exchange, abilities)
+
+
+async def _try_chat(exchange: Exchange, abilities: ServerAbilities) -> None:
+    """Whether it chats, and what it calls the limit of an answer."""
+    for limit in ("max_tokens", "max_completion_tokens"):
+        abilities.limit = limit
+        try:
+            written = await _chat(exchange, abilities, OPENINGS[0], temperature=0.0)
+        except (Failure, ModelError) as error:
+            abilities.faults["chat"] = _refusal("does not chat", error)
+        else:
+            abilities.faults.pop("chat", None)
+            _check_counts(abilities, written)
+            return
+
+
+async def _try_completions(exchange: Exchange, abilities: ServerAbilities) -> ServerReply | None:
+    """Whether it completes texts, counts, and writes the same when nothing is left to chance."""
+    try:
+        first = await _completion(exchange, abilities, OPENINGS[0], temperature=0.0)
+        again = await _completion(exchange, abilities, OPENINGS[0], temperature=0.0)
+    except (Failure, ModelError) as error:
+        abilities.faults["completions"] = _refusal("does not complete texts", error)
+        if abilities.can("chat"):
+            await _try_greedy_chat(exchange, abilities)
+        return None
+    _check_counts(abilities, first)
+    _check_greedy(abilities, first, again)
+    return first
+
+
+async def _try_greedy_chat(exchange: Exchange, abilities: ServerAbilities) -> None:
+    first = await _chat(exchange, abilities, OPENINGS[1], temperature=0.0)
+    again = await _chat(exchange, abilities, OPENINGS[1], temperature=0.0)
+    _check_greedy(abilities, first, again)
+
+
+def _check_greedy(abilities: ServerAbilities, first: ServerReply, again: ServerReply) -> None:
+    if first.text != again.text:
+        abilities.faults["greedy"] = "answers the same request differently at temperature 0"
+
+
+def _check_counts(abilities: ServerAbilities, written: ServerReply) -> None:
+    """A text that was cut off has as many tokens as the limit says."""
+    if not written.tokens_in or written.tokens_out is None:
+        abilities.faults["counts"] = "does not say how many tokens it read and wrote"
+    elif written.tokens_out > PROBE_TOKENS or (
+        written.reason == "length" and written.tokens_out != PROBE_TOKENS
+    ):
+        abilities.faults["counts"] = (
+            f"says that it wrote {written.tokens_out} tokens where {PROBE_TOKENS} were the limit"
+        )
+
+
+async def _try_whole(exchange: Exchange, abilities: ServerAbilities, request: Any) -> None:
+    """Whether it takes the fields that leave probabilities as they are."""
+    try:
+        await request(exchange, abilities, OPENINGS[0], temperature=1.0, **NEUTRAL_SAMPLING)
+    except (Failure, ModelError) as error:
+        abilities.faults["whole"] = _refusal(f"does not take {', '.join(NEUTRAL_SAMPLING)}", error)
+    else:
+        del abilities.faults["whole"]
+
+
+async def _try_sampling(exchange: Exchange, abilities: ServerAbilities, request: Any) -> None:
+    """Whether seeds repeat, and whether several answers can be had at once."""
+    try:
+        texts = [
+            (
+                await request(
+                    exchange, abilities, OPENINGS[0], temperature=HIGH_TEMPERATURE, seed=seed
+                )
+            ).text
+            for seed in (1, 1, 2, 3)
+        ]
+    except (Failure, ModelError) as error:
+        abilities.faults["seed"] = _refusal("does not sample with a seed", error)
+        await _try_without_seed(exchange, abilities, request)
+    else:
+        if texts[0] != texts[1]:
+            abilities.faults["seed"] = "answers differently with the same seed"
+        elif len(set(texts)) == 1:
+            abilities.faults["seed"] = (
+                f"answers alike with other seeds at temperature {HIGH_TEMPERATURE}"
+            )
+            abilities.faults["samples"] = abilities.faults["seed"]
+    try:
+        several = await request(exchange, abilities, OPENINGS[0], temperature=1.0, n=2)
+    except (Failure, ModelError) as error:
+        abilities.faults["n"] = _refusal("does not give two answers at once", error)
+    else:
+        if several.choices != 2:  # as asked
+            abilities.faults["n"] = f"gives {several.choices} answer where two were asked for"
+
+
+async def _try_without_seed(exchange: Exchange, abilities: ServerAbilities, request: Any) -> None:
+    abilities.seeds = False
+    try:
+        texts = [
+            (await request(exchange, abilities, OPENINGS[0], temperature=HIGH_TEMPERATURE)).text
+            for _ in range(3)
+        ]
+    except (Failure, ModelError) as error:
+        abilities.faults["samples"] = _refusal("does not sample", error)
+    else:
+        if len(set(texts)) == 1:
+            abilities.faults["samples"] = (
+                f"answers alike each time at temperature {HIGH_TEMPERATURE}"
+            )
+
+
+async def _try_weights(exchange: Exchange, abilities: ServerAbilities) -> None:
+    """Whether what it says of its own text is the same when it writes and when it reads it."""
+    compared = 0
+    for seed, opening in enumerate(OPENINGS, start=1):
+        try:
+            more = {"seed": seed} if abilities.seeds else {}
+            wrote = await _completion(
+                exchange, abilities, opening, temperature=1.0, logprobs=1, **more
+            )
+        except (Failure, ModelError) as error:
+            abilities.faults["logprobs"] = _refusal("does not say log-probabilities", error)
+            abilities.faults["echo"] = abilities.faults["logprobs"]
+            return
+        fault = _fault_of_writing(wrote, abilities)
+        if fault:
+            abilities.faults["logprobs"] = abilities.faults["echo"] = fault
+            return
+        try:
+            read = await read_echo(exchange, opening + wrote.text)
+        except (Failure, ModelError) as error:
+            abilities.faults["echo"] = _refusal("does not weigh texts that it reads", error)
+            return
+        fault, fit = _fault_of_reading(wrote, read)
+        if fault:
+            abilities.faults["echo"] = fault
+            return
+        compared += fit
+    if not compared:
+        abilities.faults["echo"] = "cuts a text into other tokens when it reads it than it wrote"
+
+
+def _fault_of_writing(wrote: ServerReply, abilities: ServerAbilities) -> str | None:
+    if wrote.weights is None:
+        return "says no log-probabilities of what it writes"
+    if any(value is None for value in wrote.weights.logprobs):
+        return "leaves out log-probabilities of what it writes, or says some above 0"
+    # A token that ends the text may be counted without being shown.
+    if abilities.can("counts") and abs(len(wrote.weights.tokens) - (wrote.tokens_out or 0)) > 1:
+        return "says log-probabilities of other tokens than it counts"
+    return None
+
+
+def _fault_of_reading(wrote: ServerReply, read: Weights | None) -> tuple[str | None, bool]:
+    """What is wrong, and whether the two could be compared."""
+    if read is None:
+        return "does not weigh what it reads (it ignores echo)", False
+    reply = wrote.weights or Weights((), ())
+    length = tokens_of_end(read.tokens, wrote.text) or 0
+    end = read.behind(len(read.tokens) - length)
+    # A token that ends the text is written, too, but is no part of it.
+    start = reply.first(length)
+    if start.tokens != end.tokens or not _varied(start):
+        return None, False
+    if _agree(start, end):
+        return None, True
+    if _agree(start.behind(1), end) or _agree(start, end.behind(1)):
+        return "says log-probabilities of what it reads that are shifted by one token", False
+    return "says other log-probabilities of a text when it reads it than when it wrote it", False
+
+
+def _varied(weights: Weights) -> bool:
+    """Whether log-probabilities differ enough from token to token to see a shift."""
+    values = [value for value in weights.logprobs if value is not None]
+    return len(values) > 1 and max(values) - min(values) > 4 * LOGPROB_TOLERANCE
+
+
+def _agree(one: Weights, other: Weights) -> bool:
+    """Whether the numbers that both have are the same."""
+    pairs = list(zip(one.logprobs, other.logprobs, strict=False))
+    return bool(pairs) and all(
+        a is not None and b is not None and abs(a - b) <= LOGPROB_TOLERANCE for a, b in pairs
+    )
+
+
+async def read_echo(exchange: Exchange, text: str) -> Weights | None:
+    """Tokens of a text and their log-probabilities; None if the server does not echo it."""
+    body = {"prompt": text, "max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": 1}
+    reply = await exchange.ask(
+        "completions", {"model": exchange.client.model, **body}, read_completion, faults=MAX_FAULTS
+    )
+    if reply.weights is None or not reply.text.startswith(text):
+        return None
+    tokens = reply.weights.tokens
+    # One token is written behind the text, unless the text ends there for the model.
+    for written in (1, 0):
+        if "".join(tokens[: len(tokens) - written]).endswith(text):
+            return reply.weights.first(len(tokens) - written)
+    return reply.weights.first(len(tokens) - (1 if reply.tokens_out is None else reply.tokens_out))
+
+
+async def _completion(
+    exchange: Exchange, abilities: ServerAbilities, text: str, **more: Any
+) -> ServerReply:
+    body = {
+        "model": exchange.client.model,
+        "prompt": text,
+        "max_tokens": PROBE_TOKENS,
+        "top_p": 1.0,
+    }
+    return await exchange.ask(
+        "completions", body | abilities.more | more, read_completion, faults=MAX_FAULTS
+    )
+
+
+async def _chat(
+    exchange: Exchange, abilities: ServerAbilities, text: str, **more: Any
+) -> ServerReply:
+    messages = [{"role": "user", "content": text}]
+    body = {
+        "model": exchange.client.model,
+        "messages": messages,
+        abilities.limit: PROBE_TOKENS,
+        "top_p": 1.0,
+    }
+    return await exchange.ask(
+        "chat/completions", body | abilities.more | more, read_chat, faults=MAX_FAULTS
+    )
+
+
+def _refusal(what: str, error: Exception) -> str:
+    reply = error.message if isinstance(error, ModelError) else str(error)
+    return f"{what} ({reply.rstrip('.')})"

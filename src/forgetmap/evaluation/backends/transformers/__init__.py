@@ -1,0 +1,1 @@
+"""Models of the transformers library in this process."""

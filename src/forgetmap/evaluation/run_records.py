@@ -1,0 +1,213 @@
+"""What a run folder says: the records and the description of a finished run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from forgetmap import __version__
+from forgetmap.evaluation.backends.base import Service, Usage
+from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.jobs import Job
+from forgetmap.evaluation.journal import Answer, Journal
+from forgetmap.evaluation.settings import ResolvedSettings
+from forgetmap.records import (
+    HarnessInfo,
+    MetricInfo,
+    ModelInfo,
+    Outcome,
+    RunInfo,
+    ServiceInfo,
+    TaskInfo,
+)
+from forgetmap.scoring import Answered, Scorer, load_scorer, outcome_of, signed, values_of
+
+WEIGHTS, LENIENT, STRICT = "loglikelihood", "lenient", "strict"
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """Which model answers.
+
+    Attributes:
+        name: of the run.
+        info: which weights.
+        stamp: changes when the weights do.
+        salt: tells the random numbers of this run from those of other models.
+    """
+
+    name: str
+    info: ModelInfo = field(default_factory=ModelInfo)
+    stamp: str = ""
+    salt: str = ""
+
+
+def record_columns(
+    jobs: Sequence[Job], journal: Journal[Answer], settings: ResolvedSettings
+) -> dict[str, list[Any]]:
+    """The records of a run; what was written is scored leniently and strictly."""
+    columns: dict[str, list[Any]] = {}
+    for job in jobs:
+        for row in _rows(job, journal.done[job.key], settings):
+            for name, cell in row.items():
+                columns.setdefault(name, []).append(cell)
+    return columns
+
+
+def _rows(job: Job, answer: Answer, settings: ResolvedSettings) -> Iterator[dict[str, Any]]:
+    if job.task.scorers:
+        yield from _scored_rows(job, answer, settings)
+        return
+    for how in (WEIGHTS,) if job.is_weighed(settings) else (LENIENT, STRICT):
+        yield _row(job, answer, how, settings)
+
+
+def _scored_rows(job: Job, answer: Answer, settings: ResolvedSettings) -> Iterator[dict[str, Any]]:
+    """One row per field of each scorer; what needs a judge or a sandbox stays unscored."""
+    row = _row(job, answer, "", settings)
+    for name in job.task.scorers:
+        scorer = load_scorer(name)
+        for field_name, own in _values(job, answer, scorer).items():
+            yield row | own | {"metric": field_name, "scorer": signed(scorer)}
+
+
+def _values(job: Job, answer: Answer, scorer: Scorer) -> dict[str, dict[str, Any]]:
+    """What differs between the rows of one answer: nothing if there is none."""
+    if answer.response is None:
+        return {field_name: {} for field_name in scorer.fields}
+    sample = _sample(job.item, answer.response, answer.finish_reason)
+    return {
+        field_name: {
+            "score": verdict.score,
+            "outcome": outcome_of(verdict),
+            "answer": verdict.answer,
+            "choice": verdict.choice,
+            "error": verdict.error,
+        }
+        for field_name, verdict in values_of(scorer, sample).items()
+    }
+
+
+def _sample(item: Item, response: str, finish_reason: str | None) -> Answered:
+    gold_index = {"gold_index": item.options.index(item.gold)} if item.gold in item.options else {}
+    return Answered(
+        response=response,
+        gold=item.material.get("gold", item.gold),
+        question=tuple(item.material.get("turns") or (item.question,)),
+        options=item.options,
+        material=gold_index | dict(item.material),
+        finish_reason=finish_reason,
+    )
+
+
+_COPIED = (
+    "task", "item", "repeat", "score", "outcome", "answer", "choice", "tokens_in", "tokens_out",
+    "finish_reason", "logprob_answer", "logprob_gold", "logprob_next", "response",
+    "error",
+)  # fmt: skip
+
+
+def _row(job: Job, answer: Answer, scorer: str, settings: ResolvedSettings) -> dict[str, Any]:
+    item = job.item
+    row = {name: getattr(answer, name) for name in _COPIED}
+    if scorer == STRICT and answer.score is not None and answer.strict is False:
+        row |= {"score": 0.0, "outcome": str(Outcome.NO_ANSWER), "answer": None, "choice": None}
+    return row | {
+        "metric": "acc",
+        "scorer": scorer,
+        "k": len(item.options) or None,
+        "category": job.task.category,
+        "tags": ";".join(item.tags) or None,
+        "cluster": item.cluster,
+        "gold": item.gold or None,
+        "question": item.question,
+        "options": list(item.options) or None,
+        "prompt": job.prompt,
+        "material": json.dumps(dict(item.material), ensure_ascii=False) if item.material else None,
+        "seed": settings.seed + job.repeat,
+    }
+
+
+def run_info(
+    identity: ModelIdentity, suite: Suite, settings: ResolvedSettings, fingerprint: str
+) -> RunInfo:
+    """The manifest of the run."""
+    tasks = {
+        task.name: TaskInfo(
+            version=task.version,
+            n_shot=0 if task.scorers else settings.shots,
+            **_main_metric(task, weighed=settings.by_likelihood),
+        )
+        for task in suite.tasks
+    }
+    system = settings.system_prompt
+    return RunInfo(
+        run_id=identity.name,
+        model=identity.info,
+        harness=HarnessInfo(name="forgetmap", version=__version__),
+        protocol=f"{settings.protocol} ({settings.style})",
+        template_hash=settings.template_hash,
+        system_prompt_hash=None if system is None else sha256(system.encode()).hexdigest()[:16],
+        decoding=_decoding(suite, settings),
+        seeds=[settings.seed + repeat for repeat in range(settings.repeats)],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        tasks=tasks,
+        metrics=_ranges(suite),
+        fingerprint=fingerprint,
+    )
+
+
+def _decoding(suite: Suite, settings: ResolvedSettings) -> dict[str, Any]:
+    """How answers were written; of a suite of both kinds also how long those in free form may be.
+
+    Whatever else is said of the short ones is the same.
+    """
+    free = [bool(task.scorers) for task in suite.tasks]
+    used = settings.free if all(free) else settings.decoding
+    longer = {} if all(free) or not any(free) else {"free_tokens": settings.free.max_new_tokens}
+    return asdict(used) | {"stop": list(used.stop)} | longer
+
+
+def _main_metric(task: Task, *, weighed: bool) -> dict[str, str]:
+    """The metric a task is compared by."""
+    if not task.scorers:
+        by_weight = weighed and task.kind == "option"
+        return {"main_metric": "acc", "main_scorer": WEIGHTS if by_weight else LENIENT}
+    first = load_scorer(task.scorers[0])
+    return {"main_metric": next(iter(first.fields)), "main_scorer": signed(first)}
+
+
+def _ranges(suite: Suite) -> dict[str, MetricInfo]:
+    """What the values of scorers' fields can be."""
+    names = {name for task in suite.tasks for name in task.scorers}
+    return {
+        field_name: MetricInfo(low=scale.low, high=scale.high)
+        for name in sorted(names)
+        for field_name, scale in load_scorer(name).fields.items()
+    }
+
+
+def service_info(service: Service, usage: Sequence[Sequence[int]]) -> ServiceInfo:
+    """What the server took for all answers, those of earlier attempts included."""
+    total = Usage(*map(sum, zip(*usage, strict=True))) if usage else Usage()
+    counts = service.abilities.get("counts", True)
+    cost = cost_of(service, total.tokens_in, total.tokens_out) if counts else None
+    return ServiceInfo(
+        address=service.address,
+        abilities=service.abilities,
+        notes=list(service.notes),
+        cost=cost,
+        **asdict(total),
+    )
+
+
+def cost_of(service: Service, tokens_in: float, tokens_out: int) -> float | None:
+    """Price of so many tokens; None without prices."""
+    if service.price_in is None and service.price_out is None:
+        return None
+    return (tokens_in * (service.price_in or 0) + tokens_out * (service.price_out or 0)) / MILLION
