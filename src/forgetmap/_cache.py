@@ -14,7 +14,7 @@ from typing import Literal
 
 from platformdirs import user_cache_path
 
-LARGEST = 20 << 30
+MAX_BYTES = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
 Kind = Literal["imports", "remote", "explorer", "scores"]
 _numbers = itertools.count()
@@ -57,7 +57,7 @@ def _make_room(root: Path) -> None:
     total = 0
     for used, folder in kept:
         total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        if total > LARGEST and time.time() - used > 3600:  # perhaps still in use
+        if total > MAX_BYTES and time.time() - used > 3600:  # perhaps still in use
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -34,7 +34,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Args = TypeVarTuple("Args")
 
-AHEAD = 3
+TASKS_AHEAD = 3
 """Tasks per worker that are read before they are needed, so that no worker waits for one."""
 PREPARE_SECONDS = 120.0
 LATE = 1
@@ -138,7 +138,7 @@ class WorkerPool:
         try:
             for task in tasks:
                 waiting.append(threads.submit(self._call_again, function, task))
-                if len(waiting) >= AHEAD * self.size:
+                if len(waiting) >= TASKS_AHEAD * self.size:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

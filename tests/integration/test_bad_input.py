@@ -390,7 +390,7 @@ def test_a_bad_folder(case: Bad, tmp_path: Path) -> None:
 def test_more_files_than_a_table_is_split_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forgetmap.sources.open.MOST_FILES", 2)
+    monkeypatch.setattr("forgetmap.sources.open.MAX_FILES", 2)
     files = {f"{name}__csv": HEADER + f"t,{name},1\n".encode() for name in "abc"}
     refuse(Bad("files", folder_of(**files), UnknownFormatError, says=["3 files"]), tmp_path)
 

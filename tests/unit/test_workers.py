@@ -16,7 +16,7 @@ import pytest
 
 import worker_tasks as tasks
 from forgetmap import _workers
-from forgetmap._workers import AHEAD, WorkerPool, call_apart, count_cores
+from forgetmap._workers import TASKS_AHEAD, WorkerPool, call_apart, count_cores
 from forgetmap.capabilities.batches import score_batch
 from forgetmap.errors import FieldError, TaskTimeoutError, WorkerError
 from forgetmap.scoring.extract.maths import _compare
@@ -55,7 +55,7 @@ def test_tasks_are_read_as_they_are_needed(pool: WorkerPool) -> None:
 
     results = pool.map(tasks.double, numbers())
     assert next(results) == 0
-    assert len(read) == AHEAD * pool.size
+    assert len(read) == TASKS_AHEAD * pool.size
     assert list(results) == [2 * n for n in range(1, 100)]
 
 

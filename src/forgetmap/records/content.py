@@ -76,26 +76,26 @@ class ContentDeriver:
         if "gold" in derived:
             derived["gold_hash"] = _hashed(derived["gold"])
         if "options" in self._columns:
-            derived["options_hash"] = [options_hash(each) if each else None for each in options]
-            given = _cells(batch, "k") if "k" in self._columns else [None] * batch.num_rows
-            counted = [len(each) if each else None for each in options]
-            derived["k"] = [k if k is not None else n for k, n in zip(given, counted, strict=True)]
-            derived["gold_index"] = self._places(batch, derived.get("gold"), options)
+            derived["options_hash"] = [options_hash(texts) if texts else None for texts in options]
+            counts = _cells(batch, "k") if "k" in self._columns else [None] * batch.num_rows
+            counted = [len(texts) if texts else None for texts in options]
+            derived["k"] = [k if k is not None else n for k, n in zip(counts, counted, strict=True)]
+            derived["gold_index"] = self._gold_indexes(batch, derived.get("gold"), options)
         if self.needs_item:
             derived["item"] = self._items(batch, derived)
         return derived
 
-    def _places(
+    def _gold_indexes(
         self, batch: pa.RecordBatch, gold: Column | None, options: list[list[str] | None]
     ) -> Column:
         """Where the right answer stands among the options; as given where it is given."""
-        given = [None] * batch.num_rows
+        indexes = [None] * batch.num_rows
         if "gold_index" in self._columns:
-            given = _cells(batch, "gold_index")
+            indexes = _cells(batch, "gold_index")
         gold = gold or [None] * batch.num_rows
         return [
-            place if place is not None else _place(answer, choices)
-            for place, answer, choices in zip(given, gold, options, strict=True)
+            index if index is not None else _gold_index(answer, choices)
+            for index, answer, choices in zip(indexes, gold, options, strict=True)
         ]
 
     def _options(self, batch: pa.RecordBatch) -> list[list[str] | None]:
@@ -140,9 +140,9 @@ class ContentDeriver:
                     field="question",
                     hint="without an 'item' column it is the question that tells items apart.",
                 )
-            place = (*(group[row] for group in groups), *key)
-            ids.append(f"{hash_id(key)}#{self._seen[place]}")
-            self._seen[place] += 1
+            occurrence = (*(group[row] for group in groups), *key)
+            ids.append(f"{hash_id(key)}#{self._seen[occurrence]}")
+            self._seen[occurrence] += 1
         return ids
 
 
@@ -160,7 +160,7 @@ def _hashed(cells: Column) -> Column:
     return [text_hash(cell) if cell is not None and cell.strip() else None for cell in cells]
 
 
-def _place(answer: str | None, choices: list[str] | None) -> int | None:
+def _gold_index(answer: str | None, choices: list[str] | None) -> int | None:
     return choices.index(answer) if choices and answer in choices else None
 
 

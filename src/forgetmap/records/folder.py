@@ -253,7 +253,7 @@ def _texts_of(folder: Path) -> list[Path]:
 
 
 def _read_parquet(path: Path, *more: Path, needed: tuple[str, ...]) -> Frame:
-    parts = [f"(FROM {scan('read_parquet', each)})" for each in (path, *more)]
+    parts = [f"(FROM {scan('read_parquet', file)})" for file in (path, *more)]
     with readable(str(path)):
         native = connection().sql(" UNION ALL BY NAME ".join(parts))
     present = native.columns

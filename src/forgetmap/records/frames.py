@@ -37,7 +37,7 @@ DTYPES: dict[str, Any] = {
     "double": nw.Float64,
 }
 ROWS_PER_BATCH = 100_000
-MOST_REPEATS = 1000
+MAX_REPEATS = 1000
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "task": ("benchmark", "dataset", "subject", "eval", "task_name"),
     "item": (
@@ -47,7 +47,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "score": ("correct", "is_correct", "acc", "accuracy", "exact_match"),
 }  # fmt: skip
 """What other tables call the fields that every table must have."""
-LONG = ("response", "error")
+UNHASHED_TEXTS = ("response", "error")
 """Texts that no identity is derived from."""
 
 
@@ -66,11 +66,11 @@ def run_from_frame(
         column_map: canonical name -> name in the frame, for columns named otherwise.
         task: name of the task, where the frame has no such column.
     """
-    given = _wrapped(native, name)
-    named = rename_columns(given.lazy(), column_map or {}, origin=name, task=task)
+    wrapped = _wrapped(native, name)
+    named = rename_columns(wrapped.lazy(), column_map or {}, origin=name, task=task)
     if named.implementation.is_pandas():
         named = _with_nulls(named)
-    is_eager = isinstance(given, nw.DataFrame)
+    is_eager = isinstance(wrapped, nw.DataFrame)
     rows = _eager_rows(named) if is_eager else None
     run = canonical_run(named, info=RunInfo(), name=name, origin=name, rows=rows)
     return replace(run, handed_in="eager" if is_eager else "lazy")
@@ -152,15 +152,15 @@ def match_columns(
 
 def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:
     """Fields under names that others give them, where only one column can be meant."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     free = set(present) - set(chosen.values())
     for name, synonyms in SYNONYMS.items():
         fitting = [theirs for theirs in synonyms if theirs in free]
         if name not in chosen and len(fitting) == 1:
-            found[name] = fitting[0]
+            columns[name] = fitting[0]
     if "question" in chosen:
-        found.pop("item", None)
-    return found
+        columns.pop("item", None)
+    return columns
 
 
 def canonical_run(
@@ -186,7 +186,9 @@ def canonical_run(
     has_ids = "item" in frame.collect_schema().names()
     texts = frame if texts is None else cast_columns(texts, origin)
     if needs_content(frame.collect_schema().names()):
-        frame = derive_content(frame if not has_ids else _without(frame, LONG), origin=origin)
+        frame = derive_content(
+            frame if not has_ids else _without(frame, UNHASHED_TEXTS), origin=origin
+        )
         texts = texts if has_ids else frame
     columns = frame.collect_schema().names()
     scores = frame.select(*(c for c in columns if c in SCORE_NAMES))
@@ -202,22 +204,22 @@ def cast_columns(frame: Frame, origin: str) -> Frame:
     """Cast what is recorded to the types of the schema."""
     # Arrow has several types of text, which it refuses to join with each other.
     always = {nw.String} if frame.implementation.is_pyarrow() else set()
-    wanted = {
+    dtypes = {
         name: DTYPES[str(BY_NAME[name].type)]
         for name in frame.collect_schema().names()
         if name not in ("repeat", "options")
     }
     casts = [
-        _cast(name, dtype, wanted[name], origin)
+        _cast(name, dtype, dtypes[name], origin)
         for name, dtype in frame.collect_schema().items()
-        if name in wanted and (dtype != wanted[name] or wanted[name] in always)
+        if name in dtypes and (dtype != dtypes[name] or dtypes[name] in always)
     ]
     return frame.with_columns(*casts) if casts else frame
 
 
-def _cast(name: str, dtype: nw.dtypes.DType, wanted: Any, origin: str) -> nw.Expr:
+def _cast(name: str, dtype: nw.dtypes.DType, target: Any, origin: str) -> nw.Expr:
     column = nw.col(name)
-    if wanted is nw.String:
+    if target is nw.String:
         return _as_text(column, dtype) if dtype.is_float() else column.cast(nw.String)
     if not (dtype.is_numeric() or dtype in {nw.Boolean, nw.Unknown}):
         raise ColumnError(
@@ -226,9 +228,9 @@ def _cast(name: str, dtype: nw.dtypes.DType, wanted: Any, origin: str) -> nw.Exp
             field=name,
             hint=f"convert {name!r} to numbers before, or map another column to it.",
         )
-    if wanted is nw.Int32 and dtype.is_numeric():
+    if target is nw.Int32 and dtype.is_numeric():
         return _as_int32(column, dtype, refuse=name == "k")
-    return column.cast(wanted)
+    return column.cast(target)
 
 
 def _as_text(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
@@ -254,11 +256,11 @@ def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
     """Seeds or other labels of repeats as 0, 1, 2, ..., in their order."""
     label_of = nw.col("repeat").cast(nw.String)
     distinct = scores.select(label_of).drop_nulls().unique()
-    found = distinct.head(MOST_REPEATS + 1).collect()["repeat"].to_list()
-    labels = sorted(found, key=_natural)
-    if len(labels) > MOST_REPEATS:
+    values = distinct.head(MAX_REPEATS + 1).collect()["repeat"].to_list()
+    labels = sorted(values, key=_natural)
+    if len(labels) > MAX_REPEATS:
         raise ColumnError(
-            f"'repeat' has more than {MOST_REPEATS:,} different values",
+            f"'repeat' has more than {MAX_REPEATS:,} different values",
             file=origin,
             field="repeat",
             hint="repeat counts answers to the same item (0, 1, 2, ...); is this the item's id?",
@@ -432,9 +434,11 @@ def _missing_hint(missing: list[str], present: list[str]) -> str:
 
 
 def _close(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, map(str, known), n=3, cutoff=0.5)
+    matches = get_close_matches(name, map(str, known), n=3, cutoff=0.5)
     return (
-        f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from {listed(known)}."
+        f"did you mean {' or '.join(map(repr, matches))}?"
+        if matches
+        else f"choose from {listed(known)}."
     )
 
 

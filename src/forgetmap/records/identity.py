@@ -41,11 +41,11 @@ def option_text(value: str, options: Sequence[str]) -> str:
     Anything else comes back as it is; numbers are not taken for positions, because half the world
     counts from 0 and half from 1.
     """
-    wanted = normalise(value)
+    text = normalise(value)
     for option in options:
-        if normalise(option) == wanted:
+        if normalise(option) == text:
             return option
-    letter = wanted.strip("().:")
+    letter = text.strip("().:")
     if len(letter) == 1 and letter.isascii() and letter.isalpha():
         position = ord(letter.upper()) - ord("A")
         if position < len(options):

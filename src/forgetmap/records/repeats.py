@@ -14,7 +14,7 @@ from forgetmap.records.manifest import RunInfo, ServiceInfo
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.validate import FileRow, file_of, reading
 
-SAME = (
+SHARED_FIELDS = (
     "model",
     "stage",
     "harness",
@@ -38,7 +38,7 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
     for run in runs[1:]:
         _require_same(first, run, origin)
     counts = [count_repeats(run) for run in runs]
-    starts = [sum(counts[:place]) for place in range(len(runs))]
+    starts = [sum(counts[:index]) for index in range(len(runs))]
     scores = [
         _shifted(fill_scores(run.scores), start) for run, start in zip(runs, starts, strict=True)
     ]
@@ -70,11 +70,13 @@ def count_repeats(run: Run) -> int:
 
 
 def _require_same(first: Run, other: Run, origin: str) -> None:
-    for field in SAME:
+    for field in SHARED_FIELDS:
         ours, theirs = (_without_seed(getattr(run.info, field)) for run in (first, other))
         if isinstance(ours, dict) and field != "decoding":
             # Seeds may cover different tasks, but must agree on those they share.
-            ours, theirs = ({n: each[n] for n in ours.keys() & theirs} for each in (ours, theirs))
+            ours, theirs = (
+                {n: values[n] for n in ours.keys() & theirs} for values in (ours, theirs)
+            )
         if ours != theirs:
             raise ManifestError(
                 f"{first.name} and {other.name} differ in {field}: {ours} and {theirs}",
@@ -106,9 +108,9 @@ def _served(infos: Sequence[RunInfo]) -> ServiceInfo | None:
         return None
     taken = {}
     for name in ("requests", "retries", "tokens_in", "tokens_out", "cost"):
-        known = [getattr(each, name) for each in services]
+        known = [getattr(service, name) for service in services]
         taken[name] = None if None in known else sum(known)
-    notes = list(dict.fromkeys(note for each in services for note in each.notes))
+    notes = list(dict.fromkeys(note for service in services for note in service.notes))
     return services[0].model_copy(update={**taken, "notes": notes})
 
 

@@ -40,9 +40,9 @@ def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
 
     Several rows of an answer, one per metric, have the same texts: these are kept once.
     """
-    places, answers = _answers(columns)
+    first_rows, answers = _answers(columns)
     firsts = _derive(
-        {key: [cells[place] for place in places] for key, cells in columns.items()}, name
+        {key: [cells[index] for index in first_rows] for key, cells in columns.items()}, name
     )
     rows = _derive({key: cells for key, cells in columns.items() if key not in LONG_TEXTS}, name)
     for key in SCORE_NAMES:
@@ -62,15 +62,15 @@ def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
 
 def _answers(columns: Columns) -> tuple[list[int], pa.Array]:
     """Where each answer stands first, and which answer each row is of."""
-    places: list[int] = []
+    firsts: list[int] = []
     numbers: dict[tuple[Any, ...], int] = {}
     answers = []
-    for place, key in enumerate(zip(*(columns[name] for name in KEY), strict=True)):
+    for index, key in enumerate(zip(*(columns[name] for name in KEY), strict=True)):
         if key not in numbers:
-            numbers[key] = len(places)
-            places.append(place)
+            numbers[key] = len(firsts)
+            firsts.append(index)
         answers.append(numbers[key])
-    return places, pa.array(answers, pa.int64())
+    return firsts, pa.array(answers, pa.int64())
 
 
 def _derive(columns: Columns, name: str) -> pa.Table:
@@ -223,7 +223,7 @@ def survey(run: Run) -> Survey:
         nw.col("score").mean().alias("mean_score"),
     )
     with reading(run):
-        found = counted.sort("task", *present).collect()
+        counts = counted.sort("task", *present).collect()
     tasks = tuple(
         TaskSurvey(
             task=row["task"],
@@ -234,7 +234,7 @@ def survey(run: Run) -> Survey:
             scored=int(row["scored"]),
             mean_score=row["mean_score"],
         )
-        for row in found.rows(named=True)
+        for row in counts.rows(named=True)
     )
     return Survey(
         name=run.name,

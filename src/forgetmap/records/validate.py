@@ -112,7 +112,7 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
         return
     row = doubled[0]
     named = ", ".join(f"{name} {row[name]!r}" for name in RESULT_KEY if name in row)
-    file, line = _second_place(run, row["task"], row["item"])
+    file, line = _second_row(run, row["task"], row["item"])
     raise DuplicateKeyError(
         f"{row['n']} rows have {named}",
         file=file,
@@ -125,9 +125,9 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
 
 def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:
     """The error for the first faulty row, with its line where rows can be read again."""
-    found = first_fault(_raw(run), run.info, run.origin)
-    if found is not None:
-        return found
+    fault = first_fault(_raw(run), run.info, run.origin)
+    if fault is not None:
+        return fault
     field = next(name for name, count in faults.items() if count)
     return FieldError(
         f"{faults[field]:,} values are empty, not allowed or out of range",
@@ -175,7 +175,7 @@ def file_of(row: Mapping[str, Any], origin: str) -> str:
     return row.file if isinstance(row, FileRow) else origin
 
 
-def _second_place(run: Run, task: str, item: str) -> tuple[str, int | None]:
+def _second_row(run: Run, task: str, item: str) -> tuple[str, int | None]:
     """File and line of the second row that claims to be the same result."""
     seen = set()
     for line, row in _raw(run):
@@ -270,13 +270,13 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
             failed = failed & ~nw.col("metric").is_in(list(info.metrics))
         faults["outcome"] = ~known | scored | failed
     counts = {name: fault.cast(nw.Int64).sum() for name, fault in faults.items()}
-    found = _only_row(scores.select(**counts, total=nw.col("score").sum()))
+    sums = _only_row(scores.select(**counts, total=nw.col("score").sum()))
     # The minimum and maximum in a Parquet footer leave NaN out, and the engine answers
     # comparisons from them; a sum it must compute.
-    total = found.pop("total")
+    total = sums.pop("total")
     if total is not None and math.isnan(total):
-        found["score"] = max(found["score"], 1)
-    return _empty_keys(scores, columns) | found
+        sums["score"] = max(sums["score"], 1)
+    return _empty_keys(scores, columns) | sums
 
 
 def _empty_keys(scores: Frame, columns: frozenset[str]) -> dict[str, Any]:
@@ -285,10 +285,10 @@ def _empty_keys(scores: Frame, columns: frozenset[str]) -> dict[str, Any]:
     counts = {f"{name}_count": nw.col(name).count() for name in names}
     # An empty text sorts first, so the minimum finds it.
     firsts = {f"{name}_first": nw.col(name).min() for name in names}
-    found = _only_row(scores.select(nw.len().alias("rows"), **counts, **firsts))
-    missing = {name: found["rows"] - int(found[f"{name}_count"]) for name in names}
-    empty = {name: missing[name] + (found[f"{name}_first"] == "") for name in names}
-    return {"rows": found["rows"]} | empty
+    totals = _only_row(scores.select(nw.len().alias("rows"), **counts, **firsts))
+    missing = {name: totals["rows"] - int(totals[f"{name}_count"]) for name in names}
+    empty = {name: missing[name] + (totals[f"{name}_first"] == "") for name in names}
+    return {"rows": totals["rows"]} | empty
 
 
 def _only_row(frame: Frame) -> dict[str, Any]:
@@ -301,8 +301,8 @@ def _bad_score(info: RunInfo, *, has_metric: bool) -> nw.Expr:
     good = (score >= 0.0) & (score <= 1.0)
     if has_metric:
         for name, metric in info.metrics.items():
-            low = metric.low if metric.low is not None else -_LARGEST
-            high = metric.high if metric.high is not None else _LARGEST
+            low = metric.low if metric.low is not None else -_MAX_FLOAT
+            high = metric.high if metric.high is not None else _MAX_FLOAT
             good = (
                 nw.when(nw.col("metric") == name)
                 .then((score >= low) & (score <= high))
@@ -311,12 +311,12 @@ def _bad_score(info: RunInfo, *, has_metric: bool) -> nw.Expr:
     return ~(good & ~score.is_nan()) & ~score.is_null()
 
 
-_LARGEST = 1.7976931348623157e308
+_MAX_FLOAT = 1.7976931348623157e308
 
 
 def _within(score: float, metric: MetricInfo) -> bool:
-    low = metric.low if metric.low is not None else -_LARGEST
-    high = metric.high if metric.high is not None else _LARGEST
+    low = metric.low if metric.low is not None else -_MAX_FLOAT
+    high = metric.high if metric.high is not None else _MAX_FLOAT
     return math.isfinite(score) and low <= score <= high
 
 

@@ -22,7 +22,7 @@ from forgetmap.errors import FieldError
 from forgetmap.records import Outcome, Problem, RunInfo
 from forgetmap.sources.files import LogFile
 
-MOST_KEPT = 1_000
+MAX_PROBLEMS = 1_000
 """Problems kept with their place; more are only counted."""
 
 
@@ -98,13 +98,13 @@ class Problems:
                 hint="fix this row, or leave out --strict to go on without it.",
             )
         self.count += 1
-        if len(self.kept) < MOST_KEPT:
+        if len(self.kept) < MAX_PROBLEMS:
             self.kept.append(Problem(file, line, field, message))
 
     def extend(self, others: Problems) -> None:
         """Add those that another process found."""
         self.count += others.count
-        self.kept = (self.kept + others.kept)[:MOST_KEPT]
+        self.kept = (self.kept + others.kept)[:MAX_PROBLEMS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ import msgspec
 from forgetmap.sources.fields import replace_surrogates
 
 Doc = Mapping[str, Any]
-LONGEST_LABEL = 4
-MOST_OPTIONS = 1_000
+MAX_LABEL_LENGTH = 4
+MAX_OPTIONS = 1_000
 
 
 class DatasetItem(msgspec.Struct):
@@ -113,7 +113,7 @@ def _settle_gold(item: DatasetItem, gold: object) -> None:
         gold = gold[0]
     if isinstance(gold, int) and gold is not True and gold is not False:
         if not item.options:
-            item.gold_index = gold if 0 <= gold < MOST_OPTIONS else None
+            item.gold_index = gold if 0 <= gold < MAX_OPTIONS else None
         elif 0 <= gold < len(item.options):
             item.gold_index = gold
     elif gold is not None:
@@ -163,7 +163,7 @@ def _texts(options: object) -> list[str] | None:
 
 def _is_label(text: str) -> bool:
     """Whether a text only names an option, such as `B` or `(B)`, or is nothing at all."""
-    if len(text) > LONGEST_LABEL:
+    if len(text) > MAX_LABEL_LENGTH:
         return False
     bare = text.strip("(). ")
     return not bare or (len(bare) == 1 and bare.isascii() and bare.isalpha())

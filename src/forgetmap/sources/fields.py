@@ -13,7 +13,7 @@ from forgetmap.sources.adapter import Problems
 from forgetmap.sources.decode import number
 from forgetmap.sources.files import LogFile
 
-LARGEST = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 
 
 class Fields:
@@ -132,7 +132,7 @@ def as_count(value: object) -> int | None:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if 0 <= value <= LARGEST else None
+    return value if 0 <= value <= MAX_COUNT else None
 
 
 def written(value: object) -> str | None:

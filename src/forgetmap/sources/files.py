@@ -23,7 +23,7 @@ from forgetmap._cache import temporary_path
 from forgetmap.errors import TRUNCATED_HINT, UnknownFormatError, UnreadableError
 from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import (
-    LONGEST_LINE,
+    MAX_LINE_BYTES,
     PARQUET_MAGIC,
     UTF8_MARK,
     is_gzipped,
@@ -31,15 +31,15 @@ from forgetmap.sources.sniff import (
     whole,
 )
 
-HEAD = 1 << 17
-MOST_FILES = 20_000
-DEEPEST = 12
-MOST_BLANK = 1 << 20
+HEAD_BYTES = 1 << 17
+MAX_FILES = 20_000
+MAX_DEPTH = 12
+MAX_BLANK_LINES = 1 << 20
 """Blank lines in a row."""
-LARGEST_DOCUMENT = 2 << 30
-MOST_RATIO = 500
+MAX_DOCUMENT_BYTES = 2 << 30
+MAX_RATIO = 500
 """Unpacked bytes per packed byte; what is denser holds no answers of a model."""
-DENSE_FROM = 32 << 20
+MIN_DENSE_BYTES = 32 << 20
 """Unpacked bytes from which on the ratio is looked at."""
 
 ZIP_MAGIC, PICKLE_MAGIC = b"PK\x03\x04", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -68,7 +68,7 @@ class LogFile:
     def head(self) -> bytes:
         """Its first bytes, unpacked, without byte order mark."""
         with whole(self.path), _sound(self.name), self.open() as stream:
-            return stream.read(HEAD).removeprefix(UTF8_MARK)
+            return stream.read(HEAD_BYTES).removeprefix(UTF8_MARK)
 
     @cached_property
     def kind(self) -> Kind:
@@ -104,7 +104,7 @@ class LogFile:
             return self.archive.open(self.member)
         return open_unpacked(self.path)
 
-    def read(self, limit: int = LARGEST_DOCUMENT) -> bytes:
+    def read(self, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
         with whole(self.path), _sound(self.name), self.open() as stream:
             if self._stated_size > limit:
@@ -123,11 +123,11 @@ class LogFile:
         """Its lines that are not blank, counted from 1."""
         with whole(self.path), _sound(self.name), self.open() as stream:
             number = total = last = 0
-            most = max(DENSE_FROM, MOST_RATIO * self.size)
-            while line := stream.readline(LONGEST_LINE + 1):
+            most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
+            while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 total += len(line)
-                if len(line) > LONGEST_LINE or number - last > MOST_BLANK:
+                if len(line) > MAX_LINE_BYTES or number - last > MAX_BLANK_LINES:
                     raise _too_long(self.name, last + 1)
                 if total > most:
                     raise _dense(self.name, f"it unpacks to more than {most:,} bytes")
@@ -146,7 +146,7 @@ class Archive:
         with whole(path), _sound(self.name):
             self._zip = zipfile.ZipFile(path)
         self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
-        if len(self._members) > 50 * MOST_FILES:
+        if len(self._members) > 50 * MAX_FILES:
             raise _dense(self.name, f"it lists {len(self._members):,} members")
 
     @property
@@ -161,14 +161,14 @@ class Archive:
     def open(self, member: str) -> IO[bytes]:
         """The bytes of a member; reading stops where it unpacks to more than anything real."""
         info = self._members[member]
-        if info.file_size > max(DENSE_FROM, MOST_RATIO * info.compress_size):
+        if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
             raise _dense(self.name, f"{member} unpacks {info.file_size:,} bytes")
         with whole(self.path), _sound(self.name):
             if info.compress_type == ZSTANDARD:
                 return self._open_zstandard(info)
             return self._zip.open(info)
 
-    def read(self, member: str, limit: int = LARGEST_DOCUMENT) -> bytes:
+    def read(self, member: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
         """All of a member, as long as it is no longer than `limit`."""
         info = self._members[member]
         with whole(self.path), _sound(self.name), self.open(member) as stream:
@@ -226,12 +226,12 @@ def _walk(folder: Path) -> list[Path]:
                 continue
             if child.is_file():
                 files.append(child)
-            elif child.is_dir() and depth < DEEPEST and _identity(child) not in seen:
+            elif child.is_dir() and depth < MAX_DEPTH and _identity(child) not in seen:
                 seen.add(_identity(child))
                 pending.append((child, depth + 1))
-        if len(files) > MOST_FILES:
+        if len(files) > MAX_FILES:
             raise UnknownFormatError(
-                f"more than {MOST_FILES:,} files lie below this folder",
+                f"more than {MAX_FILES:,} files lie below this folder",
                 file=str(folder),
                 hint="give the folder of one run.",
             )
@@ -261,7 +261,7 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
 
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
     """A copy in the folder for temporary files, no larger than anything real."""
-    limit = max(DENSE_FROM, MOST_RATIO * path.stat().st_size)
+    limit = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
 
     target = temporary_path()
     with whole(path), open_stream() as stream, target.open("wb") as out:
@@ -274,7 +274,7 @@ def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Pa
 
 def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
     """Read to the end unless that is further than anything real."""
-    limit = min(limit, max(DENSE_FROM, MOST_RATIO * packed))
+    limit = min(limit, max(MIN_DENSE_BYTES, MAX_RATIO * packed))
     data = stream.read(limit + 1)
     if len(data) > limit:
         raise _dense(name, f"it unpacks to more than {limit:,} bytes")
@@ -291,7 +291,7 @@ def _dense(name: str, fact: str) -> UnreadableError:
 
 def _too_long(name: str, line: int) -> UnreadableError:
     return UnreadableError(
-        f"this line is longer than {LONGEST_LINE >> 20} MiB, or blank a million times",
+        f"this line is longer than {MAX_LINE_BYTES >> 20} MiB, or blank a million times",
         file=name,
         line=line,
         hint="copy the file again if it is damaged; if not, shorten this line.",

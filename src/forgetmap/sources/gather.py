@@ -37,13 +37,13 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
 
-ROWS = 10_000
-MOST_TEXT = 64 << 20
+ROWS_PER_BATCH = 10_000
+MAX_TEXT_LENGTH = 64 << 20
 """Characters of text held before they are written."""
 
 REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
 """Columns whose values occur again and again; for others a dictionary costs more than it saves."""
-MOST_REMEMBERED = 1 << 15
+MAX_ITEMS_CACHED = 1 << 15
 """Items without options whose hashes are not computed again."""
 SHA256_DIGITS = 64
 SOME_DIGITS = 15
@@ -137,7 +137,7 @@ class RunWriter:
         if self._texts is not None and self._is_first(key):
             self._texts.add(key, texts := _texts_of(sample))
             self._size += sum([len(text) for text in texts if text.__class__ is str])
-        if self._scores.rows >= ROWS or self._size > MOST_TEXT:
+        if self._scores.rows >= ROWS_PER_BATCH or self._size > MAX_TEXT_LENGTH:
             self._flush()
 
     def summary(self) -> WriterSummary:
@@ -366,7 +366,7 @@ def _hashes(sample: Sample) -> tuple[int | None, ...]:
     return question, options_hash(sample.options), gold, prompt
 
 
-@lru_cache(MOST_REMEMBERED)
+@lru_cache(MAX_ITEMS_CACHED)
 def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, None, int | None]:
     """Of an item without options; several filters log its answer, each with the same item."""
     return _text_hash(question), None, _text_hash(gold)

@@ -32,13 +32,13 @@ FORMAT = 5
 """Rises when the same log is to be read otherwise than before."""
 READING = "reading.json"
 """What was found out while a cached run was read."""
-MOST_NAMES = 6
-EVERY = 2_000
-LARGE = 256 << 20
+MAX_NAMES = 6
+PROGRESS_SAMPLES = 2_000
+MIN_BYTES_FOR_PROCESSES = 256 << 20
 """Bytes from which on further processes are worth their start."""
-PER_PROCESS = 4
+PARTS_PER_PROCESS = 4
 """Parts that each process should get, so that all end at about the same time."""
-ROW = 14 << 10
+BYTES_PER_ROW = 14 << 10
 """Bytes that take as long to pass over as the work on one row."""
 Progress = Callable[[str], None]
 """Told what is going on, in words."""
@@ -160,7 +160,7 @@ def _read(
     if len(parts) == 1:
         for sample in samples_of(parts[0], problems):
             writer.add(sample)
-            if writer.samples % EVERY == 0:
+            if writer.samples % PROGRESS_SAMPLES == 0:
                 show()
     else:
         with WorkerPool(reading.processes) as pool:
@@ -174,11 +174,14 @@ def _read(
 def _parts(logs: Sequence[Log], folder: Path, reading: Reading) -> list[LogPart]:
     """What can be read apart; one part where that is not worth it or not possible."""
     processes = reading.processes or count_cores()
-    is_small = reading.processes is None and sum(f.size for log in logs for f in log.files) < LARGE
+    is_small = (
+        reading.processes is None
+        and sum(f.size for log in logs for f in log.files) < MIN_BYTES_FOR_PROCESSES
+    )
     if processes == 1 or is_small or reading.strict or not _are_independent(logs):
         groups = [list(logs)]
     else:
-        groups = _balance(logs, PER_PROCESS * processes)
+        groups = _balance(logs, PARTS_PER_PROCESS * processes)
     # With each log its adapter, so that a worker imports no more than it needs.
     return [
         LogPart(
@@ -215,7 +218,7 @@ def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:
 def _work(log: Log) -> float:
     """How long a log takes, in bytes passed over: short rows take longer than long ones."""
     return sum(
-        file.size * (1 + ROW * (file.head.count(b"\n") or 1) / max(len(file.head), 1))
+        file.size * (1 + BYTES_PER_ROW * (file.head.count(b"\n") or 1) / max(len(file.head), 1))
         for file in log.files
     )
 
@@ -298,8 +301,8 @@ def _answers_to(log: Log, part: str) -> bool:
 
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def _merged(logs: Sequence[Log]) -> RunInfo:

@@ -27,8 +27,8 @@ from forgetmap.sources.selection import chosen, read_chosen
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
-MOST_FILES = 10_000
-MOST_NAMES = 8
+MAX_FILES = 10_000
+MAX_NAMES = 8
 
 
 def open_run(
@@ -143,11 +143,11 @@ def _table_files(path: Path) -> list[TableFile]:
         )
     _refuse_half_a_run(path)
     children = [child for child in sorted(path.iterdir()) if _is_visible_file(child)]
-    if len(children) > MOST_FILES:
+    if len(children) > MAX_FILES:
         raise UnknownFormatError(
             f"this folder holds {len(children):,} files",
             file=str(path),
-            hint=f"a table is split into at most {MOST_FILES:,} files; join some of them.",
+            hint=f"a table is split into at most {MAX_FILES:,} files; join some of them.",
         )
     return _recognised(path, children)
 
@@ -201,5 +201,5 @@ def _nearby(path: Path) -> str:
     names = sorted(child.name for child in parent.iterdir() if not child.name.startswith("."))
     if not names:
         return f"{parent} is empty; check the path."
-    shown = ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
+    shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
     return f"{parent} holds {shown}."

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"\s*")
-_DEEPEST = 3
+_MAX_DEPTH = 3
 _SOME = 3
 
 Shape = Literal["nothing", "object", "objects", "array"]
@@ -95,7 +95,7 @@ def _objects(text: str, at: int) -> Iterator[Any]:
 
 def _whole_or_cut(text: str, at: int) -> tuple[Any, int | None]:
     try:
-        return _value(text, at, _DEEPEST)
+        return _value(text, at, _MAX_DEPTH)
     except (ValueError, RecursionError, IndexError):
         return {}, None
 

@@ -14,11 +14,11 @@ from forgetmap.records import FAILED, Outcome
 from forgetmap.scoring import AnswerKind, grade_response
 from forgetmap.sources.adapter import Sample
 
-LONGEST_GOLD = 200
+MAX_GOLD_LENGTH = 200
 """Characters; a longer right answer is a model solution that nobody repeats word by word."""
-LONGEST_END = 4_000
+MAX_END_LENGTH = 4_000
 """Characters at the end of a response in which an answer is looked for."""
-MOST_JUDGED = 1 << 15
+MAX_REASONS_CACHED = 1 << 15
 """Verdicts remembered: a harness logs the same response once more under each further filter."""
 _NUMBER = re.compile(r"[-+$]?\d[\d,]*(\.\d+)?%?")
 _SOLUTION = re.compile(r"####\s*(?P<answer>[^\n]+?)\s*$")
@@ -32,7 +32,7 @@ def why_wrong(sample: Sample) -> Outcome | None:
     if sample.choice is not None:
         # The harness found an option in it, so the text ended in an answer.
         return Outcome.INCORRECT
-    end = sample.response[-LONGEST_END:]
+    end = sample.response[-MAX_END_LENGTH:]
     reason = _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
     if reason is Outcome.MISREAD or not (sample.answer and sample.answer.strip()):
         return reason
@@ -40,7 +40,7 @@ def why_wrong(sample: Sample) -> Outcome | None:
     return Outcome.NO_ANSWER if gold in (sample.options or ()) else Outcome.INCORRECT
 
 
-@lru_cache(MOST_JUDGED)
+@lru_cache(MAX_REASONS_CACHED)
 def _why(
     response: str, gold: str, options: tuple[str, ...], finish_reason: str | None
 ) -> Outcome | None:
@@ -72,4 +72,4 @@ def _short(gold: str | None) -> str | None:
         return None
     solution = _SOLUTION.search(gold)
     short = solution["answer"] if solution else gold.strip()
-    return short if 0 < len(short) <= LONGEST_GOLD else None
+    return short if 0 < len(short) <= MAX_GOLD_LENGTH else None

@@ -68,7 +68,7 @@ OTHER_ENDINGS = (
     ".npy", ".msgpack", ".model", ".pkl", ".pickle", ".distcp", ".tar", ".tar.gz", ".tgz", ".whl",
     ".so", ".py", ".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".mp4", ".html",
 )  # fmt: skip
-DEEPEST = 12
+MAX_DEPTH = 12
 STATE, DATA = "state.json", "data"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -261,7 +261,7 @@ def _walk(
             if inside is None:
                 continue
             if info["type"] == "directory":
-                if depth < DEEPEST and name.rstrip("/") + "/" not in seen:
+                if depth < MAX_DEPTH and name.rstrip("/") + "/" not in seen:
                     seen.add(name.rstrip("/") + "/")
                     pending.append((name, depth + 1))
             elif not inside.lower().endswith(OTHER_ENDINGS):

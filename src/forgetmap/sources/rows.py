@@ -11,7 +11,7 @@ from typing import Any
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
 from forgetmap.records import FileRow, parquet_rows, unquote_formula
-from forgetmap.sources.sniff import LONGEST_LINE, PEEK, TableFile, not_utf8, whole
+from forgetmap.sources.sniff import MAX_LINE_BYTES, PEEK, TableFile, not_utf8, whole
 
 csv.field_size_limit(1 << 30)
 
@@ -73,11 +73,11 @@ def _is_text(file: TableFile) -> bool:
 def _lines(file: TableFile) -> Iterator[tuple[int, str]]:
     with whole(file.path), file.open() as stream:
         for number, line in enumerate(stream, start=1):
-            if b"\0" in line or len(line) > LONGEST_LINE:
+            if b"\0" in line or len(line) > MAX_LINE_BYTES:
                 raise UnreadableError(
                     "a NUL byte stands in this line"
                     if b"\0" in line
-                    else f"this line is longer than {LONGEST_LINE >> 20} MiB",
+                    else f"this line is longer than {MAX_LINE_BYTES >> 20} MiB",
                     file=str(file.path),
                     line=number,
                     hint="copy the file again if it is damaged; else shorten or clean this line.",

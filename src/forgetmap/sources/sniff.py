@@ -23,8 +23,8 @@ from forgetmap.errors import (
 Kind = Literal["parquet", "csv", "jsonl", "json"]
 
 PEEK = 1 << 20
-LONGEST_LINE = 64 << 20
-MOST_COLUMNS = 10_000
+MAX_LINE_BYTES = 64 << 20
+MAX_COLUMNS = 10_000
 DELIMITERS = ",\t;|"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -107,12 +107,12 @@ def whole(path: Path) -> Iterator[None]:
 
 def require_few_columns(path: Path, count: int) -> None:
     """Refuse a table of more columns than any evaluation has."""
-    if count > MOST_COLUMNS:
+    if count > MAX_COLUMNS:
         raise UnknownFormatError(
             f"the header has {count:,} columns or more",
             file=str(path),
             line=1,
-            hint=f"a table has at most {MOST_COLUMNS:,}; is this file turned on its side?",
+            hint=f"a table has at most {MAX_COLUMNS:,}; is this file turned on its side?",
         )
 
 
@@ -179,7 +179,7 @@ def _separator_of_numbers(head: bytes) -> str | None:
     line = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip(" \r")
     for mark in f"{DELIMITERS} ":
         cells = line.split() if mark == " " else line.split(mark)
-        if len(cells) <= MOST_COLUMNS and all(map(_is_number, cells)):
+        if len(cells) <= MAX_COLUMNS and all(map(_is_number, cells)):
             return mark
     return None
 

@@ -43,8 +43,8 @@ from forgetmap.records import (
 )
 from forgetmap.sources.rows import csv_header, raw_rows, require_text
 from forgetmap.sources.sniff import (
-    LONGEST_LINE,
-    MOST_COLUMNS,
+    MAX_COLUMNS,
+    MAX_LINE_BYTES,
     UTF8_MARK,
     TableFile,
     require_few_columns,
@@ -203,9 +203,7 @@ def column_names(file: TableFile) -> list[str]:
         return csv_header(file)
     if file.kind == "parquet":
         return parquet_columns(file.data, origin=str(file.path))
-    names = (
-        f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MOST_COLUMNS + 1}"
-    )
+    names = f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MAX_COLUMNS + 1}"
     try:
         names_found = connection().sql(names).fetchall()
     except duckdb.Error as error:
@@ -289,7 +287,7 @@ def _csv_scan(file: TableFile, names: list[str]) -> str:
     options = (
         f"{_compression(file)}, auto_detect=false, header=true, columns={_columns(names)}, "
         f"delim={literal(file.delimiter)}, quote='\"', escape='\"', nullstr='', "
-        f"max_line_size={LONGEST_LINE}, strict_mode=true"
+        f"max_line_size={MAX_LINE_BYTES}, strict_mode=true"
     )
     return scan("read_csv", file.data, options)
 
@@ -305,7 +303,7 @@ def _objects(file: TableFile) -> str:
 
 def _json_layout(file: TableFile) -> str:
     layout = "newline_delimited" if file.kind == "jsonl" else "array"
-    return f"{_compression(file)}, format='{layout}', maximum_object_size={LONGEST_LINE}"
+    return f"{_compression(file)}, format='{layout}', maximum_object_size={MAX_LINE_BYTES}"
 
 
 def _compression(file: TableFile) -> str:

@@ -26,7 +26,7 @@ from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import KEY, TEXT_NAMES, scores_schema, texts_schema
 
 VERSION = "0.3.0"
-ROWS_AT_ONCE = 1_000
+ROWS_PER_SLICE = 1_000
 _FIELDS = (
     "repeat",
     "metric",
@@ -94,8 +94,8 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
             schema = schema.append(texts_schema().field(name))
     schema = pa.schema([field.with_nullable(nullable=True) for field in schema])
     for batch in batches_of(frame.select(*schema.names), schema, run):
-        for start in range(0, batch.num_rows, ROWS_AT_ONCE):
-            yield from batch.slice(start, ROWS_AT_ONCE).to_pylist()
+        for start in range(0, batch.num_rows, ROWS_PER_SLICE):
+            yield from batch.slice(start, ROWS_PER_SLICE).to_pylist()
 
 
 def _instance(row: Mapping[str, Any], run: Run) -> dict[str, Any]:

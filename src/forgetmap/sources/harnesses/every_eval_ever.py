@@ -23,13 +23,13 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import Malformed, decode, document, number, rows
-from forgetmap.sources.fields import LARGEST, Fields, as_mapping, as_objects, replace_surrogates
+from forgetmap.sources.fields import MAX_COUNT, Fields, as_mapping, as_objects, replace_surrogates
 from forgetmap.sources.files import LogFile
 
 KEYS = ("schema_version", "evaluation_id", "evaluation_name", "sample_id", "input")
 AGGREGATE = ("evaluation_id", "evaluation_results", "model_info")
 METRIC = "score"
-LARGEST_AGGREGATE = 64 << 20
+MAX_AGGREGATE_BYTES = 64 << 20
 _WHOLE = {"repeat", "k", "gold_index", "seed", "tokens_in", "tokens_out"}
 _REAL = {"logprob_answer", "logprob_gold"}
 _UNIX = re.compile(r"\d{9,10}(?:\.\d+)?")
@@ -65,7 +65,7 @@ class EveryEvalEver:
 
 def _aggregates(files: Sequence[LogFile]) -> Iterator[tuple[str, tuple[LogFile, dict[str, Any]]]]:
     for file in files:
-        if not file.peek.has(*AGGREGATE) or file.size > LARGEST_AGGREGATE:
+        if not file.peek.has(*AGGREGATE) or file.size > MAX_AGGREGATE_BYTES:
             continue
         try:
             content = document(file)
@@ -292,7 +292,7 @@ def _restore(sample: Sample, metadata: Fields) -> None:
 
 def _typed(name: str, text: str) -> str | int | float | None:
     if name in _WHOLE:
-        fits = re.fullmatch(r"-?\d{1,18}", text) and (name == "seed" or 0 <= int(text) <= LARGEST)
+        fits = re.fullmatch(r"-?\d{1,18}", text) and (name == "seed" or 0 <= int(text) <= MAX_COUNT)
         return int(text) if fits else None
     if name in _REAL:
         return number(text)

@@ -41,7 +41,7 @@ _TASK = re.compile(
 _LABEL = re.compile(r"(?:^|\s)([A-Z])[:.)]\s")
 _NUMBER = re.compile(r"[-+]?\$?\d[\d,]*(?:\.\d+)?%?")
 _SUFFIXES = re.compile(r"\.(?:jsonl|json|csv|parquet|pq|gz)$")
-_ROWS = 1000
+_ROWS_PER_BATCH = 1000
 
 
 class CapTrack:
@@ -106,7 +106,7 @@ def _rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, Mapping[str,
 def _parquet_rows(file: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     with open_parquet(file) as opened:
-        for batch in opened.iter_batches(_ROWS):
+        for batch in opened.iter_batches(_ROWS_PER_BATCH):
             for row in batch.to_pylist():
                 number += 1
                 yield number, row

@@ -31,7 +31,7 @@ REASONS = {
 LENGTHS = ("token", "context")
 """Limits that cut an answer short."""
 CATEGORIES = ("category", "subject")
-MOST_ERROR = 10_000
+MAX_ERROR_LENGTH = 10_000
 CUT, SHORTENED = "...\n(content truncated)", "..."
 """How summaries end a text of more than 5,120 characters, and an answer of more than 1,024."""
 _ATTACHMENT = "attachment://"
@@ -242,7 +242,7 @@ def _category(row: Fields) -> str | None:
 def _message(error: object) -> str | None:
     """Of an error; a summary has nothing else."""
     message = error.get("message") if isinstance(error, dict) else error
-    return None if error is None else replace_surrogates(str(message))[:MOST_ERROR]
+    return None if error is None else replace_surrogates(str(message))[:MAX_ERROR_LENGTH]
 
 
 def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:

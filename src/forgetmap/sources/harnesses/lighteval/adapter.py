@@ -36,7 +36,7 @@ FORMATS: Mapping[Style, str] = {
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}[-:]\d{2}[-:]\d{2}(?:\.\d+)?")
 _SHOTS = re.compile(r"^(?P<name>.+?)\|(?P<shots>\d+)(?:\|\d+)?$")
 CLOSE = 1e-6
-ROWS = 4096
+MAX_ROWS_COMPARED = 4096
 
 
 class Lighteval:
@@ -177,7 +177,7 @@ def _logged_task(opened: Any) -> str | None:
     """The name of the task that most rows have: one broken row renames no other."""
     column = next(name for name in opened.schema_arrow.names if name.strip("_") == "doc")
     names: Counter[str] = Counter()
-    for batch in opened.iter_batches(ROWS, columns=[f"{column}.task_name"]):
+    for batch in opened.iter_batches(MAX_ROWS_COMPARED, columns=[f"{column}.task_name"]):
         values = (as_mapping(row.get(column)).get("task_name") for row in batch.to_pylist())
         names.update(name for name in values if isinstance(name, str) and name)
     return names.most_common(1)[0][0] if names else None

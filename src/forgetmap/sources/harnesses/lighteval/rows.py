@@ -26,9 +26,9 @@ from forgetmap.sources.decode import number
 from forgetmap.sources.fields import replace_surrogates
 from forgetmap.sources.files import LogFile, open_parquet
 
-ROWS = 256
+ROWS_PER_BATCH = 256
 """Read at a time: responses are long."""
-LONGEST_LITERAL = 4 << 20
+MAX_LITERAL_LENGTH = 4 << 20
 Style = Literal["flat", "structs"]
 
 FLAT_MARKS = frozenset({"example", "full_prompt", "metrics"})
@@ -87,7 +87,7 @@ def rows_of(file: LogFile, *, texts: bool) -> Iterator[tuple[int, dict[str, Any]
         paths = _needed_columns(schema, texts=texts)
         columns = {name: _spelt_path(path, schema.names) for name, path in paths.items()}
         number_of = 0
-        for batch in opened.iter_batches(ROWS, columns=sorted(set(columns.values()))):
+        for batch in opened.iter_batches(ROWS_PER_BATCH, columns=sorted(set(columns.values()))):
             for row in batch.to_pylist():
                 number_of += 1
                 yield number_of, {name: _inside(row, path) for name, path in columns.items()}
@@ -364,7 +364,7 @@ def _whole(value: object) -> list[int]:
 
 def as_value(value: object) -> Any:
     """The value of a Python text such as `{'acc': 1.0}`; anything else as it is."""
-    if not isinstance(value, str) or value[:1] not in "[{(" or len(value) > LONGEST_LITERAL:
+    if not isinstance(value, str) or value[:1] not in "[{(" or len(value) > MAX_LITERAL_LENGTH:
         return value
     try:
         return _literal(ast.parse(value, mode="eval").body)

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 INVALID = "[invalid]"
 """What lm-eval's extraction gives where it finds nothing."""
 ANNOUNCED = ("#### ", "answer is ")
-MOST_BLOCKS = 64
+MAX_BLOCKS = 64
 """Filters times processes: so often may the ids of rows in the harness's order start anew."""
 
 
@@ -40,7 +40,7 @@ class Filters:
         count = _usual(map(len, looseness.values()), anew=restarts > 0)
         self._names = _names(named, count)
         self._orders: dict[bytes, list[int]] = {}
-        if count == 2 and restarts > MOST_BLOCKS:  # strict and loose
+        if count == 2 and restarts > MAX_BLOCKS:  # strict and loose
             strict_last = bool(named) and "strict" not in named[0]
             self._orders = {key: _order(v, strict_last=strict_last) for key, v in looseness.items()}
         self._counts: dict[bytes, int] = defaultdict(int)

@@ -26,7 +26,7 @@ OWN = ROW_FIELDS | {
 HEAD_FIELDS = ("doc_id", "doc", "target")
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
-LONGEST_ANSWER = 400
+MAX_ANSWER_LENGTH = 400
 """Characters up to which a filtered response counts as extracted."""
 
 Row = Mapping[str, Any]
@@ -101,7 +101,7 @@ class _Requests(msgspec.Struct):
 
 Memory = dict[bytes, tuple[Row, DatasetItem]]
 """What was asked, by its JSON: each further filter logs it once more."""
-MOST_REMEMBERED = 1 << 15
+MAX_ITEMS_CACHED = 1 << 15
 
 
 def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
@@ -199,7 +199,7 @@ class RowReader:
         if head in self._known:
             return self._known[head][1]
         item = DatasetItem("") if doc is None else item_of(doc)
-        if remember and head is not None and len(self._known) < MOST_REMEMBERED:
+        if remember and head is not None and len(self._known) < MAX_ITEMS_CACHED:
             self._known[head] = {name: row[name] for name in HEAD_FIELDS if name in row}, item
         return item
 
@@ -399,7 +399,7 @@ def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
 def _answer(sample: Sample, answer: object) -> None:
     """What was extracted; with options, which of them it means."""
     sample.answer = None
-    if not isinstance(answer, str) or len(answer) > LONGEST_ANSWER:
+    if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
         return
     if answer.strip() == INVALID:
         for score in sample.scores:
