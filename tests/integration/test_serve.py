@@ -23,7 +23,7 @@ import pytest
 
 import forgetmap as fm
 from command_line import SCRIPT, call, process, results, write
-from forgetmap.serve.shell import page_html
+from forgetmap.serve.app import page_html
 
 CACHE = Path(tempfile.mkdtemp(prefix="forgetmap-test-"))
 atexit.register(shutil.rmtree, CACHE, ignore_errors=True)

@@ -67,8 +67,8 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
 
     from forgetmap.comparison import make_rule
     from forgetmap.serve import (
+        ComparisonSetup,
         Explorer,
-        How,
         Store,
         allowed_hosts,
         find_runs,
@@ -78,7 +78,7 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
     from forgetmap.text import counted
 
     rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
-    store = Store(MAX_MEMORY, kept=options["cached"])
+    store = Store(MAX_MEMORY, persistent=options["cached"])
     with Console(stderr=True).status("Opening the runs ...") as status:
         reading = _reading(options, reading_progress(status))
         known = find_runs(runs, reading)
@@ -87,7 +87,7 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
     port = listener.getsockname()[1]
     needs_token = options["token"] or not is_loopback(host)
     token = secrets.token_urlsafe(24) if needs_token else None
-    explorer = Explorer(known, store, How(rule, noise, known[0].id if noise else None))
+    explorer = Explorer(known, store, ComparisonSetup(rule, noise, known[0].id if noise else None))
     app = make_app(explorer, hosts=allowed_hosts(host, port, options["allow_host"]), token=token)
     address = _address(host, port, token)
     click.echo(f"Serving {counted(len(known), 'run')} at {address}\nCtrl-C ends it.")

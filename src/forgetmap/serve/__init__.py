@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.serve.app import Explorer, How, make_app
+    from forgetmap.serve.app import ComparisonSetup, Explorer, make_app
     from forgetmap.serve.runs import find_runs
     from forgetmap.serve.security import allowed_hosts, is_loopback
     from forgetmap.serve.store import Store
 
 __all__ = [
+    "ComparisonSetup",
     "Explorer",
-    "How",
     "Store",
     "allowed_hosts",
     "find_runs",

@@ -24,17 +24,23 @@ from forgetmap._workers import call_apart
 from forgetmap.comparison import KINDS, ComparisonResult, Rule, compare_sides
 from forgetmap.errors import ForgetmapError
 from forgetmap.pairing import Pairs, Side, align, prepare
-from forgetmap.report import Items, assemble, count_flips, figures_json
-from forgetmap.serve.runs import KnownRun, describe
+from forgetmap.report import (
+    Items,
+    assemble,
+    count_flips,
+    figures_json,
+    served_html,
+    vega_bundle,
+)
+from forgetmap.serve.async_cache import AsyncLRU, BatchedSearch
+from forgetmap.serve.runs import ServedRun, describe
 from forgetmap.serve.security import Guard, refused
-from forgetmap.serve.shell import page_html
-from forgetmap.serve.store import FACETS, READERS, SORTS, PairTable, Selection, Store
-from forgetmap.serve.waiting import Kept, Together
+from forgetmap.serve.store import FACETS, READER_THREADS, SORTS, PairTable, Selection, Store
 
-MOST_PAIRS, MOST_SEARCHES, SEARCHES_AT_ONCE = 8, 64, 16
+MAX_PAIRS, MAX_SEARCHES, MAX_BATCH = 8, 64, 16
 """Comparisons and searches kept; those asked for longest ago go first."""
-MOST_ROWS, MOST_LETTERS, LONGEST_NAME = 500, 200, 2_000
-FURTHEST = 1_000_000_000
+MAX_ROWS, MAX_QUERY_LENGTH, MAX_VALUE_LENGTH = 500, 200, 2_000
+MAX_OFFSET = 1_000_000_000
 STEPS = 5
 T = TypeVar("T")
 Ids = tuple[str, str]
@@ -55,7 +61,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ComparisonSetup:
     """How any two runs are compared.
 
     Attributes:
@@ -65,7 +71,7 @@ class How:
     """
 
     rule: Rule = field(default_factory=Rule)
-    noise: KnownRun | None = None
+    noise: ServedRun | None = None
     repeated: str | None = None
 
 
@@ -75,53 +81,56 @@ class Explorer:
     Args:
         runs: those that can be asked for.
         store: where pairs are kept.
-        how: how they are compared.
+        setup: how they are compared.
     """
 
-    def __init__(self, runs: Sequence[KnownRun], store: Store, how: How | None = None) -> None:
-        self._runs = {each.id: each for each in runs}
+    def __init__(
+        self, runs: Sequence[ServedRun], store: Store, setup: ComparisonSetup | None = None
+    ) -> None:
+        self._runs = {run.id: run for run in runs}
         self._store = store
-        self._how = how or How()
+        self._setup = setup or ComparisonSetup()
         self._sides: dict[str, Side] = {}
         self._progress: dict[Ids, Progress] = {}
         # Comparing uses the one connection that files are read through: one at a time.
         self._builder = ThreadPoolExecutor(1, "comparing")
-        self._readers = ThreadPoolExecutor(READERS - 1, "reading")
+        self._readers = ThreadPoolExecutor(READER_THREADS - 1, "reading")
         # A search takes all processors for a while: filters must not queue behind several.
         self._searcher = ThreadPoolExecutor(1, "searching")
-        self._pairs: Kept[PairTable] = Kept(
-            MOST_PAIRS, partial(self._in, self._builder, store.drop)
+        self._pairs: AsyncLRU[PairTable] = AsyncLRU(
+            MAX_PAIRS, partial(self._in, self._builder, store.drop)
         )
-        self._searches: Kept[str] = Kept(
-            MOST_SEARCHES, partial(self._in, self._readers, store.drop_hits)
+        self._searches: AsyncLRU[str] = AsyncLRU(
+            MAX_SEARCHES, partial(self._in, self._readers, store.drop_hits)
         )
-        self._together = Together(store.search, SEARCHES_AT_ONCE, self._searcher)
+        self._batched_search = BatchedSearch(store.search, MAX_BATCH, self._searcher)
 
     async def runs(self, request: Request) -> Response:
         """All runs, with their parents."""
         _only(request, ())
-        return JSONResponse([describe(each) for each in self._runs.values()])
+        return JSONResponse([describe(run) for run in self._runs.values()])
 
     async def rule(self, request: Request) -> Response:
         """How runs are compared, in words."""
         _only(request, ())
-        how = self._how
-        noise = None if how.noise is None else how.noise.run.name
-        repeated = None if how.repeated is None else self._runs[how.repeated].run.name
+        setup = self._setup
+        noise = None if setup.noise is None else setup.noise.run.name
+        repeated = None if setup.repeated is None else self._runs[setup.repeated].run.name
         return JSONResponse(
-            {"rule": how.rule.model_dump(mode="json"), "noise": noise, "repeated": repeated}
+            {"rule": setup.rule.model_dump(mode="json"), "noise": noise, "repeated": repeated}
         )
 
     async def progress(self, request: Request) -> Response:
         """How far the comparison of two runs is; nothing where it is not being made."""
         _only(request, ())
         before, after = self._ids(request)
-        made = self._progress.get((before.id, after.id))
-        if made is None:
+        progress = self._progress.get((before.id, after.id))
+        if progress is None:
             return JSONResponse({})
-        seconds = round(time.monotonic() - made.started, 1)
-        said = {"words": made.words, "step": made.step, "steps": STEPS, "seconds": seconds}
-        return JSONResponse(said)
+        seconds = round(time.monotonic() - progress.started, 1)
+        return JSONResponse(
+            {"words": progress.words, "step": progress.step, "steps": STEPS, "seconds": seconds}
+        )
 
     async def comparison(self, request: Request) -> Response:
         """What a report says, without items; and its figures."""
@@ -138,24 +147,24 @@ class Explorer:
     async def items(self, request: Request) -> Response:
         """A page of items."""
         _only(request, (*FACETS, "q", "sort", "offset", "limit"))
-        offset = _number(request, "offset", 0, FURTHEST)
-        limit = _number(request, "limit", 50, MOST_ROWS)
-        chosen = _selection(request)
+        offset = _number(request, "offset", 0, MAX_OFFSET)
+        limit = _number(request, "limit", 50, MAX_ROWS)
+        selection = _selection(request)
         table = await self._pair(request)
-        hits = await self._hits(table, chosen.q)
+        hits = await self._hits(table, selection.q)
         page = partial(self._store.page, offset=offset, limit=limit)
-        total, rows = await self._in(self._readers, page, table, chosen, hits)
+        total, rows = await self._in(self._readers, page, table, selection, hits)
         return JSONResponse({"total": total, "rows": rows})
 
     async def item(self, request: Request) -> Response:
         """One item with all its texts, and its place in the selection."""
         _only(request, (*FACETS, "q", "sort", "key"))
-        chosen, key = _selection(request), _key(request)
+        selection, key = _selection(request), _key(request)
         table = await self._pair(request)
-        hits = await self._hits(table, chosen.q)
+        hits = await self._hits(table, selection.q)
         find = self._store.find
-        item, place = await self._in(self._readers, find, table, chosen, hits, key)
-        return JSONResponse({"item": item, "place": place})
+        item, index = await self._in(self._readers, find, table, selection, hits, key)
+        return JSONResponse({"item": item, "place": index})
 
     async def _pair(self, request: Request) -> PairTable:
         before, after = self._ids(request)
@@ -164,68 +173,68 @@ class Explorer:
     async def _hits(self, table: PairTable, text: str) -> str | None:
         if not text:
             return None
-        make = partial(self._together.find, table, text)
+        make = partial(self._batched_search.find, table, text)
         return await self._searches.get((table.name, text), make)
 
-    def _in(self, where: Executor, call: Callable[..., T], *given: object) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(where, call, *given)
+    def _in(self, executor: Executor, call: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(executor, call, *args)
 
-    def _ids(self, request: Request) -> tuple[KnownRun, KnownRun]:
-        before, after = (self._known(request, name) for name in ("before", "after"))
+    def _ids(self, request: Request) -> tuple[ServedRun, ServedRun]:
+        before, after = (self._served_run(request, name) for name in ("before", "after"))
         if before.id == after.id:
             raise HTTPException(400, "a run is not compared with itself")
         return before, after
 
-    def _known(self, request: Request, name: str) -> KnownRun:
-        found = self._runs.get(request.query_params.get(name, ""))
-        if found is None:
+    def _served_run(self, request: Request, name: str) -> ServedRun:
+        run = self._runs.get(request.query_params.get(name, ""))
+        if run is None:
             raise HTTPException(404, f"there is no such run: {name} takes an id of /api/runs")
-        return found
+        return run
 
-    async def _start(self, before: KnownRun, after: KnownRun) -> PairTable:
+    async def _start(self, before: ServedRun, after: ServedRun) -> PairTable:
         progress = self._progress[before.id, after.id] = Progress()
         try:
             return await self._in(self._builder, self._compare, (before, after), progress)
         finally:
             del self._progress[before.id, after.id]
 
-    def _compare(self, known: tuple[KnownRun, KnownRun], progress: Progress) -> PairTable:
+    def _compare(self, served: tuple[ServedRun, ServedRun], progress: Progress) -> PairTable:
         progress.next("checking the results")
-        sides = align([self._side(each) for each in known])
+        sides = align([self._side(run) for run in served])
         runs = [side.run for side in sides]
-        stamps = [each.stamp for each in known]
-        noise = self._how.noise if self._how.repeated == known[0].id else None
+        stamps = [run.stamp for run in served]
+        noise = self._setup.noise if self._setup.repeated == served[0].id else None
         texts = []
-        for place, (each, run) in enumerate(zip(known, runs, strict=True)):
+        for index, (own, run) in enumerate(zip(served, runs, strict=True)):
             progress.next(f"reading what {run.name} was asked and said")
             # Tasks may be renamed to go with those of the other side.
-            own = [each.stamp] if run is each.run else [*stamps, place]
-            texts.append(self._store.add_texts(run, _made_from("texts", own)))
+            parts = [own.stamp] if run is own.run else [*stamps, index]
+            texts.append(self._store.add_texts(run, _cache_key("texts", parts)))
 
         def compare() -> tuple[Pairs, bytes]:
             progress.next("pairing and counting")
             against = None if noise is None else align([sides[0], self._side(noise)])[1]
-            found = compare_sides(sides[0], sides[1], self._how.rule, noise=against)
-            answer = _answer(found.result)
+            comparison = compare_sides(sides[0], sides[1], self._setup.rule, noise=against)
+            answer = _answer(comparison.result)
             progress.next("writing the list of items")
-            return found.pairs, answer
+            return comparison.pairs, answer
 
-        parts = [*stamps, *([noise.stamp] if noise else []), self._how.rule.model_dump_json()]
-        return self._store.add(runs, texts, compare, _made_from("pairs", parts))
+        key_parts = [*stamps, *([noise.stamp] if noise else []), self._setup.rule.model_dump_json()]
+        return self._store.add(runs, texts, compare, _cache_key("pairs", key_parts))
 
-    def _side(self, known: KnownRun) -> Side:
-        if known.id not in self._sides:
-            self._sides[known.id] = prepare(known.run, self._how.rule.metric)
-        return self._sides[known.id]
+    def _side(self, served: ServedRun) -> Side:
+        if served.id not in self._sides:
+            self._sides[served.id] = prepare(served.run, self._setup.rule.metric)
+        return self._sides[served.id]
 
     def close(self) -> None:
         """Stop whatever is running."""
         self._store.close()
-        for each in (self._builder, self._searcher, self._readers):
-            each.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._builder, self._searcher, self._readers):
+            executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _made_from(kind: str, parts: Sequence[object]) -> object:
+def _cache_key(kind: str, parts: Sequence[object]) -> object:
     """None where a part is not known: then nothing is found again."""
     return None if None in parts else (kind, *parts)
 
@@ -268,6 +277,12 @@ def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -
     )
 
 
+def page_html() -> tuple[str, str]:
+    """The page, and the Content-Security-Policy that lets it run these scripts and no others."""
+    # Vega keeps 150 MB for as long as its process lives.
+    return served_html(call_apart(vega_bundle))
+
+
 def _answer(result: ComparisonResult) -> bytes:
     """The payload without items, and the figures, as JSON."""
     items = [Items(comparison=0, total=count_flips(result.total, KINDS), columns={})]
@@ -281,17 +296,17 @@ def _only(request: Request, names: Collection[str]) -> None:
     for name, value in request.query_params.multi_items():
         if name not in names and name not in ("before", "after"):
             raise HTTPException(400, f"there is no parameter {name[:40]!r}")
-        if len(value) > LONGEST_NAME:
-            raise HTTPException(400, f"{name} is longer than {LONGEST_NAME:,} characters")
+        if len(value) > MAX_VALUE_LENGTH:
+            raise HTTPException(400, f"{name} is longer than {MAX_VALUE_LENGTH:,} characters")
 
 
 def _selection(request: Request) -> Selection:
-    given = {name: request.query_params.get(name, "") for name in (*FACETS, "q", "sort")}
-    if given["sort"] not in SORTS:
+    values = {name: request.query_params.get(name, "") for name in (*FACETS, "q", "sort")}
+    if values["sort"] not in SORTS:
         raise HTTPException(400, f"sort is one of {', '.join(filter(None, SORTS))}")
-    if len(given["q"]) > MOST_LETTERS:
-        raise HTTPException(400, f"q is longer than {MOST_LETTERS} characters")
-    return Selection(**given)
+    if len(values["q"]) > MAX_QUERY_LENGTH:
+        raise HTTPException(400, f"q is longer than {MAX_QUERY_LENGTH} characters")
+    return Selection(**values)
 
 
 def _number(request: Request, name: str, default: int, most: int) -> int:

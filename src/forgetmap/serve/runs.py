@@ -13,11 +13,11 @@ from forgetmap.errors import ForgetmapError, UnknownFormatError, UsageError
 from forgetmap.records import Run, is_run_folder, read_run, write_run
 from forgetmap.sources import Reading, is_remote, open_run
 
-MOST_RUNS = 1_000
+MAX_RUNS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRun:
+class ServedRun:
     """A run under a name that says nothing about where it is.
 
     Attributes:
@@ -36,22 +36,22 @@ class KnownRun:
     stamp: str | None = None
 
 
-def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[KnownRun]:
+def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[ServedRun]:
     """Every run among these run folders, logs, tables, and folders that contain such."""
-    found: dict[str, KnownRun] = {}
+    found: dict[str, ServedRun] = {}
     for source in sources:
         for place, run in _runs_in(source, reading or Reading()):
-            known = _known(place, run, reading or Reading())
+            known = _served_run(place, run, reading or Reading())
             found.setdefault(known.id, known)
-    if len(found) > MOST_RUNS:
+    if len(found) > MAX_RUNS:
         raise UsageError(
             f"there are {len(found):,} runs in these folders",
-            hint=f"serve at most {MOST_RUNS:,} of them at a time.",
+            hint=f"serve at most {MAX_RUNS:,} of them at a time.",
         )
-    return with_parents(_told_apart(found.values()))
+    return with_parents(_with_unique_names(found.values()))
 
 
-def with_parents(runs: Iterable[KnownRun]) -> list[KnownRun]:
+def with_parents(runs: Iterable[ServedRun]) -> list[ServedRun]:
     """The same runs with the ids of their parents, as far as these are among them."""
     runs = list(runs)
     by_name: dict[str, list[str]] = {}
@@ -61,7 +61,7 @@ def with_parents(runs: Iterable[KnownRun]) -> list[KnownRun]:
     return [replace(each, parent=_parent(each, by_name)) for each in runs]
 
 
-def describe(run: KnownRun) -> dict[str, str | bool | None]:
+def describe(run: ServedRun) -> dict[str, str | bool | None]:
     """What a reader chooses a run by."""
     info = run.run.info
     return {
@@ -75,7 +75,7 @@ def describe(run: KnownRun) -> dict[str, str | bool | None]:
     }
 
 
-def _parent(run: KnownRun, by_name: Mapping[str, Sequence[str]]) -> str | None:
+def _parent(run: ServedRun, by_name: Mapping[str, Sequence[str]]) -> str | None:
     """Only where exactly one run answers to the name, and not the run itself."""
     ids = by_name.get(run.run.info.parent or "", ())
     return ids[0] if len(ids) == 1 and ids[0] != run.id else None
@@ -125,12 +125,12 @@ def _runs_of_children(
         raise error
 
 
-def _known(place: str, run: Run, reading: Reading) -> KnownRun:
+def _served_run(place: str, run: Run, reading: Reading) -> ServedRun:
     where = place if is_remote(place) else str(Path(place.partition("#")[0]).resolve())
     key = f"{where}#{place.partition('#')[2]}"
     name = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     own = replace(_as_parquet(run), origin=run.name)
-    return KnownRun(name, own, place, stamp=_stamp(place, run, reading))
+    return ServedRun(name, own, place, stamp=_stamp(place, run, reading))
 
 
 def _stamp(place: str, run: Run, reading: Reading) -> str | None:
@@ -158,7 +158,7 @@ def _as_parquet(run: Run) -> Run:
     return replace(run, scores=copy.scores.select(*names), texts=copy.texts, rows=copy.rows)
 
 
-def _told_apart(runs: Iterable[KnownRun]) -> list[KnownRun]:
+def _with_unique_names(runs: Iterable[ServedRun]) -> list[ServedRun]:
     """Equal names get a number."""
     seen: dict[str, int] = {}
     told = []

@@ -1,6 +1,6 @@
 """The pairs of two runs as tables on disk: filtered, searched and paged where they lie.
 
-The tables are those of `tables`, in files that are found again (`shelf`). Whole texts are only
+The tables are those of `tables`, in files that are found again (`disk_cache`). Whole texts are only
 ever read for one item, from the run itself.
 """
 
@@ -26,7 +26,7 @@ from forgetmap.records import (
     literal,
     quote,
 )
-from forgetmap.serve.shelf import Shelf
+from forgetmap.serve.disk_cache import DiskCache
 from forgetmap.serve.tables import (
     HIDDEN,
     TEXT_COLUMNS,
@@ -40,8 +40,8 @@ from forgetmap.serve.tables import (
     texts_sql,
 )
 
-READERS = 4
-NEAR = 200_000
+READER_THREADS = 4
+MAX_ROW_SPAN = 200_000
 """Rows of a table that are read at once rather than one by one."""
 FACETS = ("transition", "task", "category", "reason")
 SORTS = {
@@ -103,42 +103,44 @@ class Store:
 
     Args:
         memory: most that the engine may hold in memory, such as `512MB`; the rest goes to disk.
-        kept: find the tables again when the server is started again.
+        persistent: find the tables again when the server is started again.
     """
 
-    def __init__(self, memory: str | None = None, *, kept: bool = False) -> None:
+    def __init__(self, memory: str | None = None, *, persistent: bool = False) -> None:
         self._engine = connection()
         if memory is not None:
             self._engine.execute(f"SET memory_limit = {literal(memory)}")
-        self._shelf = Shelf(self._engine, kept=kept)
+        self._disk_cache = DiskCache(self._engine, persistent=persistent)
         self._hits = fresh_name()
         file = temporary_path(".duckdb")
         self._engine.execute(f"ATTACH {literal(str(file))} AS {self._hits}")
-        self._cursors = [self._engine.cursor() for _ in range(READERS)]
+        self._cursors = [self._engine.cursor() for _ in range(READER_THREADS)]
         self._free: SimpleQueue[duckdb.DuckDBPyConnection] = SimpleQueue()
         for cursor in self._cursors:
             self._free.put(cursor)
 
-    def add_texts(self, run: Run, made_from: object = None) -> str | None:
-        """The table of what a run was asked and said, made if it is not on the shelf.
+    def add_texts(self, run: Run, cache_key: object = None) -> str | None:
+        """The table of what a run was asked and said, made if it is not in the cache.
 
         Args:
             run: the run.
-            made_from: what its texts follow from; None is like nothing else.
+            cache_key: what its texts follow from; None is like nothing else.
         """
         texts = run.texts
         if texts is None:
             return None
-        return self._shelf.open(made_from, lambda name: self._write_texts(name, texts)) + ".texts"
+        return (
+            self._disk_cache.open(cache_key, lambda name: self._write_texts(name, texts)) + ".texts"
+        )
 
     def add(
         self,
         runs: Sequence[Run],
         texts: Sequence[str | None],
         compare: Callable[[], tuple[Pairs, bytes]],
-        made_from: object = None,
+        cache_key: object = None,
     ) -> PairTable:
-        """The scored pairs of a comparison, made if they are not on the shelf.
+        """The scored pairs of a comparison, made if they are not in the cache.
 
         To be called by one thread at a time.
 
@@ -146,10 +148,10 @@ class Store:
             runs: both, as they are compared.
             texts: the tables of their texts.
             compare: gives the pairs, and what is to be kept with them.
-            made_from: what the comparison follows from; None is like nothing else.
+            cache_key: what the comparison follows from; None is like nothing else.
         """
-        database = self._shelf.open(
-            made_from, lambda name: self._write_pairs(name, texts, *compare())
+        database = self._disk_cache.open(
+            cache_key, lambda name: self._write_pairs(name, texts, *compare())
         )
         described = self._engine.execute(f"DESCRIBE {database}.pairs").fetchall()
         columns = tuple(name for name, *_ in described if name not in HIDDEN)
@@ -167,7 +169,7 @@ class Store:
 
     def drop(self, table: PairTable) -> None:
         """Let go of a comparison."""
-        self._shelf.close(table.database)
+        self._disk_cache.close(table.database)
 
     def search(self, table: PairTable, texts: Sequence[str]) -> list[str]:
         """For every text, a table with the places of all items that mention it.
@@ -374,7 +376,7 @@ def _questions(
     if texts is None or not numbers:
         return {}
     chosen = f"SELECT rowid, question FROM {texts} WHERE rowid"
-    if max(numbers) - min(numbers) < NEAR:
+    if max(numbers) - min(numbers) < MAX_ROW_SPAN:
         return dict(cursor.execute(f"{chosen} IN (SELECT unnest($1))", [list(numbers)]).fetchall())
     single = (f"{chosen} = {int(number)}" for number in numbers)
     return dict(cursor.execute(" UNION ALL ".join(single)).fetchall())

@@ -16,7 +16,7 @@ from forgetmap.comparison import KINDS, REASONS, SHARED_COLUMNS, SIDE_COLUMNS
 from forgetmap.pairing import SIDES, Pairs
 from forgetmap.records import Frame, fill_texts, literal
 
-SHOWN = 500
+MAX_CHARACTERS = 500
 """Characters of a question or an answer in a list; the item itself has all of it."""
 TEXT_COLUMNS = (
     "(key UBIGINT, question VARCHAR, length BIGINT, asked_key UBIGINT, "
@@ -98,9 +98,8 @@ def listed_sql(pairs: str, columns: Sequence[str]) -> str:
 
 def cut(value: str) -> str:
     """A text as a list shows it; dots say that there is more."""
-    return (
-        f"CASE WHEN length({value}) > {SHOWN} THEN left({value}, {SHOWN}) || '…' ELSE {value} END"
-    )
+    short = f"left({value}, {MAX_CHARACTERS}) || '…'"
+    return f"CASE WHEN length({value}) > {MAX_CHARACTERS} THEN {short} ELSE {value} END"
 
 
 def is_text(column: str) -> bool:

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from forgetmap.serve.async_cache import AsyncLRU, BatchedSearch
 from forgetmap.serve.store import PairTable
-from forgetmap.serve.waiting import Kept, Together
 
 ONE, OTHER = (PairTable(name, (), (), (), asked_alike=True) for name in ("one", "other"))
 
@@ -38,7 +38,7 @@ def ask_while_the_first_runs(
 
     async def ask() -> list[str | BaseException]:
         with ThreadPoolExecutor(1) as where:
-            together = Together(passes.search, most, where)
+            together = BatchedSearch(passes.search, most, where)
             waiting = [asyncio.create_task(together.find(*each)) for each in asked]
             assert await asyncio.to_thread(passes.started.wait, 10)
             passes.go.set()
@@ -79,7 +79,7 @@ def test_a_result_is_made_once_and_the_oldest_go() -> None:
         dropped.append(name)
 
     async def use() -> None:
-        kept: Kept[str] = Kept(2, drop)
+        kept: AsyncLRU[str] = AsyncLRU(2, drop)
         await asyncio.gather(*(kept.get("a", lambda: make("a")) for _ in range(5)))
         for name in ("b", "a", "c"):
             await kept.get(name, lambda name=name: make(name))  # type: ignore[misc]
@@ -101,7 +101,7 @@ def test_what_failed_is_tried_again() -> None:
     async def drop(_: str) -> None: ...
 
     async def use() -> str:
-        kept: Kept[str] = Kept(2, drop)
+        kept: AsyncLRU[str] = AsyncLRU(2, drop)
         with pytest.raises(OSError, match="no disk"):
             await kept.get("a", make)
         return await kept.get("a", make)

@@ -21,27 +21,27 @@ FORMAT = 1
 """Rises when the tables in the files change."""
 
 
-class Shelf:
+class DiskCache:
     """Files by what they were made from.
 
     Args:
         engine: what opens them.
-        kept: use the cache of the user; otherwise everything goes when the process ends.
+        persistent: use the cache of the user; otherwise everything goes when the process ends.
     """
 
-    def __init__(self, engine: duckdb.DuckDBPyConnection, *, kept: bool) -> None:
+    def __init__(self, engine: duckdb.DuckDBPyConnection, *, persistent: bool) -> None:
         self._engine = engine
-        self._kept = kept
+        self._persistent = persistent
         self._opened: dict[Path, str] = {}
 
-    def open(self, made_from: object, make: Callable[[str], None]) -> str:
+    def open(self, cache_key: object, make: Callable[[str], None]) -> str:
         """The name under which a database is attached, to be read only.
 
         Args:
-            made_from: whatever the content follows from; None is like nothing else.
+            cache_key: whatever the content follows from; None is like nothing else.
             make: writes the tables into the database of this name.
         """
-        file = self._place(made_from)
+        file = self._file(cache_key)
         if file not in self._opened:
             self._opened[file] = self._attached(file) or self._make(file, make)
         return self._opened[file]
@@ -51,10 +51,10 @@ class Shelf:
         self._opened = {file: other for file, other in self._opened.items() if other != name}
         self._engine.execute(f"DETACH {name}")
 
-    def _place(self, made_from: object) -> Path:
-        if made_from is None or not self._kept:
+    def _file(self, cache_key: object) -> Path:
+        if cache_key is None or not self._persistent:
             return temporary_path(".duckdb")
-        parts = (version("forgetmap"), duckdb.__version__, FORMAT, made_from)
+        parts = (version("forgetmap"), duckdb.__version__, FORMAT, cache_key)
         key = blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         return cached_folder(key, "explorer") / "tables.duckdb"
 
@@ -83,7 +83,7 @@ class Shelf:
                     self._engine.execute(f"DETACH {name}")
                 partial.replace(file)
             finally:
-                for left in (partial, partial.with_name(f"{partial.name}.wal")):
-                    left.unlink(missing_ok=True)
+                for path in (partial, partial.with_name(f"{partial.name}.wal")):
+                    path.unlink(missing_ok=True)
         self._engine.execute(f"ATTACH {literal(str(file))} AS {name} (READ_ONLY)")
         return name

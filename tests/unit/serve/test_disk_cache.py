@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from forgetmap.records.engine import connection
+from forgetmap.serve.disk_cache import DiskCache
 from forgetmap.serve.runs import find_runs
-from forgetmap.serve.shelf import Shelf
 from served_runs import AFTER, BEFORE, results, write_folder
 
 
@@ -35,11 +35,11 @@ def read(name: str) -> int:
 
 
 def test_the_same_is_made_once_also_for_the_next_server(cache: Path) -> None:
-    make, shelf = Maker(), Shelf(connection(), kept=True)
-    names = [shelf.open(("x", 1), make) for _ in range(2)]
+    make, disk_cache = Maker(), DiskCache(connection(), persistent=True)
+    names = [disk_cache.open(("x", 1), make) for _ in range(2)]
     assert names[0] == names[1]
-    shelf.close(names[0])
-    again = Shelf(connection(), kept=True)
+    disk_cache.close(names[0])
+    again = DiskCache(connection(), persistent=True)
     name = again.open(("x", 1), make)
     assert (read(name), make.times) == (42, 1)
     other = again.open(("x", 2), make)
@@ -51,25 +51,25 @@ def test_the_same_is_made_once_also_for_the_next_server(cache: Path) -> None:
 
 def test_what_cannot_be_told_or_kept_is_not_found_again(cache: Path) -> None:
     make = Maker()
-    for shelf, key in (
-        (Shelf(connection(), kept=True), None),
-        (Shelf(connection(), kept=False), 1),
+    for disk_cache, key in (
+        (DiskCache(connection(), persistent=True), None),
+        (DiskCache(connection(), persistent=False), 1),
     ):
-        for name in [shelf.open(key, make) for _ in range(2)]:
+        for name in [disk_cache.open(key, make) for _ in range(2)]:
             assert read(name) == 42
-            shelf.close(name)
+            disk_cache.close(name)
     assert make.times == 4
     assert not list(cache.rglob("*.duckdb"))
 
 
 def test_a_broken_file_is_made_again(cache: Path) -> None:
-    make, shelf = Maker(), Shelf(connection(), kept=True)
-    shelf.close(shelf.open("x", make))
+    make, disk_cache = Maker(), DiskCache(connection(), persistent=True)
+    disk_cache.close(disk_cache.open("x", make))
     [file] = cache.rglob("*.duckdb")
     file.write_bytes(b"no database")
-    name = shelf.open("x", make)
+    name = disk_cache.open("x", make)
     assert (read(name), make.times) == (42, 2)
-    shelf.close(name)
+    disk_cache.close(name)
 
 
 def test_a_failure_leaves_nothing_behind(cache: Path) -> None:
@@ -77,13 +77,13 @@ def test_a_failure_leaves_nothing_behind(cache: Path) -> None:
         connection().execute(f"CREATE TABLE {name}.t AS SELECT 42 AS n")
         raise OverflowError
 
-    shelf = Shelf(connection(), kept=True)
+    disk_cache = DiskCache(connection(), persistent=True)
     with pytest.raises(OverflowError):
-        shelf.open("x", fail)
+        disk_cache.open("x", fail)
     assert not [path for path in cache.rglob("*") if path.is_file()]
-    name = shelf.open("x", Maker())
+    name = disk_cache.open("x", Maker())
     assert read(name) == 42
-    shelf.close(name)
+    disk_cache.close(name)
 
 
 def test_the_stamp_of_a_run_changes_with_its_files(tmp_path: Path) -> None:
