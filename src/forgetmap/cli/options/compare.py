@@ -101,8 +101,7 @@ def _rules() -> list[Callable[[Command], Command]]:
             "--noise",
             type=click.Path(),
             metavar="RUN",
-            help="A repeat of BEFORE, whose disagreement with BEFORE is subtracted "
-            "[default: none].",
+            help="A repeat of BEFORE, to estimate the noise floor and subtract it [default: none].",
         ),
         click.option(
             "--rollup",
