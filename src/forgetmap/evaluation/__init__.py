@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.backends.base import (
         Backend,
         Decoding,
-        Dtype,
         LoadOptions,
         Message,
         ModelSource,
@@ -36,13 +35,14 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.backends.transformers.decode import Decoder, DecodeRow, Size
     from forgetmap.evaluation.backends.transformers.load import LoadedModel, load_model
     from forgetmap.evaluation.backends.transformers.network import Network
+    from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring
     from forgetmap.evaluation.estimate import RunEstimate, estimate_run
     from forgetmap.evaluation.items import Item, Suite, Task
     from forgetmap.evaluation.journal import Journal
     from forgetmap.evaluation.models import find_model, run_names, weights_stamp
     from forgetmap.evaluation.run import OnProgress, Step, is_complete, run_model
     from forgetmap.evaluation.run_records import ModelIdentity
-    from forgetmap.evaluation.settings import ProtocolName, Scoring, Settings
+    from forgetmap.evaluation.settings import Settings
     from forgetmap.evaluation.suites.catalogue import load_suite
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
     from forgetmap.evaluation.suites.probes import MARK

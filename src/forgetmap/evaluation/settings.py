@@ -9,11 +9,8 @@ from typing import Any, Literal
 
 from forgetmap.errors import UsageError
 from forgetmap.evaluation.backends.base import Backend, Decoding
+from forgetmap.evaluation.choices import ProtocolName, Scoring
 
-ProtocolName = Literal["same", "published"]
-"""All models alike, or as published for base and tuned models."""
-Scoring = Literal["auto", "loglikelihood", "generate"]
-"""How multiple-choice answers are scored."""
 Style = Literal["plain", "chat", "few-shot"]
 """A plain prompt with format lessons; the chat template; worked examples of the task itself."""
 

@@ -11,10 +11,10 @@ import click
 from forgetmap.cli.options import Command, split_names, with_options
 from forgetmap.cli.options.logs import ColumnsType
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import Dtype, ProtocolName, Scoring, Settings, Traffic
+from forgetmap.evaluation import Dtype, ProtocolName, Scoring
 
 if TYPE_CHECKING:
-    from forgetmap.evaluation import RunEstimate, Suite
+    from forgetmap.evaluation import RunEstimate, Settings, Suite
     from forgetmap.records import ServiceInfo
 
 AUTO = "auto"
@@ -126,6 +126,8 @@ def evaluation_options(*, suite_required: bool) -> Callable[[Command], Command]:
 
 def make_settings(options: dict[str, Any]) -> Settings:
     """How models are asked."""
+    from forgetmap.evaluation import Settings
+
     if options["repeats"] == AUTO:
         raise UsageError(
             "how many repeats it takes shows only where models are compared",
@@ -153,6 +155,8 @@ def read_suite(options: dict[str, Any]) -> Suite:
 
 def model_load_kwargs(options: dict[str, Any]) -> dict[str, Any]:
     """How models are loaded, as `open_model` takes it."""
+    from forgetmap.evaluation import Traffic
+
     if options["threads"] is not None:
         from forgetmap._lazy import require
 

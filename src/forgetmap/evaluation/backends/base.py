@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from forgetmap.evaluation.backends.servers.connection import Traffic
+from forgetmap.evaluation.choices import Dtype
 
 FinishReason = Literal["stop", "length"]
-Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-"""Number format of the weights."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 from forgetmap._lazy import require
 from forgetmap.errors import ModelError
-from forgetmap.evaluation.backends.base import Dtype, ModelSource
+from forgetmap.evaluation.backends.base import ModelSource
+from forgetmap.evaluation.choices import Dtype
 from forgetmap.evaluation.models import find_model
 
 FEATURE = "Running models"

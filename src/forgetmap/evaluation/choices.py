@@ -1,0 +1,10 @@
+"""What options of an evaluation offer; imports nothing, since every `--help` needs it."""
+
+from typing import Literal
+
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+"""Number format of the weights."""
+ProtocolName = Literal["same", "published"]
+"""How models are asked: all alike, or as in Harmon et al. (2026)."""
+Scoring = Literal["auto", "loglikelihood", "generate"]
+"""How multiple-choice answers are scored."""
