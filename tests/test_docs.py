@@ -53,3 +53,23 @@ def test_every_readme_file_exists() -> None:
     assert tree is not None
     for name in re.findall(r"^    (\S+)", tree.group(1), re.MULTILINE):
         assert (ROOT / name).exists() or (ROOT / "src" / "forgetmap" / name).exists(), name
+
+
+def test_every_module_on_the_architecture_page_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "forgetmap"
+    packages = "|".join(path.name for path in package.iterdir() if path.is_dir())
+    names = re.findall(rf"`((?:{packages})[./][\w./]+)`", page)
+    assert len(names) > 20
+    for name in names:
+        path = package / name if "/" in name else package / name.replace(".", "/")
+        door = (path.parent / "__init__.py").read_text(encoding="utf-8") if "." in name else ""
+        is_public = f'"{path.name}"' in door
+        assert path.exists() or path.with_suffix(".py").exists() or is_public, name
+
+
+def test_old_names_of_packages_are_gone() -> None:
+    old = r"`(transitions|runner|drivers|explorer|sweeps|simulator|web)[./`]"
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        if page.name != "CHANGELOG.md":
+            assert not re.findall(old, page.read_text(encoding="utf-8")), page.name

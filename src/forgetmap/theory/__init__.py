@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         total_variation_terms,
     )
     from forgetmap.theory.methods import Setting
-    from forgetmap.theory.phase import KNOB_VALUES, KNOBS, Phase, phase_diagram
-    from forgetmap.theory.simulation import Knobs, TrainingRun, simulate, two_by_two
+    from forgetmap.theory.phase import PHASE_PARAMETERS, PHASE_VALUES, Phase, phase_diagram
+    from forgetmap.theory.simulation import Hyperparameters, TrainingRun, simulate, two_by_two
     from forgetmap.theory.verification import (
         LIMITS,
         OUTCOME_COLUMNS,
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "KNOBS",
-    "KNOB_VALUES",
     "LIMITS",
     "OUTCOME_COLUMNS",
+    "PHASE_PARAMETERS",
+    "PHASE_VALUES",
     "RATIO_LIMIT",
     "ROUNDING",
     "ClaimOutcome",
-    "Knobs",
+    "Hyperparameters",
     "Phase",
     "Setting",
     "TrainingAdvice",

@@ -1,4 +1,4 @@
-"""Old mass over a grid of separations and one knob of a method, all cells followed together."""
+"""Old mass over separations and one parameter of a method, all cells followed together."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.objectives import Target, kl_regularised
 from forgetmap.theory.quadrature import COARSE, nodes
 
-Knob = Literal["replay", "temperature", "anchor"]
-KNOBS: dict[Knob, str] = {
+PhaseParameter = Literal["replay", "temperature", "anchor"]
+PHASE_PARAMETERS: dict[PhaseParameter, str] = {
     "replay": "replayed fraction",
     "temperature": "temperature of the KL penalty",
     "anchor": "anchor of the teacher",
 }
 """Parameters of a phase diagram beside the separation, as people call them."""
-KNOB_VALUES: dict[Knob, Floats] = {
+PHASE_VALUES: dict[PhaseParameter, Floats] = {
     "replay": np.linspace(0.01, 0.5, 60),
     "temperature": np.geomspace(0.2, 5.0, 60),
     "anchor": np.linspace(0.01, 1.0, 60),
 }
 """What a diagram shows if nothing else is asked for."""
-PRECISION: dict[Knob, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1e-5}
+PRECISION: dict[PhaseParameter, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1e-5}
 """Of the solver, on average over cells; masses are right to 1e-4 in each."""
 CELLS = 500
 """Followed together: more would not fit the cache of a processor."""
@@ -42,15 +42,15 @@ class Phase:
     """What is left of the old behaviour in every cell.
 
     Attributes:
-        knob: what varies along the second axis.
+        parameter: what varies along the second axis.
         separations: along the first axis.
-        values: of the knob.
+        values: of the parameter.
         weight: the model's old weight at the end.
         mass: mass nearer to the old mode at the end.
         drift: distance of the old component from the old mode.
     """
 
-    knob: Knob
+    parameter: PhaseParameter
     separations: Floats
     values: Floats
     weight: Floats
@@ -59,20 +59,27 @@ class Phase:
 
 
 def phase_diagram(
-    knob: Knob, separations: Floats, values: Floats, until: float, setting: Setting | None = None
+    parameter: PhaseParameter,
+    separations: Floats,
+    values: Floats,
+    until: float,
+    setting: Setting | None = None,
 ) -> Phase:
-    """Follow every combination of separation and knob until the same time.
+    """Follow every combination of separation and parameter until the same time.
 
     Args:
-        knob: `replay` (SFT with a replayed fraction), `temperature` (reward with a KL penalty;
+        parameter: `replay` (SFT with a replayed fraction), `temperature` (reward with a KL penalty;
             reward gap 1) or `anchor` (self-distillation toward a demonstrator of old weight 0.2).
         separations: along the first axis.
-        values: of the knob, along the second.
+        values: of the parameter, along the second.
         until: the time.
         setting: where training starts; its separation is replaced.
     """
-    if knob not in KNOBS:
-        raise UsageError(f"there is no knob {knob!r}", hint=f"choose one of {', '.join(KNOBS)}.")
+    if parameter not in PHASE_PARAMETERS:
+        raise UsageError(
+            f"there is no parameter {parameter!r}",
+            hint=f"choose one of {', '.join(PHASE_PARAMETERS)}.",
+        )
     apart, along = np.broadcast_arrays(separations[:, None], values[None, :])
     base = setting or Setting()
     rows = max(1, CELLS // values.size)
@@ -80,12 +87,12 @@ def phase_diagram(
     for first in range(0, separations.size, rows):
         part = slice(first, first + rows)
         cells = replace(
-            base, separation=apart[part], nodes=nodes(*COARSE), precision=PRECISION[knob]
+            base, separation=apart[part], nodes=nodes(*COARSE), precision=PRECISION[parameter]
         )
-        ends.append(_RUNS[knob](cells, along[part], until).end)
+        ends.append(_RUNS[parameter](cells, along[part], until).end)
     end = np.concatenate(ends, axis=1)
     return Phase(
-        knob,
+        parameter,
         separations,
         values,
         sigmoid(end[0]),
@@ -168,7 +175,7 @@ def _anchored(cells: Setting, along: Floats, until: float) -> Trajectory:
     return cells.follow(field, [until])
 
 
-_RUNS: dict[Knob, Callable[[Setting, Floats, float], Trajectory]] = {
+_RUNS: dict[PhaseParameter, Callable[[Setting, Floats, float], Trajectory]] = {
     "replay": lambda cells, along, until: methods.replay(cells, [until], along),
     "temperature": _anchored,
     "anchor": _distilled,

@@ -22,7 +22,7 @@ Method = Literal[
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Hyperparameters:
     """What methods can be told, beyond where training starts.
 
     Attributes:
@@ -98,14 +98,14 @@ class TrainingRun:
 
 
 def simulate(
-    method: Method, setting: Setting, knobs: Knobs, until: float, count: int = 121
+    method: Method, setting: Setting, parameters: Hyperparameters, until: float, count: int = 121
 ) -> TrainingRun:
     """Run a method.
 
     Args:
         method: its name.
         setting: where it starts.
-        knobs: the method's own parameters.
+        parameters: the method's own parameters.
         until: the last time; OAPL counts refreshes instead, `iw-replay` steps.
         count: how many times to look.
     """
@@ -113,7 +113,7 @@ def simulate(
         raise UsageError(f"there is no method {method!r}", hint=f"choose one of {', '.join(RUNS)}.")
     mixtures.check_positive(until, "until")
     times = np.geomspace(until * 1e-4, until, count - 1)
-    path = RUNS[method](setting, knobs, times)
+    path = RUNS[method](setting, parameters, times)
     unit = {"oapl": "refreshes", "iw-replay": "steps"}.get(method, "time")
     return TrainingRun(method, setting, _from_start(path, setting), unit)
 
@@ -125,20 +125,20 @@ def _from_start(path: Trajectory, setting: Setting) -> Trajectory:
     return Trajectory(np.r_[0.0, path.times], states)
 
 
-def _discover(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
-    eta = "adaptive" if knobs.eta is None else knobs.eta
-    return methods.ttt_discover(setting, times, eta, knobs.strength, knobs.gap)
+def _discover(setting: Setting, parameters: Hyperparameters, times: Floats) -> Trajectory:
+    eta = "adaptive" if parameters.eta is None else parameters.eta
+    return methods.ttt_discover(setting, times, eta, parameters.strength, parameters.gap)
 
 
-def _distil(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
-    how = Distillation(knobs.anchor, knobs.refresh, Demonstrator(knobs.demo_weight))
+def _distil(setting: Setting, parameters: Hyperparameters, times: Floats) -> Trajectory:
+    how = Distillation(parameters.anchor, parameters.refresh, Demonstrator(parameters.demo_weight))
     return methods.sdft(setting, times, how)[0]
 
 
-def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
+def _weighted(setting: Setting, parameters: Hyperparameters, times: Floats) -> Trajectory:
     """Reverse KL from batches, a part of them replayed old data under importance weights."""
     apart, share = (float(np.asarray(each)) for each in (setting.separation, setting.old_share))
-    sampled = Sampled(apart, 1, share, knobs.batch, knobs.fraction)
+    sampled = Sampled(apart, 1, share, parameters.batch, parameters.fraction)
     mask = flows.mask_of(setting.trained, 2)
     steps = max(1, round(times[-1] / RATE))
     path = flows.descend(
@@ -146,7 +146,7 @@ def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
         setting.start[:, None],
         steps,
         RATE,
-        knobs.seed,
+        parameters.seed,
         every=max(1, steps // 400),
     )
     return Trajectory(path.times, path.states[:, 0])
@@ -155,19 +155,21 @@ def _weighted(setting: Setting, knobs: Knobs, times: Floats) -> Trajectory:
 RATE = 0.1
 """Step size of stochastic descent."""
 
-RUNS: dict[Method, Callable[[Setting, Knobs, Floats], Trajectory]] = {
+RUNS: dict[Method, Callable[[Setting, Hyperparameters, Floats], Trajectory]] = {
     "sft": lambda setting, _, times: methods.sft(setting, times),
-    "replay": lambda setting, knobs, times: methods.replay(setting, times, knobs.fraction),
+    "replay": lambda setting, parameters, times: methods.replay(
+        setting, times, parameters.fraction
+    ),
     "rl": lambda setting, _, times: methods.rl(setting, times),
     "rl-new": lambda setting, _, times: methods.rl(setting, times, sees_old=False),
-    "kl-rl": lambda setting, knobs, times: methods.kl_rl(
-        setting, times, knobs.gap, knobs.temperature
+    "kl-rl": lambda setting, parameters, times: methods.kl_rl(
+        setting, times, parameters.gap, parameters.temperature
     ),
     "iw-replay": _weighted,
     "sdft": _distil,
     "ttt-discover": _discover,
-    "oapl": lambda setting, knobs, _: methods.oapl(
-        setting, knobs.refreshes, knobs.gap, knobs.t1, knobs.t2
+    "oapl": lambda setting, parameters, _: methods.oapl(
+        setting, parameters.refreshes, parameters.gap, parameters.t1, parameters.t2
     ),
 }
 

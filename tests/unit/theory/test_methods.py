@@ -11,8 +11,8 @@ from forgetmap.theory import methods
 from forgetmap.theory.chen import ChenToy
 from forgetmap.theory.methods import Demonstrator, Distillation, Sampled, Setting
 from forgetmap.theory.objectives import ForwardKL, ReverseKL
-from forgetmap.theory.phase import KNOBS, phase_diagram
-from forgetmap.theory.simulation import RUNS, Knobs, simulate, two_by_two
+from forgetmap.theory.phase import PHASE_PARAMETERS, phase_diagram
+from forgetmap.theory.simulation import RUNS, Hyperparameters, simulate, two_by_two
 
 
 def test_sft_forgets_and_replay_keeps_its_fraction() -> None:
@@ -102,16 +102,16 @@ def test_toy_forgets_all_with_equal_rates() -> None:
         ChenToy("sft", 0.15).drops(1, most=3)
 
 
-@pytest.mark.parametrize("knob", KNOBS)
-def test_phase_diagrams_have_the_values_of_single_flows(knob: str) -> None:
+@pytest.mark.parametrize("parameter", PHASE_PARAMETERS)
+def test_phase_diagrams_have_the_values_of_single_flows(parameter: str) -> None:
     apart, values = np.array([2.0, 5.0, 7.0]), np.array([0.2, 0.4, 0.8])
-    diagram = phase_diagram(knob, apart, values, 40.0)  # type: ignore[arg-type]
+    diagram = phase_diagram(parameter, apart, values, 40.0)  # type: ignore[arg-type]
     for row, separation in enumerate(apart):
         for column, value in enumerate(values):
             setting = Setting(separation)
-            if knob == "replay":
+            if parameter == "replay":
                 path = methods.replay(setting, [40.0], value)
-            elif knob == "temperature":
+            elif parameter == "temperature":
                 path = methods.kl_rl(setting, [40.0], 1.0, value)
             else:
                 path = methods.sdft(setting, [40.0], Distillation(value, 0.2, Demonstrator(0.2)))[0]
@@ -123,7 +123,7 @@ def test_phase_diagrams_have_the_values_of_single_flows(knob: str) -> None:
 
 @pytest.mark.parametrize("method", RUNS)
 def test_every_method_runs_from_its_start(method: str) -> None:
-    run = simulate(method, Setting(5.0, precision=1e-7), Knobs(refreshes=2), 20.0, 9)  # type: ignore[arg-type]
+    run = simulate(method, Setting(5.0, precision=1e-7), Hyperparameters(refreshes=2), 20.0, 9)  # type: ignore[arg-type]
     assert run.path.times[0] == 0
     assert run.weight[0] == pytest.approx(0.5)
     assert np.isfinite(run.mass).all()
@@ -154,7 +154,7 @@ def test_only_the_target_with_the_old_mode_retains() -> None:
         lambda: Distillation(refresh=0.0),
         lambda: Sampled(4.0, replay=1.0),
         lambda: ChenToy("sft", -1.0),
-        lambda: simulate("sft", Setting(), Knobs(), -1.0),
+        lambda: simulate("sft", Setting(), Hyperparameters(), -1.0),
         lambda: phase_diagram("colour", np.ones(2), np.ones(2), 1.0),  # type: ignore[arg-type]
         lambda: methods.sft(Setting(trained="everything"), [1.0]),  # type: ignore[arg-type]
         lambda: methods.sft(Setting(geometry="em"), [1.0]),

@@ -15,10 +15,15 @@ from forgetmap.cli.theory import print_limits
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
-    from forgetmap.theory import Knobs, Setting, TrainingRun
+    from forgetmap.theory import Hyperparameters, Setting, TrainingRun
 
 METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
-KNOB_OF_METHOD = {"replay": "replay", "rl": "temperature", "kl-rl": "temperature", "sdft": "anchor"}
+PARAMETER_OF_METHOD = {
+    "replay": "replay",
+    "rl": "temperature",
+    "kl-rl": "temperature",
+    "sdft": "anchor",
+}
 PHASE_POINTS = 60
 EXAMPLES = """\b
 Examples:
@@ -110,7 +115,7 @@ def command(method: str, **options: Any) -> None:
     """
     from forgetmap.theory import simulate
 
-    run = simulate(method, _setting(options), _knobs(options), options["until"])  # type: ignore[arg-type]
+    run = simulate(method, _setting(options), _hyperparameters(options), options["until"])  # type: ignore[arg-type]
     plots = _draw_all(run, options) if options["out"] else []
     if options["as_json"]:
         click.echo(json.dumps(_table(run) | {"plots": [str(path) for path in plots]}))
@@ -134,11 +139,11 @@ def _setting(options: dict[str, Any]) -> Setting:
     )
 
 
-def _knobs(options: dict[str, Any]) -> Knobs:
-    from forgetmap.theory import Knobs
+def _hyperparameters(options: dict[str, Any]) -> Hyperparameters:
+    from forgetmap.theory import Hyperparameters
 
-    names = set(Knobs.__dataclass_fields__) - {"eta"}
-    return Knobs(eta=_eta(options["eta"]), **{name: options[name] for name in names})
+    names = set(Hyperparameters.__dataclass_fields__) - {"eta"}
+    return Hyperparameters(eta=_eta(options["eta"]), **{name: options[name] for name in names})
 
 
 def _eta(text: str) -> float | None:
@@ -183,21 +188,21 @@ def _draw_all(run: TrainingRun, options: dict[str, Any]) -> list[Path]:
     import numpy as np
 
     from forgetmap.report import phase_figure, run_figures, two_by_two_figure, write_figure
-    from forgetmap.theory import KNOB_VALUES, phase_diagram, two_by_two
+    from forgetmap.theory import PHASE_VALUES, phase_diagram, two_by_two
 
     figures = run_figures(run)
     if options["two_by_two"]:
         figures.append(two_by_two_figure(two_by_two(run.setting, options["until"])))
     if options["phase"]:
-        knob: Any = KNOB_OF_METHOD.get(run.method)
-        if knob is None:
+        parameter: Any = PARAMETER_OF_METHOD.get(run.method)
+        if parameter is None:
             raise UsageError(
                 f"{run.method} has no phase diagram",
-                hint=f"use one of {', '.join(KNOB_OF_METHOD)}.",
+                hint=f"use one of {', '.join(PARAMETER_OF_METHOD)}.",
             )
         separations = np.linspace(1, 8, PHASE_POINTS)
-        values = KNOB_VALUES[knob]
-        diagram = phase_diagram(knob, separations, values, options["until"], run.setting)
+        values = PHASE_VALUES[parameter]
+        diagram = phase_diagram(parameter, separations, values, options["until"], run.setting)
         figures.append(phase_figure(diagram))
     names = {figure.name: figure.name.replace("_", "-") for figure in figures}
     return [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from forgetmap.report.figures import look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
-from forgetmap.theory import KNOBS, Phase, TrainingRun
+from forgetmap.theory import PHASE_PARAMETERS, Phase, TrainingRun
 
 Floats = NDArray[np.float64]
 OLD, NEW, TARGET = look.FORGOTTEN, look.GAINED, look.NEVER
@@ -134,7 +134,7 @@ def phase_figure(phase: Phase) -> Figure:
         for j, value in enumerate(phase.values.tolist())
     ]
     flat = {"nice": False, "zero": False}
-    y_scale = flat | ({"type": "log"} if phase.knob == "temperature" else {})
+    y_scale = flat | ({"type": "log"} if phase.parameter == "temperature" else {})
     shade = {
         "field": "mass",
         "type": "quantitative",
@@ -151,15 +151,15 @@ def phase_figure(phase: Phase) -> Figure:
             "y": {
                 "field": "y1",
                 "type": "quantitative",
-                "title": KNOBS[phase.knob],
+                "title": PHASE_PARAMETERS[phase.parameter],
                 "scale": y_scale,
             },
             "y2": {"field": "y2"},
             "color": shade,
         },
     }
-    title = f"Old mass left, by separation and {KNOBS[phase.knob]}"
-    return _figure(f"phase_{phase.knob}", title, rows, parts)
+    title = f"Old mass left, by separation and {PHASE_PARAMETERS[phase.parameter]}"
+    return _figure(f"phase_{phase.parameter}", title, rows, parts)
 
 
 def _over_time(

@@ -13,7 +13,7 @@ from forgetmap.errors import UsageError
 from forgetmap.report.figures.theory import phase_figure
 from forgetmap.report.html.shell import Page, fill_shell, write_page
 from forgetmap.report.static import picture
-from forgetmap.theory import KNOB_VALUES, KNOBS, LIMITS, phase_diagram
+from forgetmap.theory import LIMITS, PHASE_PARAMETERS, PHASE_VALUES, phase_diagram
 
 TITLE = "Why post-training forgets: two modes"
 PHASES_PER_SIDE, LAST_TIME = 30, 100.0
@@ -51,15 +51,15 @@ and toward the true target.</p>
 def _phases() -> str:
     """Phase diagrams as pictures; none where they cannot be drawn."""
     images = []
-    for knob, values in KNOB_VALUES.items():
+    for parameter, values in PHASE_VALUES.items():
         separations = np.linspace(1, 8, PHASES_PER_SIDE)
-        diagram = phase_diagram(knob, separations, values[::2], LAST_TIME)
+        diagram = phase_diagram(parameter, separations, values[::2], LAST_TIME)
         try:
             content = picture(phase_figure(diagram), [], "png", "light", words=True)
         except UsageError:
             return ""
         source = base64.b64encode(content).decode("ascii")
-        name = f"Old mass left by separation and {KNOBS[knob]}"
+        name = f"Old mass left by separation and {PHASE_PARAMETERS[parameter]}"
         images.append(f'<figure><img alt="{name}" src="data:image/png;base64,{source}"></figure>')
     start = (
         f"Start: half of the weight old, the new component 1 below its mode; time {LAST_TIME:g}."
