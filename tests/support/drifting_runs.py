@@ -115,7 +115,7 @@ def drifted(models: int = 2, *, hostile: str = "", noise: int | None = None) -> 
         "taxonomy": parse_taxonomy(TAXONOMY, origin="small.toml"),
         "draws": 100,
         "target": ["law"],
-        "workers": 1,
+        "processes": 1,
         "noise": None if noise is None else runs[noise],
     }
     return drift_with_runs(runs, settings)
