@@ -95,10 +95,10 @@ class ScoreRows:
 
     def add(self, row: Mapping[str, Any], fields: Fields | None) -> None:
         """Add the values of one response; without any all are missing."""
-        found = fields if fields is not None else dict.fromkeys(self._fields, UNSCORED)
+        grades = fields if fields is not None else dict.fromkeys(self._fields, UNSCORED)
         key = (row["item"], row["repeat"])
-        for name, judged in found.items():
-            values = (judged.score, outcome_of(judged), judged.answer, judged.choice, judged.error)
+        for name, grade in grades.items():
+            values = (grade.score, outcome_of(grade), grade.answer, grade.choice, grade.error)
             self._rows.append((*key, name, *values))
 
     def batch(self) -> pa.RecordBatch:
@@ -129,11 +129,11 @@ def run_rows(
         rows = batch.to_pylist()
         samples = [answered(row) for row in rows]
         programs = [_program(scorer, sample) for sample in samples]
-        runnable = [each if isinstance(each, Program) else None for each in programs]
+        runnable = [program if isinstance(program, Program) else None for program in programs]
         scored = ScoreRows(scorer)
         ended = run_programs(runnable, workers=workers)
         for row, sample, program, ran in zip(rows, samples, programs, ended, strict=True):
-            scored.add(row, _settled(scorer, sample, program, ran))
+            scored.add(row, _settled_by_run(scorer, sample, program, ran))
         yield scored.batch()
 
 
@@ -144,7 +144,7 @@ def _program(scorer: CodeScorer, sample: Answered | None) -> Program | FieldErro
         return error
 
 
-def _settled(
+def _settled_by_run(
     scorer: CodeScorer, sample: Answered | None, program: object, ran: Ran | None
 ) -> Fields | None:
     if sample is None:
@@ -161,12 +161,12 @@ def judge_rows(
     for batch in batches:
         rows = batch.to_pylist()
         samples = [answered(row) for row in rows]
-        asked = [_asks(scorer, sample) for sample in samples]
-        replies = iter(_replies(judge, [ask for asks in asked for ask in _only_asks(asks)]))
+        questions = [_asks(scorer, sample) for sample in samples]
+        replies = iter(_replies(judge, [ask for asks in questions for ask in _only_asks(asks)]))
         scored = ScoreRows(scorer)
-        for row, sample, asks in zip(rows, samples, asked, strict=True):
+        for row, sample, asks in zip(rows, samples, questions, strict=True):
             own = [next(replies) for _ in _only_asks(asks)]
-            scored.add(row, _judged(scorer, sample, asks, own))
+            scored.add(row, _settled_by_judge(scorer, sample, asks, own))
         yield scored.batch()
 
 
@@ -181,7 +181,7 @@ def _only_asks(asks: list[JudgeQuestion] | FieldError) -> list[JudgeQuestion]:
     return [] if isinstance(asks, FieldError) else asks
 
 
-def _judged(
+def _settled_by_judge(
     scorer: JudgeScorer,
     sample: Answered | None,
     asks: list[JudgeQuestion] | FieldError,

@@ -158,15 +158,15 @@ def distance(before: Reals, after: Reals, *, seed: int, name: str, draws: int) -
     drawn = resampled_sums(rows, np.ones(len(rows)), rng, draws)
     lengths = length(drawn[:, 1:], drawn[:, :1])
     # A resampled distance is too long by as much as the distance itself is.
-    found = limits(lengths - (np.nanmean(lengths) - value)) or (value, value)
+    interval = limits(lengths - (np.nanmean(lengths) - value)) or (value, value)
     null = length(exchanged_sums(rows[:, 1:], rng, draws), n)
     p = float((1 + (null >= value).sum()) / (1 + draws))
-    return Distance(value, max(found[0], 0.0), found[1], float(null.mean()), p)
+    return Distance(value, max(interval[0], 0.0), interval[1], float(null.mean()), p)
 
 
 def _grid(values: Reals) -> tuple[Reals, Reals]:
     """Places at which the distributions are compared, and how far each is from the next."""
-    places = np.unique(values)
-    if places.size > MAX_GRID_POINTS:
-        places = np.unique(np.quantile(places, np.linspace(0, 1, MAX_GRID_POINTS)))
-    return places[:-1], np.diff(places)
+    points = np.unique(values)
+    if points.size > MAX_GRID_POINTS:
+        points = np.unique(np.quantile(points, np.linspace(0, 1, MAX_GRID_POINTS)))
+    return points[:-1], np.diff(points)

@@ -36,14 +36,14 @@ from forgetmap.stats import Reals, false_discovery, mcnemar_p
 
 MIN_ITEMS_FOR_SPREAD = 2
 """Items below which nothing can be said of the spread."""
-NOT_THERE = {
+WHY_MISSING = {
     "rule": "not measured: the run has neither such scores nor responses to score",
     "judge": "needs a judge: --judge URL MODEL",
     "sandbox": "runs code of the model: --allow-exec",
 }
 
 
-_ABSENT = {
+_WHERE_ABSENT = {
     (True, True): "in neither run",
     (True, False): "not there before",
     (False, True): "not there after",
@@ -88,19 +88,19 @@ def compare_metrics(
     effects: dict[str, Effect] = {}
     for task in dict.fromkeys(metric.task for metric in taxonomy.metrics):
         metrics = [metric for metric in taxonomy.metrics if metric.task == task]
-        found = [_Metric(metric, sides, pairs.get(task)) for metric in metrics]
-        usable = [each for each in found if each.note is None]
-        for each in found:
-            cells[each.metric.id] = empty_cell(model, each.metric, each.note)
+        readings = [_MetricReading(metric, sides, pairs.get(task)) for metric in metrics]
+        usable = [reading for reading in readings if reading.note is None]
+        for reading in readings:
+            cells[reading.metric.id] = empty_cell(model, reading.metric, reading.note)
         if not usable:
             continue
-        for each, cell, effect in _of_task(model, task, usable, pairs[task], how):
-            cells[each.metric.id], effects[each.metric.id] = cell, effect
+        for reading, cell, effect in _of_task(model, task, usable, pairs[task], how):
+            cells[reading.metric.id], effects[reading.metric.id] = cell, effect
     ordered = [cells[metric.id] for metric in taxonomy.metrics]
     return ModelDrift(_with_q(ordered), levels(taxonomy, effects))
 
 
-class _Metric:
+class _MetricReading:
     """The values of one metric on both sides, or why there are none."""
 
     def __init__(
@@ -114,10 +114,10 @@ class _Metric:
         """Get the values; says why there are none, or why they do not count."""
         absent = [self.metric.task not in source.tasks for source in sides]
         if any(absent):
-            return f"no data: its task is {_ABSENT[absent[0], absent[1]]}"
+            return f"no data: its task is {_WHERE_ABSENT[absent[0], absent[1]]}"
         measures = self._measures(sides, self.metric.field)
         if measures is None:
-            return NOT_THERE[self.metric.needs]
+            return WHY_MISSING[self.metric.needs]
         if not pairs:
             return "no item occurs on both sides"
         self.scorer = (str(measures[0]), str(measures[1]))
@@ -144,7 +144,8 @@ class _Metric:
         self, sides: tuple[TaxonomyRun, TaxonomyRun], measures: tuple[Measure, Measure]
     ) -> tuple[Values, Values]:
         before, after = (
-            source.values(self.metric, each) for source, each in zip(sides, measures, strict=True)
+            source.values(self.metric, measure)
+            for source, measure in zip(sides, measures, strict=True)
         )
         return before, after
 
@@ -161,28 +162,28 @@ class _Metric:
 
 
 def _of_task(
-    model: str, task: str, found: Sequence[_Metric], pairs: TaskPairs, how: Resampling
-) -> list[tuple[_Metric, MetricCell, Effect]]:
-    series = [each for metric in found for each in metric.series]
+    model: str, task: str, readings: Sequence[_MetricReading], pairs: TaskPairs, how: Resampling
+) -> list[tuple[_MetricReading, MetricCell, Effect]]:
+    series = [values for reading in readings for values in reading.series]
     means = iter(task_means(task, series, pairs.cluster, seed=how.seed, draws=how.draws))
     results = []
-    for metric in found:
-        own = [next(means) for _ in metric.series]
-        effect = metric_effect(metric.metric, own[0])
-        cell = _cell(model, metric, own, effect, pairs, how)
-        results.append((metric, cell, effect))
+    for reading in readings:
+        own = [next(means) for _ in reading.series]
+        effect = metric_effect(reading.metric, own[0])
+        cell = _cell(model, reading, own, effect, pairs, how)
+        results.append((reading, cell, effect))
     return results
 
 
 def _cell(
     model: str,
-    found: _Metric,
+    reading: _MetricReading,
     means: Sequence[Means],
     effect: Effect,
     pairs: TaskPairs,
     how: Resampling,
 ) -> MetricCell:
-    metric, lenient, series = found.metric, means[0], found.series[0]
+    metric, lenient, series = reading.metric, means[0], reading.series[0]
     known = series.known
     before, after = series.before[known], series.after[known]
     scale = 100.0 if metric.scale in SHARES else 1.0
@@ -198,7 +199,7 @@ def _cell(
         std=effect.std if lenient.n >= MIN_ITEMS_FOR_SPREAD else None,
         n=lenient.n,
         coverage=MetricCoverage(1, 1),
-        scorer=found.scorer,
+        scorer=reading.scorer,
         before=lenient.before,
         after=lenient.after,
         points=scale * (lenient.after - lenient.before),
@@ -213,12 +214,12 @@ def _cell(
         form=_form(means),
         distance=_distance(metric, before, after, how),
     )
-    return _with_failures(_with_flips(filled, metric, before, after), found)
+    return _with_failures(_with_flips(filled, metric, before, after), reading)
 
 
 def _limits(draws: Reals, n: int) -> tuple[float | None, float | None]:
-    found = limits(draws) if n >= MIN_ITEMS_FOR_SPREAD else None
-    return found or (None, None)
+    interval = limits(draws) if n >= MIN_ITEMS_FOR_SPREAD else None
+    return interval or (None, None)
 
 
 def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -> MetricCell:
@@ -232,8 +233,8 @@ def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -
     return replace(cell, lost=lost, gained=gained, mcnemar_p=test)
 
 
-def _with_failures(cell: MetricCell, found: _Metric) -> MetricCell:
-    before, after = found.sides
+def _with_failures(cell: MetricCell, reading: _MetricReading) -> MetricCell:
+    before, after = reading.sides
     return replace(
         cell,
         failed_before=_share(before.failed, before.answers),
@@ -292,7 +293,7 @@ def empty_cell(model: str, metric: Metric, note: str | None) -> MetricCell:
 
 def _with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
     """The cells with their q-values over all of them."""
-    qs = false_discovery([np.nan if each.p is None else each.p for each in cells])
+    qs = false_discovery([np.nan if cell.p is None else cell.p for cell in cells])
     return tuple(
         replace(cell, q=None if np.isnan(q) else float(q))
         for cell, q in zip(cells, qs, strict=True)
@@ -325,10 +326,14 @@ def group_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tuple[C
     cells = []
     for group in taxonomy.groups:
         members = taxonomy.capabilities_of(group.id)
-        metrics = [metric for each in members for metric in taxonomy.metrics_of(each.id)]
+        metrics = [
+            metric for capability in members for metric in taxonomy.metrics_of(capability.id)
+        ]
         effect = compared.levels.groups.get(group.id)
         known = compared.levels.capabilities
-        spread = size([(known[each.id], 1.0) for each in members if each.id in known])
+        spread = size(
+            [(known[capability.id], 1.0) for capability in members if capability.id in known]
+        )
         cell = _level_cell(model, group.id, metrics, effect, compared)
         cells.append(replace(cell, name=group.title or group.id, size=spread))
     return tuple(cells)

@@ -72,7 +72,7 @@ def relative(
     return 100 * (after - before) / before
 
 
-HALF = 0.5
+PSEUDO_ITEM_WEIGHT = 0.5
 """Of a lost and of a gained item in every draw, so that a task without flips has no interval of
 width zero (Agresti and Min 2005)."""
 
@@ -155,15 +155,15 @@ def task_means(
 ) -> list[Means]:
     """Means of all series of one task under the same weights."""
     rng = generator(seed, task)
-    rows = np.column_stack([_columns(each) for each in series])
+    rows = np.column_stack([_columns(values) for values in series])
     total = rows.sum(axis=0)
     units = rows if cluster is None else summed(rows, cluster)
     drawn = resampled_sums(*compact(units, rng), rng, draws)
     halves = np.vstack([_halves(series, lost=lost) for lost in (True, False)])
-    drawn += resampled_sums(halves, np.full(2, HALF), rng, draws)
+    drawn += resampled_sums(halves, np.full(2, PSEUDO_ITEM_WEIGHT), rng, draws)
     return [
-        _means(total[3 * place : 3 * place + 3], drawn[:, 3 * place : 3 * place + 3])
-        for place in range(len(series))
+        _means(total[3 * index : 3 * index + 3], drawn[:, 3 * index : 3 * index + 3])
+        for index in range(len(series))
     ]
 
 
@@ -177,8 +177,8 @@ def _columns(series: Series) -> Reals:
 def _halves(series: Iterable[Series], *, lost: bool) -> Reals:
     """An item that goes from right to wrong in all metrics that know right and wrong."""
     cells: list[float] = []
-    for each in series:
-        scale = each.metric.range
+    for values in series:
+        scale = values.metric.range
         is_share = (scale.low, scale.high) == (0.0, 1.0)
         cells += [1.0, float(lost), float(not lost)] if is_share else [0.0, 0.0, 0.0]
     return np.asarray([cells])
@@ -206,8 +206,8 @@ def average(effects: Sequence[tuple[Effect, float]]) -> Effect | None:
     if not total:
         return None
     return Effect(
-        sum(each.value * weight for each, weight in effects) / total,
-        np.asarray(sum(each.draws * weight for each, weight in effects) / total),
+        sum(part.value * weight for part, weight in effects) / total,
+        np.asarray(sum(part.draws * weight for part, weight in effects) / total),
     )
 
 
@@ -216,7 +216,7 @@ def size(effects: Sequence[tuple[Effect, float]]) -> float | None:
     total = sum(weight for _, weight in effects)
     if not total:
         return None
-    squares = sum(weight * (each.value**2 - each.std**2) for each, weight in effects)
+    squares = sum(weight * (part.value**2 - part.std**2) for part, weight in effects)
     return float(max(squares / total, 0.0) ** 0.5)
 
 
@@ -239,14 +239,14 @@ def levels(taxonomy: Taxonomy, metrics: Mapping[str, Effect]) -> Levels:
     """A capability is the weighted mean of its metrics, a group the mean of its capabilities."""
     capabilities: dict[str, Effect] = {}
     for capability in taxonomy.capabilities:
-        found = average(weighted(taxonomy, capability.id, metrics))
-        if found is not None:
-            capabilities[capability.id] = found
+        mean = average(weighted(taxonomy, capability.id, metrics))
+        if mean is not None:
+            capabilities[capability.id] = mean
     by_group: dict[str, list[tuple[Effect, float]]] = defaultdict(list)
     for capability in taxonomy.capabilities:
         if capability.id in capabilities:
             by_group[capability.group].append((capabilities[capability.id], 1.0))
-    groups = {name: found for name, each in by_group.items() if (found := average(each))}
+    groups = {name: mean for name, effects in by_group.items() if (mean := average(effects))}
     return Levels(metrics, capabilities, groups)
 
 
@@ -255,7 +255,7 @@ def weighted(
 ) -> list[tuple[Effect, float]]:
     """Effects of the metrics of a capability that have one, with their weights."""
     return [
-        (metrics[each.id], each.weight)
-        for each in taxonomy.metrics_of(capability)
-        if each.id in metrics and each.weight
+        (metrics[metric.id], metric.weight)
+        for metric in taxonomy.metrics_of(capability)
+        if metric.id in metrics and metric.weight
     ]

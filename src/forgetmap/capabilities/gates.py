@@ -26,11 +26,11 @@ def gates(
 ) -> list[Gate]:
     """All that is to be said of one model, the general before the particular."""
     conditions = compare_conditions(before.run.info, after.run.info, ({}, {}))
-    found = [Gate(notice.code, notice.message, model) for notice in conditions]
-    found += [Gate(code, message, model) for code, message in _of_runs(before, after, pairs)]
+    notices = [Gate(notice.code, notice.message, model) for notice in conditions]
+    notices += [Gate(code, message, model) for code, message in _of_runs(before, after, pairs)]
     for cell in cells:
-        found += [Gate(code, message, model, cell.id) for code, message in _of_metric(cell)]
-    return found
+        notices += [Gate(code, message, model, cell.id) for code, message in _of_metric(cell)]
+    return notices
 
 
 def _of_runs(

@@ -65,7 +65,7 @@ COPIED_ROWS = 100_000
 """Rows of a run that are copied at a time."""
 MIN_ROWS_FOR_WORKERS = 20_000
 """Responses that are not worth the start of other processes."""
-_OWN = ("metric", "scorer", "score", "outcome", "answer", "choice")
+_SCORE_COLUMNS = ("metric", "scorer", "score", "outcome", "answer", "choice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class Measuring:
         """Whether what a metric needs is there."""
         if metric.needs == "rule":
             return True
-        wanted = self.judge is not None if metric.needs == "judge" else self.allow_exec
-        return wanted and self.profile == "full"
+        allowed = self.judge is not None if metric.needs == "judge" else self.allow_exec
+        return allowed and self.profile == "full"
 
 
 def judge_at(url: str, model: str, *, cached: bool = True) -> Judge:
@@ -115,12 +115,12 @@ def plan(source: TaxonomyRun, taxonomy: Taxonomy, how: Measuring) -> list[Scorin
     for metric in taxonomy.metrics:
         if metric.scorer is None or not how.allows(metric):
             continue
-        judged = metric.judge is not None and how.judge is not None and how.profile == "full"
-        name = str(metric.judge if judged else metric.scorer)
+        by_judge = metric.judge is not None and how.judge is not None and how.profile == "full"
+        name = str(metric.judge if by_judge else metric.scorer)
         for task in filter(None, (metric.task, metric.agrees_with)):
-            there = source.tasks.get(task)
-            if there is not None and not _is_recorded(source, there, metric, name):
-                units[ScoringUnit(there, name)] = None
+            name_in_run = source.tasks.get(task)
+            if name_in_run is not None and not _is_recorded(source, name_in_run, metric, name):
+                units[ScoringUnit(name_in_run, name)] = None
     return list(units)
 
 
@@ -155,7 +155,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     if not is_run_folder(folder):
         with complete_folder(folder, overwrite=folder.exists()) as partial:
             write_parquet(partial / SCORES, work.merged(parts), scores_schema())
-            manifest = _described(run.info, parts, taxonomy).model_dump_json(indent=2)
+            manifest = _describe(run.info, parts, taxonomy).model_dump_json(indent=2)
             (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     return replace(
         read_run(folder),
@@ -171,7 +171,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     )
 
 
-def _place(how: Measuring, *key: str) -> Path:
+def _cache_folder(how: Measuring, *key: str) -> Path:
     """Where something is kept that is the same for the same key."""
     if not how.cached:
         return temporary_path()
@@ -210,29 +210,31 @@ class _Work:
         with reading(self._run):
             (scores,) = self._scores.aggregate(content).fetchall()
         info = self._run.info.model_dump_json()
-        return _place(self._how, "run", info, str(scores), *map(str, parts.values()))
+        return _cache_folder(self._how, "run", info, str(scores), *map(str, parts.values()))
 
     def _fingerprints(self) -> dict[str, tuple[int, str]]:
         """Number of responses and a hash of the content of every task."""
         texts = "hash(item, repeat, question, options::VARCHAR, response, material)"
         scores = "hash(item, repeat, gold, gold_index, finish_reason)"
-        found: dict[str, tuple[int, str]] = {}
+        fingerprints: dict[str, tuple[int, str]] = {}
         with reading(self._run):
             for table, content in ((self._texts, texts), (self._scores, scores)):
                 counted = table.aggregate(f"task, count(*), {_digest(content)}", "task")
                 for task, count, *digest in counted.fetchall():
-                    before = found.get(task, (count, ""))
-                    found[task] = (before[0], f"{before[1]} {digest}")
-        return found
+                    before = fingerprints.get(task, (count, ""))
+                    fingerprints[task] = (before[0], f"{before[1]} {digest}")
+        return fingerprints
 
     def part(self, unit: ScoringUnit, pool: WorkerPool) -> Path:
         """The file with the values of one unit, measured unless it is there."""
-        found = find_scorer(unit.scorer)
+        scorer = find_scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
         if _is_judged(unit):  # replies are kept already, and failures may pass
             path = temporary_path()
         else:
-            path = _place(self._how, "part", unit.task, signed(found), self._how.profile, content)
+            path = _cache_folder(
+                self._how, "part", unit.task, signed(scorer), self._how.profile, content
+            )
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:
                 write_parquet(partial / SCORES, self._measured(unit, pool), SCORE_SCHEMA)
@@ -268,11 +270,11 @@ class _Work:
         """Values that a judge or a sandbox has to help with."""
         from forgetmap.capabilities.batches import judge_rows, run_rows  # rarely
 
-        found = find_scorer(unit.scorer)
-        if needs_of(found) == "sandbox":
-            return run_rows(cast("CodeScorer", found), batches, workers=self._how.processes)
+        scorer = find_scorer(unit.scorer)
+        if needs_of(scorer) == "sandbox":
+            return run_rows(cast("CodeScorer", scorer), batches, workers=self._how.processes)
         assert self._how.judge is not None  # noqa: S101  # else it was not planned
-        return judge_rows(cast("JudgeScorer", found), batches, self._how.judge)
+        return judge_rows(cast("JudgeScorer", scorer), batches, self._how.judge)
 
     def _responses(self, task: str, rows: int) -> Iterator[pa.RecordBatch]:
         """All responses to a task, or those to the items of the quick profile, in batches."""
@@ -303,9 +305,9 @@ class _Work:
         those that wait for a judge or a sandbox.
         """
         replaced = ", ".join(
-            f"({literal(unit.task)}, {literal(who)})"
+            f"({literal(unit.task)}, {literal(scorer)})"
             for unit in parts
-            for who in (PROVISIONAL_SCORER, signed(find_scorer(unit.scorer)))
+            for scorer in (PROVISIONAL_SCORER, signed(find_scorer(unit.scorer)))
         )
         kept = self._scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
         with reading(self._run):
@@ -323,7 +325,11 @@ def _with_shared(
     scores: duckdb.DuckDBPyRelation, unit: ScoringUnit, path: Path
 ) -> duckdb.DuckDBPyRelation:
     """What was measured, with what the run says of the same answers whatever the metric."""
-    shared = [f"any_value({name}) AS {name}" for name in SCORE_NAMES if name not in (*KEY, *_OWN)]
+    shared = [
+        f"any_value({name}) AS {name}"
+        for name in SCORE_NAMES
+        if name not in (*KEY, *_SCORE_COLUMNS)
+    ]
     scorer = signed(find_scorer(unit.scorer))
     query = f"""
         SELECT {", ".join(map(_column, SCORE_NAMES))}
@@ -334,24 +340,24 @@ def _with_shared(
         JOIN (
             SELECT item, repeat, {", ".join(shared)}
             FROM scores WHERE task = {literal(unit.task)} GROUP BY item, repeat
-        ) AS said ON part.item = said.item AND part.repeat = said.repeat"""
+        ) AS answers ON part.item = answers.item AND part.repeat = answers.repeat"""
     return sql(query, scores=scores)
 
 
 def _column(name: str) -> str:
-    return f"part.{name}" if name in (*KEY, *_OWN) else f"said.{name}"
+    return f"part.{name}" if name in (*KEY, *_SCORE_COLUMNS) else f"answers.{name}"
 
 
-def _described(info: RunInfo, parts: dict[ScoringUnit, Path], taxonomy: Taxonomy) -> RunInfo:
+def _describe(info: RunInfo, parts: dict[ScoringUnit, Path], taxonomy: Taxonomy) -> RunInfo:
     """The manifest with the range of every measured value and the main metric of every task."""
     metrics, tasks = dict(info.metrics), dict(info.tasks)
     less = {metric.field for metric in taxonomy.metrics if metric.polarity == "down"}
     for unit in reversed(parts):
-        found = find_scorer(unit.scorer)
-        for name, scale in found.fields.items():
+        scorer = find_scorer(unit.scorer)
+        for name, scale in scorer.fields.items():
             metrics[name] = MetricInfo(
                 low=scale.low, high=scale.high, higher_is_better=name not in less
             )
-        main = {"main_metric": next(iter(found.fields)), "main_scorer": signed(found)}
+        main = {"main_metric": next(iter(scorer.fields)), "main_scorer": signed(scorer)}
         tasks[unit.task] = tasks.get(unit.task, TaskInfo()).model_copy(update=main)
     return info.model_copy(update={"metrics": metrics, "tasks": tasks})

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetmap.capabilities.cells import NOT_THERE, empty_cell
+from forgetmap.capabilities.cells import WHY_MISSING, empty_cell
 from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.effects import effect
 from forgetmap.capabilities.result import (
@@ -128,11 +128,11 @@ def drift_of_averages(
     capabilities: list[Cell] = []
     groups: list[Cell] = []
     for after in later:
-        cells = [_metric(each, before, after, aggregator) for each in taxonomy.metrics]
-        parts = [_capability(after.name, each, cells) for each in taxonomy.capabilities]
+        cells = [_metric(metric, before, after, aggregator) for metric in taxonomy.metrics]
+        parts = [_capability(after.name, capability, cells) for capability in taxonomy.capabilities]
         metrics += cells
         capabilities += parts
-        groups += [_group(after.name, each, parts) for each in taxonomy.groups]
+        groups += [_group(after.name, group, parts) for group in taxonomy.groups]
     return DriftResult(
         taxonomy=taxonomy.name,
         aggregator=aggregator,
@@ -146,7 +146,7 @@ def drift_of_averages(
 
 
 def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Gate]:
-    found = [
+    notices = [
         Gate(
             "averages",
             "averages only: no items, so no intervals, no tests and no flips can be had.",
@@ -160,11 +160,11 @@ def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Ga
                 f"{metric.name} [{metric.id}] is {mean:.3f} before, where guessing gives about "
                 f"{metric.chance:.2f}: it hardly measures what it should."
             )
-            found.append(Gate("below_chance", message, after.name, metric.id))
+            notices.append(Gate("below_chance", message, after.name, metric.id))
         if mean == 0 and after.values.get(metric.id) is not None:
             message = f"{metric.name} [{metric.id}] is 0 before: there is no relative change."
-            found.append(Gate("zero", message, after.name, metric.id))
-    return found
+            notices.append(Gate("zero", message, after.name, metric.id))
+    return notices
 
 
 def _metric(
@@ -173,7 +173,7 @@ def _metric(
     ours, theirs = before.values.get(metric.id), after.values.get(metric.id)
     published = aggregator == "captrack-relative"
     cell = replace(
-        empty_cell(after.name, metric, NOT_THERE[metric.needs]),
+        empty_cell(after.name, metric, WHY_MISSING[metric.needs]),
         weight=1.0 if published else metric.weight,
         before=ours,
         after=theirs,

@@ -57,21 +57,21 @@ def capabilities_suite(_: Path | None = None) -> Suite:
 
 
 def _items(task: str) -> list[Item]:
-    return [each.item for each in references()[task]]
+    return [reference.item for reference in references()[task]]
 
 
 @cache
 def references() -> Mapping[str, Sequence[Reference]]:
     """All items by task, each with its reference."""
     data = files("forgetmap.capabilities").joinpath("data", "sample.jsonl")
-    found: dict[str, list[Reference]] = defaultdict(list)
+    by_task: dict[str, list[Reference]] = defaultdict(list)
     for line in data.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        found[row["task"]].append(
+        by_task[row["task"]].append(
             Reference(_item(row), row["reference"], row.get("first_reference"))
         )
-    found[LONG_TEXTS] = [_long_text(number, asked) for number, asked in enumerate(_ASKED)]
-    return found
+    by_task[LONG_TEXTS] = [_long_text(number, count) for number, count in enumerate(_ASKED)]
+    return by_task
 
 
 def _item(row: Mapping[str, Any]) -> Item:
@@ -94,7 +94,7 @@ def _first(gold: Any) -> str:
     return str(gold[0]) if isinstance(gold, list) else gold if isinstance(gold, str) else ""
 
 
-def _long_text(number: int, asked: int) -> Reference:
+def _long_text(number: int, count: int) -> Reference:
     """Codes of lockers hidden in idle talk; some of them are asked for."""
     dice = random.Random(SEED + number)  # noqa: S311  # not for secrets
     colours = dice.sample(_COLOURS, 4)
@@ -102,18 +102,18 @@ def _long_text(number: int, asked: int) -> Reference:
     talk = [_idle(dice) for _ in range(SENTENCES)]
     for colour, code in zip(colours, codes, strict=True):
         talk.insert(dice.randrange(len(talk) + 1), f"The code of the {colour} locker is {code}.")
-    wanted = " and ".join(f"the {colour} locker" for colour in colours[:asked])
-    question = f"What is the code of {wanted}?"
-    request = f"{' '.join(talk)}\n\n{question} Reply with nothing but {_numbers(asked)}."
-    gold = codes[:asked]
+    lockers = " and ".join(f"the {colour} locker" for colour in colours[:count])
+    question = f"What is the code of {lockers}?"
+    request = f"{' '.join(talk)}\n\n{question} Reply with nothing but {_numbers(count)}."
+    gold = codes[:count]
     item = Item(f"t{number + 1}", question, gold[0], request=request, material={"gold": gold})
     return Reference(item, ", ".join(gold))
 
 
-def _numbers(asked: int) -> str:
-    return "the number" if asked == 1 else "the numbers, separated by commas"
+def _numbers(count: int) -> str:
+    return "the number" if count == 1 else "the numbers, separated by commas"
 
 
 def _idle(dice: random.Random) -> str:
-    who, does, what, when = (dice.choice(words) for words in (_WHO, _DOES, _WHAT, _WHEN))
-    return f"{who} {does} {what} {when}."
+    person, does, what, when = (dice.choice(words) for words in (_WHO, _DOES, _WHAT, _WHEN))
+    return f"{person} {does} {what} {when}."

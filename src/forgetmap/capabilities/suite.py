@@ -60,8 +60,10 @@ def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
 
 def _title(taxonomy: Taxonomy, task: str) -> str | None:
     """The capability a task stands for first."""
-    titles = {each.id: each.title for each in taxonomy.capabilities}
-    return next((titles[each.capability] for each in taxonomy.metrics if each.task == task), None)
+    titles = {capability.id: capability.title for capability in taxonomy.capabilities}
+    return next(
+        (titles[metric.capability] for metric in taxonomy.metrics if metric.task == task), None
+    )
 
 
 def _items(task: str, *, root: Path | None) -> list[Item]:
@@ -87,8 +89,8 @@ def _plain(row: HubRow) -> dict[str, Any]:
 
 
 def _item(sample: Sample) -> Item:
-    options, place = tuple(sample.options or ()), sample.gold_index
-    gold = options[place] if options and place is not None else sample.gold
+    options, index = tuple(sample.options or ()), sample.gold_index
+    gold = options[index] if options and index is not None else sample.gold
     material = json.loads(sample.material) if sample.material else {}
     turns = material.get("turns")
     return Item(

@@ -155,11 +155,11 @@ class Taxonomy:
 
     def capabilities_of(self, group: str) -> list[Capability]:
         """Those of a group."""
-        return [each for each in self.capabilities if each.group == group]
+        return [capability for capability in self.capabilities if capability.group == group]
 
     def metrics_of(self, capability: str) -> list[Metric]:
         """Those of a capability."""
-        return [each for each in self.metrics if each.capability == capability]
+        return [metric for metric in self.metrics if metric.capability == capability]
 
 
 def load_taxonomy(source: str | Path | Taxonomy) -> Taxonomy:
@@ -197,7 +197,7 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnreadableError(f"not valid TOML: {error}", file=origin, hint=_HINT) from None
     read = _TaxonomyReader(origin)
-    found = Taxonomy(
+    taxonomy = Taxonomy(
         name=str(raw.pop("name", origin)),
         title=str(raw.pop("title", "")),
         groups=read.all(raw.pop("groups", []), "groups", CapabilityGroup),
@@ -207,9 +207,9 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
     )
     for key in raw:
         raise read.fault(key, f"nobody knows what {key!r} means")
-    found = _expanded(found)
-    _check(found, read)
-    return found
+    taxonomy = _expand(taxonomy)
+    _check(taxonomy, read)
+    return taxonomy
 
 
 def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
@@ -255,23 +255,23 @@ class _TaxonomyReader:
         """A list of tables as objects of one kind."""
         if not isinstance(rows, list):
             raise self.fault(key, f"a list of tables was expected, not {rows!r:.40}")
-        return tuple(self.one(row, f"{key}[{place}]", kind) for place, row in enumerate(rows))
+        return tuple(self.one(row, f"{key}[{index}]", kind) for index, row in enumerate(rows))
 
     def one(self, row: Any, key: str, kind: type[Entry]) -> Entry:
         """One table."""
         if not isinstance(row, Mapping):
             raise self.fault(key, f"a table was expected, not {row!r:.40}")
-        known = {each.name: str(each.type) for each in fields(kind)}
+        known = {field.name: str(field.type) for field in fields(kind)}
         for name, value in row.items():
             if name not in known:
                 raise self.fault(f"{key}.{name}", f"{name!r} is unknown here")
             if not _fits(value, known[name]):
                 raise self.fault(f"{key}.{name}", f"{value!r:.40} does not fit: {known[name]}")
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
         }
         try:
-            return kind(**given)
+            return kind(**values)
         except TypeError as error:
             needed = str(error).rpartition(": ")[2]
             raise self.fault(key, f"this entry lacks {needed}") from None
@@ -291,44 +291,45 @@ def _fits(value: Any, kind: str) -> bool:
     if base in _ALLOWED:
         return value in _ALLOWED[base]
     if base.startswith("tuple"):
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return isinstance(value, list) and all(isinstance(part, str) for part in value)
     if isinstance(value, bool):
         return False
     return isinstance(value, _PLAIN[base])
 
 
-def _expanded(taxonomy: Taxonomy) -> Taxonomy:
+def _expand(taxonomy: Taxonomy) -> Taxonomy:
     """With the codes of capabilities, and the metrics and tasks that they only list."""
     listed = [
-        Metric(f"{each.id}.{task}", each.id, task, name=task)
-        for each in taxonomy.capabilities
-        for task in each.tasks
+        Metric(f"{capability.id}.{task}", capability.id, task, name=task)
+        for capability in taxonomy.capabilities
+        for task in capability.tasks
     ]
     return replace(
         _with_metrics(taxonomy, listed),
         capabilities=tuple(
-            replace(each, code=each.code or each.id) for each in taxonomy.capabilities
+            replace(capability, code=capability.code or capability.id)
+            for capability in taxonomy.capabilities
         ),
     )
 
 
 def _check(taxonomy: Taxonomy, read: _TaxonomyReader) -> None:
     """Refuse duplicates, orphans, and whatever the scorers do not know."""
-    groups = _unique([each.id for each in taxonomy.groups], "groups", read)
-    capabilities = _unique([each.id for each in taxonomy.capabilities], "capabilities", read)
-    tasks = _unique([each.name for each in taxonomy.tasks], "tasks", read)
-    _unique([each.id for each in taxonomy.metrics], "metrics", read)
-    for place, capability in enumerate(taxonomy.capabilities):
+    groups = _unique([group.id for group in taxonomy.groups], "groups", read)
+    capabilities = _unique([part.id for part in taxonomy.capabilities], "capabilities", read)
+    tasks = _unique([task.name for task in taxonomy.tasks], "tasks", read)
+    _unique([metric.id for metric in taxonomy.metrics], "metrics", read)
+    for index, capability in enumerate(taxonomy.capabilities):
         if capability.group not in groups:
-            key = f"capabilities[{place}].group"
+            key = f"capabilities[{index}].group"
             raise read.fault(key, f"there is no group {capability.group!r}")
-    for place, metric in enumerate(taxonomy.metrics):
-        _check_metric(metric, f"metrics[{place}]", capabilities, tasks, read)
+    for index, metric in enumerate(taxonomy.metrics):
+        _check_metric(metric, f"metrics[{index}]", capabilities, tasks, read)
     used = {metric.task for metric in taxonomy.metrics}
     used |= {metric.agrees_with for metric in taxonomy.metrics if metric.agrees_with}
     _no_orphans("tasks", tasks, used, read)
     _no_orphans("capabilities", capabilities, {m.capability for m in taxonomy.metrics}, read)
-    _no_orphans("groups", groups, {each.group for each in taxonomy.capabilities}, read)
+    _no_orphans("groups", groups, {part.group for part in taxonomy.capabilities}, read)
 
 
 def _unique(ids: Sequence[str], key: str, read: _TaxonomyReader) -> set[str]:
@@ -366,15 +367,15 @@ def _check_scorer(metric: Metric, key: str, read: _TaxonomyReader) -> None:
             continue
         if called not in scorer_names():
             raise read.fault(f"{key}.{name}", f"there is no scorer {called!r}")
-        found = find_scorer(called)
+        scorer = find_scorer(called)
         for part in ("field", "strict"):
-            wanted = getattr(metric, part)
-            if wanted not in found.fields and not (part == "strict" and wanted is None):
-                there = ", ".join(found.fields)
-                message = f"scorer {called!r} has no field {wanted!r}; there is {there}"
+            field = getattr(metric, part)
+            if field not in scorer.fields and not (part == "strict" and field is None):
+                fields = ", ".join(scorer.fields)
+                message = f"scorer {called!r} has no field {field!r}; there is {fields}"
                 raise read.fault(f"{key}.{part}", message)
-        needs = needs_of(found) if name == "scorer" else "judge"
-        if needs != (metric.needs if name == "scorer" else needs_of(found)):
+        needs = needs_of(scorer) if name == "scorer" else "judge"
+        if needs != (metric.needs if name == "scorer" else needs_of(scorer)):
             raise read.fault(f"{key}.needs", f"scorer {called!r} needs a {needs}")
     scale = metric.range
     if metric.agrees_with is None and not _SCALE_FITS[metric.scale](scale):

@@ -76,8 +76,8 @@ class TaxonomyRun:
         self._columns = frozenset(self._table.columns)
         self.offered: dict[str, dict[Measure, int]] = defaultdict(dict)
         """Task as the run calls it -> measure -> number of scores."""
-        for task, metric, who, scored in self._counted():
-            self.offered[task][Measure(metric, who)] = scored
+        for task, metric, scorer, scored in self._counted():
+            self.offered[task][Measure(metric, scorer)] = scored
         self.tasks = known_tasks(taxonomy, self.offered)
         self._asked = _fields_of(taxonomy)
         self._kept: dict[str, dict[Measure, Values]] = {}
@@ -158,8 +158,8 @@ class TaxonomyRun:
             if None not in fields:
                 names = sorted(literal(name) for name in fields if name is not None)
                 where += f" AND {self._metric} IN ({', '.join(names)})"
-            who = f"{self._metric} AS metric", f"{self._scorer} AS scorer"
-            self._kept = {task: _values(self._rows(where, "score", *who), self.run)}
+            columns = f"{self._metric} AS metric", f"{self._scorer} AS scorer"
+            self._kept = {task: _values(self._rows(where, "score", *columns), self.run)}
         return self._kept[task]
 
     def _where(self, task: str, measure: Measure) -> str:
@@ -180,8 +180,8 @@ class TaxonomyRun:
         other = self.tasks.get(str(metric.agrees_with))
         if other is None or measure not in self.offered[other]:
             return Values.none()
-        said = [name for name in ("choice", "answer") if name in self._columns]
-        answer = f"lower(trim(coalesce({', '.join(said)})))" if said else "NULL"
+        answer_columns = [name for name in ("choice", "answer") if name in self._columns]
+        answer = f"lower(trim(coalesce({', '.join(answer_columns)})))" if answer_columns else "NULL"
         repeat = "repeat" if "repeat" in self._columns else "0 AS repeat"
         columns = ("score", f"{answer} AS answer", repeat)
         ours = self._rows(self._where(self.tasks[metric.task], measure), *columns)
@@ -193,8 +193,10 @@ class TaxonomyRun:
         right = "(a.score >= 0.5)", "(b.score >= 0.5)"
         agree = f"{right[0]} = {right[1]} AND ({right[0]} OR coalesce(a.answer = b.answer, false))"
         score = f"CASE WHEN a.score + b.score IS NOT NULL THEN ({agree})::DOUBLE END AS score"
-        who = f"{literal(measure.metric)} AS metric, {literal(measure.scorer)} AS scorer"
-        rows = joined.project(f"a.item AS item, {score}, {who}, a.outcome AS outcome")
+        measure_columns = (
+            f"{literal(measure.metric)} AS metric, {literal(measure.scorer)} AS scorer"
+        )
+        rows = joined.project(f"a.item AS item, {score}, {measure_columns}, a.outcome AS outcome")
         return _values(rows, self.run).get(measure, Values.none())
 
     def count(self, task: str) -> int:
@@ -219,8 +221,8 @@ class TaxonomyRun:
             FROM scores JOIN (VALUES {names}) AS named(theirs, ours) ON task = named.theirs
             GROUP BY named.ours, item"""
         with reading(self.run):
-            found = sql(query, scores=self._table).to_arrow_table()
-        return replace(self.run, scores=nw.from_native(connection().from_arrow(found)))
+            table = sql(query, scores=self._table).to_arrow_table()
+        return replace(self.run, scores=nw.from_native(connection().from_arrow(table)))
 
     @cached_property
     def side(self) -> Side:
@@ -237,13 +239,13 @@ def task_names(run: Run) -> list[str]:
 def known_tasks(taxonomy: Taxonomy, offered: Iterable[str]) -> dict[str, str]:
     """Task of the taxonomy -> what the run calls it: by its very name, never by a similar one."""
     plain = {plain_name(name): name for name in offered}
-    found = {}
+    known = {}
     for task in taxonomy.tasks:
         for name in (task.name, *task.also):
             if name in plain:
-                found[task.name] = plain[name]
+                known[task.name] = plain[name]
                 break
-    return found
+    return known
 
 
 def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str | None]]:
@@ -295,13 +297,13 @@ def _values(rows: duckdb.DuckDBPyRelation, run: Run) -> dict[Measure, Values]:
             "item, metric, scorer",
         ).to_arrow_table()
     kinds = table.select(["metric", "scorer"]).group_by(["metric", "scorer"]).aggregate([])
-    found = {}
+    by_measure = {}
     for kind in kinds.to_pylist():
         here = pc.and_(
             pc.equal(table["metric"], kind["metric"]), pc.equal(table["scorer"], kind["scorer"])
         )
-        found[Measure(**kind)] = _of_measure(table.filter(here))
-    return found
+        by_measure[Measure(**kind)] = _of_measure(table.filter(here))
+    return by_measure
 
 
 def _of_measure(table: pa.Table) -> Values:
@@ -386,15 +388,15 @@ def _numbered(clusters: pa.ChunkedArray | None) -> NDArray[np.intp] | None:
     """Clusters as numbers from 0; an item without one is its own."""
     if clusters is None or clusters.null_count == len(clusters):
         return None
-    own = pa.array([f"\0{place}" for place in range(len(clusters))])
+    own = pa.array([f"\0{index}" for index in range(len(clusters))])
     filled = pc.coalesce(clusters.combine_chunks().cast(pa.string()), own)
     return np.asarray(filled.dictionary_encode().indices.to_numpy(), np.intp)
 
 
 def align(values: Values, items: pa.Array) -> Reals:
     """Values in the order of these items; nan where there is none."""
-    places = pc.index_in(items, value_set=values.items)
-    found = np.full(len(items), np.nan)
-    known = pc.is_valid(places).to_numpy(zero_copy_only=False)
-    found[known] = values.mean[pc.drop_null(places).to_numpy()]
-    return found
+    indices = pc.index_in(items, value_set=values.items)
+    aligned = np.full(len(items), np.nan)
+    known = pc.is_valid(indices).to_numpy(zero_copy_only=False)
+    aligned[known] = values.mean[pc.drop_null(indices).to_numpy()]
+    return aligned

@@ -83,8 +83,8 @@ def grade_response(
 
 def verdict(response: str, reader: AnswerReader, *, finish_reason: str | None = None) -> Grade:
     """Find the answer as this reader does and judge it; a response never raises an error."""
-    aloud, cut = visible_text(response, finish_reason)
-    text = plain(aloud)
+    visible, cut = visible_text(response, finish_reason)
+    text = plain(visible)
     claims = _claims(text, reader, cut=cut)
     wavering = any(answers != claims[-1][1] for _, answers in claims)
     if (wavering or not claims) and loops(response):

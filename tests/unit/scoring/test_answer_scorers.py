@@ -13,7 +13,7 @@ from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.scoring.extract.golds import (
     final_texts,
     passage_of,
-    right_places,
+    right_indices,
     right_texts,
     shown_options,
     truth,
@@ -199,18 +199,18 @@ def test_options_in_any_shape(choices: object, options: tuple[str, ...]) -> None
 def test_where_the_right_option_stands(
     gold: object, options: tuple[str, ...], places: tuple[int, ...]
 ) -> None:
-    assert right_places(gold, options) == places
+    assert right_indices(gold, options) == places
 
 
 @pytest.mark.parametrize("gold", ["E", "w", "3", "0", None])
 def test_a_right_answer_that_is_no_option_is_an_error(gold: object) -> None:
     with pytest.raises(FieldError):
-        right_places(gold, ("x", "y"))
+        right_indices(gold, ("x", "y"))
 
 
 def test_a_letter_that_is_another_options_text_is_an_error_unless_its_place_is_known() -> None:
     with pytest.raises(FieldError, match="'A'"):
-        right_places("A", ("B", "A"))
+        right_indices("A", ("B", "A"))
     sample = Answered("Answer: B", "A", options=("B", "A"), material={"gold_index": 1})
     assert option.score(sample)["acc"].score == 1.0
 

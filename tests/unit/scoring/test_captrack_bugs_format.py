@@ -16,7 +16,7 @@ from forgetmap.scoring.scorer import Answered, RuleScorer
 from forgetmap.scoring.scorers.calls import calls
 from forgetmap.scoring.scorers.citations import citations
 from forgetmap.scoring.scorers.constraints import constraints
-from forgetmap.scoring.scorers.instructions import _told, language
+from forgetmap.scoring.scorers.instructions import _detected, language
 from forgetmap.scoring.scorers.json_schema import json_schema
 from forgetmap.scoring.scorers.style import style
 
@@ -209,10 +209,10 @@ def test_bug_25_an_empty_response_never_scores(
 
 def test_bug_29_the_language_of_a_text_is_always_the_same() -> None:
     doubtful = "Hotel Taxi Bar Museum Radio"
-    _told.cache_clear()
+    _detected.cache_clear()
     first = language(doubtful)
     for _ in range(20):
-        _told.cache_clear()
+        _detected.cache_clear()
         assert language(doubtful) == first
 
 

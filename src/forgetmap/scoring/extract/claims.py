@@ -52,7 +52,7 @@ _THAT_IS = rf"[ \t*_]*+(?:(?:{_COPULAS})(?![^\W\d_])|是|为|為|は|คือ|�
 """After the word; in some scripts joined to it."""
 
 
-LONGEST_ANSWER = 500
+MAX_ANSWER_CHARS = 500
 """Characters; whoever states an answer does so in fewer."""
 
 _MARK = re.compile(
@@ -91,7 +91,7 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile("[.!?](?=[\\s*_\"')]|$)|[;。।\u06d4؟]")
-_CLAUSE = 80
+_MAX_CLAUSE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +117,14 @@ def marked(text: str) -> list[AnswerClaim]:
     lines = [_line_claim(text, mark, final) for mark in _MARK.finditer(text)]
     boxes = [_box_claim(text, box, final) for box in _BOX.finditer(text)]
     hashes = [_line_claim(text, mark, final) for mark in _HASHES.finditer(text, final)]
-    found = [claim for claim in (*lines, *boxes, *hashes) if claim]
-    return sorted(found, key=lambda claim: claim.start)
+    claims = [claim for claim in (*lines, *boxes, *hashes) if claim]
+    return sorted(claims, key=lambda claim: claim.start)
 
 
 def next_question(text: str, position: int) -> int | None:
     """Where a base model, having answered, goes on to invent the next question."""
-    found = _NEXT_QUESTION.search(text, position)
-    return found.start() if found else None
+    match = _NEXT_QUESTION.search(text, position)
+    return match.start() if match else None
 
 
 def spoken(text: str) -> Iterator[str]:
@@ -133,7 +133,7 @@ def spoken(text: str) -> Iterator[str]:
         if hedged(text, claim.start()):
             continue
         end = text.find("\n", claim.end())
-        rest = text[claim.end() : end if end >= 0 else len(text)][:LONGEST_ANSWER].strip()
+        rest = text[claim.end() : end if end >= 0 else len(text)][:MAX_ANSWER_CHARS].strip()
         if rest and not sentence(rest).endswith("?"):
             yield rest
 
@@ -143,13 +143,13 @@ def _spoken(text: str) -> list[re.Match[str]]:
     lower = text.lower()
     patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, _FOREIGN_STEMS))
     likely = [pattern for pattern, stems in patterns if any(stem in lower for stem in stems)]
-    found = [claim for pattern in likely for claim in pattern.finditer(text)]
-    return sorted(found, key=re.Match.start)
+    claims = [claim for pattern in likely for claim in pattern.finditer(text)]
+    return sorted(claims, key=re.Match.start)
 
 
 def hedged(text: str, position: int) -> bool:
     """Whether the clause up to here denies or doubts what comes next."""
-    clause = text[max(0, position - _CLAUSE) : position]
+    clause = text[max(0, position - _MAX_CLAUSE_CHARS) : position]
     starts = [0, *(start.end() for start in _CLAUSE_START.finditer(clause))]
     return _HEDGED.search(clause, starts[-1]) is not None
 
@@ -183,7 +183,7 @@ def _line_claim(text: str, mark: re.Match[str], final: int) -> AnswerClaim | Non
     start = mark.end()
     end = text.find("\n", start)
     ended = end >= 0
-    phrase = text[start : min(end if ended else len(text), start + LONGEST_ANSWER)].strip()
+    phrase = text[start : min(end if ended else len(text), start + MAX_ANSWER_CHARS)].strip()
     if not phrase or _MARK.fullmatch(phrase):
         return None
     return AnswerClaim(phrase, mark.start(), ended, start >= final)
@@ -192,7 +192,7 @@ def _line_claim(text: str, mark: re.Match[str], final: int) -> AnswerClaim | Non
 def _box_claim(text: str, box: re.Match[str], final: int) -> AnswerClaim | None:
     """What stands between the braces, if they are closed."""
     depth = 1
-    for brace in _BRACE.finditer(text, box.end(), box.end() + LONGEST_ANSWER):
+    for brace in _BRACE.finditer(text, box.end(), box.end() + MAX_ANSWER_CHARS):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
             phrase = text[box.end() : brace.start()]

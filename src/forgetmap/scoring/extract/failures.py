@@ -43,21 +43,21 @@ _ELSEWHERE = re.compile(
     r"|không thể (?:giúp|hỗ trợ|cung cấp|trả lời)|yardımcı olamam|siwezi kusaidia",
     re.IGNORECASE,
 )
-_OPENING = 300
+_OPENING_CHARS = 300
 
-_WINDOW = 20_000
-_LEAST_SPAN = 400
-_LEAST_REPEATS = 5
+_MAX_TAIL_CHARS = 20_000
+_MIN_LOOP_CHARS = 400
+_MIN_REPEATS = 5
 _PROBES = (60, 240, 960)
-_LEAST_LETTERS = 20
-_SQUEEZABLE = 2_000
-_SQUEEZED = 14
+_MIN_LETTERS = 20
+_MIN_COMPRESSIBLE_BYTES = 2_000
+_LOOP_COMPRESSION = 14
 _DIGITS = re.compile(r"\d+")
 
 
 def refuses(text: str) -> bool:
     """Whether the response opens by declining. Ask only where no answer was found."""
-    opening = text[:_OPENING].lstrip()
+    opening = text[:_OPENING_CHARS].lstrip()
     return _REFUSAL.search(opening) is not None or _ELSEWHERE.search(opening) is not None
 
 
@@ -74,16 +74,18 @@ def loops(text: str) -> bool:
     A unit must come back at least five times over at least 400 characters. Units that differ in a
     counter only also count if they hold words enough not to be a list or a table.
     """
-    tail = text.rstrip()[-_WINDOW:]
-    if len(tail) < _LEAST_SPAN:
+    tail = text.rstrip()[-_MAX_TAIL_CHARS:]
+    if len(tail) < _MIN_LOOP_CHARS:
         return False
     if _repeated_unit(tail):
         return True
     unit = _repeated_unit(_DIGITS.sub("0", tail))
-    if sum(map(str.isalpha, unit)) >= _LEAST_LETTERS:
+    if sum(map(str.isalpha, unit)) >= _MIN_LETTERS:
         return True
     data = tail.encode("utf-8", "replace")
-    return len(data) >= _SQUEEZABLE and len(data) > _SQUEEZED * len(zlib.compress(data))
+    return len(data) >= _MIN_COMPRESSIBLE_BYTES and len(data) > _LOOP_COMPRESSION * len(
+        zlib.compress(data)
+    )
 
 
 def _repeated_unit(tail: str) -> str:
@@ -94,7 +96,7 @@ def _repeated_unit(tail: str) -> str:
     for probe in _PROBES:
         before = tail.rfind(tail[-probe:], 0, len(tail) - 1)
         period = len(tail) - min(probe, len(tail)) - before
-        span = max(_LEAST_SPAN, _LEAST_REPEATS * period)
+        span = max(_MIN_LOOP_CHARS, _MIN_REPEATS * period)
         if before < 0 or span > len(tail):
             return ""
         if tail[-span:-period] == tail[len(tail) - span + period :]:

@@ -25,7 +25,7 @@ _LABEL = re.compile(r"^\s*[(\[]?([A-Z])\s*(?:[)\].:]|-(?=\s))\s*(.*)$", re.DOTAL
 _HASHES = re.compile(r"####[ \t]*(?=\S)")
 _NUMBER_OF_OPTION = re.compile(r"\d{1,2}")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_USUAL_LETTERS = 10
+_MIN_LETTERS = 10
 
 
 def right_texts(gold: Any) -> tuple[str, ...]:
@@ -34,10 +34,10 @@ def right_texts(gold: Any) -> tuple[str, ...]:
     Raises:
         FieldError: there is none.
     """
-    found = tuple(dict.fromkeys(filter(str.strip, _texts(unwrapped(gold)))))
-    if not found:
+    texts = tuple(dict.fromkeys(filter(str.strip, _texts(unwrapped(gold)))))
+    if not texts:
         raise _unusable(gold, "give the right answer, or leave the item out.")
-    return found
+    return texts
 
 
 def final_texts(gold: Any) -> tuple[str, ...]:
@@ -46,11 +46,13 @@ def final_texts(gold: Any) -> tuple[str, ...]:
     Raises:
         FieldError: there is none.
     """
-    given = gold if isinstance(gold, str) else unwrapped(gold)
-    found = tuple(dict.fromkeys(final for text in _texts(given) if (final := _final(text).strip())))
-    if not found:
+    value = gold if isinstance(gold, str) else unwrapped(gold)
+    finals = tuple(
+        dict.fromkeys(final for text in _texts(value) if (final := _final(text).strip()))
+    )
+    if not finals:
         raise _unusable(gold, "give the right answer, or leave the item out.")
-    return found
+    return finals
 
 
 def truth(gold: Any) -> bool:
@@ -59,10 +61,10 @@ def truth(gold: Any) -> bool:
     Raises:
         FieldError: it is neither yes nor no.
     """
-    said = {text.strip().casefold() for text in _texts(unwrapped(gold))}
-    if said and said <= _TRUE:
+    words = {text.strip().casefold() for text in _texts(unwrapped(gold))}
+    if words and words <= _TRUE:
         return True
-    if said and said <= _FALSE:
+    if words and words <= _FALSE:
         return False
     raise _unusable(gold, "give true or false, yes or no.")
 
@@ -76,27 +78,27 @@ def shown_options(choices: Any) -> tuple[str, ...]:
         value = value.get("text", list(value.values()))
     if not isinstance(value, Sequence):
         return ()
-    texts = tuple(text for each in value for text in _texts(each))
+    texts = tuple(text for part in value for text in _texts(part))
     labelled = [_LABEL.match(text) for text in texts]
-    if all(found and found[1] == letter for found, letter in zip(labelled, _LETTERS, strict=False)):
-        return tuple(found[2].strip() for found in labelled if found)
+    if all(match and match[1] == letter for match, letter in zip(labelled, _LETTERS, strict=False)):
+        return tuple(match[2].strip() for match in labelled if match)
     return texts
 
 
 def letters_up_to(gold: Any) -> tuple[str, ...]:
     """Bare letters for options that are not known, at least up to the right one."""
     letters = [text.strip().upper() for text in _texts(unwrapped(gold))]
-    places = [place for letter in letters if (place := letter_place(letter)) is not None]
-    return tuple(_LETTERS[: max(_USUAL_LETTERS, *places) + 1]) if places else ()
+    indices = [index for letter in letters if (index := letter_index(letter)) is not None]
+    return tuple(_LETTERS[: max(_MIN_LETTERS, *indices) + 1]) if indices else ()
 
 
-def letter_place(text: str) -> int | None:
+def letter_index(text: str) -> int | None:
     """Which option a single letter stands for, counted from 0; other letters stand for none."""
-    place = _LETTERS.find(text.upper()) if len(text) == 1 else -1
-    return None if place < 0 else place
+    index = _LETTERS.find(text.upper()) if len(text) == 1 else -1
+    return None if index < 0 else index
 
 
-def right_places(gold: Any, options: Sequence[str], *, count_from: int = 1) -> tuple[int, ...]:
+def right_indices(gold: Any, options: Sequence[str], *, count_from: int = 1) -> tuple[int, ...]:
     """Where the right options stand.
 
     Args:
@@ -108,8 +110,8 @@ def right_places(gold: Any, options: Sequence[str], *, count_from: int = 1) -> t
         FieldError: there is none, or a letter that is an option's text means another by its place.
     """
     texts = right_texts(gold)
-    places = tuple(dict.fromkeys(_place(text, options, count_from) for text in texts))
-    return tuple(sorted(places))
+    indices = tuple(dict.fromkeys(_option_index(text, options, count_from) for text in texts))
+    return tuple(sorted(indices))
 
 
 def unwrapped(value: Any) -> Any:
@@ -118,11 +120,11 @@ def unwrapped(value: Any) -> Any:
         return value
     for parse in (json.loads, ast.literal_eval):
         try:
-            found = parse(value.strip())
+            parsed = parse(value.strip())
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(found, list | tuple | dict):
-            return found
+        if isinstance(parsed, list | tuple | dict):
+            return parsed
     return value
 
 
@@ -139,8 +141,8 @@ def _texts(value: Any) -> Iterator[str]:
         for key in _KEYS:
             yield from _texts(value.get(key))
     elif isinstance(value, Sequence):
-        for each in value:
-            yield from _texts(each)
+        for part in value:
+            yield from _texts(part)
 
 
 def _final(text: str) -> str:
@@ -161,24 +163,24 @@ def _split(text: str) -> tuple[str, ...]:
 
 def _labels(text: str, before: str) -> list[re.Match[str]]:
     """Labels in order, all with the same mark after the letter."""
-    found: list[re.Match[str]] = []
+    labels: list[re.Match[str]] = []
     mark = r"[)\].:]"
     for letter in _LETTERS:
         label = re.compile(rf"{before}[(\[]?{letter}({mark})\s", re.MULTILINE)
-        match = label.search(text, found[-1].end() if found else 0)
+        match = label.search(text, labels[-1].end() if labels else 0)
         if match is None:
             break
-        found.append(match)
+        labels.append(match)
         mark = re.escape(match[1])
-    return found
+    return labels
 
 
-def _place(text: str, options: Sequence[str], count_from: int) -> int:
-    said = trimmed(plain(text))
-    same = {place for place, option in enumerate(options) if option.strip() == text.strip()} or {
-        place for place, option in enumerate(options) if comparable(option) == comparable(text)
+def _option_index(text: str, options: Sequence[str], count_from: int) -> int:
+    answer = trimmed(plain(text))
+    same = {index for index, option in enumerate(options) if option.strip() == text.strip()} or {
+        index for index, option in enumerate(options) if comparable(option) == comparable(text)
     }
-    letter = _letter(said, len(options))
+    letter = _letter(answer, len(options))
     if letter is not None and same and letter not in same:
         raise _unusable(
             text, f"it is the letter of {options[letter]!r} and the text of another option."
@@ -188,15 +190,17 @@ def _place(text: str, options: Sequence[str], count_from: int) -> int:
     if same:
         return min(same)
     if labelled := _LABEL.match(plain(text)):
-        return _place(labelled[1], options, count_from)
-    if _NUMBER_OF_OPTION.fullmatch(said) and count_from <= int(said) < count_from + len(options):
-        return int(said) - count_from
+        return _option_index(labelled[1], options, count_from)
+    if _NUMBER_OF_OPTION.fullmatch(answer) and count_from <= int(answer) < count_from + len(
+        options
+    ):
+        return int(answer) - count_from
     raise _unusable(text, f"give the letter or the text of one of the {len(options)} options.")
 
 
-def _letter(said: str, count: int) -> int | None:
-    place = _LETTERS.find(said.upper()) if len(said) == 1 and said.isalpha() else -1
-    return place if 0 <= place < count else None
+def _letter(text: str, count: int) -> int | None:
+    index = _LETTERS.find(text.upper()) if len(text) == 1 and text.isalpha() else -1
+    return index if 0 <= index < count else None
 
 
 def _unusable(gold: Any, hint: str) -> FieldError:
@@ -207,17 +211,17 @@ def _unusable(gold: Any, hint: str) -> FieldError:
 
 def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
     """The text an answer must stand on: the supporting sentences where they are named, else all."""
-    given = unwrapped(material.get("context", material.get("ctx")))
-    supporting = list(_supporting(given, unwrapped(gold)))
-    return "\n".join(supporting or texts_in(given))
+    context = unwrapped(material.get("context", material.get("ctx")))
+    supporting = list(_supporting(context, unwrapped(gold)))
+    return "\n".join(supporting or texts_in(context))
 
 
-def _supporting(given: Any, gold: Any) -> Iterator[str]:
+def _supporting(context: Any, gold: Any) -> Iterator[str]:
     """The sentences that HotpotQA names by title and number."""
     facts = gold.get("supporting_facts") if isinstance(gold, Mapping) else None
-    if not (isinstance(facts, Mapping) and isinstance(given, Mapping)):
+    if not (isinstance(facts, Mapping) and isinstance(context, Mapping)):
         return
-    pages = dict(zip(_list_at(given, "title"), _list_at(given, "sentences"), strict=False))
+    pages = dict(zip(_list_at(context, "title"), _list_at(context, "sentences"), strict=False))
     for title, number in zip(_list_at(facts, "title"), _list_at(facts, "sent_id"), strict=False):
         sentences = pages.get(title)
         if isinstance(sentences, list) and isinstance(number, int) and number < len(sentences):
@@ -225,8 +229,8 @@ def _supporting(given: Any, gold: Any) -> Iterator[str]:
 
 
 def _list_at(value: Mapping[str, Any], key: str) -> list[Any]:
-    found = value.get(key)
-    return list(found) if isinstance(found, list | tuple) else []
+    values = value.get(key)
+    return list(values) if isinstance(values, list | tuple) else []
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -234,8 +238,8 @@ def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from texts_in(each)
+        for part in value.values():
+            yield from texts_in(part)
     elif isinstance(value, Sequence):
-        for each in value:
-            yield from texts_in(each)
+        for part in value:
+            yield from texts_in(part)

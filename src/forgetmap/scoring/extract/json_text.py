@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-DEEPEST = 64
+MAX_DEPTH = 64
 _FENCE = "```"
 _OPENING = re.compile(r"\{(?=\s*+[\"}])|\[(?=\s*+[\[{\"\-0-9tfn\]])")
 _WORK_PER_CHARACTER = 50
-_LEAST_WORK = 100_000
+_MIN_WORK = 100_000
 _RECURSION_WORK = 10_000
 _ERROR_WORK = 50  # telling the line of an error means counting all lines before it
 
@@ -36,7 +36,7 @@ def read_json(text: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
     if _too_deep(value):
-        raise NotJson(f"nested deeper than {DEEPEST} levels")
+        raise NotJson(f"nested deeper than {MAX_DEPTH} levels")
     return value
 
 
@@ -55,7 +55,7 @@ def unfenced(text: str) -> str:
 
 def json_within(text: str) -> Iterator[tuple[str, Any]]:
     """Every object and array in a text that is in no other one, as written and as a value."""
-    position, work = 0, _LEAST_WORK + _WORK_PER_CHARACTER * len(text)
+    position, work = 0, _MIN_WORK + _WORK_PER_CHARACTER * len(text)
     while work > 0 and (opening := _OPENING.search(text, position)):
         start = position = opening.start()
         try:
@@ -74,11 +74,11 @@ def json_within(text: str) -> Iterator[tuple[str, Any]]:
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """All values that hold no others, each with the key nearest above it."""
     if isinstance(value, dict):
-        for name, each in value.items():
-            yield from leaves(each, name)
+        for name, part in value.items():
+            yield from leaves(part, name)
     elif isinstance(value, list):
-        for each in value:
-            yield from leaves(each, key)
+        for part in value:
+            yield from leaves(part, key)
     else:
         yield key, value
 
@@ -87,11 +87,11 @@ def _too_deep(value: Any) -> bool:
     level, depth = [value], 0
     while level:
         depth += 1
-        held = [
+        containers = [
             v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list)
         ]
-        level = [each for values in held for each in values]
-        if held and depth > DEEPEST:
+        level = [value for values in containers for value in values]
+        if containers and depth > MAX_DEPTH:
             return True
     return False
 

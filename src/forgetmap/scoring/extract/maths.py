@@ -44,14 +44,14 @@ _COMMAND = re.compile(
 )
 _WORD = re.compile("[A-Za-z]{4}")
 _DECIMAL_COMMA = re.compile(r",(?!\d{3}(?!\d))")
-_LONGEST = 100
+_MAX_CHARS = 100
 
 
 class MathsReader:
     """Reads and judges answers to one question with mathematics for an answer."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
-        self._right = tuple(_in_latex(plain(each)) for each in (gold, *also_right))
+        self._right = tuple(_in_latex(plain(text)) for text in (gold, *also_right))
 
     def named(self, phrase: str) -> list[str]:
         """The formula, if the phrase has one or is one."""
@@ -67,7 +67,7 @@ class MathsReader:
 
     def alone(self, text: str) -> list[str]:
         """The formula, if the text is nothing else."""
-        short = "\n" not in text and len(text) <= _LONGEST
+        short = "\n" not in text and len(text) <= _MAX_CHARS
         return self.named(text) if short and _prose(text) is None else []
 
     def complete(self, phrase: str) -> bool:  # noqa: ARG002
@@ -78,9 +78,11 @@ class MathsReader:
         """What a text settles on, the surest way of saying so first."""
         final = last_line(text)
         for passage in (final, text):
-            said = [found for each in spoken(passage) for found in self.named(sentence(each))]
-            if said:
-                return list(dict.fromkeys(said))
+            formulas = [
+                formula for claim in spoken(passage) for formula in self.named(sentence(claim))
+            ]
+            if formulas:
+                return list(dict.fromkeys(formulas))
         return _formulas(final)[-1:] or self.alone(final)
 
     def grade(self, answer: str, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
@@ -159,23 +161,23 @@ def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process nee
 
 def _by_value(answer: str, right: tuple[str, ...]) -> str | None:
     """`right` or `wrong` if both are plain numbers and leave no doubt."""
-    given = _plain_number(answer)
-    wanted = [_plain_number(each) for each in right]
-    if given is None or None in wanted:
+    value = _plain_number(answer)
+    values = [_plain_number(number) for number in right]
+    if value is None or None in values:
         return None
-    if given in wanted:
+    if value in values:
         return "right"
-    whole = all(each is not None and each.denominator == 1 for each in (given, *wanted))
+    whole = all(number is not None and number.denominator == 1 for number in (value, *values))
     return "wrong" if whole else None
 
 
 def _plain_number(text: str) -> Fraction | None:
     """The value of a text that is one number; a comma that parts no thousands may part a list."""
     tidy = tidied(text.strip().strip("$")).strip().rstrip(".")
-    if len(tidy) > _LONGEST or not NUMBER.fullmatch(tidy) or _DECIMAL_COMMA.search(tidy):
+    if len(tidy) > _MAX_CHARS or not NUMBER.fullmatch(tidy) or _DECIMAL_COMMA.search(tidy):
         return None
-    found = quantity_at(tidy, 0)
-    return found.values[0] if found and not found.percent else None
+    quantity = quantity_at(tidy, 0)
+    return quantity.values[0] if quantity and not quantity.percent else None
 
 
 @lru_cache(maxsize=65536)
@@ -185,16 +187,16 @@ def _by_math_verify(answer: str, right: tuple[str, ...]) -> str:
 
 def _formulas(text: str) -> list[str]:
     """The formulas in order; those joined by nothing but a comma, `and` or `or` are one."""
-    found: list[str] = []
+    formulas: list[str] = []
     end = -1
     for match in _FORMULA.finditer(text):
         formula = (match[1] or match[2] or match[3]).strip()
-        if found and _JOINT.fullmatch(text, end, match.start()):
-            found[-1] += f", {formula}"
+        if formulas and _JOINT.fullmatch(text, end, match.start()):
+            formulas[-1] += f", {formula}"
         elif formula:
-            found.append(formula)
+            formulas.append(formula)
         end = match.end()
-    return found
+    return formulas
 
 
 def _in_latex(text: str) -> str:

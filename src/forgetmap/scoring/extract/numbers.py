@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unicodedata import numeric
 
 from forgetmap.errors import FieldError
-from forgetmap.scoring.extract.claims import LONGEST_ANSWER, last_line, sentence, spoken
+from forgetmap.scoring.extract.claims import MAX_ANSWER_CHARS, last_line, sentence, spoken
 from forgetmap.scoring.extract.wording import plain, with_powers
 from forgetmap.scoring.grade import Grade, graded
 
@@ -78,8 +78,8 @@ _HAN_DIGITS = {numeral: value for value, numeral in enumerate("〇一二三四�
 _HAN_TENS = {"十": 10, "百": 100, "千": 1000}
 _HAN_SCALES = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN = re.compile(f"[{''.join(_HAN_DIGITS | _HAN_TENS | _HAN_SCALES)}]{{1,20}}")
-_LARGEST_POWER = 400
-_LARGEST_BASE = 10**9
+_MAX_EXPONENT = 400
+_MAX_BASE = 10**9
 _POWER_OF_TEN = int("1" + 320 * "0")
 _TOLERANCE = Fraction(1, 10**6)
 
@@ -108,8 +108,8 @@ def tidied(text: str) -> str:
 
 def quantities(text: str) -> list[Quantity]:
     """Every number in a text, in order."""
-    found = map(_quantity, NUMBER.finditer(tidied(text)))
-    return [quantity for quantity in found if quantity]
+    numbers = map(_quantity, NUMBER.finditer(tidied(text)))
+    return [quantity for quantity in numbers if quantity]
 
 
 def quantity_at(text: str, position: int) -> Quantity | None:
@@ -125,10 +125,10 @@ def han_numeral(text: str) -> Quantity | None:
     return Quantity(numeral[0], (Fraction(value),)) if numeral and value is not None else None
 
 
-def same_number(answer: Quantity, wanted: Quantity) -> bool:
+def same_number(answer: Quantity, gold: Quantity) -> bool:
     """50 % is 50 % and nothing else; without the sign on one side, 50 or 0.5 will do."""
-    given = _readings(answer, other=wanted)
-    return any(_same(value, right) for value in given for right in _readings(wanted, other=answer))
+    values = _readings(answer, other=gold)
+    return any(_same(value, right) for value in values for right in _readings(gold, other=answer))
 
 
 def _readings(quantity: Quantity, *, other: Quantity) -> tuple[Fraction, ...]:
@@ -137,13 +137,13 @@ def _readings(quantity: Quantity, *, other: Quantity) -> tuple[Fraction, ...]:
     return quantity.values + tuple(value / 100 for value in quantity.values)
 
 
-def _same(value: Fraction, wanted: Fraction) -> bool:
+def _same(value: Fraction, right: Fraction) -> bool:
     """Whole numbers must be equal, decimals to the sixth place, what has no end to six digits."""
-    if value.denominator == wanted.denominator == 1:
-        return value == wanted
-    size = max(abs(wanted), _TOLERANCE)
-    endless = not (_ends(value) and _ends(wanted))
-    return abs(value - wanted) <= _TOLERANCE * (size if endless else min(size, Fraction(1)))
+    if value.denominator == right.denominator == 1:
+        return value == right
+    size = max(abs(right), _TOLERANCE)
+    endless = not (_ends(value) and _ends(right))
+    return abs(value - right) <= _TOLERANCE * (size if endless else min(size, Fraction(1)))
 
 
 def _ends(value: Fraction) -> bool:
@@ -158,8 +158,8 @@ def _quantity(number: re.Match[str]) -> Quantity | None:
         return None
     factor = _ALL_SCALES.get((number["scale"] or number["joined"] or "").lower(), 1)
     factor = -factor if number["sign"] else factor
-    said = number[0].strip()
-    return Quantity(said, tuple(value * factor for value in values), bool(number["percent"]))
+    text = number[0].strip()
+    return Quantity(text, tuple(value * factor for value in values), bool(number["percent"]))
 
 
 def _values(number: re.Match[str]) -> tuple[Fraction, ...]:
@@ -190,7 +190,7 @@ def _decimal(digits: str) -> str:
 
 def _with_exponent(number: re.Match[str], value: Fraction) -> Fraction:
     power, raised = int(number["power"] or 0), number["raised"]
-    if abs(power) > _LARGEST_POWER or (raised and value > _LARGEST_BASE):
+    if abs(power) > _MAX_EXPONENT or (raised and value > _MAX_BASE):
         raise ValueError(number[0])
     value *= Fraction(10) ** power
     return value ** int(raised) if raised else value
@@ -240,7 +240,7 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 _LAST_LATIN = 0x24F
 
 
@@ -248,28 +248,28 @@ class NumberReader:
     """Reads and judges answers to one question with a number for an answer."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
-        self._right = [self._gold(each) for each in (gold, *also_right)]
+        self._right = [self._gold(text) for text in (gold, *also_right)]
 
     def named(self, phrase: str) -> list[Quantity]:
         """The number a phrase gives; several if it will not decide."""
-        found = _distinct(quantities(phrase))
-        if len(found) > 1 and "=" in phrase:
-            found = _distinct(quantities(phrase[phrase.rfind("=") + 1 :]))
-        if len(found) > 1:
+        numbers = _distinct(quantities(phrase))
+        if len(numbers) > 1 and "=" in phrase:
+            numbers = _distinct(quantities(phrase[phrase.rfind("=") + 1 :]))
+        if len(numbers) > 1:
             head = sentence(phrase)
             aside = _ASIDE.search(head)
-            found = _distinct(quantities(head[: aside.start()] if aside else head)) or found
-        if not found and (numeral := han_numeral(phrase.lstrip(" *_`"))):
+            numbers = _distinct(quantities(head[: aside.start()] if aside else head)) or numbers
+        if not numbers and (numeral := han_numeral(phrase.lstrip(" *_`"))):
             return [numeral]
-        return found
+        return numbers
 
     def alone(self, text: str) -> list[Quantity]:
         """The number, if the text is nothing but a number and a unit."""
-        if len(text) > LONGEST_ANSWER or "\n" in text or len(text.split()) > _MOST_WORDS:
+        if len(text) > MAX_ANSWER_CHARS or "\n" in text or len(text.split()) > _MAX_WORDS:
             return []
         bare = tidied(text).lstrip(" *_`(~≈$\\[{").removeprefix("text{").lstrip()
-        found = _distinct(quantities(bare)) if NUMBER.match(bare) else []
-        return found if len(found) == 1 else []
+        numbers = _distinct(quantities(bare)) if NUMBER.match(bare) else []
+        return numbers if len(numbers) == 1 else []
 
     def complete(self, phrase: str) -> bool:  # noqa: ARG002
         """Further digits may have been cut off."""
@@ -281,30 +281,30 @@ class NumberReader:
 
     def grade(self, answer: Quantity, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
         """Right or wrong."""
-        right = any(same_number(answer, wanted) for wanted in self._right)
+        right = any(same_number(answer, gold) for gold in self._right)
         return graded(answer.said, right=right, strict=strict)
 
     def _gold(self, text: str) -> Quantity:
-        found = self.named(plain(text))
-        if len(found) != 1:
+        numbers = self.named(plain(text))
+        if len(numbers) != 1:
             raise FieldError(
                 f"the right answer {text[:60]!r} is not one number",
                 field="gold",
                 hint="give a number such as 12, -3.5, 1,000, 3/4 or 1e6, or use the kind 'text'.",
             )
-        return found[0]._replace(values=found[0].values[:1])
+        return numbers[0]._replace(values=numbers[0].values[:1])
 
     def _ways(self, text: str) -> Iterator[list[Quantity]]:
         final = last_line(text)
         yield self._spoken(final)
         yield self._spoken(text)
         yield self.alone(final)
-        yield self._after_verb(tidied(final[-LONGEST_ANSWER:]))
-        yield _distinct(found for bold in _BOLD.findall(final) for found in self.alone(bold))
+        yield self._after_verb(tidied(final[-MAX_ANSWER_CHARS:]))
+        yield _distinct(number for bold in _BOLD.findall(final) for number in self.alone(bold))
         yield self._only_one(final)
 
     def _spoken(self, text: str) -> list[Quantity]:
-        return _distinct(found for each in spoken(text) for found in self.named(sentence(each)))
+        return _distinct(number for claim in spoken(text) for number in self.named(sentence(claim)))
 
     def _after_verb(self, line: str) -> list[Quantity]:
         for end in reversed([verb.end() for verb in _VERB.finditer(line)]):
@@ -317,9 +317,9 @@ class NumberReader:
         """The only number of a last line in a script whose verbs are not looked for."""
         if not any(char.isalpha() and ord(char) > _LAST_LATIN for char in line):
             return []
-        found = _distinct(quantities(line))
-        return found if len(found) == 1 else []
+        numbers = _distinct(quantities(line))
+        return numbers if len(numbers) == 1 else []
 
 
-def _distinct(found: Iterable[Quantity]) -> list[Quantity]:
-    return list({(quantity.values, quantity.percent): quantity for quantity in found}.values())
+def _distinct(numbers: Iterable[Quantity]) -> list[Quantity]:
+    return list({(quantity.values, quantity.percent): quantity for quantity in numbers}.values())

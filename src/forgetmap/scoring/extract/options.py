@@ -43,10 +43,10 @@ _DENIED = re.compile(
 )
 _BRACKETED = re.compile(rf"\(([A-Z])\)(?!{_DENIED.pattern})")
 _COPULA = re.compile(r"\b(?:is|are|was|were)\s+", re.IGNORECASE)
-_MOST_SEGMENTS = 6
-_MOST_DIGITS = 2
-_SLACK = 20
-_LONGEST_REASON = 300
+_MAX_SEGMENTS = 6
+_MAX_DIGITS = 2
+_EXTRA_CHARS = 20
+_MAX_REASON_CHARS = 300
 
 
 class OptionReader:
@@ -55,8 +55,8 @@ class OptionReader:
     def __init__(self, options: tuple[str, ...], gold: str, also_right: tuple[str, ...]) -> None:
         self._options = options
         self._right = right_options(options, gold, also_right)
-        self._places = _places(options)
-        self._longest = 2 * max(map(len, options)) + _SLACK
+        self._indices = _text_indices(options)
+        self._max_chars = 2 * max(map(len, options)) + _EXTRA_CHARS
         self._numbered = not any(char.isdigit() for option in options for char in option)
 
     def named(self, phrase: str) -> list[int]:
@@ -68,8 +68,8 @@ class OptionReader:
         if _SEVERAL.match(phrase):
             return _distinct(map(self._letter, _CAPITAL.findall(phrase)))
         if led := _LED.match(phrase):
-            place = self._led(led)
-            return _distinct([place, self._place(led["rest"])])
+            index = self._led(led)
+            return _distinct([index, self._index(led["rest"])])
         if reasoned := _REASONED.match(phrase):
             return _distinct([self._letter(reasoned[1])])
         return self._by_segments(phrase)
@@ -86,17 +86,17 @@ class OptionReader:
         """The options a text settles on, the surest way of saying so first."""
         return next(filter(None, self._ways(text)), [])
 
-    def grade(self, place: int, phrase: str, *, strict: bool) -> Grade:
+    def grade(self, index: int, phrase: str, *, strict: bool) -> Grade:
         """Right or wrong."""
-        choice = self._options[place]
+        choice = self._options[index]
         answer = trimmed(phrase) or choice
-        return graded(answer, right=place in self._right, choice=choice, strict=strict)
+        return graded(answer, right=index in self._right, choice=choice, strict=strict)
 
     def _exactly(self, phrase: str) -> int | None:
         """A letter alone, an option's text, a number alone: in this order."""
-        if len(phrase) == 1 and (place := self._letter(phrase)) is not None:
-            return place
-        if (same := self._place(phrase)) is not None:
+        if len(phrase) == 1 and (index := self._letter(phrase)) is not None:
+            return index
+        if (same := self._index(phrase)) is not None:
             return same
         return self._number(phrase)
 
@@ -104,30 +104,30 @@ class OptionReader:
         """A line that is an option's letter, its text, or both and in agreement."""
         whole = trimmed(line)
         phrase = _PREFIX.sub("", whole).strip(" *_")
-        if phrase == whole and phrase.isdigit() and comparable(phrase) not in self._places:
+        if phrase == whole and phrase.isdigit() and comparable(phrase) not in self._indices:
             return None
         exact = self._exactly(phrase)
-        if exact is not None or len(phrase) > self._longest:
+        if exact is not None or len(phrase) > self._max_chars:
             return exact
         led = _LED.match(phrase)
         parts = (led["letter"] or "", led["rest"]) if led else None
         if not parts and (spaced := _LETTER_AND_TEXT.match(phrase)):
             parts = (spaced[1], spaced[2])
-        if parts and (place := self._letter(parts[0])) is not None:
-            return place if self._place(parts[1]) == place else None
+        if parts and (index := self._letter(parts[0])) is not None:
+            return index if self._index(parts[1]) == index else None
         return None
 
-    def _place(self, text: str) -> int | None:
+    def _index(self, text: str) -> int | None:
         """Where the option with this text stands; what is far too long is not looked up."""
-        return self._places.get(comparable(text)) if len(text) <= self._longest else None
+        return self._indices.get(comparable(text)) if len(text) <= self._max_chars else None
 
     def _letter(self, letter: str) -> int | None:
-        place = ord(letter.upper()) - ord("A") if len(letter) == 1 and letter.isascii() else -1
-        return place if 0 <= place < min(len(self._options), 26) else None
+        index = ord(letter.upper()) - ord("A") if len(letter) == 1 and letter.isascii() else -1
+        return index if 0 <= index < min(len(self._options), 26) else None
 
     def _number(self, digits: str) -> int | None:
         if not (
-            self._numbered and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
+            self._numbered and digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS
         ):
             return None
         return int(digits) - 1 if 1 <= int(digits) <= len(self._options) else None
@@ -137,12 +137,12 @@ class OptionReader:
 
     def _by_segments(self, phrase: str) -> list[int]:
         """An option's text and then something else, such as a reason."""
-        ends = [end.start() for end in _SEGMENT_END.finditer(phrase)][:_MOST_SEGMENTS]
+        ends = [end.start() for end in _SEGMENT_END.finditer(phrase)][:_MAX_SEGMENTS]
         for end in reversed(ends):
-            first = self._place(phrase[:end])
+            first = self._index(phrase[:end])
             if first is not None:
                 others = _SEGMENT_END.split(phrase[end:])
-                return _distinct([first, *(self._place(o) for o in others)])
+                return _distinct([first, *(self._index(o) for o in others)])
         return []
 
     def _ways(self, text: str) -> Iterator[list[int]]:
@@ -156,7 +156,7 @@ class OptionReader:
         yield self._tail(final)
 
     def _spoken(self, text: str) -> list[int]:
-        phrases = [place for phrase in spoken(text) for place in self.named(phrase)]
+        phrases = [index for phrase in spoken(text) for index in self.named(phrase)]
         for claim in (*_IT_IS.finditer(text), *_IS_RIGHT.finditer(text)):
             if claim[1].isupper() and not hedged(text, claim.start()):
                 phrases += _distinct([self._letter(claim[1])])
@@ -165,29 +165,29 @@ class OptionReader:
     def _lines_and_bold(self, text: str) -> list[int]:
         lines = text.split("\n")
         bold = [span[1] or span[2] for span in _BOLD.finditer(text)]
-        return _distinct(self._nothing_but(each) for each in (*lines, *bold) if each)
+        return _distinct(self._nothing_but(part) for part in (*lines, *bold) if part)
 
     def _led_line(self, line: str) -> int | None:
         """A letter as in a list of options; with a full stop only if the option's text follows."""
         led = _LED.match(line.lstrip(" (*_["))
-        place = self._letter(led["letter"] or "") if led else None
-        if led is None or place is None or led["letter"].islower() or _DENIED.match(led["rest"]):
+        index = self._letter(led["letter"] or "") if led else None
+        if led is None or index is None or led["letter"].islower() or _DENIED.match(led["rest"]):
             return None
         if led["mark"].startswith(")"):
-            return place
-        named = comparable(self._options[place])
-        follows = f" {comparable(led['rest'][:_LONGEST_REASON])} "
-        return place if led["mark"].startswith(".") and f" {named} " in follows else None
+            return index
+        named = comparable(self._options[index])
+        follows = f" {comparable(led['rest'][:_MAX_REASON_CHARS])} "
+        return index if led["mark"].startswith(".") and f" {named} " in follows else None
 
     def _bracketed(self, line: str) -> list[int]:
-        found = [each for each in _BRACKETED.finditer(line) if not hedged(line, each.start())]
-        return _distinct(self._letter(each[1]) for each in found)
+        letters = [match for match in _BRACKETED.finditer(line) if not hedged(line, match.start())]
+        return _distinct(self._letter(match[1]) for match in letters)
 
     def _tail(self, line: str) -> list[int]:
         copulas = list(_COPULA.finditer(line))
         if not copulas or hedged(line, copulas[-1].start()):
             return []
-        return _distinct([self._place(trimmed(line[copulas[-1].end() :]))])
+        return _distinct([self._index(trimmed(line[copulas[-1].end() :]))])
 
 
 def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]) -> frozenset[int]:
@@ -196,8 +196,8 @@ def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]
     Raises:
         FieldError: there are no options, or the right answer is none of them.
     """
-    places = frozenset(
-        place for place, option in enumerate(options) if option == gold or option in also_right
+    indices = frozenset(
+        index for index, option in enumerate(options) if option == gold or option in also_right
     )
     if gold not in options:
         raise FieldError(
@@ -205,20 +205,20 @@ def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]
             field="gold",
             hint="give the text of the right option, exactly as it stands among the options.",
         )
-    return places
+    return indices
 
 
 @lru_cache(maxsize=4096)
-def _places(options: tuple[str, ...]) -> dict[str, int]:
+def _text_indices(options: tuple[str, ...]) -> dict[str, int]:
     """Where each text stands; texts too alike to tell apart are left out, equal ones count once."""
-    places: dict[str, int] = {}
+    indices: dict[str, int] = {}
     alike: set[str] = set()
-    for place, option in enumerate(options):
-        first = places.setdefault(comparable(option), place)
+    for index, option in enumerate(options):
+        first = indices.setdefault(comparable(option), index)
         if options[first].split() != option.split():
             alike.add(comparable(option))
-    return {text: place for text, place in places.items() if text not in alike}
+    return {text: index for text, index in indices.items() if text not in alike}
 
 
-def _distinct(places: Iterable[int | None]) -> list[int]:
-    return list(dict.fromkeys(place for place in places if place is not None))
+def _distinct(indices: Iterable[int | None]) -> list[int]:
+    return list(dict.fromkeys(index for index in indices if index is not None))

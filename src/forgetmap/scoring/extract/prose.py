@@ -56,10 +56,10 @@ def count_words(text: str) -> int:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, in order."""
-    found: list[str] = []
+    parts: list[str] = []
     for block in _BREAK.split("\n".join(map(_plain_line, text.split("\n")))):
-        found += _within(block)
-    return [each for each in found if any(map(str.isalnum, each))]
+        parts += _within(block)
+    return [part for part in parts if any(map(str.isalnum, part))]
 
 
 def _plain_line(line: str) -> str:
@@ -71,12 +71,12 @@ def _plain_line(line: str) -> str:
 
 def _within(block: str) -> list[str]:
     """The sentences of a block, which ends with one."""
-    found, start = [], 0
+    parts, start = [], 0
     for end in _END.finditer(block):
         if not _goes_on(block, start, end):
-            found.append(block[start : end.end()].strip())
+            parts.append(block[start : end.end()].strip())
             start = end.end()
-    return [*found, block[start:].strip()]
+    return [*parts, block[start:].strip()]
 
 
 def _goes_on(block: str, start: int, end: re.Match[str]) -> bool:
@@ -111,5 +111,5 @@ _LINE_SENTENCE_END = re.compile(
 def line_sentences(text: str) -> list[str]:
     """In order, without blanks around them; abbreviations and decimals end none."""
     ends = [0, *(end.end() for end in _LINE_SENTENCE_END.finditer(text)), len(text)]
-    found = (text[start:end].strip() for start, end in pairwise(ends))
-    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+    parts = (text[start:end].strip() for start, end in pairwise(ends))
+    return [sentence for sentence in parts if any(map(str.isalnum, sentence))]

@@ -20,9 +20,9 @@ _FENCE = re.compile(
 _PYTHON = frozenset({"", "python", "py", "python3", "py3", "python2", "pycon", "ipython"})
 _OPENING = re.compile(r"^(?:from|import|def|class|async|@)\b|^@|^[A-Za-z_]\w*[ \t]*=", re.MULTILINE)
 _LEADING_TABS = re.compile(r"^\t+", re.MULTILINE)
-_MOST_OPENINGS = 10
-_MOST_CUTS = 20
-_LONGEST = 50_000
+_MAX_OPENINGS = 10
+_MAX_CUTS = 20
+_MAX_CHARS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +38,44 @@ class CodeBlock:
     alone: bool
 
 
-def find_python(response: str, wanted: Collection[str], question: str = "") -> CodeBlock | None:
+def find_python(response: str, names: Collection[str], question: str = "") -> CodeBlock | None:
     """The code in a response that defines one of the wanted names.
 
     Args:
-        response: what was said aloud.
-        wanted: names; nothing in particular if empty.
+        response: without thinking.
+        names: what it has to define; nothing in particular if empty.
         question: may begin the function that the response completes, and is looked at for imports
             and helpers that it need not repeat.
     """
-    response = _with_spaces(response[:_LONGEST])
-    given = _given(_with_spaces(question), wanted)
+    response = _with_spaces(response[:_MAX_CHARS])
+    start = _start_in(_with_spaces(question), names)
     blocks = fenced(response)
     ways = (
         (
-            _of_blocks(response, blocks, wanted),
-            _completed(given, blocks, wanted, alone=_is_block_only(response)),
+            _of_blocks(response, blocks, names),
+            _completed(start, blocks, names, alone=_is_block_only(response)),
         )
         if blocks
-        else (_of_text(response, wanted), _completed(given, [response], wanted, alone=True))
+        else (_of_text(response, names), _completed(start, [response], names, alone=True))
     )
     for source, alone in chain(*ways):
-        return CodeBlock(_with_given(given, source, wanted), alone)
+        return CodeBlock(_with_start(start, source, names), alone)
     return None
 
 
 def fenced(text: str) -> list[str]:
     """Blocks of Python, or of nobody knows what; the last one need not be closed."""
-    found: list[str] = []
+    blocks: list[str] = []
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         if opened is None:
             opened = fence
         elif fence["mark"].startswith(opened["mark"]) and not fence["language"]:
-            found += _python_block(opened, text[opened.end() : fence.start()])
+            blocks += _python_block(opened, text[opened.end() : fence.start()])
             opened = None
     if opened is not None:
-        found += _python_block(opened, text[opened.end() :])
-    return found
+        blocks += _python_block(opened, text[opened.end() :])
+    return blocks
 
 
 def defined(source: str) -> set[str]:
@@ -134,50 +134,50 @@ def _is_block_only(response: str) -> bool:
 
 
 def _of_blocks(
-    response: str, blocks: Sequence[str], wanted: Collection[str]
+    response: str, blocks: Sequence[str], names: Collection[str]
 ) -> Iterator[tuple[str, bool]]:
     """The last block that defines what is wanted, with helpers from those before it."""
     readable = [block for block in map(_readable, blocks) if block]
-    defining = [place for place, block in enumerate(readable) if _defines(block, wanted)]
+    defining = [index for index, block in enumerate(readable) if _defines(block, names)]
     if not defining:
         return
     last = defining[-1]
-    helpers = [block for place, block in enumerate(readable[:last]) if place not in defining]
+    helpers = [block for index, block in enumerate(readable[:last]) if index not in defining]
     alone = _is_block_only(response)
     for source in ("\n\n".join([*map(_definitions, helpers), readable[last]]), readable[last]):
         if parsed(source):
             yield source, alone
 
 
-def _of_text(response: str, wanted: Collection[str]) -> Iterator[tuple[str, bool]]:
+def _of_text(response: str, names: Collection[str]) -> Iterator[tuple[str, bool]]:
     """Bare code, perhaps with prose around it."""
     tree = parsed(response)
-    if tree and _defines(response, wanted):
+    if tree and _defines(response, names):
         source = _without_words(response, tree)
         yield source, source == response
     position = 0
-    for _ in range(_MOST_OPENINGS):
+    for _ in range(_MAX_OPENINGS):
         opening = _OPENING.search(response, position)
         if opening is None:
             return
         source = _without_prose(response[opening.start() :])
-        if source and _defines(source, wanted):
+        if source and _defines(source, names):
             yield source, False
         position = opening.start() + max(len(source), 1)
 
 
 def _completed(
-    given: str, bodies: Sequence[str], wanted: Collection[str], *, alone: bool
+    start: str, bodies: Sequence[str], names: Collection[str], *, alone: bool
 ) -> Iterator[tuple[str, bool]]:
     """The function that the question began, with the body that the response gives."""
-    if not given or not wanted:
+    if not start or not names:
         return
-    wholes = [f"{given}\n{body}" for each in bodies for body in _indented(each)]
+    wholes = [f"{start}\n{body}" for text in bodies for body in _indented(text)]
     for whole in wholes:
         if _compiles(whole):
             yield whole, alone
     for whole in wholes:
-        source = _without_prose(whole, at_least=given.count("\n") + 2)
+        source = _without_prose(whole, at_least=start.count("\n") + 2)
         if source and _compiles(source):
             yield source, False
 
@@ -200,7 +200,7 @@ def _readable(block: str) -> str:
 def _without_prose(text: str, at_least: int = 1) -> str:
     """The text up to the line that is no Python; nothing if that leaves too few lines."""
     lines = text.split("\n")
-    for _ in range(_MOST_CUTS):
+    for _ in range(_MAX_CUTS):
         source = "\n".join(lines)
         try:
             with warnings.catch_warnings():
@@ -227,9 +227,9 @@ def _without_words(source: str, tree: ast.Module) -> str:
     return "\n".join(source.split("\n")[: body[-1].end_lineno]) if body else ""
 
 
-def _defines(source: str, wanted: Collection[str]) -> bool:
+def _defines(source: str, required: Collection[str]) -> bool:
     names = defined(source)
-    return bool(names & set(wanted)) if wanted else bool(names)
+    return bool(names & set(required)) if required else bool(names)
 
 
 def _definitions(source: str) -> str:
@@ -240,11 +240,11 @@ def _definitions(source: str) -> str:
     return "\n".join(ast.unparse(node) for node in kept)
 
 
-def _given(question: str, wanted: Collection[str]) -> str:
+def _start_in(question: str, required: Collection[str]) -> str:
     """The code in a question that begins a wanted function."""
-    if not wanted:
+    if not required:
         return ""
-    names = "|".join(map(re.escape, sorted(wanted)))
+    names = "|".join(map(re.escape, sorted(required)))
     signature = re.compile(rf"^def (?:{names})\b", re.MULTILINE)
     for text in (*fenced(question), question):
         if signature.search(text):
@@ -253,12 +253,12 @@ def _given(question: str, wanted: Collection[str]) -> str:
     return ""
 
 
-def _with_given(given: str, source: str, wanted: Collection[str]) -> str:
+def _with_start(start: str, source: str, names: Collection[str]) -> str:
     """With imports and helpers of the question that the source does without."""
-    if not given or source.startswith(given):
+    if not start or source.startswith(start):
         return source
-    tree = parsed(given) or parsed(f"{given}\n    pass")
-    own = defined(source) | set(wanted)
+    tree = parsed(start) or parsed(f"{start}\n    pass")
+    own = defined(source) | set(names)
     kept = [
         ast.unparse(node)
         for node in (tree.body if tree else ())

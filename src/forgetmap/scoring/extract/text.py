@@ -12,15 +12,15 @@ from forgetmap.scoring.grade import Grade, graded
 
 _ASIDE = re.compile(r"\s*(?:\(|,?\s\b(?:because|since|which)\b)", re.IGNORECASE)
 _COPULA = re.compile(r"\b(?:is|are|was|were|called|named)\s+", re.IGNORECASE)
-_LONGEST = 100
-_MOST_WORDS = 8
+_MAX_CHARS = 100
+_MAX_WORDS = 8
 
 
 class TextReader:
     """Reads and judges answers to one question with a text for an answer."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
-        self._right = {comparable(each) for each in (gold, *also_right)}
+        self._right = {comparable(text) for text in (gold, *also_right)}
         if not comparable(gold):
             raise FieldError(
                 "the right answer is empty",
@@ -35,7 +35,7 @@ class TextReader:
 
     def alone(self, text: str) -> list[str]:
         """The text, if it is a few words and no sentence."""
-        if "\n" in text or len(text) > _LONGEST or len(text.split()) > _MOST_WORDS:
+        if "\n" in text or len(text) > _MAX_CHARS or len(text.split()) > _MAX_WORDS:
             return []
         return [] if _COPULA.search(text) else self.named(text)
 
@@ -47,10 +47,10 @@ class TextReader:
         """What a text settles on, the surest way of saying so first."""
         final = last_line(text)
         for passage in (final, text):
-            phrases = [sentence(each) for each in spoken(passage)]
+            phrases = [sentence(phrase) for phrase in spoken(passage)]
             if phrases:
-                return list({comparable(each): each for each in phrases}.values())
-        return self.named(final) if len(final) <= _LONGEST and not refuses(text) else []
+                return list({comparable(phrase): phrase for phrase in phrases}.values())
+        return self.named(final) if len(final) <= _MAX_CHARS and not refuses(text) else []
 
     def grade(self, answer: str, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
         """Right if the answer, or what is left of it without asides, is a right one."""

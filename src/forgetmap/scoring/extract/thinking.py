@@ -11,33 +11,33 @@ _TAG = re.compile(
 
 
 def visible_text(response: str, finish_reason: str | None) -> tuple[str, bool]:
-    """What was said aloud, and whether it was cut off, then or while thinking."""
-    aloud, thought_out = without_thinking(response)
-    return aloud, finish_reason == "length" or not thought_out
+    """The response without thinking, and whether it was cut off, then or while thinking."""
+    text, thought_out = without_thinking(response)
+    return text, finish_reason == "length" or not thought_out
 
 
 def without_thinking(response: str) -> tuple[str, bool]:
-    """What was said aloud, and whether the thinking came to its end.
+    """The response without thinking, and whether the thinking came to its end.
 
     A closing tag without an opening one ends thinking that began in the prompt: all before it
     goes. If that leaves nothing although a section was closed before, the tag was a stray.
     """
     if "<" not in response:
         return response, True
-    said: list[str] = []
+    parts: list[str] = []
     before_stray: list[str] = []
     thinking = ever_closed = False
     position = 0
     for tag in _TAG.finditer(response):
         closes = bool(tag["close"] or tag["end"])
         if not thinking:
-            said.append(response[position : tag.start()])
+            parts.append(response[position : tag.start()])
         if closes and not thinking:
-            before_stray, said = (said if ever_closed else []), []
+            before_stray, parts = (parts if ever_closed else []), []
         ever_closed |= closes and thinking
         thinking = not closes
         position = tag.end()
     if not thinking:
-        said.append(response[position:])
-    aloud = "".join(said)
-    return (aloud if aloud.strip() else "".join(before_stray) or aloud), not thinking
+        parts.append(response[position:])
+    text = "".join(parts)
+    return (text if text.strip() else "".join(before_stray) or text), not thinking

@@ -17,8 +17,8 @@ from typing import Any
 from forgetmap.scoring.extract.json_text import NotJson, json_within, read_json
 from forgetmap.scoring.extract.python_code import parsed
 
-_LONGEST = 20_000
-MOST_CALLS = 200
+_MAX_CHARS = 20_000
+MAX_CALLS = 200
 _WORK_PER_CHARACTER = 20
 _FENCE_LINE = re.compile(r"^[ \t]*```.*$|^[ \t]*</?[\w|]{1,30}>[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"(?:[-*+>•]|\d{1,3}[.)]|\w{1,20}:(?!:))[ \t]+|[ \t`]+")
@@ -58,16 +58,16 @@ def calls_in(text: str, names: frozenset[str] = frozenset()) -> tuple[list[Call]
         text: what was said.
         names: the known tools, whose names may hold spaces.
     """
-    found: list[Call] = []
+    calls: list[Call] = []
     for _, value in json_within(text):
-        found += calls_of(value)
-    if found:
-        return found, False
+        calls += calls_of(value)
+    if calls:
+        return calls, False
     body = _FENCE_LINE.sub("", text)
     if whole := _parsed(body.strip(), names):
         return whole, body == text
-    found, rest = _scattered(body, names)
-    return found, bool(found) and body == text and not rest
+    calls, rest = _scattered(body, names)
+    return calls, bool(calls) and body == text and not rest
 
 
 def calls_of(value: Any) -> list[Call]:
@@ -81,8 +81,8 @@ def calls_of(value: Any) -> list[Call]:
     inner = value.get("function")
     described = inner if isinstance(inner, Mapping) else value
     name = described.get("name") or (inner if isinstance(inner, str) else None)
-    given = next((described[key] for key in _ARGUMENTS if key in described), None)
-    arguments = _arguments(given)
+    raw = next((described[key] for key in _ARGUMENTS if key in described), None)
+    arguments = _arguments(raw)
     if not isinstance(name, str) or not name.strip() or arguments is None:
         return []
     label = value.get("id")
@@ -94,32 +94,32 @@ def _all_or_none(parts: list[list[Call]]) -> list[Call]:
     return [call for calls in parts for call in calls] if all(parts) else []
 
 
-def _arguments(given: Any) -> dict[str, Any] | None:
+def _arguments(value: Any) -> dict[str, Any] | None:
     """An object, perhaps as JSON text."""
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            given = read_json(given)
+            value = read_json(value)
         except NotJson:
             return None
-    return dict(given) if isinstance(given, Mapping) else None
+    return dict(value) if isinstance(value, Mapping) else None
 
 
 def _scattered(text: str, names: frozenset[str]) -> tuple[list[Call], bool]:
     """The calls that begin a line, and whether there is anything besides."""
-    found: list[Call] = []
+    all_calls: list[Call] = []
     rest, position, work = False, 0, _WORK_PER_CHARACTER * len(text)
-    while position < len(text) and len(found) < MOST_CALLS:
+    while position < len(text) and len(all_calls) < MAX_CALLS:
         line_end = text.find("\n", position) % (len(text) + 1)
         start = _after_marks(text, position, line_end)
         end = _call_end(text, start) if work > 0 and _START.match(text, start) else None
-        work -= (end or min(start + _LONGEST, len(text))) - start
+        work -= (end or min(start + _MAX_CHARS, len(text))) - start
         calls = _parsed(text[start:end], names) if end else []
-        found += calls
+        all_calls += calls
         stop = text.find("\n", end) % (len(text) + 1) if calls and end else line_end
         between = text[position:start] + (text[end:stop] if calls else text[start:stop])
         rest = rest or bool(between.strip(" \t`,;"))
         position = stop + 1
-    return found, rest
+    return all_calls, rest
 
 
 def _after_marks(text: str, start: int, line_end: int) -> int:
@@ -133,7 +133,7 @@ def _call_end(text: str, start: int) -> int | None:
     """Where the brackets opened from here on are all closed again."""
     opened: list[str] = []
     quote = ""
-    for token in _TOKEN.finditer(text, start, start + _LONGEST):
+    for token in _TOKEN.finditer(text, start, start + _MAX_CHARS):
         mark = token[0]
         if quote:
             quote = "" if mark == quote else quote
@@ -151,7 +151,7 @@ def _call_end(text: str, start: int) -> int | None:
 
 def _parsed(text: str, names: frozenset[str]) -> list[Call]:
     """The calls of a text that is nothing but calls; none if it is anything else."""
-    if "(" not in text or len(text) > _LONGEST or _is_prose(text, names):
+    if "(" not in text or len(text) > _MAX_CHARS or _is_prose(text, names):
         return []
     tree = parsed(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
     statements = tree.body if tree else []
@@ -216,7 +216,7 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Name) and node.id.lower() in _CONSTANTS:
         return _CONSTANTS[node.id.lower()]
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return [_value(each) for each in node.elts]
+        return [_value(element) for element in node.elts]
     if isinstance(node, ast.Dict) and None not in node.keys:
         return dict(zip(map(_key, node.keys), map(_value, node.values), strict=True))
     try:

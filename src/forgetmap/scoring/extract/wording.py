@@ -37,7 +37,7 @@ _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,9}")
 _SPECIAL_TOKEN = re.compile(r"<\|\w{1,40}\|>|</s>")
 _DECORATION = " \t\n*_`\"'$.,;:!()[]{}<>。、।\u06d4،「」«»“”"
 _WRAPPED = re.compile(r"^\\(?:text|textbf|mathrm|mathbf|mathit|textrm)\s*\{(.*)\}$", re.DOTALL)
-_DEEPEST = 3
+_MAX_WRAPPERS = 3
 _JOINED = frozenset({"Mn", "Mc"})
 _ARTICLE = re.compile(r"^(?:an?|the)\s+(?=\w)|\b(?:an?|the)\s+(?=\w\w)")
 _DROPPED = re.compile(r"['`\u00b4]|(?<!\d)\.|\.(?!\d)|(?<=\d),(?=\d{3})")
@@ -61,7 +61,7 @@ def plain(text: str) -> str:
 def trimmed(phrase: str) -> str:
     """Without the marks around it: emphasis, quotes, brackets, final punctuation."""
     phrase = phrase.strip(_DECORATION)
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_WRAPPERS):
         if not (wrapped := _WRAPPED.match(phrase + "}")):
             break
         phrase = wrapped[1].strip(_DECORATION)
@@ -155,70 +155,78 @@ def folded(text: str) -> str:
 
 def words(text: str) -> list[Word]:
     """The words of a folded text."""
-    return [Word(_spellings(found[0]), *found.span()) for found in _WORD.finditer(text)]
+    return [Word(_spellings(match[0]), *match.span()) for match in _WORD.finditer(text)]
 
 
-def mentions(answer: str, said: Sequence[Word]) -> Iterator[tuple[int, int]]:
+def mentions(answer: str, text_words: Sequence[Word]) -> Iterator[tuple[int, int]]:
     """First and last place of every stretch of words that is the answer."""
-    wanted = _wanted(answer)
-    if not wanted:
+    answer_words = _answer_words(answer)
+    if not answer_words:
         return
-    alone = len(wanted) == 1 and re.fullmatch(f"[{_SIGNS}]", wanted[0]) is not None
-    for first in _candidates(wanted[0], said):
-        last = _matches(wanted, said, first)
-        if last is not None and not (alone and _beside_signs(said, first)):
+    alone = len(answer_words) == 1 and re.fullmatch(f"[{_SIGNS}]", answer_words[0]) is not None
+    for first in _candidates(answer_words[0], text_words):
+        last = _matches(answer_words, text_words, first)
+        if last is not None and not (alone and _beside_signs(text_words, first)):
             yield first, last
 
 
 def occurs(answer: str, text: str) -> bool:
     """Whether the answer stands in a folded text."""
-    wanted = _wanted(answer)
-    if not wanted or (wanted[0] not in text and wanted[0].isascii() and text.isascii()):
+    answer_words = _answer_words(answer)
+    if not answer_words or (
+        answer_words[0] not in text and answer_words[0].isascii() and text.isascii()
+    ):
         return False
     return next(mentions(answer, words(text)), None) is not None
 
 
-def _candidates(head: str, said: Sequence[Word]) -> Iterator[int]:
+def _candidates(head: str, text_words: Sequence[Word]) -> Iterator[int]:
     """Places where an answer with this first word may begin."""
     plain = head.isascii()
-    for place, (spellings, _, _) in enumerate(said):
+    for index, (spellings, _, _) in enumerate(text_words):
         if head in spellings or not (plain and spellings[0].isascii()):
-            yield place
+            yield index
 
 
 @lru_cache(maxsize=4096)
-def _wanted(answer: str) -> tuple[str, ...]:
+def _answer_words(answer: str) -> tuple[str, ...]:
     """The answer's words, without articles before others."""
-    found = [word.spellings[0] for word in words(folded(answer))]
-    leading = [len(word) > 1 for word in found[1:]]
+    all_words = [word.spellings[0] for word in words(folded(answer))]
+    leading = [len(word) > 1 for word in all_words[1:]]
     kept = [
         word
-        for word, leads in zip(found, leading, strict=False)
+        for word, leads in zip(all_words, leading, strict=False)
         if not leads or word not in _ARTICLES
     ]
-    return (*kept, *found[-1:])
+    return (*kept, *all_words[-1:])
 
 
-def _matches(wanted: Sequence[str], said: Sequence[Word], first: int) -> int | None:
+def _matches(answer_words: Sequence[str], text_words: Sequence[Word], first: int) -> int | None:
     """The last place, if the wanted words begin here; articles between them are passed over."""
-    place = first
-    for number, word in enumerate(wanted):
-        while number and place < len(said) and said[place].spellings[0] in _ARTICLES - {word}:
-            place += 1
-        if place >= len(said) or not any(_same(word, other) for other in said[place].spellings):
+    index = first
+    for number, word in enumerate(answer_words):
+        while (
+            number
+            and index < len(text_words)
+            and text_words[index].spellings[0] in _ARTICLES - {word}
+        ):
+            index += 1
+        if index >= len(text_words) or not any(
+            _same(word, other) for other in text_words[index].spellings
+        ):
             return None
-        place += 1
-    return place - 1
+        index += 1
+    return index - 1
 
 
-def _beside_signs(said: Sequence[Word], place: int) -> bool:
+def _beside_signs(text_words: Sequence[Word], index: int) -> bool:
     """Whether a single sign is joined to others: 京 is no answer within 東京."""
-    here = said[place]
+    word = text_words[index]
     return any(
-        0 <= other < len(said)
-        and (said[other].end == here.start or said[other].start == here.end)
-        and re.match(f"[{_SIGNS}]", said[other].spellings[0]) is not None
-        for other in (place - 1, place + 1)
+        0 <= other < len(text_words)
+        and (text_words[other].end == word.start or text_words[other].start == word.end)
+        and re.match(f"[{_SIGNS}]", text_words[other].spellings[0]) is not None
+        for other in (index - 1, index + 1)
     )
 
 
@@ -234,17 +242,17 @@ def _spellings(word: str) -> tuple[str, ...]:
     return (whole, tail.replace("'", "") if len(head) <= 2 else head)  # d', l', qu'
 
 
-def _same(wanted: str, said: str) -> bool:
-    if wanted == said:
+def _same(word: str, other: str) -> bool:
+    if word == other:
         return True
-    if wanted.isascii() and said.isascii():
+    if word.isascii() and other.isascii():
         return False
-    if bare(wanted) == said or wanted == bare(said):
+    if bare(word) == other or word == bare(other):
         return True
-    if said.startswith(wanted) and _HANGUL.match(wanted):
-        return _PARTICLES.match(said, len(wanted)) is not None
-    if said.endswith(wanted) and _ARABIC.match(wanted):
-        return _CLITICS.match(said[: -len(wanted)]) is not None
+    if other.startswith(word) and _HANGUL.match(word):
+        return _PARTICLES.match(other, len(word)) is not None
+    if other.endswith(word) and _ARABIC.match(word):
+        return _CLITICS.match(other[: -len(word)]) is not None
     return False
 
 

@@ -38,8 +38,8 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _BOTH = re.compile(r"\s*(?:/|and|or|,)\s*(yes|no|true|false)\b", re.IGNORECASE)
-_MOST_WORDS = 3
-_LONGEST = 40
+_MAX_WORDS = 3
+_MAX_CHARS = 40
 
 
 class YesNoReader:
@@ -62,7 +62,7 @@ class YesNoReader:
 
     def alone(self, text: str) -> list[bool]:
         """The answer, if the text is nothing else."""
-        short = "\n" not in text and len(text) <= _LONGEST and len(text.split()) <= _MOST_WORDS
+        short = "\n" not in text and len(text) <= _MAX_CHARS and len(text.split()) <= _MAX_WORDS
         return self.named(text) if short and trimmed(text).casefold() in _MEANS else []
 
     def complete(self, phrase: str) -> bool:
@@ -86,13 +86,13 @@ class YesNoReader:
         yield _statements(text)
 
     def _spoken(self, text: str) -> list[bool]:
-        return _distinct(found for each in spoken(text) for found in self.named(sentence(each)))
+        return _distinct(answer for claim in spoken(text) for answer in self.named(sentence(claim)))
 
 
 def _statements(text: str) -> list[bool]:
-    found = [each for each in _STATEMENT.finditer(text) if not hedged(text, each.start())]
-    return _distinct(_MEANS[each["truth"].lower()] is not bool(each["not"]) for each in found)
+    matches = [match for match in _STATEMENT.finditer(text) if not hedged(text, match.start())]
+    return _distinct(_MEANS[match["truth"].lower()] is not bool(match["not"]) for match in matches)
 
 
-def _distinct(found: Iterable[bool]) -> list[bool]:
-    return list(dict.fromkeys(found))
+def _distinct(answers: Iterable[bool]) -> list[bool]:
+    return list(dict.fromkeys(answers))

@@ -14,11 +14,11 @@ from forgetmap.records import Outcome
 from forgetmap.scoring.extract.golds import final_texts
 from forgetmap.scoring.grade import Grade, failed, graded
 from forgetmap.scoring.llm_judge.prompts import (
-    aloud,
     ask,
     passage,
     question,
     read_verdict,
+    response_text,
     silence,
     unreadable,
 )
@@ -65,12 +65,12 @@ class OptionJudgeScorer:
             return ruled
         (reply,) = replies
         letters = ascii_uppercase[: len(options_of(sample))]
-        found = read_verdict(reply, {*letters, "NONE"})
-        if found is None:
+        verdict = read_verdict(reply, {*letters, "NONE"})
+        if verdict is None:
             return both_forms(unreadable(replies))
-        if found == "NONE":
+        if verdict == "NONE":
             return both_forms(failed(Outcome.NO_ANSWER))
-        read = replace(sample, response=f"Answer: {found}", finish_reason=None)
+        read = replace(sample, response=f"Answer: {verdict}", finish_reason=None)
         return both_forms(replace(option.score(read)["acc"], strict=False))
 
 
@@ -96,12 +96,12 @@ class MathsJudgeScorer:
 
 def _compared(ruled: Fields, replies: Sequence[str | None]) -> Grade:
     (reply,) = replies
-    found = read_verdict(reply, {"YES", "NO", "NONE"})
-    if found is None:
+    verdict = read_verdict(reply, {"YES", "NO", "NONE"})
+    if verdict is None:
         return unreadable(replies)
-    if found == "NONE":
+    if verdict == "NONE":
         return failed(Outcome.NO_ANSWER)
-    return graded(ruled["acc"].answer or "", right=found == "YES", strict=False)
+    return graded(ruled["acc"].answer or "", right=verdict == "YES", strict=False)
 
 
 def _is_open(sample: Answered, ruled: Fields) -> bool:
@@ -109,9 +109,9 @@ def _is_open(sample: Answered, ruled: Fields) -> bool:
 
 
 def _ask(sample: Answered, against: str, task: str, *, example: str) -> JudgeQuestion:
-    asked = passage("Question", question(sample)) if sample.question else ""
-    said = passage("Response", aloud(sample))
-    return ask(asked, against, said, task, _FORM.format(example=example))
+    request = passage("Question", question(sample)) if sample.question else ""
+    response = passage("Response", response_text(sample))
+    return ask(request, against, response, task, _FORM.format(example=example))
 
 
 option_judge = OptionJudgeScorer()

@@ -14,11 +14,11 @@ from forgetmap.scoring.extract.failures import refuses, why_nothing
 from forgetmap.scoring.extract.prose import line_sentences
 from forgetmap.scoring.grade import Grade, failed, shared
 from forgetmap.scoring.llm_judge.prompts import (
-    aloud,
     ask_each,
     batches,
     passage,
     read_yes_or_no,
+    response_text,
     silence,
     text_of,
     unreadable,
@@ -47,12 +47,12 @@ class FaithfulnessScorer:
         """Each statement against `context`."""
         source = passage("Source", text_of(sample.material.get("context"), "context"))
         task = _SUPPORTED.format(source="source")
-        return ask_each(source, task, "statement", _said(sample))
+        return ask_each(source, task, "statement", _claims_of(sample))
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
         """The share; 0 if nothing was stated."""
-        said = _said(sample)
-        return {"faithfulness": _share(said, replies) if said else failed(_why(sample))}
+        claims = _claims_of(sample)
+        return {"faithfulness": _share(claims, replies) if claims else failed(_why(sample))}
 
 
 class CoverageScorer:
@@ -64,32 +64,34 @@ class CoverageScorer:
 
     def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
         """Each point against the response, then each statement against the reference."""
-        reference, said = text_of(sample.gold, "gold"), _said(sample)
-        if not said:
+        reference, claims = text_of(sample.gold, "gold"), _claims_of(sample)
+        if not claims:
             return ()
         task = _SUPPORTED.format(source="reference")
         return (
-            *ask_each(passage("Response", aloud(sample)), _MADE, "point", _points(reference)),
-            *ask_each(passage("Reference", reference), task, "statement", said),
+            *ask_each(
+                passage("Response", response_text(sample)), _MADE, "point", _points(reference)
+            ),
+            *ask_each(passage("Reference", reference), task, "statement", claims),
         )
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
         """The shares; both are 0 if nothing was stated."""
-        said = _said(sample)
-        if not said:
+        claims = _claims_of(sample)
+        if not claims:
             why = failed(_why(sample))
             return {"coverage": why, "within": why}
         points = _points(text_of(sample.gold, "gold"))
         first = len(batches(points))
         return {
             "coverage": _share(points, replies[:first]),
-            "within": _share(said, replies[first:]),
+            "within": _share(claims, replies[first:]),
         }
 
 
-def _said(sample: Answered) -> tuple[str, ...]:
+def _claims_of(sample: Answered) -> tuple[str, ...]:
     """What the response states; a refusal states nothing."""
-    text = aloud(sample)
+    text = response_text(sample)
     return () if silence(sample) or refuses(text) else statements(text)
 
 
@@ -98,25 +100,25 @@ def _points(reference: str) -> tuple[str, ...]:
 
 
 def _why(sample: Answered) -> Outcome:
-    return silence(sample) or why_nothing(aloud(sample), cut=False)
+    return silence(sample) or why_nothing(response_text(sample), cut=False)
 
 
-def _share(judged: Sequence[str], replies: Sequence[str | None]) -> Grade:
+def _share(claims: Sequence[str], replies: Sequence[str | None]) -> Grade:
     """Of all statements, if every portion was judged."""
     yes = 0
-    for batch, reply in zip(batches(judged), replies, strict=True):
-        said = read_yes_or_no(reply, len(batch))
-        if said is None:
+    for batch, reply in zip(batches(claims), replies, strict=True):
+        answers = read_yes_or_no(reply, len(batch))
+        if answers is None:
             return unreadable([reply])
-        yes += sum(said)
-    return shared(yes / len(judged), f"{yes} of {len(judged)}")
+        yes += sum(answers)
+    return shared(yes / len(claims), f"{yes} of {len(claims)}")
 
 
 faithfulness = FaithfulnessScorer()
 coverage = CoverageScorer()
 
 
-MOST = 100
+MAX_STATEMENTS = 100
 """Statements of one text; what comes after is not judged."""
 
 _BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
@@ -124,7 +126,7 @@ _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|[-=|:+ \t]+)$", re.MULTILINE)
 _LIST_MARK = re.compile(r"^[ \t>]*(?:[-*+•]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+", re.MULTILINE)
 _EMPHASIS = re.compile(r"\*\*|__|`")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:['\u2019.-][^\W_]+)*")
-_LEAST_WORDS = 3
+_MIN_WORDS = 3
 _NO_CLAIM = frozenset("?:\uff1f\u061f\uff1a")
 """What ends a question or announces something."""
 
@@ -132,10 +134,10 @@ _NO_CLAIM = frozenset("?:\uff1f\u061f\uff1a")
 def statements(text: str) -> tuple[str, ...]:
     """Sentences that can be true or false: no questions, headings, code, or scraps."""
     prose = _EMPHASIS.sub("", _LIST_MARK.sub("", _HEADING.sub("", _BLOCK.sub("", text))))
-    found = (" ".join(sentence.split()) for sentence in line_sentences(prose))
-    return tuple(dict.fromkeys(each for each in found if _claims(each)))[:MOST]
+    parts = (" ".join(sentence.split()) for sentence in line_sentences(prose))
+    return tuple(dict.fromkeys(part for part in parts if _is_claim(part)))[:MAX_STATEMENTS]
 
 
-def _claims(sentence: str) -> bool:
+def _is_claim(sentence: str) -> bool:
     ending = sentence.rstrip("\"')]*_ ")[-1:]
-    return ending not in _NO_CLAIM and len(_WORD.findall(sentence)) >= _LEAST_WORDS
+    return ending not in _NO_CLAIM and len(_WORD.findall(sentence)) >= _MIN_WORDS

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "FORGETMAP_JUDGE_KEY"
 """Environment variable with the key; none is sent if it is not set."""
 
-_LONGEST_REPLY = 2048
+_MAX_REPLY_TOKENS = 2048
 
 Progress = Callable[[int, int], None]
 """Told how many of how many questions are settled."""
@@ -144,9 +144,9 @@ def open_judge(
         raise UsageError(
             "asking a judge needs httpx", hint='install it: pip install "forgetmap[drift]".'
         )
-    usual = {"temperature": 0, "seed": seed, "max_tokens": _LONGEST_REPLY, **(parameters or {})}
-    given = {name: value for name, value in usual.items() if value is not None}
-    return Judge(_endpoint(url), model, given, cache, key_variable, patience or Patience())
+    usual = {"temperature": 0, "seed": seed, "max_tokens": _MAX_REPLY_TOKENS, **(parameters or {})}
+    known = {name: value for name, value in usual.items() if value is not None}
+    return Judge(_endpoint(url), model, known, cache, key_variable, patience or Patience())
 
 
 def _endpoint(url: str) -> str:
@@ -168,7 +168,7 @@ def _endpoint(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-_LONGEST_PAUSE = 60.0
+_MAX_PAUSE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,35 +183,37 @@ class QuestionRound:
     async def replies(self, asks: Sequence[JudgeQuestion]) -> list[str | None]:
         """In order; None where there is none."""
         keys = [key_of(ask, self.judge.model, self.parameters) for ask in asks]
-        found = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
-        wanted = {key: ask for key, ask in zip(keys, asks, strict=True) if found[key] is None}
+        known = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
+        open_questions = {
+            key: ask for key, ask in zip(keys, asks, strict=True) if known[key] is None
+        }
         times = Counter(keys)
-        settled = sum(found[key] is not None for key in keys)
+        settled = sum(known[key] is not None for key in keys)
         self.judge.tally.cached += settled
 
         def settle(key: str, reply: str | None) -> None:
             nonlocal settled
-            found[key] = reply
+            known[key] = reply
             settled += times[key]
             self._tell(settled, len(asks))
 
         self._tell(settled, len(asks))
-        if wanted:
-            await self._ask_each(wanted, settle)
-        return [found[key] for key in keys]
+        if open_questions:
+            await self._ask_each(open_questions, settle)
+        return [known[key] for key in keys]
 
     def _tell(self, settled: int, of: int) -> None:
         if self.progress is not None:
             self.progress(settled, of)
 
     async def _ask_each(
-        self, wanted: Mapping[str, JudgeQuestion], settle: Callable[[str, str | None], None]
+        self, questions: Mapping[str, JudgeQuestion], settle: Callable[[str, str | None], None]
     ) -> None:
         """A few workers take questions until there are none."""
         import httpx  # slow to load
 
         at_once = self.judge.patience.at_once
-        waiting = iter(wanted.items())
+        waiting = iter(questions.items())
 
         async def work(client: httpx.AsyncClient) -> None:
             for key, ask in waiting:
@@ -221,7 +223,7 @@ class QuestionRound:
         async with httpx.AsyncClient(limits=limits, timeout=None) as client:  # noqa: S113  # `send` has one
             try:
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(min(at_once, len(wanted))):
+                    for _ in range(min(at_once, len(questions))):
                         group.create_task(work(client))
             except ExceptionGroup as several:
                 raise several.exceptions[0] from None
@@ -253,9 +255,7 @@ class QuestionRound:
             try:
                 return await send(client, self.judge.url, body, variable, patience.seconds)
             except TransientError as error:
-                wait = error.wait or backoff_seconds(
-                    attempt, patience.pause, _LONGEST_PAUSE, spread
-                )
+                wait = error.wait or backoff_seconds(attempt, patience.pause, _MAX_PAUSE_S, spread)
                 if attempt >= patience.attempts or waited + wait > patience.waiting:
                     raise
             self.judge.tally.retried += 1

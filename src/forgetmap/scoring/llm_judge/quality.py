@@ -11,11 +11,11 @@ from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
 from forgetmap.scoring.grade import Grade, counted, failed, shared
 from forgetmap.scoring.llm_judge.prompts import (
-    aloud,
     ask,
     passage,
     question,
     read_score,
+    response_text,
     silence,
     turns,
     unreadable,
@@ -72,7 +72,10 @@ class ReasoningScorer:
         """Coherence, then consistency; nothing of a response without steps."""
         if _no_steps(sample):
             return ()
-        material = [passage("Question", question(sample)), passage("Response", aloud(sample))]
+        material = [
+            passage("Question", question(sample)),
+            passage("Response", response_text(sample)),
+        ]
         return [ask(*material, task, _SCORE) for task in (_COHERENCE, _CONSISTENCY)]
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
@@ -97,7 +100,10 @@ class FollowingScorer:
         """One question."""
         if silence(sample):
             return ()
-        material = [passage("Request", question(sample)), passage("Response", aloud(sample))]
+        material = [
+            passage("Request", question(sample)),
+            passage("Response", response_text(sample)),
+        ]
         return [ask(*material, _FOLLOWING, _SCORE)]
 
     def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
@@ -130,7 +136,7 @@ class RatingScorer:
 
 def _no_steps(sample: Answered) -> Outcome | None:
     why = silence(sample)
-    if why is None and not steps(aloud(sample)):
+    if why is None and not steps(response_text(sample)):
         return Outcome.NO_ANSWER
     return why
 
@@ -146,26 +152,28 @@ def _failed(parts: Sequence[Grade]) -> Grade:
 
 def _conversation(sample: Answered) -> list[str]:
     """What user and assistant said in turn, the reply to be rated last."""
-    asked, before = turns(sample), _replies_before(sample)
-    if not asked or len(before) != len(asked) - 1:
+    questions, before = turns(sample), _replies_before(sample)
+    if not questions or len(before) != len(questions) - 1:
         raise FieldError(
-            f"{len(asked)} turns of the user and {len(before)} earlier replies",
+            f"{len(questions)} turns of the user and {len(before)} earlier replies",
             field="first_response",
             hint="give the reply to each turn but the last, in `first_response`.",
         )
-    said = [
-        passage(f"{who}, turn {turn}", text)
-        for turn, (user, reply) in enumerate(zip(asked, (*before, aloud(sample)), strict=True), 1)
-        for who, text in (("User", user), ("Assistant", reply))
+    parts = [
+        passage(f"{role}, turn {turn}", text)
+        for turn, (user, reply) in enumerate(
+            zip(questions, (*before, response_text(sample)), strict=True), 1
+        )
+        for role, text in (("User", user), ("Assistant", reply))
     ]
-    return ["A conversation between a user and an assistant.", *said]
+    return ["A conversation between a user and an assistant.", *parts]
 
 
 def _replies_before(sample: Answered) -> tuple[str, ...]:
-    given = sample.material.get("first_response")
-    if given is None:
+    replies = sample.material.get("first_response")
+    if replies is None:
         return ()
-    return (given,) if isinstance(given, str) else tuple(map(str, given))
+    return (replies,) if isinstance(replies, str) else tuple(map(str, replies))
 
 
 reasoning = ReasoningScorer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 WORK = "/tmp"  # noqa: S108  # of the sandbox, not of the system
 PACKAGES = "/packages"
 
-MOST_TASKS = 4
+MAX_TASKS = 4
 """Processes and threads of one program; with the memory of each they bound the memory of all."""
 
 CLOCK_PER_PROCESSOR = 3

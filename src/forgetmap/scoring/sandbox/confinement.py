@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from forgetmap.scoring.sandbox import kernel
-from forgetmap.scoring.sandbox.agreed import MOST_TASKS, WORK
+from forgetmap.scoring.sandbox.agreed import MAX_TASKS, WORK
 
 _WORK_BYTES = 16 * 2**20
 _WORK_FILES = 2_000
@@ -49,8 +49,8 @@ def enclose(root: str, shown: Iterable[tuple[str, str]]) -> bool:
     kernel.keep_mounts_private()
     kernel.mount_memory(root, "size=1m,mode=755")
     devices = [(device, device) for device in _DEVICES if Path(device).exists()]
-    for source, place in (*shown, *devices):
-        _show(source, root + place)
+    for source, target in (*shown, *devices):
+        _show(source, root + target)
     Path(root + WORK).mkdir()
     kernel.make_read_only(root)
     with suppress(OSError):
@@ -71,15 +71,15 @@ def _become_root_of_nothing() -> None:
 
 def _show(source: str, target: str) -> None:
     """Links stay links, so that what they lead to is found where it is shown."""
-    place = Path(target)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if Path(source).is_symlink():
-        place.symlink_to(Path(source).readlink())
+        path.symlink_to(Path(source).readlink())
         return
     if Path(source).is_dir():
-        place.mkdir(exist_ok=True)
+        path.mkdir(exist_ok=True)
     else:
-        place.touch()
+        path.touch()
     kernel.bind(source, target)
 
 
@@ -109,7 +109,7 @@ def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
         (resource.RLIMIT_CORE, _NO_CORE),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_NPROC, MOST_TASKS),
+        (resource.RLIMIT_NPROC, MAX_TASKS),
         (resource.RLIMIT_RTPRIO, 0),
         (resource.RLIMIT_NICE, 0),
     ):
@@ -125,10 +125,10 @@ def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
 def _become(user: int) -> None:
     """Processes are counted by user, so a user nobody else is; else the usual nobody."""
     os.setgroups([])
-    for each in (_FIRST_FREE_USER + user, _NOBODY):
+    for number in (_FIRST_FREE_USER + user, _NOBODY):
         try:
-            os.setresgid(each, each, each)
-            os.setresuid(each, each, each)
+            os.setresgid(number, number, number)
+            os.setresuid(number, number, number)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise

@@ -27,7 +27,7 @@ _ATTR_RDONLY, _ATTR_NOSUID = 0x1, 0x2
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
-_MOST_CAPABILITIES = 64
+_MAX_CAPABILITIES = 64
 
 
 _PROCESSORS = ("x86_64", "aarch64")
@@ -87,9 +87,9 @@ def calls() -> SystemCalls:
     name = platform.machine()
     if name not in _PROCESSORS:
         raise OSError(0, f"no list of system calls for {name} processors")
-    place = _PROCESSORS.index(name)
-    denied = {call: numbers[place] for call, numbers in _DENIED.items()}
-    return SystemCalls(_AUDIT[place], _CLONE[place], _CLONE3[place], _SOCKET[place], denied)
+    index = _PROCESSORS.index(name)
+    denied = {call: numbers[index] for call, numbers in _DENIED.items()}
+    return SystemCalls(_AUDIT[index], _CLONE[index], _CLONE3[index], _SOCKET[index], denied)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -133,14 +133,14 @@ def bind(source: str, target: str) -> None:
 
 def make_read_only(target: str) -> None:
     """This mount and all below it."""
-    wanted = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID, 0, 0, 0)
+    attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID, 0, 0, 0)
     result = _libc.syscall(
         ctypes.c_long(calls().denied["mount_setattr"]),
         ctypes.c_int(_AT_FDCWD),
         os.fsencode(target),
         ctypes.c_uint(_AT_RECURSIVE),
-        wanted,
-        ctypes.c_size_t(ctypes.sizeof(wanted)),
+        attributes,
+        ctypes.c_size_t(ctypes.sizeof(attributes)),
     )
     _checked(result, f"making {target} read-only")
 
@@ -171,7 +171,7 @@ def forbid_dumps() -> None:
 
 def give_up_capabilities() -> None:
     """For this process and everything it starts, for good."""
-    for capability in range(_MOST_CAPABILITIES):
+    for capability in range(_MAX_CAPABILITIES):
         if _prctl(_CAPBSET_DROP, capability) == -1:
             break
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)

@@ -24,8 +24,8 @@ from forgetmap.scoring.scorer import Program, Ran
 
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
-_AHEAD = 64
-_TRIES = 2
+_PROGRAMS_AHEAD = 64
+_MAX_TRIES = 2
 """A template may be killed by a system that runs out of memory."""
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -40,7 +40,7 @@ _ENVIRONMENT = {
     "TMPDIR": WORK,
 }
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo")
-_SHOWN_PACKAGES = ("numpy", "numpy.libs")
+_VISIBLE_PACKAGES = ("numpy", "numpy.libs")
 
 Progress = Callable[[int], None]
 """Told how many programs have ended."""
@@ -106,7 +106,7 @@ def _in_order(
     waiting: deque[Future[Ran | None]] = deque()
     for program in programs:
         waiting.append(pool.submit(run, program))
-        if len(waiting) >= _AHEAD:
+        if len(waiting) >= _PROGRAMS_AHEAD:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
@@ -148,7 +148,7 @@ class _Sandboxes:
             return None
         template, failure = self._free.get(), ""
         try:
-            for _ in range(_TRIES):
+            for _ in range(_MAX_TRIES):
                 try:
                     return template.run(program, self._limits)
                 except OSError as error:
@@ -173,7 +173,7 @@ class _Template:
             cwd="/",
             start_new_session=True,
         )
-        settings = {"root": root, "shown": _shown(), "package_root": _package_root()}
+        settings = {"root": root, "shown": _visible_folders(), "package_root": _package_root()}
         try:
             reply = self._ask(settings, _START_SECONDS)
         except OSError as error:
@@ -231,20 +231,20 @@ def _package_root() -> str:
     return str(Path(__file__).parents[3])
 
 
-def _shown() -> list[tuple[str, str]]:
+def _visible_folders() -> list[tuple[str, str]]:
     """Libraries where they are, packages in a place of their own."""
     inner = [*_LIBRARIES, f"{sys.base_prefix}/lib", f"{sys.base_prefix}/lib64"]
-    places = [(each, each) for each in dict.fromkeys(inner) if Path(each).exists()]
-    found = find_spec("numpy")
-    if found and found.origin:
-        folder = Path(found.origin).parents[1]
-        places += [
-            (str(folder / name), f"{PACKAGES}/{name}")
-            for name in _SHOWN_PACKAGES
-            if (folder / name).is_dir()
+    mounts = [(path, path) for path in dict.fromkeys(inner) if Path(path).exists()]
+    spec = find_spec("numpy")
+    if spec and spec.origin:
+        path = Path(spec.origin).parents[1]
+        mounts += [
+            (str(path / name), f"{PACKAGES}/{name}")
+            for name in _VISIBLE_PACKAGES
+            if (path / name).is_dir()
         ]
-    return [place for place in places if not _inside_another(place, places)]
+    return [mount for mount in mounts if not _inside_another(mount, mounts)]
 
 
-def _inside_another(place: tuple[str, str], places: list[tuple[str, str]]) -> bool:
-    return any(place[1].startswith(other + "/") for _, other in places)
+def _inside_another(mount: tuple[str, str], mounts: list[tuple[str, str]]) -> bool:
+    return any(mount[1].startswith(other + "/") for _, other in mounts)

@@ -28,22 +28,22 @@ from typing import Any, NoReturn
 from forgetmap.scoring.sandbox import confinement, kernel
 from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES
 
-_USUAL = (
+_PRELOADED = (
     "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
     "functools", "hashlib", "heapq", "itertools", "math", "operator", "re", "statistics",
     "string", "typing",
 )  # fmt: skip
-_LONGEST_REASON = 500
-_ABOUT = 0.5
+_MAX_REASON_BYTES = 500
+_CLOCK_TOLERANCE = 0.5
 """Of the limit: the two clocks involved count in ticks of their own."""
-_FIRST = 1
+_FIRST_PROCESS = 1
 """Process id of the program in its namespace; a process it forked speaks for nobody."""
 
 
 def main() -> None:
     """Lock in, say `ready` or why not, then answer every line until there is none."""
     settings = json.loads(sys.stdin.readline())
-    for name in _USUAL:
+    for name in _PRELOADED:
         importlib.import_module(name)
     site.setquit()
     try:
@@ -95,11 +95,11 @@ def _ended(program: int, listen: int, secret: bytes, seconds: float) -> dict[str
         os.kill(program, signal.SIGKILL)
     _, status, used = os.wait4(program, 0)
     code = os.waitstatus_to_exitcode(status)
-    told = os.read(listen, _LONGEST_REASON)
+    told = os.read(listen, _MAX_REASON_BYTES)
     if in_time and code == 0 and told == secret and not os.read(listen, 1):
         return {"passed": True}
     worked = used.ru_utime + used.ru_stime
-    if not in_time or (code == -signal.SIGKILL and worked >= _ABOUT * math.ceil(seconds)):
+    if not in_time or (code == -signal.SIGKILL and worked >= _CLOCK_TOLERANCE * math.ceil(seconds)):
         return {"reason": "timeout"}
     if told.startswith(b"failed "):
         return {"failed": told[7:].decode("utf-8", "replace")}
@@ -110,7 +110,7 @@ def _ended(program: int, listen: int, secret: bytes, seconds: float) -> dict[str
 
 def _run(request: dict[str, Any], secret: bytes, tell: int, user: int | None) -> NoReturn:
     """In the process of the program: nothing here returns."""
-    write, leave, who = os.write, os._exit, os.getpid
+    write, leave, process_id = os.write, os._exit, os.getpid
     try:
         _cut_off(tell)
         confinement.restrain(
@@ -123,10 +123,10 @@ def _run(request: dict[str, Any], secret: bytes, tell: int, user: int | None) ->
     try:
         _execute(request.pop("source"))
     except BaseException as error:  # noqa: BLE001  # whatever the program does is its end
-        if who() == _FIRST:
+        if process_id() == _FIRST_PROCESS:
             write(tell, _reason(error))
         leave(1)
-    if who() == _FIRST:
+    if process_id() == _FIRST_PROCESS:
         write(tell, secret)
     leave(0)
 
@@ -156,4 +156,4 @@ def _reason(error: BaseException) -> bytes:
         told = f"exception: {type(error).__name__}: {error}"
     except BaseException:  # noqa: BLE001  # its own text fails
         told = "exception"
-    return told.strip().removesuffix(":").encode("utf-8", "replace")[:_LONGEST_REASON]
+    return told.strip().removesuffix(":").encode("utf-8", "replace")[:_MAX_REASON_BYTES]

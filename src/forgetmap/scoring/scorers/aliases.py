@@ -27,10 +27,10 @@ _EITHER = re.compile(r"\s(?:or|oder|ou|или)\s|/|或者?|または|หรื�
 _COMMA = re.compile(r"[,،、]|\s(?:and|und|et|y|и)\s")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+(.+)$", re.MULTILINE)
 _SENTENCE_EDGE = re.compile("[.!?](?=\\s)|[\n。।\u06d4؟]")
-_REACH = 300
-_MOST_MENTIONS = 20
-_MOST_LISTED = 4
-_MOST_BESIDE = 2
+_CLAUSE_REACH = 300
+_MAX_MENTIONS = 20
+_MIN_LIST_RIVALS = 4
+_MAX_WORDS_BESIDE = 2
 _UNDECIDED = frozenset({Outcome.INCORRECT, Outcome.NO_ANSWER, Outcome.REFUSED, Outcome.TRUNCATED})
 
 
@@ -44,7 +44,7 @@ class AliasScorer:
     def score(self, sample: Answered) -> Fields:
         """Strict: nothing but a right name where the answer belongs. Else: named anywhere."""
         names = right_texts(sample.gold)
-        return both_forms(_named(sample, names, anywhere=True))
+        return both_forms(_grade_names(sample, names, anywhere=True))
 
 
 class ShortAnswerScorer:
@@ -61,41 +61,41 @@ class ShortAnswerScorer:
         if len(meant) == 1 and (right := meant.pop()) is not None:
             reader = YesNoReader(right=right)
             return both_forms(verdict(sample.response, reader, finish_reason=sample.finish_reason))
-        judged = _named(sample, names, anywhere=False)
+        grade = _grade_names(sample, names, anywhere=False)
         passage = passage_of(sample.material, sample.gold)
         return {
-            **both_forms(judged),
-            **({"evidence": _evidence(judged, passage)} if passage else {}),
+            **both_forms(grade),
+            **({"evidence": _evidence(grade, passage)} if passage else {}),
         }
 
 
-def _evidence(judged: Grade, passage: str) -> Grade:
-    if judged.answer is None:
-        return failed(judged.outcome)
+def _evidence(grade: Grade, passage: str) -> Grade:
+    if grade.answer is None:
+        return failed(grade.outcome)
     text = folded(passage)
-    right = any(occurs(reading, text) for reading in readings(judged.answer))
-    return graded(judged.answer, right=right, strict=judged.strict)
+    right = any(occurs(reading, text) for reading in readings(grade.answer))
+    return graded(grade.answer, right=right, strict=grade.strict)
 
 
-def _named(sample: Answered, names: tuple[str, ...], *, anywhere: bool) -> Grade:
+def _grade_names(sample: Answered, names: tuple[str, ...], *, anywhere: bool) -> Grade:
     """As the answer itself, or else within what is said."""
-    judged = grade_response(
+    grade = grade_response(
         sample.response,
         gold=names[0],
         kind="text",
         also_right=names[1:],
         finish_reason=sample.finish_reason,
     )
-    if judged.outcome not in _UNDECIDED:
-        return judged
+    if grade.outcome not in _UNDECIDED:
+        return grade
     text = plain(without_thinking(sample.response)[0])
     for passages in _passages(text, anywhere=anywhere):
-        found = [_mentioned(names, passage) for passage in passages]
-        if found and all(found):
-            return graded(str(found[-1]), right=True, strict=False)
-        if found:
+        matches = [_find_name(names, passage) for passage in passages]
+        if matches and all(matches):
+            return graded(str(matches[-1]), right=True, strict=False)
+        if matches:
             break
-    return judged
+    return grade
 
 
 def _passages(text: str, *, anywhere: bool) -> Iterator[list[str]]:
@@ -106,13 +106,13 @@ def _passages(text: str, *, anywhere: bool) -> Iterator[list[str]]:
     yield [text] if anywhere else [last_line(text)]
 
 
-def _mentioned(names: Sequence[str], passage: str) -> str | None:
+def _find_name(names: Sequence[str], passage: str) -> str | None:
     """The first right name that is neither denied nor one of several offers."""
     text = folded(passage)
-    said = words(text)
+    text_words = words(text)
     for name in names:
-        for first, last in islice(mentions(name, said), _MOST_MENTIONS):
-            start, end = said[first].start, said[last].end
+        for first, last in islice(mentions(name, text_words), _MAX_MENTIONS):
+            start, end = text_words[first].start, text_words[last].end
             if not hedged(text, start) and not _among_others(names, text, start, end):
                 return (passage if len(passage) == len(text) else text)[start:end]
     return None
@@ -120,10 +120,10 @@ def _mentioned(names: Sequence[str], passage: str) -> str | None:
 
 def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool:
     """Whether the name is offered next to things that are not right."""
-    before = text[max(0, start - _REACH) : start]
+    before = text[max(0, start - _CLAUSE_REACH) : start]
     edges = [edge.end() for edge in _SENTENCE_EDGE.finditer(before)]
     head = before[edges[-1] :] if edges else before
-    tail = _SENTENCE_EDGE.split(text[end : end + _REACH], maxsplit=1)[0]
+    tail = _SENTENCE_EDGE.split(text[end : end + _CLAUSE_REACH], maxsplit=1)[0]
     name = text[start:end]
     alternative = _alternative(names, head + name + tail, len(head), len(head) + len(name))
     return alternative or _listed(names, text, name)
@@ -131,13 +131,13 @@ def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool
 
 def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> bool:
     """`Paris or Rome`, or Paris within a long enumeration."""
-    for separator, least in ((_EITHER, 1), (_COMMA, _MOST_LISTED)):
+    for separator, least in ((_EITHER, 1), (_COMMA, _MIN_LIST_RIVALS)):
         cuts = [cut.span() for cut in separator.finditer(clause)]
         if any(start < right and left < end for left, right in cuts):
             continue
         rivals = sum(_is_rival(names, part) for part in separator.split(clause))
         beside = len(words(_part_at(clause, cuts, start))) - len(words(clause[start:end]))
-        if rivals >= least and beside <= _MOST_BESIDE:
+        if rivals >= least and beside <= _MAX_WORDS_BESIDE:
             return True
     return False
 
@@ -150,15 +150,15 @@ def _part_at(clause: str, cuts: Sequence[tuple[int, int]], position: int) -> str
 
 def _is_rival(names: Sequence[str], part: str) -> bool:
     """A few words that are no right name."""
-    said: list[Word] = words(part)
-    short = 0 < len(said) <= _MOST_BESIDE + 1
-    return short and not any(next(mentions(name, said), None) for name in names)
+    part_words: list[Word] = words(part)
+    short = 0 < len(part_words) <= _MAX_WORDS_BESIDE + 1
+    return short and not any(next(mentions(name, part_words), None) for name in names)
 
 
 def _listed(names: Sequence[str], text: str, name: str) -> bool:
     """A list whose items are a right name and others."""
     items = [item[1].strip(" *_.") for item in _ITEM.finditer(text)]
-    return name in items and sum(_is_rival(names, item) for item in items) >= _MOST_BESIDE
+    return name in items and sum(_is_rival(names, item) for item in items) >= _MAX_WORDS_BESIDE
 
 
 alias = AliasScorer()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from forgetmap.scoring.extract.golds import (
     final_texts,
     letters_up_to,
-    right_places,
+    right_indices,
     shown_options,
     truth,
 )
@@ -34,9 +34,9 @@ class OptionScorer:
         number (1 unless told).
         """
         options = options_of(sample)
-        places = self._places(sample, options)
-        right = tuple(options[place] for place in places)
-        judged = grade_response(
+        indices = self._right_indices(sample, options)
+        right = tuple(options[index] for index in indices)
+        grade = grade_response(
             _lettered(sample, options),
             gold=right[0],
             kind="option",
@@ -44,32 +44,32 @@ class OptionScorer:
             also_right=right[1:],
             finish_reason=sample.finish_reason,
         )
-        return both_forms(judged)
+        return both_forms(grade)
 
-    def _places(self, sample: Answered, options: tuple[str, ...]) -> tuple[int, ...]:
-        place = sample.material.get("gold_index")
-        if isinstance(place, int) and 0 <= place < len(options):
-            return (place,)
-        return right_places(sample.gold, options, count_from=sample.material.get("count_from", 1))
+    def _right_indices(self, sample: Answered, options: tuple[str, ...]) -> tuple[int, ...]:
+        index = sample.material.get("gold_index")
+        if isinstance(index, int) and 0 <= index < len(options):
+            return (index,)
+        return right_indices(sample.gold, options, count_from=sample.material.get("count_from", 1))
 
 
 def options_of(sample: Answered) -> tuple[str, ...]:
     """As shown; bare letters where they are not known."""
-    given = sample.options or sample.material.get("choices")
-    return shown_options(given) or letters_up_to(sample.gold)
+    choices = sample.options or sample.material.get("choices")
+    return shown_options(choices) or letters_up_to(sample.gold)
 
 
 def _lettered(sample: Answered, options: tuple[str, ...]) -> str:
     """The response; the letter of an option if it is nothing but the number of one."""
-    said = trimmed(plain(without_thinking(sample.response)[0]))
-    if len(said) != 1 or not said.isdecimal():
+    text = trimmed(plain(without_thinking(sample.response)[0]))
+    if len(text) != 1 or not text.isdecimal():
         return sample.response
-    place = int(said) - sample.material.get("count_from", 1)
+    index = int(text) - sample.material.get("count_from", 1)
     numbers_occur = any(char.isdecimal() for option in options for char in option)
-    counted = str(sample.gold).strip().isdecimal() and said not in options
-    if not 0 <= place < len(options) or (numbers_occur and not counted):
+    counted = str(sample.gold).strip().isdecimal() and text not in options
+    if not 0 <= index < len(options) or (numbers_occur and not counted):
         return sample.response
-    return "ABCDEFGHIJ"[place]
+    return "ABCDEFGHIJ"[index]
 
 
 class OpenScorer:
@@ -85,14 +85,14 @@ class OpenScorer:
     def score(self, sample: Answered) -> Fields:
         """Right or wrong; of a worked solution only its final answer is the right one."""
         gold, *others = final_texts(sample.gold)
-        judged = grade_response(
+        grade = grade_response(
             sample.response,
             gold=gold,
             kind=self._kind,
             also_right=tuple(others),
             finish_reason=sample.finish_reason,
         )
-        return both_forms(judged)
+        return both_forms(grade)
 
 
 class YesNoScorer:

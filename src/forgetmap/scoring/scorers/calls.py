@@ -39,7 +39,7 @@ from forgetmap.errors import FieldError
 from forgetmap.scoring.extract.failures import why_nothing
 from forgetmap.scoring.extract.thinking import visible_text
 from forgetmap.scoring.extract.tool_calls import (
-    MOST_CALLS,
+    MAX_CALLS,
     Call,
     Expression,
     calls_in,
@@ -52,8 +52,8 @@ from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Sc
 
 _NO_CALL = frozenset({"none", "no call", "no calls", "no function call", "no tool call", "[]"})
 _NODE = re.compile(r"<node-(?P<id>\d+)>(?P<part>\.\w+)?")
-_LOOSE = frozenset({"text", "prompt"})
-_ENOUGH = 0.7
+_FREE_TEXT_ARGUMENTS = frozenset({"text", "prompt"})
+_MIN_WORD_OVERLAP = 0.7
 _TOLERANCE = 1e-6
 
 
@@ -77,22 +77,22 @@ class CallsScorer:
         Raises:
             FieldError: the gold holds something that is no call.
         """
-        wanted = _wanted(sample.gold)
+        expected = _expected_calls(sample.gold)
         parameters = _parameters(sample.material)
-        aloud, cut = visible_text(sample.response, sample.finish_reason)
-        names = frozenset(same_words(name) for name in (*parameters, *(w.name for w in wanted)))
-        made, bare = calls_in(aloud, names)
-        if not made and (wanted or not aloud.strip()):
-            return _nothing(aloud, any_wanted=bool(wanted), cut=cut)
-        pairs = _matched(wanted, made[:MOST_CALLS], parameters, names)
-        return _compared(wanted, made[:MOST_CALLS], pairs, aloud, bare=bare)
+        text, cut = visible_text(sample.response, sample.finish_reason)
+        names = frozenset(same_words(name) for name in (*parameters, *(w.name for w in expected)))
+        calls, bare = calls_in(text, names)
+        if not calls and (expected or not text.strip()):
+            return _nothing(text, any_expected=bool(expected), cut=cut)
+        pairs = _matched(expected, calls[:MAX_CALLS], parameters, names)
+        return _compared(expected, calls[:MAX_CALLS], pairs, text, bare=bare)
 
 
 calls = CallsScorer()
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _ExpectedCall:
     """A wanted call: for every argument the values it may have.
 
     `listed` means that objects among the values list theirs as well, as BFCL does.
@@ -105,14 +105,14 @@ class _Wanted:
     listed: bool = False
 
 
-def _wanted(gold: Any) -> list[_Wanted]:
+def _expected_calls(gold: Any) -> list[_ExpectedCall]:
     if isinstance(gold, str):
         gold = _from_text(gold)
     if isinstance(gold, Mapping):
         gold = [gold]
     if not isinstance(gold, Sequence):
         raise _no_call(gold)
-    return [each for part in gold for each in _wanted_in(part)]
+    return [call for part in gold for call in _expected_in(part)]
 
 
 def _from_text(gold: str) -> Any:
@@ -127,21 +127,21 @@ def _from_text(gold: str) -> Any:
     return [gold]
 
 
-def _wanted_in(part: Any) -> list[_Wanted]:
+def _expected_in(part: Any) -> list[_ExpectedCall]:
     if isinstance(part, str):
         if _declines(part):
             return []
-        found, _ = calls_in(part)
+        parsed_calls, _ = calls_in(part)
     elif isinstance(part, Mapping) and _is_choice(part):
         [(name, arguments)] = part.items()
-        return [_Wanted(name, (), arguments, listed=True)]
+        return [_ExpectedCall(name, (), arguments, listed=True)]
     else:
-        found = calls_of(part)
-    if not found:
+        parsed_calls = calls_of(part)
+    if not parsed_calls:
         raise _no_call(part)
     return [
-        _Wanted(call.name, call.positional, {k: [v] for k, v in call.named.items()}, call.id)
-        for call in found
+        _ExpectedCall(call.name, call.positional, {k: [v] for k, v in call.named.items()}, call.id)
+        for call in parsed_calls
     ]
 
 
@@ -190,32 +190,32 @@ def _order(parameters: Any) -> list[str]:
         properties = parameters.get("properties", parameters)
         return list(properties) if isinstance(properties, Mapping) else []
     listed = parameters if isinstance(parameters, list) else []
-    return [str(each.get("name") if isinstance(each, Mapping) else each) for each in listed]
+    return [str(entry.get("name") if isinstance(entry, Mapping) else entry) for entry in listed]
 
 
-def _nothing(aloud: str, *, any_wanted: bool, cut: bool) -> Fields:
+def _nothing(text: str, *, any_expected: bool, cut: bool) -> Fields:
     """No call was made where one was wanted, or nothing was said at all."""
-    applying = ("selection", "exact") if any_wanted else ()
-    return dict.fromkeys((*applying, "acc", "acc_strict"), failed(why_nothing(aloud, cut=cut)))
+    applying = ("selection", "exact") if any_expected else ()
+    return dict.fromkeys((*applying, "acc", "acc_strict"), failed(why_nothing(text, cut=cut)))
 
 
 def _compared(
-    wanted: list[_Wanted], made: list[Call], pairs: list[_Pair], aloud: str, *, bare: bool
+    expected: list[_ExpectedCall], calls: list[Call], pairs: list[_Pair], text: str, *, bare: bool
 ) -> Fields:
     exact = [pair for pair in pairs if pair.right]
-    right = len(exact) == len(wanted) == len(made)
-    said = aloud.strip()[:500]
-    strict = (bare or (not wanted and _declines(aloud))) and all(pair.literal for pair in pairs)
+    right = len(exact) == len(expected) == len(calls)
+    answer = text.strip()[:500]
+    strict = (bare or (not expected and _declines(text))) and all(pair.literal for pair in pairs)
     fields = {
-        "spurious": shared((len(made) - len(pairs)) / max(1, len(made)), said),
-        "acc": graded(said, right=right, strict=strict),
-        "acc_strict": graded(said, right=right and strict, strict=strict),
+        "spurious": shared((len(calls) - len(pairs)) / max(1, len(calls)), answer),
+        "acc": graded(answer, right=right, strict=strict),
+        "acc_strict": graded(answer, right=right and strict, strict=strict),
     }
-    if wanted:
-        fields["selection"] = shared(len(pairs) / len(wanted), said)
-        fields["exact"] = shared(len(exact) / len(wanted), said)
+    if expected:
+        fields["selection"] = shared(len(pairs) / len(expected), answer)
+        fields["exact"] = shared(len(exact) / len(expected), answer)
     if pairs:
-        fields["arguments"] = shared(len(exact) / len(pairs), said)
+        fields["arguments"] = shared(len(exact) / len(pairs), answer)
     return fields
 
 
@@ -228,40 +228,40 @@ class _Pair:
 
 
 def _matched(
-    wanted: list[_Wanted],
-    made: list[Call],
+    expected: list[_ExpectedCall],
+    calls: list[Call],
     parameters: Mapping[str, list[str]],
     known: frozenset[str],
 ) -> list[_Pair]:
     """As many tools as possible, and among these as many right arguments as possible."""
-    if not wanted or not made:
+    if not expected or not calls:
         return []
-    plan = _Plan(wanted, made, known)
-    worth = np.zeros((len(wanted), len(made)))
-    for row, want in enumerate(wanted):
-        for column, call in enumerate(made):
+    plan = _Plan(expected, calls, known)
+    worth = np.zeros((len(expected), len(calls)))
+    for row, want in enumerate(expected):
+        for column, call in enumerate(calls):
             if _same_tool(want.name, call.name, known):
                 order = parameters.get(want.name, [])
                 agreed = _agree(want, call, order, plan)
-                worth[row, column] = 1 + agreed / (2 * len(wanted))
+                worth[row, column] = 1 + agreed / (2 * len(expected))
     rows, columns = linear_sum_assignment(worth, maximize=True)
     return [
         _Pair(
             right=bool(worth[row, column] > 1),
-            literal=_is_literal(wanted[row], made[column]),
+            literal=_is_literal(expected[row], calls[column]),
         )
         for row, column in zip(rows, columns, strict=True)
         if worth[row, column]
     ]
 
 
-def _same_tool(wanted: str, made: str, known: frozenset[str]) -> bool:
+def _same_tool(expected: str, called: str, known: frozenset[str]) -> bool:
     """The same name, or its last part if that is no other tool."""
-    said, last = same_words(made), same_words(wanted.rpartition(".")[2])
-    return said == same_words(wanted) or (said == last and said not in known)
+    name, last = same_words(called), same_words(expected.rpartition(".")[2])
+    return name == same_words(expected) or (name == last and name not in known)
 
 
-def _is_literal(want: _Wanted, call: Call) -> bool:
+def _is_literal(want: _ExpectedCall, call: Call) -> bool:
     """Spelled as wanted: the name, and the arguments that are wanted in one form only."""
     named = {name: values for name, values in want.named.items() if len(values) == 1}
     return want.name.replace(" ", "_") == call.name and all(
@@ -271,7 +271,7 @@ def _is_literal(want: _Wanted, call: Call) -> bool:
     )
 
 
-def _agree(want: _Wanted, call: Call, order: list[str], plan: _Plan) -> bool:
+def _agree(want: _ExpectedCall, call: Call, order: list[str], plan: _Plan) -> bool:
     """Whether all arguments are right: none lacks, none is too many, all have a right value."""
     positional, named = _placed(call.positional, call.named, order)
     wanted_positional, wanted_named = _placed(
@@ -281,8 +281,8 @@ def _agree(want: _Wanted, call: Call, order: list[str], plan: _Plan) -> bool:
         return False
     if any(name not in named and "" not in wanted_named[name] for name in wanted_named):
         return False
-    places = zip(wanted_positional, positional, strict=True)
-    return all(plan.allows(want, values, value) for values, value in places) and all(
+    pairs = zip(wanted_positional, positional, strict=True)
+    return all(plan.allows(want, values, value) for values, value in pairs) and all(
         plan.allows(want, wanted_named[name], value, name) for name, value in named.items()
     )
 
@@ -299,16 +299,20 @@ def _placed(
 class _Plan:
     """All wanted and all made calls: what one of them refers to is known only from the others."""
 
-    def __init__(self, wanted: list[_Wanted], made: list[Call], known: frozenset[str]) -> None:
+    def __init__(
+        self, expected: list[_ExpectedCall], calls: list[Call], known: frozenset[str]
+    ) -> None:
         self._known = known
-        self._wanted = {each.id or str(place): each.name for place, each in enumerate(wanted)}
-        self._made = {each.id or str(place): each.name for place, each in enumerate(made)}
+        self._expected = {call.id or str(index): call.name for index, call in enumerate(expected)}
+        self._calls = {call.id or str(index): call.name for index, call in enumerate(calls)}
 
-    def allows(self, want: _Wanted, values: Sequence[Any], value: Any, name: str = "") -> bool:
+    def allows(
+        self, want: _ExpectedCall, values: Sequence[Any], value: Any, name: str = ""
+    ) -> bool:
         """Whether an argument has one of its right values."""
-        return any(self._agrees(want, each, value, name) for each in values)
+        return any(self._agrees(want, right, value, name) for right in values)
 
-    def _agrees(self, want: _Wanted, right: Any, value: Any, name: str) -> bool:
+    def _agrees(self, want: _ExpectedCall, right: Any, value: Any, name: str) -> bool:
         if _is_reference(right):
             return self._leads(right, value)
         if isinstance(right, Expression) or isinstance(value, Expression):
@@ -319,25 +323,29 @@ class _Plan:
                 self._agrees(want, one, other, name) for one, other in pairs
             )
         if isinstance(right, Mapping) and isinstance(value, Mapping):
-            choices = {key: _choices(each, listed=want.listed) for key, each in right.items()}
-            needed = {key for key, each in choices.items() if not (want.listed and "" in each)}
+            choices = {key: _choices(part, listed=want.listed) for key, part in right.items()}
+            needed = {key for key, part in choices.items() if not (want.listed and "" in part)}
             return needed <= value.keys() <= choices.keys() and all(
-                self.allows(want, choices[key], each, key) for key, each in value.items()
+                self.allows(want, choices[key], part, key) for key, part in value.items()
             )
         if isinstance(right, str) and isinstance(value, str):
-            return _same_text(right, value, loose=want.id is not None and name in _LOOSE)
+            return _same_text(
+                right, value, loose=want.id is not None and name in _FREE_TEXT_ARGUMENTS
+            )
         return _same_number(right, value)
 
-    def _leads(self, wanted: str, value: Any) -> bool:
+    def _leads(self, reference: str, value: Any) -> bool:
         """Any text, variable or call; of a reference, the tool and the part referred to."""
-        said = _written(value)
-        if not isinstance(said, str) or not said.strip():
+        text = _written(value)
+        if not isinstance(text, str) or not text.strip():
             return False
-        own, other = _NODE.match(wanted), _NODE.match(said)
+        own, other = _NODE.match(reference), _NODE.match(text)
         if not own or not other:
             return True
-        meant, made = self._wanted.get(own["id"]), self._made.get(other["id"])
-        tools = meant is None or (made is not None and _same_tool(meant, made, self._known))
+        expected, called = self._expected.get(own["id"]), self._calls.get(other["id"])
+        tools = expected is None or (
+            called is not None and _same_tool(expected, called, self._known)
+        )
         return bool(tools and own["part"] == other["part"])
 
 
@@ -353,19 +361,19 @@ def _choices(value: Any, *, listed: bool) -> Sequence[Any]:
     return value if listed and isinstance(value, list) else [value]
 
 
-def _same_text(wanted: str, value: str, *, loose: bool) -> bool:
-    one, other = comparable(wanted), comparable(value)
+def _same_text(right: str, value: str, *, loose: bool) -> bool:
+    one, other = comparable(right), comparable(value)
     if one == other or not loose:
         return one == other
     words, others = set(one.split()), set(other.split())
-    return len(words & others) >= _ENOUGH * len(words | others)
+    return len(words & others) >= _MIN_WORD_OVERLAP * len(words | others)
 
 
-def _same_number(wanted: Any, value: Any) -> bool:
-    numbers = [each for each in (wanted, value) if isinstance(each, int | float)]
-    if isinstance(wanted, bool) or isinstance(value, bool) or len(numbers) < 2:
-        return type(wanted) is type(value) and bool(wanted == value)
+def _same_number(right: Any, value: Any) -> bool:
+    numbers = [number for number in (right, value) if isinstance(number, int | float)]
+    if isinstance(right, bool) or isinstance(value, bool) or len(numbers) < 2:
+        return type(right) is type(value) and bool(right == value)
     try:
-        return math.isclose(wanted, value, rel_tol=1e-9, abs_tol=_TOLERANCE)
+        return math.isclose(right, value, rel_tol=1e-9, abs_tol=_TOLERANCE)
     except OverflowError:
-        return bool(wanted == value)
+        return bool(right == value)

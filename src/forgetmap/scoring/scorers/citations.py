@@ -29,10 +29,10 @@ from forgetmap.scoring.extract.wording import comparable, plain
 from forgetmap.scoring.grade import failed, graded, shared
 from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
 
-_LONGEST = 300
+_MAX_CHARS = 300
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_SQUARE = re.compile(rf"(?<!\\)\[([^\[\]\n]{{1,{_LONGEST}}})\]")
-_ROUND = re.compile(rf"\(([^()\n]{{1,{_LONGEST}}})\)")
+_SQUARE = re.compile(rf"(?<!\\)\[([^\[\]\n]{{1,{_MAX_CHARS}}})\]")
+_ROUND = re.compile(rf"\(([^()\n]{{1,{_MAX_CHARS}}})\)")
 _BOX = re.compile(r"\s*[xX]?\s*")
 _LABEL = re.compile(
     r"^\W*(?:source|title|doc|document|passage|paper|section|see|cf)s?\b\W*", re.IGNORECASE
@@ -59,18 +59,18 @@ class CitationsScorer:
             FieldError: the item does not say which sources are right.
         """
         right, known = _sources(sample)
-        aloud, cut = visible_text(sample.response, sample.finish_reason)
-        text = _CODE.sub(" ", plain(aloud))
+        visible, cut = visible_text(sample.response, sample.finish_reason)
+        text = _CODE.sub(" ", plain(visible))
         cited, in_brackets = _cited(text, right | known)
         if not cited:
-            return _nothing(aloud, any_right=bool(right), cut=cut)
-        said = "; ".join(sorted(cited))[:500]
-        fields = {"format": graded(said, right=in_brackets)}
+            return _nothing(visible, any_right=bool(right), cut=cut)
+        answer = "; ".join(sorted(cited))[:500]
+        fields = {"format": graded(answer, right=in_brackets)}
         if right:
             hits = len(cited & right)
-            fields["precision"] = shared(hits / len(cited), said)
-            fields["recall"] = shared(hits / len(right), said)
-            fields["f1"] = shared(2 * hits / (len(cited) + len(right)), said)
+            fields["precision"] = shared(hits / len(cited), answer)
+            fields["recall"] = shared(hits / len(right), answer)
+            fields["f1"] = shared(2 * hits / (len(cited) + len(right)), answer)
         return fields
 
 
@@ -93,7 +93,7 @@ def _sources(sample: Answered) -> tuple[frozenset[str], frozenset[str]]:
             hint="give a list of titles, or an object with supporting_facts.",
         )
     known = _comparable(context or ())
-    right = _comparable(_title(each) for each in titles)
+    right = _comparable(_title(fact) for fact in titles)
     return (right & known if known else right), known
 
 
@@ -111,14 +111,14 @@ def _cited(text: str, known: frozenset[str]) -> tuple[set[str], bool]:
     """What is cited, and whether some of it is in square brackets."""
     square = [
         source
-        for found in _SQUARE.finditer(text)
-        if not _BOX.fullmatch(found[1])
-        for source in _split(found[1], known)
+        for bracket in _SQUARE.finditer(text)
+        if not _BOX.fullmatch(bracket[1])
+        for source in _split(bracket[1], known)
     ]
     aside = [
         source
-        for found in _ROUND.finditer(text)
-        for source in _split(found[1], known)
+        for bracket in _ROUND.finditer(text)
+        for source in _split(bracket[1], known)
         if source in known
     ]
     return {*square, *aside}, bool(square)
@@ -144,7 +144,7 @@ def _named(part: str, known: frozenset[str]) -> str:
     return comparable(part)
 
 
-def _nothing(aloud: str, *, any_right: bool, cut: bool) -> Fields:
+def _nothing(visible: str, *, any_right: bool, cut: bool) -> Fields:
     """Nothing is cited: there is no precision to speak of."""
     applying = ("format", "recall", "f1") if any_right else ("format",)
-    return dict.fromkeys(applying, failed(why_nothing(aloud, cut=cut)))
+    return dict.fromkeys(applying, failed(why_nothing(visible, cut=cut)))

@@ -55,40 +55,40 @@ class CodeTestScorer:
     def program(self, sample: Answered) -> Program | None:
         """The code of the response and its tests; None where the response holds no code."""
         tests = _tests(sample)
-        found = _found(sample, tests)
-        if found is None:
+        block = _code_block(sample, tests)
+        if block is None:
             return None
         own = tests.wanted & _BUILTINS
-        return Program(_DRIVER.format(answer=found.source, own=own, tests=tests.source))
+        return Program(_DRIVER.format(answer=block.source, own=own, tests=tests.source))
 
     def settle(self, sample: Answered, ran: Ran | None) -> Fields:
         """Right if it passed; missing if it could not be run, which is not the code's fault.
 
         Why code failed is told in `error`.
         """
-        found = _found(sample, _tests(sample))
-        return both_forms(_no_code(sample) if found is None else _verdict(sample, found, ran))
+        block = _code_block(sample, _tests(sample))
+        return both_forms(_no_code(sample) if block is None else _verdict(sample, block, ran))
 
 
-def _found(sample: Answered, tests: CodeTests) -> CodeBlock | None:
-    aloud, _ = without_thinking(sample.response)
-    return find_python(aloud, tests.wanted, sample.question[-1] if sample.question else "")
+def _code_block(sample: Answered, tests: CodeTests) -> CodeBlock | None:
+    text, _ = without_thinking(sample.response)
+    return find_python(text, tests.wanted, sample.question[-1] if sample.question else "")
 
 
 def _no_code(sample: Answered) -> Grade:
-    aloud, cut = visible_text(sample.response, sample.finish_reason)
-    return failed(Outcome.DEGENERATE if loops(sample.response) else why_nothing(aloud, cut=cut))
+    text, cut = visible_text(sample.response, sample.finish_reason)
+    return failed(Outcome.DEGENERATE if loops(sample.response) else why_nothing(text, cut=cut))
 
 
-def _verdict(sample: Answered, found: CodeBlock, ran: Ran | None) -> Grade:
+def _verdict(sample: Answered, block: CodeBlock, ran: Ran | None) -> Grade:
     if ran is None:
-        return undecided("the code was not run", found.source, strict=found.alone)
+        return undecided("the code was not run", block.source, strict=block.alone)
     if ran.failed_to_start:
-        return undecided(ran.reason, found.source, strict=found.alone)
+        return undecided(ran.reason, block.source, strict=block.alone)
     if not ran.passed and sample.finish_reason == "length":
-        return replace(failed(Outcome.TRUNCATED), answer=found.source, error=ran.reason)
-    judged = graded(found.source, right=ran.passed, strict=found.alone)
-    return judged if ran.passed else replace(judged, error=ran.reason)
+        return replace(failed(Outcome.TRUNCATED), answer=block.source, error=ran.reason)
+    grade = graded(block.source, right=ran.passed, strict=block.alone)
+    return grade if ran.passed else replace(grade, error=ran.reason)
 
 
 def _tests(sample: Answered) -> CodeTests:
@@ -98,11 +98,11 @@ def _tests(sample: Answered) -> CodeTests:
         FieldError: there are none, or they are no Python.
     """
     gold = unwrapped(sample.gold)
-    given: Mapping[str, Any] = {**(gold if isinstance(gold, Mapping) else {}), **sample.material}
-    tests = unwrapped(given.get("tests", given.get("test", given.get("test_list"))))
+    fields: Mapping[str, Any] = {**(gold if isinstance(gold, Mapping) else {}), **sample.material}
+    tests = unwrapped(fields.get("tests", fields.get("test", fields.get("test_list"))))
     lines = tests if isinstance(tests, list | tuple) else [tests] if isinstance(tests, str) else []
-    entry = str(given.get("entry_point") or "").strip()
-    setup = [str(given.get(name) or "") for name in ("test_setup", "test_setup_code")]
+    entry = str(fields.get("entry_point") or "").strip()
+    setup = [str(fields.get(name) or "") for name in ("test_setup", "test_setup_code")]
     source = "\n".join([*filter(str.strip, setup), *map(str, lines)])
     tree = parsed(source)
     if tree is None or not tree.body:

@@ -32,7 +32,7 @@ FAMILIES = tuple(dict.fromkeys(kind.partition(":")[0] for kind in INSTRUCTIONS))
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class _InstructionCheck:
     """One instruction: followed or not, None where nobody can say, and why not."""
 
     kind: str
@@ -64,21 +64,23 @@ class ConstraintsScorer:
             FieldError: the item names no instructions.
         """
         kinds = _kinds(sample)
-        aloud, cut = visible_text(sample.response, sample.finish_reason)
-        checked = [_check(aloud, kind, given) for kind, given in _instructions(sample, kinds)]
-        strict = all(each.strict for each in checked)
+        text, cut = visible_text(sample.response, sample.finish_reason)
+        checked = [
+            _check(text, kind, parameters) for kind, parameters in _instructions(sample, kinds)
+        ]
+        strict = all(check.strict for check in checked)
         fields = {
-            "acc": _verdict(checked, float(all(each.loose for each in checked)), strict=strict),
+            "acc": _verdict(checked, float(all(check.loose for check in checked)), strict=strict),
             "acc_strict": _verdict(checked, float(strict), strict=strict),
             "followed": _share(checked),
         }
         for family in FAMILIES:
-            if own := [each for each in checked if each.family == family]:
+            if own := [check for check in checked if check.family == family]:
                 fields[family] = _share(own)
-        if aloud.strip():
+        if text.strip():
             return fields
-        nothing = failed(why_nothing(aloud, cut=cut))
-        return {field: each if each.score is None else nothing for field, each in fields.items()}
+        nothing = failed(why_nothing(text, cut=cut))
+        return {field: check if check.score is None else nothing for field, check in fields.items()}
 
 
 constraints = ConstraintsScorer()
@@ -98,18 +100,22 @@ def _kinds(sample: Answered) -> list[str]:
 
 def _instructions(sample: Answered, kinds: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
     """Each instruction with its parameters: those of the item, else those the prompt states."""
-    given = _unpacked(sample.material.get("kwargs"))
-    given = [given] if isinstance(given, Mapping) else given or [{}] * len(kinds)
-    if not isinstance(given, list | tuple) or len(given) != len(kinds):
+    all_parameters = _unpacked(sample.material.get("kwargs"))
+    all_parameters = (
+        [all_parameters]
+        if isinstance(all_parameters, Mapping)
+        else all_parameters or [{}] * len(kinds)
+    )
+    if not isinstance(all_parameters, list | tuple) or len(all_parameters) != len(kinds):
         raise FieldError(
-            f"the parameters of {len(kinds)} instructions are {given!r:.80}",
+            f"the parameters of {len(kinds)} instructions are {all_parameters!r:.80}",
             field="kwargs",
             hint="give one object per instruction, in the same order.",
         )
     prompt = "\n".join(sample.question)
     return [
         (kind, _known(parameters) or parameters_in(prompt, kinds, kind))
-        for kind, parameters in zip(kinds, given, strict=True)
+        for kind, parameters in zip(kinds, all_parameters, strict=True)
     ]
 
 
@@ -131,40 +137,44 @@ def _known(parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _check(response: str, kind: str, given: Mapping[str, Any]) -> _Checked:
+def _check(response: str, kind: str, parameters: Mapping[str, Any]) -> _InstructionCheck:
     known = INSTRUCTIONS.get(kind)
     if known is None:
-        return _Checked(kind, None, None, f"{kind} is no known instruction")
-    if wrong := unusable(known.needs, given):
-        return _Checked(kind, None, None, f"{kind}: {wrong}")
+        return _InstructionCheck(kind, None, None, f"{kind} is no known instruction")
+    if wrong := unusable(known.needs, parameters):
+        return _InstructionCheck(kind, None, None, f"{kind}: {wrong}")
     if not response.strip():
-        return _Checked(kind, strict=False, loose=False)
-    strict = known.follows(response, given)
-    loose = strict or any(known.follows(each, given) for each in _loosened(response))
-    return _Checked(kind, strict, loose)
+        return _InstructionCheck(kind, strict=False, loose=False)
+    strict = known.follows(response, parameters)
+    loose = strict or any(known.follows(variant, parameters) for variant in _loosened(response))
+    return _InstructionCheck(kind, strict, loose)
 
 
 def _loosened(response: str) -> list[str]:
     """Without an opening line, a closing line, both; and all of these without asterisks."""
     lines = response.split("\n")
     cuts = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
-    variants = [*cuts, *(each.replace("*", "") for each in (response, *cuts))]
-    return [each for each in dict.fromkeys(variants) if each.strip() and each != response]
+    variants = [*cuts, *(variant.replace("*", "") for variant in (response, *cuts))]
+    return [
+        variant for variant in dict.fromkeys(variants) if variant.strip() and variant != response
+    ]
 
 
-def _share(checked: Sequence[_Checked]) -> Grade:
-    return _verdict(checked, sum(each.strict or False for each in checked) / len(checked))
+def _share(checks: Sequence[_InstructionCheck]) -> Grade:
+    return _verdict(checks, sum(check.strict or False for check in checks) / len(checks))
 
 
-def _verdict(checked: Sequence[_Checked], value: float, *, strict: bool | None = None) -> Grade:
+def _verdict(
+    checks: Sequence[_InstructionCheck], value: float, *, strict: bool | None = None
+) -> Grade:
     """Missing if one of the instructions cannot be checked, even where another is broken.
 
     Otherwise such items could only ever count as failures.
     """
-    whys = [each.why for each in checked if each.why]
+    whys = [check.why for check in checks if check.why]
     if whys:
         return undecided("; ".join(whys))
-    broken = ", ".join(each.kind for each in checked if not each.strict)
+    broken = ", ".join(check.kind for check in checks if not check.strict)
     return shared(value, broken or None, strict=strict)
 
 
@@ -228,22 +238,22 @@ def parameters_in(prompt: str, kinds: Sequence[str], kind: str) -> dict[str, Any
     """The parameters the prompt states for one of its kinds of instruction; empty if in doubt."""
     if kind not in _PATTERNS or kinds.count(kind) != 1:
         return {}
-    stated = [_read(found) for found in _PATTERNS[kind].finditer(prompt)]
-    same = stated and all(each == stated[0] for each in stated)
+    stated = [_read(match) for match in _PATTERNS[kind].finditer(prompt)]
+    same = stated and all(parameters == stated[0] for parameters in stated)
     return stated[0] if same else {}
 
 
-def _read(found: re.Match[str]) -> dict[str, Any]:
-    return {name: _value(name, said) for name, said in found.groupdict().items()}
+def _read(match: re.Match[str]) -> dict[str, Any]:
+    return {name: _value(name, text) for name, text in match.groupdict().items()}
 
 
-def _value(name: str, said: str) -> Any:
+def _value(name: str, text: str) -> Any:
     if name == "language":
-        return _LANGUAGES.get(said.lower(), "")
+        return _LANGUAGES.get(text.lower(), "")
     if name.endswith("relation"):
-        return said.lower()
+        return text.lower()
     if name == "postscript_marker":
-        return said.upper()
+        return text.upper()
     if name in {"keyword", "end_phrase"}:
-        return said.strip(_QUOTES)
-    return int(said) if _NUMERIC.fullmatch(said) else said
+        return text.strip(_QUOTES)
+    return int(text) if _NUMERIC.fullmatch(text) else text

@@ -31,62 +31,62 @@ def _compares(number: int, relation: str, threshold: float) -> bool:
     return number < threshold if relation == "less than" else number >= threshold
 
 
-def _holds_keywords(text: str, given: Parameters) -> bool:
+def _holds_keywords(text: str, parameters: Parameters) -> bool:
     folded = text.lower()
-    return all(word.lower() in folded for word in given["keywords"])
+    return all(word.lower() in folded for word in parameters["keywords"])
 
 
-def _repeats_keyword(text: str, given: Parameters) -> bool:
-    count = text.lower().count(given["keyword"].strip().lower())
-    return _compares(count, given["relation"], given["frequency"])
+def _repeats_keyword(text: str, parameters: Parameters) -> bool:
+    count = text.lower().count(parameters["keyword"].strip().lower())
+    return _compares(count, parameters["relation"], parameters["frequency"])
 
 
-def _avoids_words(text: str, given: Parameters) -> bool:
+def _avoids_words(text: str, parameters: Parameters) -> bool:
     return not any(
         re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)
-        for word in given["forbidden_words"]
+        for word in parameters["forbidden_words"]
     )
 
 
-def _repeats_letter(text: str, given: Parameters) -> bool:
-    count = text.lower().count(given["letter"].strip().lower())
-    return _compares(count, given["let_relation"], given["let_frequency"])
+def _repeats_letter(text: str, parameters: Parameters) -> bool:
+    count = text.lower().count(parameters["letter"].strip().lower())
+    return _compares(count, parameters["let_relation"], parameters["let_frequency"])
 
 
-def _is_in_language(text: str, given: Parameters) -> bool:
-    wanted: str = given["language"]
-    return language(text) == wanted.lower().partition("-")[0]
+def _is_in_language(text: str, parameters: Parameters) -> bool:
+    expected: str = parameters["language"]
+    return language(text) == expected.lower().partition("-")[0]
 
 
-def _counts_sentences(text: str, given: Parameters) -> bool:
-    return _compares(len(sentences(text)), given["relation"], given["num_sentences"])
+def _counts_sentences(text: str, parameters: Parameters) -> bool:
+    return _compares(len(sentences(text)), parameters["relation"], parameters["num_sentences"])
 
 
-def _counts_words(text: str, given: Parameters) -> bool:
-    return _compares(count_words(text), given["relation"], given["num_words"])
+def _counts_words(text: str, parameters: Parameters) -> bool:
+    return _compares(count_words(text), parameters["relation"], parameters["num_words"])
 
 
-def _counts_paragraphs(text: str, given: Parameters) -> bool:
+def _counts_paragraphs(text: str, parameters: Parameters) -> bool:
     """Paragraphs parted by `***`; between two dividers there must be something."""
     parts = text.split("***")
     inner = parts[1:-1]
     ends = [part for part in {0: parts[0], len(parts) - 1: parts[-1]}.values() if part.strip()]
-    return all(map(str.strip, inner)) and len(inner) + len(ends) == given["num_paragraphs"]
+    return all(map(str.strip, inner)) and len(inner) + len(ends) == parameters["num_paragraphs"]
 
 
-def _starts_paragraph(text: str, given: Parameters) -> bool:
+def _starts_paragraph(text: str, parameters: Parameters) -> bool:
     """Paragraphs parted by a blank line; one of them starts with a given word."""
     paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()]
-    place = int(given["nth_paragraph"])
-    if len(paragraphs) != given["num_paragraphs"] or not 1 <= place <= len(paragraphs):
+    number = int(parameters["nth_paragraph"])
+    if len(paragraphs) != parameters["num_paragraphs"] or not 1 <= number <= len(paragraphs):
         return False
-    first = paragraphs[place - 1].split()[0].lstrip("'\"")
-    return bool(re.split(r"[.,?!'\"]", first)[0].lower() == given["first_word"].lower())
+    first = paragraphs[number - 1].split()[0].lstrip("'\"")
+    return bool(re.split(r"[.,?!'\"]", first)[0].lower() == parameters["first_word"].lower())
 
 
-def _has_placeholders(text: str, given: Parameters) -> bool:
+def _has_placeholders(text: str, parameters: Parameters) -> bool:
     count = sum(1 for line in text.split("\n") for _ in _bracketed(line))
-    return bool(count >= given["num_placeholders"])
+    return bool(count >= parameters["num_placeholders"])
 
 
 def _bracketed(line: str) -> Iterator[str]:
@@ -99,8 +99,8 @@ def _bracketed(line: str) -> Iterator[str]:
 _POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
 
 
-def _has_postscript(text: str, given: Parameters) -> bool:
-    marker = given["postscript_marker"].strip()
+def _has_postscript(text: str, parameters: Parameters) -> bool:
+    marker = parameters["postscript_marker"].strip()
     pattern = _POSTSCRIPTS.get(marker, re.escape(marker))
     return re.search(pattern, text, re.IGNORECASE) is not None
 
@@ -109,34 +109,34 @@ _RULE = r"[ \t]*+[-*][-* \t]*+$"
 _BULLET = re.compile(rf"^[ \t]*+(?:\*(?!\*)|-)(?!{_RULE})[ \t]*+\S", re.MULTILINE)
 
 
-def _counts_bullets(text: str, given: Parameters) -> bool:
-    return bool(len(_BULLET.findall(text)) == given["num_bullets"])
+def _counts_bullets(text: str, parameters: Parameters) -> bool:
+    return bool(len(_BULLET.findall(text)) == parameters["num_bullets"])
 
 
 _OFFERED = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
-def _is_offered(text: str, _given: Parameters) -> bool:
+def _is_offered(text: str, _parameters: Parameters) -> bool:
     return any(option in text for option in _OFFERED)
 
 
 _HIGHLIGHT = re.compile(r"\*{1,3}([^*\n]+)\*{1,3}")
 
 
-def _has_highlights(text: str, given: Parameters) -> bool:
+def _has_highlights(text: str, parameters: Parameters) -> bool:
     count = sum(1 for part in _HIGHLIGHT.findall(text) if part.strip())
-    return bool(count >= given["num_highlights"])
+    return bool(count >= parameters["num_highlights"])
 
 
-def _has_sections(text: str, given: Parameters) -> bool:
-    mark = re.escape(given["section_spliter"].strip())
-    return bool(len(re.findall(rf"{mark}\s?\d+", text)) >= given["num_sections"])
+def _has_sections(text: str, parameters: Parameters) -> bool:
+    mark = re.escape(parameters["section_spliter"].strip())
+    return bool(len(re.findall(rf"{mark}\s?\d+", text)) >= parameters["num_sections"])
 
 
 _FENCE_START = re.compile(r"```(?:json|Json|JSON)?")
 
 
-def _is_json(text: str, _given: Parameters) -> bool:
+def _is_json(text: str, _parameters: Parameters) -> bool:
     text = text.strip()
     fence = _FENCE_START.match(text)
     inside = text[fence.end() :] if fence else text
@@ -147,7 +147,7 @@ def _is_json(text: str, _given: Parameters) -> bool:
     return True
 
 
-def _has_title(text: str, _given: Parameters) -> bool:
+def _has_title(text: str, _parameters: Parameters) -> bool:
     """Something between the first `<<` and the last `>>` of a line."""
     for line in text.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
@@ -159,22 +159,22 @@ def _has_title(text: str, _given: Parameters) -> bool:
 _TWO = 2
 
 
-def _is_two_responses(text: str, _given: Parameters) -> bool:
+def _is_two_responses(text: str, _parameters: Parameters) -> bool:
     """Two different ones with six asterisks between them."""
     parts = [part.strip() for part in text.split("******")]
-    said = [part for part in parts if part]
-    return all(parts[1:-1]) and len(said) == _TWO and said[0] != said[1]
+    responses = [part for part in parts if part]
+    return all(parts[1:-1]) and len(responses) == _TWO and responses[0] != responses[1]
 
 
-def _repeats_prompt(text: str, given: Parameters) -> bool:
-    return text.strip().lower().startswith(given["prompt_to_repeat"].strip().lower())
+def _repeats_prompt(text: str, parameters: Parameters) -> bool:
+    return text.strip().lower().startswith(parameters["prompt_to_repeat"].strip().lower())
 
 
-def _ends_with(text: str, given: Parameters) -> bool:
-    return text.strip().strip('"').lower().endswith(given["end_phrase"].strip().lower())
+def _ends_with(text: str, parameters: Parameters) -> bool:
+    return text.strip().strip('"').lower().endswith(parameters["end_phrase"].strip().lower())
 
 
-def _is_quoted(text: str, _given: Parameters) -> bool:
+def _is_quoted(text: str, _parameters: Parameters) -> bool:
     text = text.strip()
     return len(text) > 1 and text[0] == text[-1] == '"'
 
@@ -182,21 +182,21 @@ def _is_quoted(text: str, _given: Parameters) -> bool:
 _CAPITAL_WORD = re.compile(r"[^\W_](?:[\w&./'\u2019-]*[^\W_])?")
 
 
-def _counts_capital_words(text: str, given: Parameters) -> bool:
+def _counts_capital_words(text: str, parameters: Parameters) -> bool:
     """Words all in capitals, "I" and "A" among them; hyphenated ones are one word."""
     count = sum(1 for word in _CAPITAL_WORD.findall(text) if word.isupper())
-    return _compares(count, given["capital_relation"], given["capital_frequency"])
+    return _compares(count, parameters["capital_relation"], parameters["capital_frequency"])
 
 
-def _is_english_capitals(text: str, _given: Parameters) -> bool:
+def _is_english_capitals(text: str, _parameters: Parameters) -> bool:
     return text.isupper() and language(text) == "en"
 
 
-def _is_english_lowercase(text: str, _given: Parameters) -> bool:
+def _is_english_lowercase(text: str, _parameters: Parameters) -> bool:
     return text.islower() and language(text) == "en"
 
 
-def _has_no_comma(text: str, _given: Parameters) -> bool:
+def _has_no_comma(text: str, _parameters: Parameters) -> bool:
     return "," not in text
 
 
@@ -248,10 +248,10 @@ _LISTS = {"keywords", "forbidden_words"}
 _RELATIONS = ("less than", "at least")
 
 
-def unusable(needed: Iterable[str], given: Parameters) -> str | None:
+def unusable(needed: Iterable[str], parameters: Parameters) -> str | None:
     """What is wrong with the parameters of an instruction, if anything."""
     for name in needed:
-        value = given.get(name)
+        value = parameters.get(name)
         if value is None or value in ("", []):
             return f"the parameter {name} is not given"
         if not _is_usable(name, value):
@@ -270,7 +270,7 @@ def _is_usable(name: str, value: Any) -> bool:
 
 
 _SEED = 0
-_ENOUGH = 5_000
+_MAX_CHARS = 5_000
 
 
 def language(text: str) -> str | None:
@@ -279,20 +279,20 @@ def language(text: str) -> str | None:
     langdetect draws at random unless it has a seed of its own; the first 5,000 characters decide.
     Capitals are foreign to it, so they are written small.
     """
-    return _told(text[:_ENOUGH].lower())
+    return _detected(text[:_MAX_CHARS].lower())
 
 
 @lru_cache(maxsize=256)
-def _told(text: str) -> str | None:
+def _detected(text: str) -> str | None:
     from langdetect import LangDetectException  # type: ignore[import-untyped]
 
     detector = _factory().create()
     detector.append(text)
     try:
-        found: str = detector.detect()
+        code: str = detector.detect()
     except LangDetectException:
         return None
-    return None if found == detector.UNKNOWN_LANG else found.partition("-")[0]
+    return None if code == detector.UNKNOWN_LANG else code.partition("-")[0]
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
 from forgetmap.scoring.extract.failures import why_nothing
-from forgetmap.scoring.extract.golds import letter_place
+from forgetmap.scoring.extract.golds import letter_index
 from forgetmap.scoring.extract.json_text import NotJson, json_within, leaves, read_json, unfenced
 from forgetmap.scoring.extract.thinking import visible_text
 from forgetmap.scoring.grade import AnswerKind, Grade, failed, graded, undecided
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _FORMS = ("valid", "valid_fenced", "valid_strict")
 _ANSWER_KEY = re.compile(r"answer|solution|result", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+$€£]?\s?\d[\d,. ]*%?")
-_LONGEST_LEAF = 500
-_MOST_LEAVES = 50
-_MOST_FOUND = 50
+_MAX_LEAF_CHARS = 500
+_MAX_LEAVES = 50
+_MAX_VALUES = 50
 
 
 class JsonSchemaScorer:
@@ -54,19 +54,19 @@ class JsonSchemaScorer:
             FieldError: there is no schema, or it is unusable.
         """
         check = _check(sample.material.get("schema"))
-        aloud, cut = visible_text(sample.response, sample.finish_reason)
-        found = list(deque(json_within(aloud), maxlen=_MOST_FOUND))
-        if not found and (whole := _whole(aloud)) is not None:
-            found = [whole]
-        if not found:
-            nothing = failed(why_nothing(aloud, cut=cut))
+        text, cut = visible_text(sample.response, sample.finish_reason)
+        values = list(deque(json_within(text), maxlen=_MAX_VALUES))
+        if not values and (whole := _whole(text)) is not None:
+            values = [whole]
+        if not values:
+            nothing = failed(why_nothing(text, cut=cut))
             return {field: nothing for field in self.fields if _applies(field, sample)}
-        verdicts = [check.accepts(value) for _, value in found]
-        taken = _last(verdicts)
-        fields = _forms(aloud, found[taken][0], accepted=verdicts[taken])
-        fields["parsed"] = graded(found[taken][0], right=True)
+        verdicts = [check.accepts(value) for _, value in values]
+        index = _last(verdicts)
+        fields = _forms(text, values[index][0], accepted=verdicts[index])
+        fields["parsed"] = graded(values[index][0], right=True)
         if _applies("content", sample):
-            fields["content"] = _content(found[taken][1], sample)
+            fields["content"] = _content(values[index][1], sample)
         return fields
 
 
@@ -98,7 +98,7 @@ def _whole(text: str) -> tuple[str, Any] | None:
 
 def _last(verdicts: list[bool | None]) -> int:
     """The last accepted JSON, else the last of all."""
-    accepted = [place for place, verdict in enumerate(verdicts) if verdict]
+    accepted = [index for index, verdict in enumerate(verdicts) if verdict]
     return accepted[-1] if accepted else len(verdicts) - 1
 
 
@@ -122,32 +122,32 @@ def _gold(sample: Answered) -> str:
     gold = sample.gold.get("answer") if isinstance(sample.gold, Mapping) else sample.gold
     if gold is None or isinstance(gold, list | Mapping):
         return ""
-    said = json.dumps(gold) if isinstance(gold, bool) else str(gold)
-    return said.rpartition("####")[2].strip()
+    text = json.dumps(gold) if isinstance(gold, bool) else str(gold)
+    return text.rpartition("####")[2].strip()
 
 
 def _content(value: Any, sample: Answered) -> Grade:
     """Right if one of the values that can be the answer is the right one."""
-    every = [(key, each) for key, each in leaves(value) if each is not None]
-    named = [each for key, each in every if _ANSWER_KEY.search(key)]
-    said = [_said(each) for each in named or [each for _, each in every]][:_MOST_LEAVES]
-    if not said:
+    every = [(key, leaf) for key, leaf in leaves(value) if leaf is not None]
+    named = [leaf for key, leaf in every if _ANSWER_KEY.search(key)]
+    answers = [_leaf_text(leaf) for leaf in named or [leaf for _, leaf in every]][:_MAX_LEAVES]
+    if not answers:
         return failed(Outcome.NO_ANSWER)
-    right = [each for each in said if _is_answer(each, sample)]
-    return graded((right or said)[-1], right=bool(right))
+    right = [leaf for leaf in answers if _is_answer(leaf, sample)]
+    return graded((right or answers)[-1], right=bool(right))
 
 
-def _said(leaf: Any) -> str:
-    return json.dumps(leaf) if isinstance(leaf, bool) else str(leaf)[:_LONGEST_LEAF]
+def _leaf_text(leaf: Any) -> str:
+    return json.dumps(leaf) if isinstance(leaf, bool) else str(leaf)[:_MAX_LEAF_CHARS]
 
 
-def _is_answer(said: str, sample: Answered) -> bool:
+def _is_answer(answer: str, sample: Answered) -> bool:
     """Whether this is the right answer; a letter may stand for its option, and its text for it."""
     gold = _gold(sample)
-    place = letter_place(gold)
+    index = letter_index(gold)
     kind: AnswerKind = "number" if _NUMBER.fullmatch(gold) else "text"
-    if place is not None and place < len(sample.options):
-        gold, kind = sample.options[place], "option"
+    if index is not None and index < len(sample.options):
+        gold, kind = sample.options[index], "option"
     return bool(
-        grade_response(f"Answer: {said}", gold=gold, kind=kind, options=sample.options).score
+        grade_response(f"Answer: {answer}", gold=gold, kind=kind, options=sample.options).score
     )

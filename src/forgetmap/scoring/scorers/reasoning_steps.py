@@ -32,7 +32,7 @@ _CONNECTED = re.compile(
 _FORMULA = re.compile(
     r"[=<>≤≥≈]|\\(?:frac|sqrt|le|ge|times|cdot)|\d\s?[-+*/\u00d7÷^]\s?\d|\$[^$\n]+\$"
 )
-_LEAST_STEPS = 2
+_MIN_STEPS = 2
 
 
 class ReasoningStepsScorer:
@@ -44,13 +44,13 @@ class ReasoningStepsScorer:
 
     def score(self, sample: Answered) -> Fields:
         """The answer line is no step; without steps or equations their shares are left out."""
-        aloud, thought_out = without_thinking(sample.response)
-        text = plain(aloud)
-        found = steps(text)
-        if not found:
+        visible, thought_out = without_thinking(sample.response)
+        text = plain(visible)
+        parts = steps(text)
+        if not parts:
             return {"steps": failed(Outcome.NO_ANSWER if thought_out else Outcome.TRUNCATED)}
-        reasoned = sum(bool(_FORMULA.search(step) or _CONNECTED.search(step)) for step in found)
-        values = {"steps": counted(len(found)), "step_validity": shared(reasoned / len(found))}
+        reasoned = sum(bool(_FORMULA.search(step) or _CONNECTED.search(step)) for step in parts)
+        values = {"steps": counted(len(parts)), "step_validity": shared(reasoned / len(parts))}
         if checked := list(equations(text)):
             values["arithmetic"] = shared(sum(checked) / len(checked))
         return values
@@ -60,9 +60,9 @@ def steps(text: str) -> list[str]:
     """Numbered steps where there are at least two, else sentences; without the answer."""
     body = _without_answer(text)
     starts = [step.start() for step in _STEP.finditer(body)]
-    if len(starts) < _LEAST_STEPS and not (starts and body[: starts[0]].strip() == ""):
+    if len(starts) < _MIN_STEPS and not (starts and body[: starts[0]].strip() == ""):
         return [
-            each for each in line_sentences(body) if _FORMULA.search(each) or len(words(each)) > 1
+            part for part in line_sentences(body) if _FORMULA.search(part) or len(words(part)) > 1
         ]
     ends = [*starts[1:], len(body)]
     return [body[start:end].strip() for start, end in zip(starts, ends, strict=True)]
@@ -84,8 +84,8 @@ _GROUP = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SIDE = r"[\d(.-][\d .()+*/-]{0,200}"
 _EQUATION = re.compile(rf"(?<![\w.^%=)]){_SIDE}(?:= *{_SIDE})+(?![\w^%=])")
 _TOKEN = re.compile(r"\s*(?:(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})|([-+*/()]))")
-_DEEPEST = 20
-_ROUNDED = Fraction(1, 100)
+_MAX_DEPTH = 20
+_ROUNDING_ERROR = Fraction(1, 100)
 
 
 class NoSumError(ValueError):
@@ -111,7 +111,7 @@ def _operator(command: re.Match[str]) -> str:
 
 def _equal(left: Fraction, right: Fraction) -> bool:
     """Results are often rounded to two decimals."""
-    return abs(left - right) < _ROUNDED
+    return abs(left - right) < _ROUNDING_ERROR
 
 
 def _value(text: str) -> Fraction:
@@ -134,34 +134,34 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-def _sum(tokens: list[str], place: int, depth: int = 0) -> tuple[Fraction, int]:
-    value, place = _product(tokens, place, depth)
-    while place < len(tokens) and tokens[place] in "+-":
-        other, after = _product(tokens, place + 1, depth)
-        value, place = (value + other if tokens[place] == "+" else value - other), after
-    return value, place
+def _sum(tokens: list[str], index: int, depth: int = 0) -> tuple[Fraction, int]:
+    value, index = _product(tokens, index, depth)
+    while index < len(tokens) and tokens[index] in "+-":
+        other, after = _product(tokens, index + 1, depth)
+        value, index = (value + other if tokens[index] == "+" else value - other), after
+    return value, index
 
 
-def _product(tokens: list[str], place: int, depth: int) -> tuple[Fraction, int]:
-    value, place = _factor(tokens, place, depth)
-    while place < len(tokens) and tokens[place] in "*/":
-        other, after = _factor(tokens, place + 1, depth)
-        value, place = (value * other if tokens[place] == "*" else value / other), after
-    return value, place
+def _product(tokens: list[str], index: int, depth: int) -> tuple[Fraction, int]:
+    value, index = _factor(tokens, index, depth)
+    while index < len(tokens) and tokens[index] in "*/":
+        other, after = _factor(tokens, index + 1, depth)
+        value, index = (value * other if tokens[index] == "*" else value / other), after
+    return value, index
 
 
-def _factor(tokens: list[str], place: int, depth: int) -> tuple[Fraction, int]:
-    if place >= len(tokens) or depth > _DEEPEST:
+def _factor(tokens: list[str], index: int, depth: int) -> tuple[Fraction, int]:
+    if index >= len(tokens) or depth > _MAX_DEPTH:
         raise NoSumError
-    head = tokens[place]
+    head = tokens[index]
     if head in {"-", "+"}:
-        value, after = _factor(tokens, place + 1, depth + 1)
+        value, after = _factor(tokens, index + 1, depth + 1)
         return (-value if head == "-" else value), after
     if head == "(":
-        value, after = _sum(tokens, place + 1, depth + 1)
+        value, after = _sum(tokens, index + 1, depth + 1)
         if after >= len(tokens) or tokens[after] != ")":
             raise NoSumError
         return value, after + 1
     if head in "*/)":
         raise NoSumError
-    return Fraction(head), place + 1
+    return Fraction(head), index + 1

@@ -28,28 +28,28 @@ class RetrievalScorer:
     def score(self, sample: Answered) -> Fields:
         """`recall` is the share of needles found, whatever else is said."""
         needles = right_texts(sample.gold)
-        aloud, cut = visible_text(sample.response, sample.finish_reason)
-        text = _joined(plain(aloud))
-        said = _said(text)
-        found = _found(needles, said)
-        if not found:
-            why = _reason(sample.response, text, said, cut=cut)
+        visible, cut = visible_text(sample.response, sample.finish_reason)
+        text = _joined(plain(visible))
+        answer = _stated_answer(text)
+        names = _named_needles(needles, answer)
+        if not names:
+            why = _reason(sample.response, text, answer, cut=cut)
             return {**both_forms(why), "recall": why}
-        right = len(found) == len(needles) and not _strangers(needles, said)
-        named = ", ".join(found)
-        judged = graded(named, right=right, strict=_is_bare(needles, text, said))
-        return {**both_forms(judged), "recall": shared(len(found) / len(needles), named)}
+        right = len(names) == len(needles) and not _strangers(needles, answer)
+        listed = ", ".join(names)
+        grade = graded(listed, right=right, strict=_is_bare(needles, text, answer))
+        return {**both_forms(grade), "recall": shared(len(names) / len(needles), listed)}
 
 
-def _said(text: str) -> str:
+def _stated_answer(text: str) -> str:
     """What the response says its answer is, or else all of it."""
     claims = marked(text)
     return claims[-1].phrase if claims else text.strip()
 
 
-def _found(needles: tuple[str, ...], said: str) -> list[str]:
+def _named_needles(needles: tuple[str, ...], answer: str) -> list[str]:
     """The needles that are named and not denied."""
-    text = folded(said)
+    text = folded(answer)
     spoken = words(text)
     return [
         needle
@@ -66,29 +66,29 @@ def _joined(text: str) -> str:
     return _SPACED_DIGITS.sub(lambda number: re.sub("[ .]", "", number[0]), text)
 
 
-def _strangers(needles: tuple[str, ...], said: str) -> bool:
+def _strangers(needles: tuple[str, ...], answer: str) -> bool:
     """Whether numbers as long as a needle are named that are none, and not to be denied."""
-    wanted = {folded(_joined(plain(needle))).strip() for needle in needles}
-    lengths = {len(needle) for needle in wanted if needle.isdigit()}
-    text = folded(said)
+    expected = {folded(_joined(plain(needle))).strip() for needle in needles}
+    lengths = {len(needle) for needle in expected if needle.isdigit()}
+    text = folded(answer)
     return any(
-        len(number[0]) in lengths and number[0] not in wanted and not hedged(text, number.start())
+        len(number[0]) in lengths and number[0] not in expected and not hedged(text, number.start())
         for number in _DIGITS.finditer(text)
     )
 
 
-def _is_bare(needles: tuple[str, ...], text: str, said: str) -> bool:
+def _is_bare(needles: tuple[str, ...], text: str, answer: str) -> bool:
     """In the demanded form: nothing but the needles, on the last line or alone."""
     claims = marked(text)
-    wanted = sum(len(words(folded(needle))) for needle in needles)
-    return (not claims or claims[-1].last) and len(words(folded(trimmed(said)))) <= wanted
+    word_count = sum(len(words(folded(needle))) for needle in needles)
+    return (not claims or claims[-1].last) and len(words(folded(trimmed(answer)))) <= word_count
 
 
-def _reason(response: str, text: str, said: str, *, cut: bool) -> Grade:
+def _reason(response: str, text: str, answer: str, *, cut: bool) -> Grade:
     """Why no needle was found: nothing was named, or another number."""
     why = Outcome.DEGENERATE if loops(response) else why_nothing(text, cut=cut)
-    named = _DIGITS.findall(said) if why is Outcome.NO_ANSWER else []
-    return graded(named[-1], right=False, strict=False) if named else failed(why)
+    numbers = _DIGITS.findall(answer) if why is Outcome.NO_ANSWER else []
+    return graded(numbers[-1], right=False, strict=False) if numbers else failed(why)
 
 
 retrieval = RetrievalScorer()

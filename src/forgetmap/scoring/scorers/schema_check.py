@@ -79,8 +79,8 @@ class SchemaCheck:
                 yield from rule(validator, extra, instance, schema) or ()
                 return
             rest = {
-                name: each
-                for name, each in instance.items()
+                name: value
+                for name, value in instance.items()
                 if not any(_matches(pattern, name) for pattern in patterns)
             }
             plain = {key: value for key, value in schema.items() if key != "patternProperties"}
@@ -132,8 +132,8 @@ def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(schema, dict):
         yield schema
     if isinstance(schema, dict | list):
-        for each in schema.values() if isinstance(schema, dict) else schema:
-            yield from _parts(each)
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            yield from _parts(part)
 
 
 def _unusable(message: str) -> FieldError:
@@ -147,10 +147,10 @@ def _unusable(message: str) -> FieldError:
 def _matches(pattern: str, text: str) -> bool:
     readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is not
     try:
-        found = pc.match_substring_regex(pa.array([readable], pa.string()), pattern=pattern)
+        matches = pc.match_substring_regex(pa.array([readable], pa.string()), pattern=pattern)
     except pa.ArrowInvalid as error:
         raise _unusable(f"the pattern {pattern!r} cannot be checked") from error
-    return bool(found[0].as_py())
+    return bool(matches[0].as_py())
 
 
 def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
@@ -164,14 +164,14 @@ def _pattern_properties(
     if not isinstance(instance, dict):
         return
     for pattern, part in patterns.items():
-        for name, each in instance.items():
+        for name, value in instance.items():
             if _matches(pattern, name):
-                yield from validator.descend(each, part, path=name, schema_path=pattern)
+                yield from validator.descend(value, part, path=name, schema_path=pattern)
 
 
 def _unique_items(_validator: Any, unique: Any, instance: Any, _schema: Any) -> Iterator[Any]:
     if unique and isinstance(instance, list):
-        distinct = {json.dumps(_as_integers(each), sort_keys=True) for each in instance}
+        distinct = {json.dumps(_as_integers(item), sort_keys=True) for item in instance}
         if len(distinct) < len(instance):
             yield exceptions.ValidationError("has equal items")
 
@@ -179,7 +179,7 @@ def _unique_items(_validator: Any, unique: Any, instance: Any, _schema: Any) -> 
 def _as_integers(value: Any) -> Any:
     """1.0 as 1: they are the same number."""
     if isinstance(value, dict):
-        return {key: _as_integers(each) for key, each in value.items()}
+        return {key: _as_integers(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_as_integers(each) for each in value]
+        return [_as_integers(part) for part in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -79,8 +79,8 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 _RATIOS = frozenset({"sentence_words", "non_latin"})
-_OPENING = 400
-_MOSTLY = 0.5
+_OPENING_CHARS = 400
+_MAX_NON_LATIN = 0.5
 
 
 class StyleScorer:
@@ -98,8 +98,8 @@ class StyleScorer:
 
     def score(self, sample: Answered) -> Fields:
         """The values; every response has them."""
-        aloud, cut = visible_text(sample.response, sample.finish_reason)
-        text = aloud.strip()
+        visible, cut = visible_text(sample.response, sample.finish_reason)
+        text = visible.strip()
         if not text:
             nothing = failed(why_nothing(text, cut=cut))
             return {field: nothing for field in self.fields if field not in _RATIOS}
@@ -166,7 +166,7 @@ def _is_picture(sign: str) -> bool:
 def _wording(text: str) -> dict[str, Grade]:
     latin, other = _letters(text)
     fields = {"non_latin": shared(other / (latin + other))} if latin + other else {}
-    if other > _MOSTLY * (latin + other):
+    if other > _MAX_NON_LATIN * (latin + other):
         return fields
     text = text.replace("\u2019", "'")
     hedges = _hedges(text.lower())
@@ -179,7 +179,7 @@ def _wording(text: str) -> dict[str, Grade]:
 
 def _hedges(text: str) -> int:
     """Where a hedge begins is checked last: a pattern that starts with a letter is found faster."""
-    starts = (found.start() for found in _HEDGE.finditer(text))
+    starts = (match.start() for match in _HEDGE.finditer(text))
     return sum(1 for start in starts if not text[start - 1 : start].isalnum())
 
 
@@ -199,7 +199,7 @@ def _is_latin(letter: str) -> bool:
 
 
 def _is_direct(text: str) -> bool:
-    opening = text[:_OPENING]
+    opening = text[:_OPENING_CHARS]
     if _PREAMBLE.match(opening) or refuses(opening):
         return False
     first = next(iter(sentences(opening)), "")
