@@ -315,8 +315,8 @@ ASKER = """
 import asyncio, sys
 from pathlib import Path
 from forgetmap.scoring.llm_judge.judge import Patience, open_judge
-from forgetmap.scoring.scorer import Ask
-asks = [Ask("You are a judge.", f"Question {n}?") for n in range(60)]
+from forgetmap.scoring.scorer import JudgeQuestion
+asks = [JudgeQuestion("You are a judge.", f"Question {n}?") for n in range(60)]
 port = open_judge(sys.argv[1], "m", cache=Path(sys.argv[2]), patience=Patience(at_once=2))
 asyncio.run(port.ask_all(asks))
 """
