@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import signal
-import socket
-import webbrowser
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +12,8 @@ from forgetmap.cli.options.logs import log_options, reading_progress
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
+    import socket
+
     from forgetmap.sources import Reading
 
 MAX_MEMORY = "512MB"
@@ -63,6 +61,9 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
     first of RUNS, and is used wherever that one is before.
     """
     _require_server()
+    import secrets
+    import webbrowser
+
     from rich.console import Console
 
     from forgetmap.comparison import make_rule
@@ -126,6 +127,8 @@ def _require_server() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    import socket
+
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
@@ -145,6 +148,8 @@ def _address(host: str, port: int, token: str | None) -> str:
 
 def _run(app: object, listener: socket.socket) -> None:
     """Serve until Ctrl-C. Nothing is logged per request: addresses may hold a token."""
+    import signal
+
     import uvicorn  # optional
 
     config = uvicorn.Config(
