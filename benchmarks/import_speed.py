@@ -10,8 +10,8 @@ each of four requests; lengths are like those of the real data, and rows are as 
 them. The loop is `json.loads` on every line, of which only id, hash and metric are kept. Ours reads
 the same files to Parquet, once scores with identity (hashes of question, options, right answer and
 prompt), once with all texts. Every contender runs in a process of its own, in turn; seconds are
-from the call to the result, imports excluded on all sides, but not the start of the second process
-that ours uses. Memory is the sum of the peak resident sizes of both.
+from the call to the result, imports excluded on all sides, but not the start of the processes
+that ours uses. Memory is the sum of the peak resident sizes of all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """every_eval_ever instances, schema 0.1 to 0.3: one result of one sample per line.
 
 Its converters keep what the schema has no field for in `metadata`: lm-eval's filter and further
-metrics, Inspect's epoch. forgetmap's own writer does the same (records/every_eval_ever.py).
+metrics, Inspect's epoch. forgetmap's own writer does the same (records/export/every_eval_ever.py).
 """
 
 from __future__ import annotations

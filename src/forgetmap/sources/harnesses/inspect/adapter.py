@@ -1,7 +1,7 @@
 """Inspect AI: `.eval` archives, whole or of a run that was cut off, and the single `.json` file.
 
 What is said about the run stands in `header.json` (while it runs in `_journal/start.json`) or at
-the top of the `.json`; `inspect_rows` finds the samples, `inspect_sample` understands one of them.
+the top of the `.json`; `rows` finds the samples, `sample` understands one of them.
 """
 
 from __future__ import annotations

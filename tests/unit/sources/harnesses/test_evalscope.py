@@ -13,7 +13,7 @@ from forgetmap.records.run import Run
 from forgetmap.sources.logs import recognise
 from log_writers import opened, write_lines
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "evalscope"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs" / "evalscope"
 STONES = FIXTURES / "1.8/log/20260101_120000/reviews/acme-2/stones_default.jsonl"
 KNOTS = FIXTURES / "0.9/log/reviews/acme-0/knots_main.jsonl"
 

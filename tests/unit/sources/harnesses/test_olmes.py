@@ -13,7 +13,7 @@ from forgetmap.records.run import Run
 from forgetmap.sources.logs import recognise
 from log_writers import opened, write_lines
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs"
 OLMES = FIXTURES / "olmes" / "0.1" / "log"
 LAKES = OLMES / "task-000-lakes-predictions.jsonl"
 

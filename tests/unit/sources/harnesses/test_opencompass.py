@@ -14,7 +14,7 @@ from forgetmap.records.run import Run
 from forgetmap.sources.logs import recognise
 from log_writers import opened
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "opencompass"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs" / "opencompass"
 OLD = "0.3/log/20240601_101500/results/acme-chat/tides.json"
 NEW = "0.5/log/20260601_101500/results/acme-chat/tides.json"
 

@@ -14,7 +14,7 @@ from forgetmap.records.run import Run
 from forgetmap.sources.logs import recognise
 from log_writers import opened
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "helm"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs" / "helm"
 
 
 def scores(run: Run, metric: str = "exact_match") -> dict[tuple[str, str, int], float | None]:

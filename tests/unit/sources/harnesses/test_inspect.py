@@ -18,7 +18,7 @@ from forgetmap.records.run import Run
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs" / "inspect"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs" / "inspect"
 ARCHIVES = sorted(FIXTURES.glob("*/log/*.eval"))
 ONLY_IN_SAMPLES = ("prompt_hash", "finish_reason")
 

@@ -16,7 +16,7 @@ from forgetmap.records.schema import RESULT_KEY, TEXT_NAMES
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs"
 LOGS = sorted(path.parent for path in FIXTURES.glob("*/*/expected.jsonl"))
 
 
