@@ -67,7 +67,8 @@ class JobProgress:
             share = step.kept / step.total
             self._console.print(f"{name}: {share:.0%} is there from an earlier attempt")
         speed = (step.done - step.kept) / max(step.seconds, 1e-9)
-        amount = f"{step.done / 1e9:,.1f} of {step.total / 1e9:,.1f} GB"
+        unit, size = ("GB", 1e9) if step.total >= 1e9 else ("MB", 1e6)
+        amount = f"{step.done / size:,.1f} of {step.total / size:,.1f} {unit}"
         left = (step.total - step.done) / speed if speed else float("inf")
         self._show(name, (step.done, step.total), amount, f"{speed / 1e6:,.0f} MB/s", left)
 

@@ -1,0 +1,64 @@
+"""Groups of commands that are imported when they are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from forgetmap.cli.groups import LazyGroup
+
+COMMAND = """
+import click
+
+@click.command({name!r})
+@click.argument("words", nargs=-1)
+@click.option("--loud", is_flag=True)
+def command(words, loud):
+    click.echo({name!r} + " " + " ".join(words) + "!" * loud)
+"""
+
+
+@pytest.fixture
+def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LazyGroup:
+    """`say` and `import`, of which `say` is meant where none is named."""
+    package = tmp_path / "lazy_commands"
+    package.mkdir()
+    for module, name in {"__init__": "x", "say": "say", "import_": "import"}.items():
+        (package / f"{module}.py").write_text(COMMAND.format(name=name))
+    monkeypatch.syspath_prepend(tmp_path)
+    lines = {"say": "Say it.", "import": "Fetch it.", "absent": "Not there."}
+    return LazyGroup("group", package="lazy_commands", lines=lines, default="say")
+
+
+@pytest.mark.parametrize(
+    ("args", "output"),
+    [
+        (["say", "yes"], "say yes\n"),
+        (["yes", "no"], "say yes no\n"),
+        (["--loud", "yes"], "say yes!\n"),
+        (["import", "yes"], "import yes\n"),
+    ],
+)
+def test_a_command_or_the_default(group: LazyGroup, args: list[str], output: str) -> None:
+    assert CliRunner().invoke(group, args).output == output
+
+
+def test_help_and_completion_import_no_command(group: LazyGroup) -> None:
+    shown = CliRunner().invoke(group, ["--help"]).output
+    assert [line.split()[0] for line in shown.split("Commands:")[1].split("\n") if line] == [
+        "say", "import", "absent",
+    ]  # fmt: skip
+    context = click.Context(group)
+    assert [item.value for item in group.shell_complete(context, "a")] == ["absent"]
+    with pytest.raises(ModuleNotFoundError):
+        group.get_command(context, "absent")
+
+
+def test_without_a_default_an_unknown_command_is_refused(group: LazyGroup) -> None:
+    group.default = None
+    done = CliRunner().invoke(group, ["nonsense"])
+    assert done.exit_code == 2
+    assert "No such command 'nonsense'" in done.output
