@@ -199,14 +199,14 @@ def _weights(folder: Path) -> dict[str, TensorFile]:
 
 def _sharded(folder: Path) -> dict[str, TensorFile]:
     index = folder / INDEX
-    places = _json(index).get("weight_map")
-    if not isinstance(places, dict) or not all(_plain(shard) for shard in places.values()):
+    shard_of = _json(index).get("weight_map")
+    if not isinstance(shard_of, dict) or not all(_plain(shard) for shard in shard_of.values()):
         raise UnreadableError(
             "The index has no weight_map from tensors to files.",
             file=str(index),
             hint=TRUNCATED_HINT,
         )
-    shards = sorted(set(places.values()))
+    shards = sorted(set(shard_of.values()))
     missing = [shard for shard in shards if not (folder / shard).is_file()]
     if missing:
         raise MissingInputError(
@@ -215,7 +215,7 @@ def _sharded(folder: Path) -> dict[str, TensorFile]:
             hint="download the missing files.",
         )
     files = {shard: TensorFile.open(folder / shard) for shard in shards}
-    lost = [name for name, shard in places.items() if name not in files[shard].tensors]
+    lost = [name for name, shard in shard_of.items() if name not in files[shard].tensors]
     if lost:
         raise UnreadableError(
             f"{len(lost)} tensors are not in the shard that the index names: {_some(lost)}.",
@@ -223,7 +223,7 @@ def _sharded(folder: Path) -> dict[str, TensorFile]:
             hint="index and shards do not belong together; download both again.",
         )
     unlisted = {name: file for file in files.values() for name in file.tensors}
-    return unlisted | {name: files[shard] for name, shard in places.items()}
+    return unlisted | {name: files[shard] for name, shard in shard_of.items()}
 
 
 def _plain(shard: Any) -> bool:

@@ -69,10 +69,10 @@ def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVoc
     main = named or recipe.base or next(iter(models))
     rows = {name: _rows(model) for name, model in models.items()}
     tokens = {name: read_tokens(model) for name, model in models.items()}
-    if _same(rows, tokens):
+    if _is_same_vocabulary(rows, tokens):
         return SharedVocabulary(models, main)
     if recipe.vocabulary == "error":
-        raise _different(rows, tokens)
+        raise _vocabulary_error(rows, tokens)
     if recipe.vocabulary == "smallest":
         return _smallest(models, rows, tokens, named)
     known = {name: item for name, item in tokens.items() if item is not None}
@@ -82,7 +82,7 @@ def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVoc
             f"{without} has no tokenizer.json, so its tokens cannot be told.",
             hint="save its tokenizer with transformers' save_pretrained, as a fast tokenizer.",
         )
-    added = _added(main, known) if recipe.vocabulary == "union" else []
+    added = _added_tokens(main, known) if recipe.vocabulary == "union" else []
     return _by_token(models, known, main, added)
 
 
@@ -112,7 +112,9 @@ def _rows(model: Checkpoint) -> int | None:
     return next(sizes, None)
 
 
-def _same(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -> bool:
+def _is_same_vocabulary(
+    rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]
+) -> bool:
     """Equal sizes, and every ordinary token with the same number, as far as that is known.
 
     Added tokens may differ: fine-tuning gives reserved places new names.
@@ -121,7 +123,9 @@ def _same(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -
     return len(set(rows.values())) == 1 and all(item == known[0] for item in known[1:])
 
 
-def _different(rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]) -> ModelError:
+def _vocabulary_error(
+    rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]
+) -> ModelError:
     if len(set(rows.values())) > 1:
         facts = ", ".join(f"{name} {count:,} rows" for name, count in rows.items() if count)
         return ModelError(
@@ -175,7 +179,7 @@ def _resized(model: Checkpoint, rows: int, change_of: Any) -> Checkpoint:
     return model.changed(changes, rows, {**model.config, "vocab_size": rows})
 
 
-def _added(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any]]:
+def _added_tokens(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any]]:
     """Entries for the tokens that the main tokenizer lacks, numbered on from its last."""
     have, entries = set(tokens[main].ids), []
     last = max(tokens[main].ids.values())
@@ -203,29 +207,33 @@ def _by_token(
 ) -> SharedVocabulary:
     ids = tokens[main].ids | {entry["content"]: entry["id"] for entry in added}
     rows = max(_rows(models[main]) or 0, max(ids.values()) + 1)
-    places = {name: _places(item, ids, rows) for name, item in tokens.items()}
+    row_indices = {name: _match_rows(item, ids, rows) for name, item in tokens.items()}
     named = set(ids.values())
     for at in range(_rows(models[main]) or 0):
         if at not in named:
-            places[main][at] = at  # rows that no token has stay those of the base
+            row_indices[main][at] = at  # rows that no token has stay those of the base
     resized = {
-        name: _resized(model, rows, lambda tensor, n=name: _filled(models, places, main, n, tensor))
+        name: _resized(
+            model,
+            rows,
+            lambda tensor, n=name: _fill_missing_rows(models, row_indices, main, n, tensor),
+        )
         for name, model in models.items()
     }
     return SharedVocabulary(resized, main, added)
 
 
-def _places(tokens: Tokens, ids: Mapping[str, int], rows: int) -> list[int]:
+def _match_rows(tokens: Tokens, ids: Mapping[str, int], rows: int) -> list[int]:
     """For each row of the result, the row of a model; -1 where it has none."""
-    places = [-1] * rows
+    row_indices = [-1] * rows
     for token, row in ids.items():
-        places[row] = tokens.ids.get(token, -1)
-    return places
+        row_indices[row] = tokens.ids.get(token, -1)
+    return row_indices
 
 
-def _filled(
+def _fill_missing_rows(
     models: Mapping[str, Checkpoint],
-    places: Mapping[str, Sequence[int]],
+    row_indices: Mapping[str, Sequence[int]],
     main: str,
     name: str,
     tensor: str,
@@ -235,19 +243,19 @@ def _filled(
     def change(weight: torch.Tensor) -> torch.Tensor:
         import torch  # heavy
 
-        result = _taken(weight, places[name])
-        lacking = torch.tensor([at < 0 for at in places[name]])
+        result = _take_rows(weight, row_indices[name])
+        lacking = torch.tensor([at < 0 for at in row_indices[name]])
         if not lacking.any():
             return result
         total, count = torch.zeros(result.shape), torch.zeros(len(result))
-        for other, at in places.items():
+        for other, at in row_indices.items():
             has = torch.tensor([row >= 0 for row in at])
             if other != main:  # where the base has a row, that alone is taken
-                has &= torch.tensor([row < 0 for row in places[main]])
+                has &= torch.tensor([row < 0 for row in row_indices[main]])
             has &= lacking
             if has.any():
-                source = _tied(models[other], tensor)
-                total[has] += _taken(models[other].read(source), at)[has].float()
+                source = _tensor_or_embedding(models[other], tensor)
+                total[has] += _take_rows(models[other].read(source), at)[has].float()
                 count[has] += 1
         shaped = count.clamp(min=1).reshape(-1, *[1] * (result.dim() - 1))
         result[lacking] = (total / shaped)[lacking].to(result.dtype)
@@ -256,13 +264,13 @@ def _filled(
     return change
 
 
-def _taken(weight: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
+def _take_rows(weight: torch.Tensor, row_indices: Sequence[int]) -> torch.Tensor:
     import torch  # heavy
 
-    return weight[torch.tensor(places).clamp(min=0, max=len(weight) - 1)]
+    return weight[torch.tensor(row_indices).clamp(min=0, max=len(weight) - 1)]
 
 
-def _tied(model: Checkpoint, tensor: str) -> str:
+def _tensor_or_embedding(model: Checkpoint, tensor: str) -> str:
     """The tensor itself, or the input embedding where the output layer is tied to it."""
     if tensor in model.tensors:
         return tensor

@@ -87,7 +87,7 @@ class ChenToy:
     def _points(
         self, centre: Floats | float, width: Floats | float, runs: int, random: np.random.Generator
     ) -> tuple[Floats, Floats]:
-        middle, spread = (np.broadcast_to(each, runs)[:, None] for each in (centre, width))
+        middle, spread = (np.broadcast_to(part, runs)[:, None] for part in (centre, width))
         if self.samples is None:
             x = np.broadcast_to(np.linspace(-14, 14, 2801), (runs, 2801))
             return x, _bell(x, middle, spread) * 0.01
@@ -95,7 +95,7 @@ class ChenToy:
         return x, np.full((runs, self.samples), 1 / self.samples)
 
     def _worth(self, x: Floats, model: Floats, weights: Floats) -> Floats:
-        weight, old_mean, old_width, new_mean, new_width = (each[:, None] for each in model)
+        weight, old_mean, old_width, new_mean, new_width = (part[:, None] for part in model)
         from_old = weight * _bell(x, old_mean, old_width)
         from_new = (1 - weight) * _bell(x, new_mean, new_width)
         # Guards of the published code; in exact integrals they would hide the old region.
@@ -110,7 +110,7 @@ class ChenToy:
 
 def scores(x: Floats, model: Floats) -> Floats:
     """Derivatives of the model's log-density in its five parameters."""
-    weight, old_mean, old_width, new_mean, new_width = (each[:, None] for each in model)
+    weight, old_mean, old_width, new_mean, new_width = (part[:, None] for part in model)
     old, new = _bell(x, old_mean, old_width), _bell(x, new_mean, new_width)
     density = weight * old + (1 - weight) * new + TINY
     r_old, r_new = weight * old / density, (1 - weight) * new / density
@@ -127,7 +127,7 @@ def scores(x: Floats, model: Floats) -> Floats:
 
 def accuracies(model: Floats) -> tuple[Floats, Floats]:
     """Share of each target mode that the model's component covers."""
-    weight, old_mean, old_width, new_mean, new_width = (each[:, None] for each in model)
+    weight, old_mean, old_width, new_mean, new_width = (part[:, None] for part in model)
     parts = (
         weight * _bell(FIELD, old_mean, old_width),
         (1 - weight) * _bell(FIELD, new_mean, new_width),

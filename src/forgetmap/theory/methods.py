@@ -97,7 +97,7 @@ class Setting:
 
     def follow(self, objective: Objective, times: ArrayLike, *cells: ArrayLike) -> Trajectory:
         """Descend an objective from the start; `cells` are further parameters of the grid."""
-        start = np.stack([np.broadcast_arrays(each, *cells)[0] for each in self.start])
+        start = np.stack([np.broadcast_arrays(value, *cells)[0] for value in self.start])
         return flows.follow(
             objective,
             start,
@@ -213,7 +213,7 @@ def sdft(
     first = setting.start if student is None else student
     cells = np.broadcast_shapes(first.shape[1:], np.shape(how.anchor))
     both = np.concatenate([first, setting.start])
-    start = np.stack([np.broadcast_to(each, cells) for each in both])
+    start = np.stack([np.broadcast_to(value, cells) for value in both])
     mask = flows.mask_of(setting.trained, start.ndim)
     kind = ReverseKL if how.direction == "reverse" else ForwardKL
     teacher = _teacher(setting, how)

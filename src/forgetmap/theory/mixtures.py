@@ -52,7 +52,7 @@ class Mixture:
     @classmethod
     def of(cls, weights: list[ArrayLike], means: list[ArrayLike]) -> Self:
         """From components, cells broadcast."""
-        together = np.broadcast_arrays(*(np.asarray(each, float) for each in (*weights, *means)))
+        together = np.broadcast_arrays(*(np.asarray(part, float) for part in (*weights, *means)))
         return cls(np.stack(together[: len(weights)]), np.stack(together[len(weights) :]))
 
     @classmethod
@@ -101,7 +101,7 @@ class Mixture:
 
 def log_density_and_new(x: Floats, model: Floats) -> tuple[Floats, Floats]:
     """Log-density of a model and its responsibility r_n(x), together."""
-    b, old, new = (each[..., None] for each in model)
+    b, old, new = (part[..., None] for part in model)
     return _split(x, b, old, new)
 
 
@@ -119,13 +119,13 @@ def _split(x: Floats, log_odds: Floats, old: Floats, new: Floats) -> tuple[Float
 
 def old_responsibility(x: Floats, model: Floats) -> Floats:
     """r_o(x): how much of the model's density at x comes from its old component."""
-    b, old, new = (each[..., None] for each in model)
+    b, old, new = (part[..., None] for part in model)
     return sigmoid(b + (old - new) * (x - (old + new) / 2))
 
 
 def new_responsibility(x: Floats, model: Floats) -> Floats:
     """r_n(x) = 1 - r_o(x), precise where it is small."""
-    b, old, new = (each[..., None] for each in model)
+    b, old, new = (part[..., None] for part in model)
     return sigmoid(-b - (old - new) * (x - (old + new) / 2))
 
 

@@ -137,7 +137,7 @@ def _distil(setting: Setting, parameters: Hyperparameters, times: Floats) -> Tra
 
 def _weighted(setting: Setting, parameters: Hyperparameters, times: Floats) -> Trajectory:
     """Reverse KL from batches, a part of them replayed old data under importance weights."""
-    apart, share = (float(np.asarray(each)) for each in (setting.separation, setting.old_share))
+    apart, share = (float(np.asarray(value)) for value in (setting.separation, setting.old_share))
     sampled = Sampled(apart, 1, share, parameters.batch, parameters.fraction)
     mask = flows.mask_of(setting.trained, 2)
     steps = max(1, round(times[-1] / RATE))

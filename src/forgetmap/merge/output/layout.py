@@ -45,9 +45,9 @@ class WeightLayout:
         """The content of model.safetensors.index.json; None for a single file."""
         if len(self.shards) == 1:
             return None
-        places = {name: shard.name for shard in self.shards for name in shard.starts}
+        files = {name: shard.name for shard in self.shards for name in shard.starts}
         values = sum(shard.size - len(shard.head) for shard in self.shards)
-        return {"metadata": {"total_size": values}, "weight_map": places}
+        return {"metadata": {"total_size": values}, "weight_map": files}
 
 
 def lay_out(tensors: Mapping[str, TensorInfo], shard_bytes: int = SHARD_BYTES) -> WeightLayout:

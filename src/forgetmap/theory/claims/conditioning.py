@@ -40,8 +40,8 @@ def _curvature_is_fisher_information() -> list[Check]:
 def _hessian_gap(share: float, apart: float) -> float:
     loss, best, step = ReverseKL(target_mixture(share, apart)), state(share, 0.0, apart), 1e-4
     columns = [
-        (loss.gradient(best + step * each) - loss.gradient(best - step * each)) / (2 * step)
-        for each in np.eye(3)
+        (loss.gradient(best + step * axis) - loss.gradient(best - step * axis)) / (2 * step)
+        for axis in np.eye(3)
     ]
     return float(np.abs(np.array(columns) - formulas.fisher(share, apart)).max())
 
@@ -102,7 +102,8 @@ def _measured_rates(share: float, apart: float, rate: float) -> tuple[float, flo
     sizes = np.linalg.norm(path.states - best[:, None], axis=0)
     losses = loss.value(path.states)
     window = times[2] - times[1]
-    return tuple(float(np.log(each[1] / each[2]) / window) for each in (sizes, losses))  # type: ignore[return-value]
+    rates = (float(np.log(values[1] / values[2]) / window) for values in (sizes, losses))
+    return tuple(rates)  # type: ignore[return-value]
 
 
 @claim(

@@ -121,7 +121,7 @@ def _overlap_gap() -> float:
         first, second = _covariance(random, 1), _covariance(random, 1)
         centre = random.normal(0, 1, 1)
         x = np.linspace(-30, 30, 20001)
-        parts = (mixtures.log_gaussian(x[:, None], *each) for each in
+        parts = (mixtures.log_gaussian(x[:, None], *mode) for mode in
                  ((np.zeros(1), first), (centre, second)))  # fmt: skip
         numeric = np.exp(sum(parts) / 2).sum() * (x[1] - x[0])
         worst = max(worst, abs(numeric - mixtures.overlap(np.zeros(1), first, centre, second)))
