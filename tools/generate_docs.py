@@ -14,7 +14,7 @@ import click
 from pydantic import TypeAdapter
 
 from architecture import LAYERS, drawing
-from forgetmap.capabilities.result import DriftResult
+from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.cli.main import cli
 from forgetmap.comparison.plan import AdviceResult, PlanResult
 from forgetmap.comparison.result import ComparisonResult, FanOutResult

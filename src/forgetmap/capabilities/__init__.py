@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         BOOTSTRAP_SEED,
         PROFILES,
     )
-    from forgetmap.capabilities.render import print_drift
-    from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
+    from forgetmap.capabilities.drift_result import DriftResult, print_drift
+    from forgetmap.capabilities.result import Cell, Gate, MetricCell
     from forgetmap.capabilities.taxonomy import TARGET, Metric, Taxonomy
     from forgetmap.capabilities.values import TaskPairs, TaxonomyRun, pair_items, relation_of, sql
 

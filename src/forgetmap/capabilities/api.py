@@ -22,6 +22,7 @@ from forgetmap.capabilities.choices import (
     Aggregator,
     Profile,
 )
+from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.capabilities.effects import Effect, Levels
 from forgetmap.capabilities.gates import gates
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
@@ -31,7 +32,7 @@ from forgetmap.capabilities.published import (
     is_metric_file,
     read_metric_file,
 )
-from forgetmap.capabilities.result import AnyCell, DriftResult, Gate
+from forgetmap.capabilities.result import AnyCell, Gate
 from forgetmap.capabilities.taxonomy import SUITE_OF_TAXONOMY, Taxonomy, load_taxonomy, with_targets
 from forgetmap.capabilities.values import TaxonomyRun, known_tasks, pair_items, task_names
 from forgetmap.comparison import make_readings, open_all

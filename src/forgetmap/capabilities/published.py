@@ -20,14 +20,9 @@ import numpy as np
 
 from forgetmap.capabilities.cells import WHY_MISSING, empty_cell
 from forgetmap.capabilities.choices import Aggregator
+from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.capabilities.effects import effect
-from forgetmap.capabilities.result import (
-    Cell,
-    DriftResult,
-    Gate,
-    MetricCell,
-    MetricCoverage,
-)
+from forgetmap.capabilities.result import Cell, Gate, MetricCell, MetricCoverage
 from forgetmap.capabilities.taxonomy import SHARES, Capability, CapabilityGroup, Metric, Taxonomy
 from forgetmap.capabilities.values import TaxonomyRun
 from forgetmap.errors import EmptyInputError, FieldError, UnreadableError

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from forgetmap.capabilities.bootstrap import Distance
-from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.taxonomy import ScaleName
 from forgetmap.scoring import Needs, Polarity
 
@@ -197,54 +194,3 @@ class Gate:
     message: str
     model: str
     metric: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DriftResult:
-    """Drift of one or several models against the same model before.
-
-    Attributes:
-        taxonomy: its name.
-        aggregator: how metrics were averaged; values are effects, or percent if published.
-        before: name of the model before.
-        models: names of the models after, in order.
-        gates: what to know first.
-        groups: cells, model by model.
-        capabilities: cells, model by model.
-        metrics: cells, model by model.
-        draws: of the bootstrap.
-        seed: of the bootstrap.
-    """
-
-    taxonomy: str
-    aggregator: Aggregator
-    before: str
-    models: tuple[str, ...]
-    gates: tuple[Gate, ...]
-    groups: tuple[Cell, ...]
-    capabilities: tuple[Cell, ...]
-    metrics: tuple[MetricCell, ...]
-    draws: int | None = None
-    seed: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; what is no number is None."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and words as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def __repr__(self) -> str:
-        from forgetmap.capabilities.render import as_text  # only to be shown
-
-        return as_text(self)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

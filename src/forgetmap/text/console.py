@@ -23,7 +23,10 @@ def blocks_to_text(blocks: Blocks, width: int | None = None) -> str:
     from rich.console import Console
 
     stream = StringIO()
-    console = Console(file=stream, color_system=None, legacy_windows=False, width=width)
+    # In a notebook rich would display what is meant for the stream.
+    console = Console(
+        file=stream, color_system=None, legacy_windows=False, width=width, force_jupyter=False
+    )
     console.width = min(console.width, width or MAX_WIDTH)
     print_blocks(console, blocks)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip()

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import binomtest, false_discovery_control
 
 import forgetmap as fm
-from forgetmap.capabilities.result import Cell, DriftResult, MetricCell
+from forgetmap.capabilities.drift_result import DriftResult
+from forgetmap.capabilities.result import Cell, MetricCell
 from forgetmap.capabilities.taxonomy import Taxonomy, parse_taxonomy
 from forgetmap.errors import MetricError
 from forgetmap.records.run import Run

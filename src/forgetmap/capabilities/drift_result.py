@@ -1,4 +1,4 @@
-"""A drift as text for the terminal: what to know first, then a table, then what its words mean.
+"""The result of a drift, and how it reads: what to know first, a table, what its words mean.
 
 One model after gets a line per capability with its limits; of several, each is a column of a heat
 map in which losses and gains have different colours.
@@ -6,11 +6,15 @@ map in which losses and gains have different colours.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from forgetmap.capabilities.result import Cell, DriftResult, Gate, MetricCell
+from forgetmap.capabilities.choices import Aggregator
+from forgetmap.capabilities.result import Cell, Gate, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
 from forgetmap.stats import FDR
 from forgetmap.text import printable
@@ -46,12 +50,60 @@ PUBLISHED = (
 LEGEND = {"default": (EFFECTS, EITHER_WAY), "captrack-relative": (PUBLISHED,)}
 
 
+@dataclass(frozen=True, slots=True)
+class DriftResult:
+    """Drift of one or several models against the same model before.
+
+    Attributes:
+        taxonomy: its name.
+        aggregator: how metrics were averaged; values are effects, or percent if published.
+        before: name of the model before.
+        models: names of the models after, in order.
+        gates: what to know first.
+        groups: cells, model by model.
+        capabilities: cells, model by model.
+        metrics: cells, model by model.
+        draws: of the bootstrap.
+        seed: of the bootstrap.
+    """
+
+    taxonomy: str
+    aggregator: Aggregator
+    before: str
+    models: tuple[str, ...]
+    gates: tuple[Gate, ...]
+    groups: tuple[Cell, ...]
+    capabilities: tuple[Cell, ...]
+    metrics: tuple[MetricCell, ...]
+    draws: int | None = None
+    seed: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; what is no number is None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """All numbers and words as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+
 def as_text(result: DriftResult, *, rows: Rows = "capability", width: int | None = None) -> str:
     """A drift as plain text."""
     from rich.console import Console  # 50 ms, only when something is shown
 
     stream = StringIO()
-    console = Console(file=stream, color_system=None, legacy_windows=False, width=width or WIDTH)
+    # In a notebook rich would display what is meant for the stream.
+    console = Console(
+        file=stream,
+        color_system=None,
+        legacy_windows=False,
+        width=width or WIDTH,
+        force_jupyter=False,
+    )
     print_drift(console, result, rows=rows)
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip()
 
@@ -245,3 +297,11 @@ def _colour(cell: Cell | MetricCell, result: DriftResult) -> str:
     light = round(235 - 150 * share)
     r, g, b = (235, light, light) if cell.value < 0 else (light, light, 235)
     return f"black on rgb({r},{g},{b})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
