@@ -89,6 +89,7 @@ def apply_recipe(
         try:
             engine.run(threads or default_threads(), on_progress or (lambda _: None))
         except FieldError:
+            # Broken weights stay broken: what was written so far is of no use.
             discard_attempt(out)
             raise
         folder.flush()
@@ -126,6 +127,7 @@ def _refuse_inputs(out: Path, models: Mapping[str, Checkpoint]) -> None:
 
 def _stamp(merge: PreparedMerge, models: Mapping[str, Checkpoint]) -> str:
     """Everything that the bytes of the result depend on."""
+    # torch as well: another version may add up in another order.
     facts = [
         version("forgetmap"),
         version("torch"),

@@ -151,6 +151,7 @@ class MergeEngine:
             try:
                 self._folder.write(unit.piece, _bytes_of(self._merge(unit, buffers)))
             except BaseException:
+                # Also when interrupted: the others must not go on for hours.
                 self._stop.set()
                 raise
             finally:
@@ -161,6 +162,8 @@ class MergeEngine:
     def _merge(self, unit: WorkUnit, buffers: _Buffers) -> torch.Tensor:
         """The values to write, all of them finite."""
         values, job = self._read(unit, buffers), unit.job
+        # Pieces are checked only if the result is not finite: a method that works value by value
+        # passes NaN on, one that looks at whole tensors may lose it in a sort or a threshold.
         if unit.whole:
             self._check(job, values)
         inputs = len(job.inputs)

@@ -146,6 +146,8 @@ def _fit(models: Sequence[ModelRow], name: str) -> Fit:
     fitted = _at(kl, coefficients)
     predicted, plain = np.empty(len(kl)), np.empty(len(kl))
     beyond = np.zeros(len(kl), bool)
+    # By method, not by model: models of one method resemble each other, and leaving out one of
+    # them would test nothing.
     for method in np.unique(methods):
         out = methods == method
         predicted[out] = _at(kl[out], _coefficients(kl[~out], lost[~out]))

@@ -152,6 +152,7 @@ def all_terms(table: SampleTable, settings: OverlapSettings) -> dict[str, Floats
     """Of each quantity, the term of every sample."""
     ratio, known = table.ratio, ~np.isnan(table.kl)
     sign = np.where(table.wrote_before, 1.0, -1.0)
+    # Whole distributions where they are known: their KL has no sampling error within a token.
     divergence = np.where(known, table.kl, kl_terms(sign * ratio))
     mistaken = np.where(
         table.wrote_before,
@@ -249,6 +250,8 @@ def _over_prompts(
     complete = [parts for parts in zip(*sides, strict=True) if all(rows.size for rows in parts)]
     if not complete:
         return None
+    # Over many prompts their spread is what matters; of few it cannot be seen, and all that can be
+    # said is how surely these very prompts were measured.
     if scope == "prompts like these":
         means = [np.mean([terms[rows].mean() for rows in parts]) for parts in complete]
         parts = [TermGroup(np.array([means]))]

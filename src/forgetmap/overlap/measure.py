@@ -126,6 +126,7 @@ def sample_completions(
     with contextlib.nullcontext() if known is None else contextlib.closing(known):
         for side in SIDES:
             left = [job for job in jobs if job.side == side and job.key not in done]
+            # In chunks, so that a run that is stopped loses little.
             for start in range(0, len(left), CHUNK):
                 for sample in _sample_and_weigh(models, expert, left[start : start + CHUNK], plan):
                     if known is not None:

@@ -106,6 +106,7 @@ def _rows(comparison: Comparison) -> tuple[list[_Row], int]:
             if None in values:
                 without += 1
                 continue
+            # Without clusters an item is one: its repeats are not independent.
             cluster = row.get("cluster_before") or "\0".join(map(str, keys["before"][:2]))
             logs.append((row["task"], str(cluster), *map(float, values)))  # type: ignore[arg-type]
     return logs, without

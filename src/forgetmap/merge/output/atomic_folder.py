@@ -72,6 +72,7 @@ class AtomicFolder:
             os.write(self._journal, line.encode())
             self.done.add(piece)
             self._unsynced += count
+            # In a thread of its own: waiting for the disk here would hold up all others.
             if self._unsynced >= SYNC_BYTES and (not self._syncing or self._syncing.done()):
                 self._unsynced = 0
                 self._syncing = self._syncer.submit(os.fdatasync, file)
@@ -83,6 +84,7 @@ class AtomicFolder:
 
     def publish(self) -> None:
         """Give the folder its name, in place of whatever had it."""
+        # Content before names: after a crash, a name on the disk must stand for whole files.
         for path in self.path.iterdir():
             _sync(path)
         _sync(self.path)
@@ -96,6 +98,7 @@ class AtomicFolder:
     def _begin(self) -> None:
         """Open all files, and look what an earlier attempt has left."""
         self.path.mkdir(exist_ok=True)
+        # O_APPEND, so that lines of several threads never lie over each other.
         self._journal = os.open(
             self.workspace / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
         )
@@ -115,6 +118,7 @@ class AtomicFolder:
             if name in self._shards:
                 yield (name, start, count), checksum
         if lines[-1]:
+            # A line that was cut off must not swallow the next one.
             os.write(self._journal, b"\n")
 
     def _checksum(self, piece: Piece) -> str:
@@ -224,6 +228,7 @@ def _clear_other_merge(workspace: Path, stamp: str) -> None:
         same = False
     if same:
         return
+    # The lock stays: we hold it, and another process may be waiting for this very file.
     for path in workspace.iterdir():
         if path.name != "lock":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -231,6 +236,7 @@ def _clear_other_merge(workspace: Path, stamp: str) -> None:
 
 
 def _check_room(workspace: Path, layout: WeightLayout) -> None:
+    # Blocks, not sizes: pieces come in any order, so files that are not whole have holes.
     present = sum(path.stat().st_blocks * 512 for path in workspace.rglob("*") if path.is_file())
     needed = layout.size + SIDECAR_BYTES - present
     free = shutil.disk_usage(workspace).free

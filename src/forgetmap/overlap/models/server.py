@@ -146,6 +146,7 @@ class ServerModel:
     def _write(self, prompt: Tokens, seed: int, limit: int, ends: frozenset[int]) -> Completion:
         body: dict[str, Any] = {"max_tokens": limit, "seed": seed % 2**31, **FULL_DISTRIBUTION}
         if ends:
+            # Of both models: a completion must end at the same token for either.
             body["stop_token_ids"] = sorted(ends)
         choice = self._complete(list(prompt), body)
         tokens, logprobs = self._tokens(choice)
