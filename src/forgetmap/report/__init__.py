@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from forgetmap.report.static import write_figure, write_figures
     from forgetmap.report.terminal.overlap import tell_bridge, tell_events, tell_overlap
     from forgetmap.report.terminal.sweep import tell_sweep, tell_weights
+    from forgetmap.report.terminal.theory import tell_advice, tell_outcomes, tell_run
 
 __all__ = [
     "MAX_ITEMS",
@@ -62,9 +63,12 @@ __all__ = [
     "phase_figure",
     "run_figures",
     "served_html",
+    "tell_advice",
     "tell_bridge",
     "tell_events",
+    "tell_outcomes",
     "tell_overlap",
+    "tell_run",
     "tell_sweep",
     "tell_weights",
     "two_by_two_figure",

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from forgetmap.cli.groups import LazyGroup
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 COMMANDS = {
     "verify": "Try the claims of the theory; exit code 1 where one fails.",
@@ -29,14 +24,3 @@ Examples:
 @click.group("theory", cls=LazyGroup, package=__name__, lines=COMMANDS, epilog=EXAMPLES)
 def command() -> None:
     """Why post-training forgets: a two-mode model of it, verified by number."""
-
-
-def print_limits(console: Console) -> None:
-    """What the theory does not know, below everything it says."""
-    from rich.text import Text
-
-    from forgetmap.theory import LIMITS
-
-    console.print(Text("\nLimits", style="bold"))
-    for limit in LIMITS:
-        console.print(Text(f"- {limit}", style="dim"))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from forgetmap.cli.options.output import json_option
-from forgetmap.cli.theory import print_limits
 
 if TYPE_CHECKING:
     from forgetmap.theory import TrainingAdvice
@@ -124,19 +123,14 @@ def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
 
 
 def _print_advice(advice: TrainingAdvice, *, as_json: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from forgetmap.theory import LIMITS
-
     if as_json:
+        from forgetmap.theory import LIMITS
+
         click.echo(json.dumps(asdict(advice) | {"limits": LIMITS}, indent=2))
         return
-    console = Console()
-    console.print(Text(advice.answer, style="bold"))
-    for title, lines in (("Assumes", advice.assumes), ("Does not apply to", advice.not_for)):
-        console.print(Text(f"\n{title}", style="bold"))
-        for line in lines:
-            console.print(Text(f"- {line}"))
-    console.print(Text(f"\nRests on claims {', '.join(advice.claims)}.", style="dim"))
-    print_limits(console)
+    from rich.console import Console
+
+    from forgetmap.report import tell_advice
+    from forgetmap.text import print_blocks
+
+    print_blocks(Console(), tell_advice(advice))

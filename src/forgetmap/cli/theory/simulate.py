@@ -11,7 +11,6 @@ import click
 
 from forgetmap.cli.options import Command
 from forgetmap.cli.options.output import json_option
-from forgetmap.cli.theory import print_limits
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +119,12 @@ def command(method: str, **options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps(_table(run) | {"plots": [str(path) for path in plots]}))
         return
-    _print_run(run)
+    from rich.console import Console
+
+    from forgetmap.report import tell_run
+    from forgetmap.text import print_blocks
+
+    print_blocks(Console(), tell_run(run))
     for path in plots:
         click.echo(f"Wrote {path}", err=True)
 
@@ -163,25 +167,6 @@ def _table(run: TrainingRun) -> dict[str, Any]:
         "old_mass": run.mass.tolist(),
         "drift": run.drift.tolist(),
     }
-
-
-def _print_run(run: TrainingRun) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    from forgetmap.text import Sheet, print_sheet
-
-    console, last = Console(), len(run.path.times) - 1
-    steps = sorted({round(last * part / 12) for part in range(13)})
-    rows = [
-        (f"{run.path.times[k]:.4g}", f"{run.weight[k]:.4g}", f"{run.mass[k]:.4g}",
-         f"{run.drift[k]:.3g}")
-        for k in steps
-    ]  # fmt: skip
-    print_sheet(console, Sheet((run.unit, "old weight", "mass near old", "drift"), rows))
-    kept = run.mass[-1] / run.mass[0]
-    console.print(Text(f"\n{kept:.1%} of the old mass is left.", style="bold"))
-    print_limits(console)
 
 
 def _draw_all(run: TrainingRun, options: dict[str, Any]) -> list[Path]:

@@ -9,7 +9,6 @@ import click
 
 from forgetmap.cli.options.output import json_option
 from forgetmap.cli.progress import JobProgress
-from forgetmap.cli.theory import print_limits
 
 if TYPE_CHECKING:
     from forgetmap.theory import ClaimOutcome
@@ -78,18 +77,8 @@ def _verify_claims(ids: tuple[str, ...], *, controls: bool, processes: int) -> l
 
 def _print_outcomes(outcomes: list[ClaimOutcome]) -> None:
     from rich.console import Console
-    from rich.text import Text
 
-    from forgetmap.text import Sheet, print_sheet
-    from forgetmap.theory import OUTCOME_COLUMNS, is_verified, outcome_cells
+    from forgetmap.report import tell_outcomes
+    from forgetmap.text import print_blocks
 
-    rows = [
-        (outcome.id, "PASS" if is_verified(outcome) else "FAIL", *outcome_cells(outcome))
-        for outcome in outcomes
-    ]
-    console = Console()
-    print_sheet(console, Sheet(("claim", "", *OUTCOME_COLUMNS), rows, spare=("control", "checks")))
-    bad = [outcome.id for outcome in outcomes if not is_verified(outcome)]
-    total = f"{len(outcomes) - len(bad)} of {len(outcomes)} claims hold"
-    console.print(Text(f"\n{total}{': not ' + ', '.join(bad) if bad else ''}.", style="bold"))
-    print_limits(console)
+    print_blocks(Console(), tell_outcomes(outcomes))
