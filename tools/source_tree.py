@@ -7,6 +7,7 @@ its package: imports under `TYPE_CHECKING` and a literal `__all__`.
 from __future__ import annotations
 
 import ast
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,16 +33,13 @@ class SourceFile:
     text: str
     tree: ast.Module
     is_init: bool
+    nodes: list[ast.AST]
+    """Every node of the tree; walking a tree costs as much as parsing it."""
 
     @property
     def package(self) -> str:
         """First-level package or module below the root; the root's own name for the root."""
         return self.module.split(".")[1] if "." in self.module else self.module
-
-    @cached_property
-    def nodes(self) -> list[ast.AST]:
-        """Every node; walking a tree costs as much as parsing it."""
-        return list(ast.walk(self.tree))
 
     @cached_property
     def imports(self) -> tuple[Import, ...]:
@@ -157,14 +155,24 @@ Tree: TypeAlias = Mapping[str, SourceFile]
 
 def read_tree(folder: Path) -> Tree:
     """Every module of the package in `folder`, whose name is the root of all dotted names."""
-    files = {}
-    for path in sorted(folder.rglob("*.py")):
-        parts = (folder.name, *path.relative_to(folder).with_suffix("").parts)
-        is_init = parts[-1] == "__init__"
-        module = ".".join(parts[:-1] if is_init else parts)
-        text = path.read_text(encoding="utf-8")
-        files[module] = SourceFile(module, text, ast.parse(text, str(path)), is_init)
-    return files
+    # Every node stays, so the collector would only look through all of them again and again.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        files = (_read_file(folder, path) for path in sorted(folder.rglob("*.py")))
+        return {file.module: file for file in files}
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read_file(folder: Path, path: Path) -> SourceFile:
+    parts = (folder.name, *path.relative_to(folder).with_suffix("").parts)
+    is_init = parts[-1] == "__init__"
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text, str(path))
+    module = ".".join(parts[:-1] if is_init else parts)
+    return SourceFile(module, text, tree, is_init, list(ast.walk(tree)))
 
 
 def resolve(tree: Tree, source: Import) -> str | None:
