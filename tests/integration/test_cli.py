@@ -1,71 +1,22 @@
-"""The command as a good citizen: help, completion, exit codes, pipes, silence."""
+"""The command as a good citizen: completion, exit codes, pipes, silence."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
 
 from command_line import (
     SCRIPT,
     call,
     process,
 )
-from forgetmap.cli.main import COMMANDS, cli
 
 HEAVY = {"numpy", "duckdb", "scipy", "pyarrow", "pandas", "polars", "narwhals", "pydantic", "rich"}
-
-
-def commands(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command and group, the root included."""
-    yield path
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner is not None
-            yield from commands(inner, (*path, name))
-
-
-@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
-def test_help_has_examples_that_parse_and_fits(path: tuple[str, ...]) -> None:
-    shown = CliRunner(env={"COLUMNS": "200"}).invoke(cli, [*path, "--help"]).output
-    examples = re.findall(r"^ +(forgetmap .*)$", shown, re.MULTILINE)
-    assert "Examples:" in shown
-    assert examples
-    assert max(map(len, shown.splitlines())) <= 100
-    for example in examples:
-        words = shlex.split(re.split(" >+ ", example)[0])[1:]
-        command: click.Command = cli
-        while isinstance(command, click.Group):
-            _, inner, words = command.resolve_command(click.Context(command), words)
-            assert inner is not None
-            command = inner
-        command.make_context("forgetmap", words)
-
-
-@pytest.mark.parametrize("path", [path for path in commands() if path], ids=" ".join)
-def test_every_option_is_explained(path: tuple[str, ...]) -> None:
-    command: click.Command = cli
-    for name in path:
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(command), name) or command
-    options = [each for each in command.params if isinstance(each, click.Option)]
-    assert [option.name for option in options if not option.help] == []
-
-
-def test_the_list_of_commands_is_complete_and_in_short_sentences() -> None:
-    shown = CliRunner().invoke(cli, ["--help"]).output
-    assert all(f"  {name}" in shown and text in shown for name, text in COMMANDS.items())
-    assert "..." not in CliRunner().invoke(cli, ["records", "--help"]).output.split("Options")[1]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["completion", "bash"], []])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from forgetmap.cli.main import cli
+from forgetmap.cli.main import COMMANDS, cli
 
 HEAVY = (
     "numpy", "duckdb", "pyarrow", "scipy", "pandas", "polars", "narwhals", "torch", "transformers",
@@ -54,6 +57,30 @@ def test_no_help_loads_what_computes() -> None:
     count, *modules = done.stdout.split()
     assert int(count) == len(ALL)
     assert set(modules).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("context", ALL, ids=lambda context: context.command_path)
+def test_help_has_examples_that_parse_and_fits(context: click.Context) -> None:
+    args = [*context.command_path.split()[1:], "--help"]
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(cli, args).output
+    examples = re.findall(r"^ +(forgetmap .*)$", shown, re.MULTILINE)
+    assert "Examples:" in shown
+    assert examples
+    assert max(map(len, shown.splitlines())) <= 100
+    for example in examples:
+        words = shlex.split(re.split(" >+ ", example)[0])[1:]
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            _, inner, words = command.resolve_command(click.Context(command), words)
+            assert inner is not None
+            command = inner
+        command.make_context("forgetmap", words)
+
+
+def test_the_list_of_commands_is_complete_and_in_short_sentences() -> None:
+    shown = CliRunner().invoke(cli, ["--help"]).output
+    assert all(f"  {name}" in shown and text in shown for name, text in COMMANDS.items())
+    assert "..." not in CliRunner().invoke(cli, ["records", "--help"]).output.split("Options")[1]
 
 
 @pytest.mark.parametrize("context", ALL, ids=lambda context: context.command_path)
