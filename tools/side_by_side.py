@@ -51,7 +51,7 @@ def side_by_side_page() -> str:
     rows = [_row(scene) for scene in SCENES]
     heads = (
         "what happened",
-        "really lost",
+        "truth: lost",
         *(row.name for row in number_estimators()),
         "noise floor",
     )
@@ -94,8 +94,8 @@ under the entry point `forgetmap.estimators`: see
 _SIDE_BY_SIDE = f"""
 ## All of them on the same data
 
-The same {ITEMS:,} simulated items in every row, except that the models behave differently. `really
-lost` is the truth: the share of all items known before and not after. Every other number is what an
+The same {ITEMS:,} simulated items in every row, except that the models behave differently. `truth:
+lost` is the share of all items known before and not after. Every other number is what an
 estimator makes of the answers alone, as a share of all items, with its 95 % interval. 60 % of the
 items are known before. What each one means and when it misleads: [Statistics](statistics.md). How
 often intervals contain the truth over many thousand data sets: [Is the truth recovered?](truth.md).

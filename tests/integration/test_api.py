@@ -132,7 +132,7 @@ def test_the_four_counts_and_the_headline(comparison: fm.Comparison) -> None:
     total = comparison.result.total
     assert (total.n11, total.n10, total.n01, total.n00) == (1, 1, 1, 1)
     assert comparison.headline == comparison.result.headline
-    assert comparison.result.seen.startswith("after lost 1 of the 2 items that before had right")
+    assert comparison.result.seen.startswith("after forgot 1 of the 2 items that before had right")
 
 
 def test_the_repr_is_what_the_terminal_shows(comparison: fm.Comparison) -> None:

@@ -28,15 +28,15 @@ def test_compare_prints_headline_table_reasons_and_pairing(pair: tuple[Path, Pat
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0].startswith("tuned: lost 25.0% of all items: 50.0% (")
-    assert "tuned lost 1 of the 2 items that base had right (50.0%)" in " ".join(done.out.split())
+    assert "tuned forgot 1 of the 2 items that base had right (50.0%)" in " ".join(done.out.split())
     head = next(line for line in lines if line.startswith("task"))
     assert re.split(r"\s{2,}", head) == [
-        "task", "items", "before", "net drop", "forgotten", "gained", "really lost"
+        "task", "items", "before", "change", "forgotten", "gained", "adjusted"
     ]  # fmt: skip
     *numbers, lost = re.split(r"\s{2,}", lines[lines.index(head) + 1].rstrip())
     assert numbers == ["all items", "4", "50.0%", "0.0%", "25.0%", "25.0%"]
     assert re.fullmatch(r"25\.0% \(\d+\.\d% to \d+\.\d%\)", lost)
-    assert "Why 1 was lost is not recorded." in lines
+    assert "Why 1 was forgotten is not recorded." in lines
     assert "All 4 results of both sides paired." in lines
 
 
@@ -92,7 +92,7 @@ def test_repeats_are_shown_as_answers(tmp_path: Path) -> None:
         return write(tmp_path / name, rows)
 
     out = call("compare", run("base.jsonl", [1, 1, 0]), run("tuned.jsonl", [1, 0, 0])).out
-    assert "tuned lost 1 of the 2 answers that base had right" in " ".join(out.split())
+    assert "tuned forgot 1 of the 2 answers that base had right" in " ".join(out.split())
     assert "as a share of all answers" in out
     assert re.search(r"^all items +1 +3 ", out, re.MULTILINE)
 
@@ -126,8 +126,8 @@ def test_fan_out_shows_all_models_side_by_side_and_then_each(
     out = call("compare", *pair, worse).out
     assert out.startswith("2 models against base\n")
     assert first_column(out, "model") == ["tuned", "worse"]
-    assert "\ntuned lost 1 of the 2 items" in out
-    assert "\nworse lost 2 of the 2 items" in out
+    assert "\ntuned forgot 1 of the 2 items" in out
+    assert "\nworse forgot 2 of the 2 items" in out
     assert out.count("right before, wrong after, as a share") == 1
 
 
@@ -141,7 +141,7 @@ def test_chain(pair: tuple[Path, Path], tmp_path: Path) -> None:
         ("111", "kept", "1"), ("101", "regained", "1"), ("010", "unstable", "1"),
         ("000", "never", "1"),
     }  # fmt: skip
-    assert "last lost none of the 2 items that base had right" in " ".join(out.split())
+    assert "last forgot none of the 2 items that base had right" in " ".join(out.split())
 
 
 def test_a_long_chain_counts_the_histories_it_does_not_list(tmp_path: Path) -> None:

@@ -153,9 +153,9 @@ def test_a_chain_fits_too(demo: Path, columns: int) -> None:
 @pytest.mark.parametrize(
     ("columns", "heads"),
     [
-        (60, ["items", "forgotten", "really lost"]),
-        (80, ["items", "net drop", "forgotten", "gained", "really lost"]),
-        (200, ["items", "before", "after", "net drop", "forgotten", "gained", "really lost"]),
+        (60, ["items", "forgotten", "adjusted"]),
+        (80, ["items", "change", "forgotten", "gained", "adjusted"]),
+        (200, ["items", "before", "after", "change", "forgotten", "gained", "adjusted"]),
     ],
 )
 def test_a_narrow_terminal_loses_columns_a_wide_one_gains_no_holes(

@@ -64,7 +64,7 @@ class Evidence:
 
     @property
     def lopsided(self) -> bool:
-        """Whether the right answers sit on some places far more often than on others."""
+        """Whether the right answers stand at some positions far more often than at others."""
         if not self.cells.n:
             return False
         once = self.cells.items / self.cells.n
@@ -112,7 +112,7 @@ NEEDS: dict[Need, Condition] = {
     ),
     "third_option": Condition(
         lambda evidence: any(k > TWO_OPTIONS for k in _unknown_choices(evidence)),
-        "two options: the one wrong answer does not tell how luck moved; see the bracket",
+        "two options: the one wrong answer does not tell how luck moved; see the range",
         "three or more of them",
     ),
     "choices": Condition(
@@ -124,7 +124,7 @@ NEEDS: dict[Need, Condition] = {
     ),
     "balance": Condition(
         lambda evidence: not evidence.lopsided,
-        "right answers sit on some places far more often than on others",
+        "right answers stand at some positions far more often than at others",
         "right answers at all positions alike",
     ),
     "choices_of_repeats": Condition(

@@ -46,12 +46,12 @@ def raw(counts: ByOptions) -> ScoreSums | None:
 
 
 def upper(counts: ByOptions) -> ScoreSums | None:
-    """Sums of the upper end of the bracket."""
+    """Sums of the upper end of the range."""
     return total_sums(upper_sums(each.n, each.n10, k) for k, each in counts.items())
 
 
 def latent(counts: ByOptions) -> ScoreSums | None:
-    """Sums of the lower end of the bracket."""
+    """Sums of the lower end of the range."""
     return total_sums(latent_sums(each.n, each.n10, each.n00, k) for k, each in counts.items())
 
 
@@ -61,7 +61,7 @@ def matched(counts: ByOptions) -> ScoreSums | None:
 
 
 def matched_upper(counts: ByOptions) -> ScoreSums | None:
-    """The same with the upper end of the bracket for two-option items."""
+    """The same with the upper end of the range for two-option items."""
     return total_sums(
         upper_sums(each.n, each.n10, k) if k == TWO_OPTIONS else _matched(k, each)
         for k, each in counts.items()
@@ -123,7 +123,7 @@ def bracket_ends(evidence: Evidence) -> tuple[Estimates, Estimates]:
 
 
 def outer_ends(low: Estimates, high: Estimates) -> Estimates:
-    """Both ends of a bracket and the uncertainty of each."""
+    """Both ends of a range and the uncertainty of each."""
     return Estimates(
         forgetting=_outer(low.forgetting, high.forgetting),
         backward_transfer=_outer(low.backward_transfer, high.backward_transfer),
@@ -132,7 +132,9 @@ def outer_ends(low: Estimates, high: Estimates) -> Estimates:
 
 def _outer(low: Estimate, high: Estimate) -> Estimate:
     method = f"from {low.method} to {high.method}"
-    reason = low.reason or "guesses may be redrawn or repeated: the truth lies between the ends"
+    reason = (
+        low.reason or "guesses may be redrawn or repeated: the data allow a range, not one value"
+    )
     return Estimate(value=None, low=low.low, high=high.high, method=method, reason=reason)
 
 

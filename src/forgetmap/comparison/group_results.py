@@ -122,13 +122,13 @@ def _fields_of(row: Estimator, value: Estimates | Estimate) -> dict[str, Estimat
 
 
 def _noise_floor(evidence: Evidence) -> Estimate:
-    """Mean self-churn of the models that were repeated."""
+    """Mean over the models that were repeated."""
     items = evidence.items
     floors = [] if items is None else [repeated.noise_floor(items, side) for side in SIDES]
     known = [floor for floor in floors if floor is not None]
     if not known:
-        return Estimate.missing("self-churn", "needs repeats of a model")
-    return Estimate(value=sum(known) / len(known), method="self-churn")
+        return Estimate.missing("noise floor", "needs repeats of a model")
+    return Estimate(value=sum(known) / len(known), method="noise floor")
 
 
 def _tests(evidence: Evidence, *, sampled: bool) -> dict[str, float | None]:
@@ -144,7 +144,7 @@ def _tests(evidence: Evidence, *, sampled: bool) -> dict[str, float | None]:
 def _lost_p(evidence: Evidence, *, sampled: bool) -> float | None:
     """P-value that nothing was lost: from repeats where there are any, else from luck.
 
-    Of sampled answers without repeats there is none: self-churn alone would reject.
+    Of sampled answers without repeats there is none: noise alone would reject.
     """
     if evidence.items is not None:
         p = repeated.excess_p(evidence.items)

@@ -2,7 +2,7 @@
 
 The rule: repeats of both models -> excess (with net beside it); repeats of the model before ->
 excess_before; options logged, three or more of them and right answers balanced -> matched; other
-multiple choice -> the bracket; open-ended -> raw. Sampled answers without repeats tell nothing:
+multiple choice -> the range; open-ended -> raw. Sampled answers without repeats tell nothing:
 a model disagrees with itself as well.
 """
 
@@ -24,7 +24,7 @@ from forgetmap.text import counted, percent
 NEGLIGIBLE_LOSS = 0.01
 """If at most this share of what was known can be lost, the words say that none was."""
 
-CHURN = "cannot tell: self-churn and forgetting cannot be separated without repeats"
+NO_REPEATS = "cannot tell: noise and forgetting cannot be separated without repeats"
 
 
 class Conclusion(NamedTuple):
@@ -63,7 +63,7 @@ class HeadlinePolicy:
         of_known = _of_known(group, row, forgetting, found)
         verdict, words = self._conclude(group, row, forgetting, of_known)
         if verdict == "lost" and name == "matched" and not found.places_known:
-            words += " and right answers spread evenly over the places"
+            words += " and right answers spread evenly over the positions"
         headline = Headline(
             verdict=verdict,
             estimator=name,
@@ -82,7 +82,7 @@ class HeadlinePolicy:
             return plain
         if self.sampled and not row.from_repeats and self.asked == AUTO:
             cost = f"one more answer per item of each model ({2 * group.items:,} in all) would tell"
-            return Conclusion("cannot_tell", f"{CHURN}; {cost}")
+            return Conclusion("cannot_tell", f"{NO_REPEATS}; {cost}")
         if of_known.reason is not None:
             return Conclusion("cannot_tell", f"cannot tell: {of_known.reason}")
         assert forgetting.low is not None  # noqa: S101  # an estimate with a value has limits
@@ -157,7 +157,7 @@ def _plain_cases(group: GroupResult, row: Estimator, forgetting: Estimate) -> Co
         return Conclusion("cannot_tell", "cannot tell: no answer was right before")
     if not group.n10:
         most = f"at most {percent(group.forgetting.high)} of items like these"
-        return Conclusion("none_lost", f"nothing was lost: no right answer turned wrong ({most})")
+        return Conclusion("none_lost", f"nothing was lost: no item was forgotten ({most})")
     if row.name == "published":
         value = percent(group.published.forgetting.value)
         return Conclusion(
@@ -193,7 +193,7 @@ def _lost(group: GroupResult, row: Estimator, forgetting: Estimate, of_known: Es
 
 def loss_sentence(share: float | None) -> str:
     """A loss beyond noise whose size was tested, not bounded: where repeats were spent in looks."""
-    return f"lost {percent(share)} of all answers beyond self-churn"
+    return f"lost {percent(share)} of all answers beyond the noise floor"
 
 
 def _of_what(row: Estimator) -> str:
@@ -234,10 +234,10 @@ def _not_found(group: GroupResult, row: Estimator, of_known: Estimate) -> Conclu
 
 def _too_little(row: Estimator) -> str:
     if row.from_repeats:
-        return "cannot tell: the models differ less than each differs from itself"
+        return "cannot tell: the models differ by less than the noise floor"
     return (
-        "cannot tell: fewer right answers turned wrong than luck alone would turn, so guesses are "
-        "not as blind as assumed"
+        "cannot tell: fewer items were forgotten than by luck alone, so guesses are not as blind "
+        "as assumed"
     )
 
 

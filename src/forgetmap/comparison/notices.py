@@ -64,7 +64,7 @@ def repeat_warnings(before: Side, after: Side) -> list[Notice]:
         Notice(
             "repeats",
             f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after: "
-            "those without a counterpart are in no cell; they only tell of self-churn.",
+            "those without a counterpart are in no cell; they only tell of the noise floor.",
         )
     ]
 
@@ -91,14 +91,14 @@ def coverage_warnings(
 ) -> list[Notice]:
     """What a reader must know about the items that are and are not in the numbers."""
     lone = coverage.only_before + coverage.only_after
-    by_order = f"; {cells.ordered_twins:,} of them are told apart by their order alone"
+    by_order = f"; {cells.ordered_twins:,} of them told apart by their order alone"
     messages = {
         "one_sided": f"{counted(coverage.only_before, 'result')} only before and "
         f"{coverage.only_after:,} only after: not compared.",
         "conflict": f"{counted(coverage.conflicts, 'result')} with the same id on both sides but "
         "other content: not compared.",
-        "duplicates": f"{counted(coverage.duplicates, 'result')} with the question, options and "
-        f"gold of another item{by_order if cells.ordered_twins else ''}.",
+        "duplicates": f"{counted(coverage.duplicates, 'duplicate question')}"
+        f"{by_order if cells.ordered_twins else ''}.",
         "unscored": f"{counted(coverage.unscored, 'pair')} without a score on one side or both: "
         "neither right nor wrong.",
         "prompts": f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} asked with "
@@ -119,8 +119,8 @@ def evidence_warnings(total: Evidence) -> list[Notice]:
     """What a reader must know about the luck that is taken out."""
     if total.lopsided:
         message = (
-            "right answers sit on some places far more often than on others: guessing habits can "
-            "look like knowledge."
+            "right answers stand at some positions far more often than at others: guessing habits "
+            "can look like knowledge."
         )
         return [Notice("lopsided", message)]
     return []

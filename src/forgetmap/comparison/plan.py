@@ -9,6 +9,7 @@ from pydantic import Field
 
 from forgetmap.comparison.choice_counts import TWO_OPTIONS
 from forgetmap.comparison.choices import OPTION_COUNTS, REPEAT_COUNTS, Wish
+from forgetmap.comparison.headline import NO_REPEATS
 from forgetmap.comparison.result import ComparisonResult, GroupResult
 from forgetmap.errors import UsageError
 from forgetmap.results import Value
@@ -134,7 +135,7 @@ def _what_to_do(group: GroupResult, needed: int | None, loss: float) -> str:
     estimator, share = group.headline.estimator, f"{100 * loss:g}%"
     if not group.n:
         return "evaluate both models on the same items."
-    if "self-churn and forgetting" in group.headline.words:
+    if NO_REPEATS in group.headline.words:
         return (
             f"answer every item twice with each model ({2 * group.items:,} more answers in all), "
             "or evaluate both greedily."
@@ -142,7 +143,7 @@ def _what_to_do(group: GroupResult, needed: int | None, loss: float) -> str:
     if estimator == "bracket" and group.matched.forgetting.reason is not None:
         return (
             "record which option was chosen (k of 3 or more), or answer every item twice with "
-            "each model: more items do not narrow the bracket."
+            "each model: more items do not narrow the range."
         )
     if needed is None:
         return "take items that the model before knows: here it knows too few to lose any."

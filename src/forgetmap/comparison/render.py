@@ -41,16 +41,16 @@ COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "answers": lambda group: f"{group.n:,}",
     "before": lambda group: percent(group.acc_before),
     "after": lambda group: percent(group.acc_after),
-    "net drop": lambda group: percent(group.conventional_forgetting),
+    "change": lambda group: _accuracy_change(group),  # noqa: PLW0108  # defined below
     "forgotten": lambda group: percent(group.forgetting.value),
     "gained": lambda group: percent(group.backward_transfer.value),
-    "really lost": lambda group: _really_lost(group),  # noqa: PLW0108  # defined below
+    "adjusted": lambda group: _adjusted(group),  # noqa: PLW0108
 }
 LEGEND = {
-    "net drop": "how far accuracy fell (a rise is 0): all that averages show",
+    "change": "accuracy change: all that averages show",
     "forgotten": "right before, wrong after, as a share of all {noun}",
     "gained": "wrong before, right after, as a share of all {noun}",
-    "really lost": "forgotten without {without}; 95% limits; * at FDR 5%",
+    "adjusted": "forgetting without {without}; 95% interval; * at FDR 5%",
 }
 CHAIN_HEADS = (
     "stage", "accuracy", "lost", "gained", "since first:\nlost", "gained", "newly\nlost", "regained"
@@ -81,14 +81,23 @@ def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
     print_blocks(console, tell_comparison(result, by))
 
 
-def _really_lost(group: GroupResult) -> str:
-    """The number to believe, its limits, and a star where it survives many tasks."""
-    found = group.headline.forgetting
-    if found.low is None or found.high is None:
-        return percent(found.value)
-    limits = f"{percent(found.low)} to {percent(found.high)}"
+def _accuracy_change(group: GroupResult) -> str:
+    if group.acc_before is None or group.acc_after is None:
+        return percent(None)
+    # Rounded: floats would make a change of nothing.
+    change = round(group.acc_after - group.acc_before, 9)
+    return f"{'+' if change > 0 else ''}{percent(change)}"
+
+
+def _adjusted(group: GroupResult) -> str:
+    """Forgetting adjusted for luck and noise, its interval, a star where it survives many tasks."""
+    estimate = group.headline.forgetting
+    if estimate.low is None or estimate.high is None:
+        return percent(estimate.value)
+    interval = f"{percent(estimate.low)} to {percent(estimate.high)}"
     star = "*" if group.q_lost is not None and group.q_lost <= FDR else " "
-    return (f"{percent(found.value)} ({limits})" if found.value is not None else limits) + star
+    value = estimate.value
+    return (f"{percent(value)} ({interval})" if value is not None else interval) + star
 
 
 def tell_comparison(result: AnyResult, by: str) -> Blocks:
@@ -160,9 +169,9 @@ def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupRes
 
 
 def _worst(group: GroupResult) -> float:
-    """What groups are sorted by: the number to believe, or the upper end of a bracket."""
-    found = group.headline.forgetting
-    return found.value if found.value is not None else found.high or 0.0
+    """What groups are sorted by: adjusted forgetting, or the upper end of a range."""
+    estimate = group.headline.forgetting
+    return estimate.value if estimate.value is not None else estimate.high or 0.0
 
 
 def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
@@ -190,7 +199,7 @@ def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) 
     has_repeats = any(group.n != group.items for _, group in rows)
     columns = {name: cell for name, cell in COLUMNS.items() if has_repeats or name != "answers"}
     cells = [(name, *(cell(group) for cell in columns.values())) for name, group in rows]
-    spare = ("after", "before", *["answers"] * has_repeats, "net drop", "gained", "items")
+    spare = ("after", "before", *["answers"] * has_repeats, "change", "gained", "items")
     return Sheet((kind, *columns), cells, strong, spare)
 
 
@@ -211,7 +220,7 @@ def _side_by_side(total: GroupResult) -> Blocks:
     floor = total.noise_floor.value
     if floor is not None:
         shown.append(f"noise floor {percent(floor)}")
-    return [Line(", ".join(shown), "faint", f"{'all ways':<11}")] if shown else []
+    return [Line(", ".join(shown), "faint", f"{'estimators':<11}")] if shown else []
 
 
 def _rolled_up(result: ComparisonResult) -> Blocks:

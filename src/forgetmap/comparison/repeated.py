@@ -212,20 +212,20 @@ def _item_counts(row: Mapping[str, Any]) -> ItemCounts:
 
 
 def excess(items: ItemSums, *, gained: bool = False) -> Interval | None:
-    """What changed beyond self-churn; None without repeats on both sides of two items."""
+    """What changed beyond the noise floor; None without repeats on both sides of two items."""
     found = items.repeated()
     scores = excess_scores(*found.profile)
     return found.mean(scores.gained if gained else scores.lost)
 
 
 def excess_before(items: ItemSums) -> Interval | None:
-    """Forgetting beyond the self-churn of the model before; None where it was not repeated."""
+    """Forgetting beyond the noise floor of the model before; None where it was not repeated."""
     found = items.repeated(after=1)
     return found.mean(excess_before_scores(*found.profile))
 
 
 def excess_before_p(items: ItemSums) -> float | None:
-    """One-sided p that nothing was lost beyond the self-churn of the model before, by its t."""
+    """One-sided p that nothing was lost beyond the noise floor of the model before, by its t."""
     from scipy.special import stdtr, stdtrit  # heavy, only here
 
     interval = excess_before(items)

@@ -17,14 +17,14 @@ PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
 
 
 class Headline(Value):
-    """The number to believe, chosen by what the data allow, and what it means."""
+    """Forgetting, adjusted for luck and noise as far as the data allow, and what it means."""
 
     verdict: Verdict
     estimator: str = Field(
         description="excess, excess_before, net, matched, bracket or raw; or the one asked for."
     )
     forgetting: Estimate = Field(
-        description="Share of all items; for a bracket its outer limits and no value."
+        description="Share of all items; for a range its outer limits and no value."
     )
     backward_transfer: Estimate
     of_known: Estimate = Field(description="Forgetting as a share of what was known before.")

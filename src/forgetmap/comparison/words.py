@@ -35,22 +35,21 @@ def counts_sentence(before: str, after: str, total: GroupResult) -> str:
         )
     share = f" ({percent(total.n10 / known)})" if total.n10 else ""
     return (
-        f"{after} lost {_number(total.n10)} of the {counted(known, _noun(total))} that {before} "
-        f"had right{share} and gained {_number(total.n01)}; accuracy "
-        f"{percent(total.acc_before)} -> {percent(total.acc_after)} {_contrast(total)}."
+        f"{after} forgot {_number(total.n10)} of the {counted(known, _noun(total))} that {before} "
+        f"had right{share} and gained {_number(total.n01)}. {_accuracy_sentence(total)}"
     )
 
 
 def reasons_sentence(total: GroupResult) -> str:
-    """How the lost answers ended, the most frequent way first."""
+    """How the forgotten answers ended, the most frequent way first."""
     if not total.n10:
-        return "Nothing was lost."
-    lost = f"Why {total.n10:,} {'was' if total.n10 == 1 else 'were'} lost"
+        return "Nothing was forgotten."
+    subject = f"Why {total.n10:,} {'was' if total.n10 == 1 else 'were'} forgotten"
     if total.reasons["unknown"] == total.n10:
-        return f"{lost} is not recorded."
-    found = [(count, name) for name, count in total.reasons.items() if count]
-    found.sort(key=lambda each: -each[0])
-    return f"{lost}: {', '.join(f'{REASON_LABELS[name]} {count:,}' for count, name in found)}."
+        return f"{subject} is not recorded."
+    reasons = [(count, name) for name, count in total.reasons.items() if count]
+    reasons.sort(key=lambda reason: -reason[0])
+    return f"{subject}: {', '.join(f'{REASON_LABELS[name]} {count:,}' for count, name in reasons)}."
 
 
 def pairing_sentence(pairing: PairingResult) -> str:
@@ -70,7 +69,7 @@ def metrics_sentence(measures: Mapping[str, str]) -> str:
         tasks[measure].append(task)
     if set(tasks) <= {str(Measure())}:
         return ""
-    (most, _), *rest = sorted(tasks.items(), key=lambda each: (-len(each[1]), each[0]))
+    (most, _), *rest = sorted(tasks.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     others = "".join(f"; {listed(names, 'tasks')} by {measure}" for measure, names in rest)
     return f"Compared by {most}{others}."
 
@@ -83,13 +82,17 @@ def _noun(total: GroupResult) -> str:
     return "item" if total.items == total.n else "answer"
 
 
-def _contrast(total: GroupResult) -> str:
+def _accuracy_sentence(total: GroupResult) -> str:
     """How much of the loss the accuracy gives away: each item gained hides one that was lost."""
-    shown = max(total.n10 - total.n01, 0)
+    before, after = percent(total.acc_before), percent(total.acc_after)
+    shown = total.n10 - total.n01
+    move = f"fell from {before} to {after}" if shown > 0 else f"rose from {before} to {after}"
+    accuracy = f"Accuracy {move if shown else f'stayed at {before}'}"
     if not total.n10:
-        return "hides no loss"
-    if total.n10 == 1:
-        return "shows this loss" if shown else "does not show this loss"
-    if shown == total.n10:
-        return "shows all of these losses"
-    return f"shows {f'only {shown:,}' if shown else 'none'} of these losses"
+        return f"{accuracy}."
+    losses = "this loss" if total.n10 == 1 else "these losses"
+    if shown <= 0:
+        return f"{accuracy}, which hides {losses}."
+    if shown < total.n10:
+        return f"{accuracy}, which shows only {shown:,} of {losses}."
+    return f"{accuracy}, which shows {'' if total.n10 == 1 else 'all of '}{losses}."

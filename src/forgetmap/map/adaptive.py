@@ -51,7 +51,7 @@ class Auto:
     def __post_init__(self) -> None:
         if self.most < 2:
             raise UsageError(
-                f"with {self.most} answer per item nothing can be told from self-churn",
+                f"with {self.most} answer per item nothing can be told from noise",
                 hint="set --max-repeats to 2 or more.",
             )
 

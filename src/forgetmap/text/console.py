@@ -15,7 +15,7 @@ MAX_WIDTH = 100
 MIN_NAME, SHORT_NAME, LONG_NAME = 8, 16, 60
 """Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
 _STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
-_COLOURS = {"forgotten": "red", "really lost": "bold red", "lost": "red", "gained": "green"}
+_COLOURS = {"forgotten": "red", "adjusted": "bold red", "lost": "red", "gained": "green"}
 
 
 def blocks_to_text(blocks: Blocks, width: int | None = None) -> str:

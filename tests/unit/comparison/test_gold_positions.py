@@ -82,7 +82,7 @@ def test_what_is_said_and_shown_instead() -> None:
     assert total.headline.estimator == "bracket"
     assert total.bracket_low == total.latent
     assert total.bracket_high == total.upper
-    assert "places" in (total.matched.forgetting.reason or "")
+    assert "positions" in (total.matched.forgetting.reason or "")
 
 
 def test_imbalance_within_one_task_is_refused_there_only() -> None:

@@ -142,7 +142,7 @@ def test_sampled_answers_without_repeats_tell_nothing() -> None:
     found = sampled(60, 20, 10, 40, k=4, different=10).headline
     assert found.verdict == "cannot_tell"
     assert found.words.startswith(
-        "cannot tell: self-churn and forgetting cannot be separated without repeats"
+        "cannot tell: noise and forgetting cannot be separated without repeats"
     )
     assert "(260 in all)" in found.words
 
@@ -247,7 +247,9 @@ def test_an_unknown_estimator_is_refused() -> None:
 def test_words_of_excess_name_the_scale_of_knowledge_too() -> None:
     both = sides(100, 60, 0, 40, k=4, different=0, repeats=(2, 2))
     total = fm.compare(*both).result.total
-    assert total.headline.words.startswith("lost at least 30.0% of all answers beyond self-churn")
+    assert total.headline.words.startswith(
+        "lost at least 30.0% of all answers beyond the noise floor"
+    )
     assert re.search(r"on the scale of knowledge 40\.0% \(", total.headline.words)
     assert total.excess.forgetting.value == pytest.approx(0.3)
     assert total.net.forgetting.value == pytest.approx(0.3 * 4 / 3)

@@ -183,7 +183,7 @@ def test_a_bracket_is_not_narrowed_by_more_items() -> None:
 
 def test_advice_for_sampled_answers() -> None:
     result = undecided()
-    words = "cannot tell: self-churn and forgetting cannot be separated without repeats"
+    words = "cannot tell: noise and forgetting cannot be separated without repeats"
     headline = result.total.headline.model_copy(update={"words": words})
     total = result.total.model_copy(update={"headline": headline})
     found = advise(result.model_copy(update={"total": total}))

@@ -112,7 +112,7 @@ def test_another_number_of_repeats() -> None:
     comparison = fm.compare(table([1.0], item=["a"]), twice)
     assert message(comparison, "repeats") == (
         "1 answer per item before and 2 after: those without a counterpart are in no cell; they "
-        "only tell of self-churn."
+        "only tell of the noise floor."
     )
     assert codes(fm.compare(twice, twice)) == []
 
@@ -161,7 +161,7 @@ def test_twins_told_apart_by_id_or_by_order() -> None:
     assert "told apart" not in message(by_id, "duplicates")
     by_order = fm.compare(before, table([1.0, 0.0], question=["same?"] * 2, item=["x", "y"]))
     assert message(by_order, "duplicates").endswith(
-        "another item; 2 of them are told apart by their order alone."
+        "duplicate questions; 2 of them told apart by their order alone."
     )
 
 

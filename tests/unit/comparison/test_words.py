@@ -35,28 +35,28 @@ def test_nothing_known_before(gained: int, said: str) -> None:
 
 def test_nothing_lost() -> None:
     assert sentence(6, 0, 2, 2) == (
-        "tuned lost none of the 6 items that base had right and gained 2; accuracy 60.0% -> 80.0% "
-        "hides no loss."
+        "tuned forgot none of the 6 items that base had right and gained 2. Accuracy rose from "
+        "60.0% to 80.0%."
     )
 
 
 def test_a_loss_that_the_average_hides() -> None:
     assert sentence(3, 3, 3, 1) == (
-        "tuned lost 3 of the 6 items that base had right (50.0%) and gained 3; accuracy "
-        "60.0% -> 60.0% shows none of these losses."
+        "tuned forgot 3 of the 6 items that base had right (50.0%) and gained 3. Accuracy stayed "
+        "at 60.0%, which hides these losses."
     )
 
 
 def test_a_loss_behind_a_rise() -> None:
-    assert "40.0% -> 70.0% shows none of these losses." in sentence(2, 2, 5, 1)
+    assert "rose from 40.0% to 70.0%, which hides these losses." in sentence(2, 2, 5, 1)
 
 
 def test_a_loss_that_the_average_shows_in_part() -> None:
-    assert "60.0% -> 40.0% shows only 2 of these losses." in sentence(3, 3, 1, 3)
+    assert "fell from 60.0% to 40.0%, which shows only 2 of these losses." in sentence(3, 3, 1, 3)
 
 
 def test_a_loss_that_the_average_shows_in_full() -> None:
-    assert "60.0% -> 30.0% shows all of these losses." in sentence(3, 3, 0, 4)
+    assert "fell from 60.0% to 30.0%, which shows all of these losses." in sentence(3, 3, 0, 4)
 
 
 @pytest.mark.parametrize("n", [*range(3, 60), 997, 7919, 1_000_003])
@@ -67,27 +67,27 @@ def test_what_the_average_shows_is_counted_in_whole_items(n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gained", "ending"), [(0, "-> 33.3% shows this loss."), (1, "does not show this loss.")]
+    ("gained", "ending"), [(0, "to 33.3%, which shows this loss."), (1, "which hides this loss.")]
 )
 def test_one_loss(gained: int, ending: str) -> None:
     said = sentence(1, 1, gained, 1 - gained)
-    assert "lost 1 of the 2 items" in said
+    assert "forgot 1 of the 2 items" in said
     assert said.endswith(ending)
 
 
 def test_singular() -> None:
-    assert "lost 1 of the 1 item that base had right (100.0%)" in sentence(0, 1, 0, 1)
+    assert "forgot 1 of the 1 item that base had right (100.0%)" in sentence(0, 1, 0, 1)
     assert sentence(0, 0, 0, 1).startswith("base had none of the 1 item right")
 
 
 def test_repeats_are_answers_not_items() -> None:
-    assert "lost 2 of the 6 answers that base" in sentence(4, 2, 0, 0, items=2)
-    assert "lost 1 of the 1 answer that base" in sentence(0, 1, 0, 1, items=1)
+    assert "forgot 2 of the 6 answers that base" in sentence(4, 2, 0, 0, items=2)
+    assert "forgot 1 of the 1 answer that base" in sentence(0, 1, 0, 1, items=1)
     assert sentence(0, 0, 1, 3, items=2).startswith("base had none of the 4 answers right")
 
 
 def test_large_numbers_are_readable() -> None:
-    assert "lost 1,234 of the 2,000,000 items" in sentence(1_998_766, 1_234, 0, 0)
+    assert "forgot 1,234 of the 2,000,000 items" in sentence(1_998_766, 1_234, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_why_lost_names_the_most_frequent_way_first() -> None:
         "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), HeadlinePolicy()
     )
     assert reasons_sentence(total) == (
-        "Why 8 were lost: cut at the token limit 5, wrong answer 2, not recorded 1."
+        "Why 8 were forgotten: cut at the token limit 5, wrong answer 2, not recorded 1."
     )
 
 
 @pytest.mark.parametrize(
     ("reasons", "said"),
     [
-        ({}, "Nothing was lost."),
-        ({"unknown": 1}, "Why 1 was lost is not recorded."),
-        ({"refused": 1}, "Why 1 was lost: refused 1."),
+        ({}, "Nothing was forgotten."),
+        ({"unknown": 1}, "Why 1 was forgotten is not recorded."),
+        ({"refused": 1}, "Why 1 was forgotten: refused 1."),
     ],
 )
 def test_why_lost_when_there_is_little_to_say(reasons: dict[str, int], said: str) -> None:
@@ -137,8 +137,8 @@ def test_what_paired() -> None:
 def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:
     comparison = fm.compare(table([1, 1, 0, 0, 1]), table([0, 0, 1, 0, 1]))
     assert comparison.result.seen == (
-        "after lost 2 of the 3 items that before had right (66.7%) and gained 1; accuracy "
-        "60.0% -> 40.0% shows only 1 of these losses."
+        "after forgot 2 of the 3 items that before had right (66.7%) and gained 1. Accuracy fell "
+        "from 60.0% to 40.0%, which shows only 1 of these losses."
     )
 
 

@@ -45,8 +45,8 @@ def test_headline_cells_groups_reasons_pairing_and_flips(tmp_path: Path) -> None
         ["wrong before", "20 gained", "18 never right"],
     ]
     groups = {row[0]: row[1:] for row in table_below(text, "task")}
-    assert groups["a"][:6] == ["100", "62.0%", "70.0%", "0.0%", "12.0%", "20.0%"]
-    assert "Why 15 were lost is not recorded." in text
+    assert groups["a"][:6] == ["100", "62.0%", "70.0%", "+8.0%", "12.0%", "20.0%"]
+    assert "Why 15 were forgotten is not recorded." in text
     assert "All 133 results of both sides paired." in text
     assert "## forgotten (tuned): 10 of 15" in text
     assert "## gained (tuned): 10 of 20" in text
@@ -125,7 +125,7 @@ def test_a_name_starts_no_title_list_or_quotation(tmp_path: Path, name: str) -> 
     after = write(tmp_path / f"{name}.jsonl", results([1, 0]))
     lines = as_markdown(make_payload(fm.compare(before, after))).splitlines()
     assert not [line for line in lines if line.startswith(name)]
-    assert [line for line in lines if line.replace("\\", "").startswith(f"{name} lost 1 of")]
+    assert [line for line in lines if line.replace("\\", "").startswith(f"{name} forgot 1 of")]
 
 
 def test_long_texts_are_cut_and_empty_ones_empty() -> None:

@@ -110,7 +110,7 @@ def page_script(kind: PageKind) -> str:
 
 def estimator_script() -> str:
     """What the page calls each estimator, from the table of estimators."""
-    words = {HEADLINE: {"label": "the number to believe", "from_repeats": False}}
+    words = {HEADLINE: {"label": "adjusted for luck and noise", "from_repeats": False}}
     for row in all_estimators():
         words[row.name] = {"label": row.label, "from_repeats": row.from_repeats}
     return f"const ESTIMATORS = {json.dumps(words)};"

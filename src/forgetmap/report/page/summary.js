@@ -173,7 +173,7 @@ function pairingCard({ pairing, total }) {
     counts.length > 0 && make("dl", { class: "counts" }, counts.map(([name, count, meaning]) => [
       make("dt", {}, name),
       make("dd", {}, make("b", {}, counted(count)), ` ${meaning}`)])),
-    make("p", { class: "faint" }, `Accuracy ${percent(total.acc_before)} → ${percent(total.acc_after)}; averages alone would show a loss of ${percent(total.conventional_forgetting)}.`));
+    make("p", { class: "faint" }, `Accuracy ${percent(total.acc_before)} → ${percent(total.acc_after)}: averages alone show a change of ${signedPercent(total.acc_after - total.acc_before)}.`));
 }
 
 function warningsCard(payload, result) {

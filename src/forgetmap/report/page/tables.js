@@ -66,6 +66,7 @@ function groupRecords(payload, find, state, level) {
       answers: group.n,
       accuracy_before: group.acc_before,
       accuracy_after: group.acc_after,
+      accuracy_change: group.acc_before === null ? null : group.acc_after - group.acc_before,
       net_drop: group.conventional_forgetting,
     };
     const where = level === "model" ? [{ ...state, comparison: place }, "total"]
@@ -87,10 +88,10 @@ const GROUP_COLUMNS = [
   { head: "items", sort: "items", show: (row) => counted(row.items) },
   { head: "before", sort: "accuracy_before", show: (row) => percent(row.accuracy_before) },
   { head: "after", sort: "accuracy_after", show: (row) => percent(row.accuracy_after) },
-  { head: "net drop", sort: "net_drop", show: (row) => percent(row.net_drop) },
+  { head: "accuracy change", sort: "accuracy_change", show: (row) => signedPercent(row.accuracy_change) },
   { head: "forgetting", sort: "forgetting", show: (row) => estimateCell(row, "forgetting") },
   {
-    head: "backward transfer",
+    head: "gained",
     sort: "backward_transfer",
     show: (row) => estimateCell(row, "backward_transfer"),
   },
@@ -111,7 +112,7 @@ function estimateCell(row, direction) {
   ];
 }
 
-/** By a column; what is unknown stands last, a bracket by its upper limit. */
+/** By a column; what is unknown stands last, a range by its upper limit. */
 function sortedBy(records, name, down) {
   const value = (record) => record[name] ?? record[`${name}_high`];
   const { compare } = new Intl.Collator("en", { numeric: true });
@@ -191,7 +192,7 @@ function renderTables(root, payload, find, state) {
   if (!level) return root.replaceChildren();
   const records = groupRecords(payload, find, state, level);
   const name = { head: LEVELS[level], sort: level, text: true, show: (row) => named(row[level]) };
-  const caption = `Forgetting and backward transfer by ${LEVELS[level]}`;
+  const caption = `Forgotten and gained by ${LEVELS[level]}`;
   const choices = levels.map((each) => [each, LEVELS[each]]);
   root.replaceChildren(
     make("h2", { id: "tables-title" }, "Groups"),
@@ -199,7 +200,7 @@ function renderTables(root, payload, find, state) {
       chooser("by", "Rows", choices, level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
     make("p", { class: "faint" }, `${sentence(estimatorLabel(state.estimator))}; ${
-      called(SCALES, state.scale)}; 95% limits below.`),
+      called(SCALES, state.scale)}; 95% interval below.`),
     tableRegion(caption, [name, ...GROUP_COLUMNS], records, { name: "forgetting", down: true }),
   );
 }

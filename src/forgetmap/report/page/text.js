@@ -31,6 +31,12 @@ function percent(value) {
   return `${shown}%`;
 }
 
+/** A change of a share, with its sign; rounded, or floats would make a change of nothing. */
+function signedPercent(value) {
+  const change = value === null ? null : Math.round(value * 1e9) / 1e9;
+  return `${change > 0 ? "+" : ""}${percent(change)}`;
+}
+
 /** @param {number} number */
 function counted(number) {
   return number.toLocaleString("en-US");

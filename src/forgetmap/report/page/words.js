@@ -8,7 +8,7 @@ const SCALES = {
 const DIRECTIONS = {
   forgetting: { name: "Forgetting", meaning: "right before, wrong after", look: "forgotten" },
   backward_transfer: {
-    name: "Backward transfer",
+    name: "Gained",
     meaning: "wrong before, right after",
     look: "gained",
   },
@@ -102,8 +102,8 @@ function limitsOf({ low, high }) {
 function estimateWords(estimate) {
   const limits = limitsOf(estimate);
   if (estimate.value !== null) {
-    return { main: percent(estimate.value), detail: limits && `95% limits ${limits}` };
+    return { main: percent(estimate.value), detail: limits && `95% interval ${limits}` };
   }
-  if (limits) return { main: limits, detail: "a bracket, 95% limits included: the truth lies in it" };
+  if (limits) return { main: limits, detail: "plausible range, 95% interval included" };
   return { main: "–", detail: "" };
 }
