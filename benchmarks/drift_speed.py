@@ -33,14 +33,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forgetmap.capabilities.api import drift
-from forgetmap.capabilities.batches import answered
+from forgetmap.capabilities.batches import as_scorer_input
 from forgetmap.capabilities.measure import Measuring, measure
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.records.folder import MANIFEST, read_run
 from forgetmap.records.manifest import ModelInfo, RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import SCORES, TEXTS, scores_schema, texts_schema
-from forgetmap.scoring.registry import find_scorer, needs_of, signed
+from forgetmap.scoring.registry import find_scorer, needs_of, signature_of
 
 Row = dict[str, Any]
 WORDS = str.split(
@@ -233,7 +233,7 @@ def cost_per_scorer(each: int = 1_000) -> list[tuple[str, float]]:
     for name, make in MAKERS.items():
         rule: Any = find_scorer(name)
         rng = random.Random(name)
-        samples = [answered(_given(make(rng, n))) for n in range(each)]
+        samples = [as_scorer_input(_given(make(rng, n))) for n in range(each)]
         rule.score(samples[0])
         start = time.process_time()
         for sample in samples:
@@ -272,9 +272,9 @@ def compare_with_reference(count: int, folder: Path) -> tuple[float, float]:
     expected = {}
     for row in made_rows(count, seed=1):
         rule: Any = find_scorer(named[row["task"]][0])
-        sample = answered(_given({**row, "material": json.loads(row["material"] or "null")}))
+        sample = as_scorer_input(_given({**row, "material": json.loads(row["material"] or "null")}))
         for field, judged in rule.score(sample).items():
-            key = (row["task"], row["item"], field, signed(rule))
+            key = (row["task"], row["item"], field, signature_of(rule))
             expected[key] = (judged.score, judged.outcome)
     loop = time.perf_counter() - start
     assert values.keys() == expected.keys()

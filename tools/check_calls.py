@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.scoring.scorers.calls import calls
 
 SEED = 21
@@ -111,7 +111,7 @@ def _theirs(python: str, cases: list[Case]) -> list[bool]:
 def _ours(case: Case) -> bool:
     made = [(name, given) for each in case["made"] for name, given in each.items()]
     said = [f"{name}({', '.join(f'{k}={v!r}' for k, v in given.items())})" for name, given in made]
-    sample = Answered("\n".join(said), gold=case["gold"], material={"tools": case["tools"]})
+    sample = ScorerInput("\n".join(said), gold=case["gold"], material={"tools": case["tools"]})
     return bool(calls.score(sample)["acc"].score)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.scoring.scorers.constraints import constraints
 from forgetmap.scoring.scorers.instructions import INSTRUCTIONS
 
@@ -172,7 +172,9 @@ def _unexplained(python: str, differing: list[Case]) -> list[Case]:
 
 def _ours(case: Case) -> Verdict:
     material = {"kwargs": [case["given"]]}
-    fields = constraints.score(Answered(case["response"], gold=[case["kind"]], material=material))
+    fields = constraints.score(
+        ScorerInput(case["response"], gold=[case["kind"]], material=material)
+    )
     return [bool(fields["acc_strict"].score), bool(fields["acc"].score)]
 
 

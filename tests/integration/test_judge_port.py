@@ -29,7 +29,7 @@ from forgetmap.errors import (
 )
 from forgetmap.scoring.llm_judge.judge import Judge, Patience, open_judge
 from forgetmap.scoring.llm_judge.quality import following
-from forgetmap.scoring.scorer import Answered, JudgeQuestion
+from forgetmap.scoring.scorer import JudgeQuestion, ScorerInput
 from judge_server import Answer, Asked, Script, best_reply, judge_server
 
 KEY = "sk-0815-topsecret"
@@ -360,7 +360,7 @@ def test_a_cache_that_is_something_else(tmp_path: Path) -> None:
 def test_bug_03_scorers_through_a_server_that_fails_now_and_then(tmp_path: Path) -> None:
     """What got a reply is scored, the rest is missing, and the next run asks for the rest alone."""
     samples = [
-        Answered(f"Tea number {place} is made from leaves.", question=("Write about tea.",))
+        ScorerInput(f"Tea number {place} is made from leaves.", question=("Write about tea.",))
         for place in range(12)
     ]
     broken = threading.Event()
@@ -383,8 +383,8 @@ def test_bug_03_scorers_through_a_server_that_fails_now_and_then(tmp_path: Path)
         assert len(server.asked) == before + 3
 
 
-def followed(port: Judge, samples: list[Answered]) -> list[float | None]:
-    questions = [following.asks(sample) for sample in samples]
+def followed(port: Judge, samples: list[ScorerInput]) -> list[float | None]:
+    questions = [following.questions(sample) for sample in samples]
     replies = asyncio.run(port.ask_all([ask for each in questions for ask in each]))
     return [
         following.settle(sample, [reply])["following"].score

@@ -14,14 +14,14 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.scoring.sandbox.run import ProgramLimits, require_sandbox, run_programs
-from forgetmap.scoring.scorer import Program, Ran
+from forgetmap.scoring.scorer import Program, ProgramResult
 
 SOURCE = Path(__file__).parents[2] / "src"
 LIMITS = ProgramLimits(seconds=1.0, megabytes=256)
 GOOD = "def add(a, b):\n    return a + b\nassert add(1, 2) == 3\n"
 
 
-def run(*sources: str, limits: ProgramLimits = LIMITS) -> list[Ran]:
+def run(*sources: str, limits: ProgramLimits = LIMITS) -> list[ProgramResult]:
     """Each program between two that are in order."""
     around = [Program(text) for source in sources for text in (GOOD, source, GOOD)]
     ran = [each for each in run_programs(around, limits=limits, workers=2) if each is not None]
@@ -39,8 +39,8 @@ def reasons(*sources: str) -> list[str]:
 
 def test_an_ordinary_program_runs_and_a_wrong_one_fails() -> None:
     passed, wrong, unreadable = run(GOOD, "assert 1 == 2, 'no'", "def f(:")
-    assert passed == Ran(passed=True)
-    assert wrong == Ran(passed=False, reason="exception: AssertionError: no")
+    assert passed == ProgramResult(passed=True)
+    assert wrong == ProgramResult(passed=False, reason="exception: AssertionError: no")
     assert unreadable.reason.startswith("exception: SyntaxError")
 
 
@@ -360,7 +360,7 @@ def test_programs_are_read_as_they_are_needed() -> None:
             yield Program(GOOD)
 
     ran = run_programs(endless(), workers=2)
-    assert [next(ran), next(ran)] == [Ran(passed=True)] * 2
+    assert [next(ran), next(ran)] == [ProgramResult(passed=True)] * 2
     ran.close()
     assert len(read) < 200
 
@@ -449,7 +449,7 @@ def test_a_template_that_dies_is_replaced() -> None:
         yield Program(GOOD)
 
     ran = list(run_programs(programs(), limits=LIMITS, workers=1))
-    assert ran == [Ran(passed=True)] * 2
+    assert ran == [ProgramResult(passed=True)] * 2
 
 
 def test_a_sandbox_that_fails_gives_no_verdict() -> None:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from forgetmap.scoring import Answered, Fields, Scale, graded
+from forgetmap.scoring import Fields, Scale, ScorerInput, grade_answer
 
 MAX_WORDS = 5
 
@@ -14,10 +14,10 @@ class Brevity:
     version = 1
     fields: ClassVar = {"brief": Scale(binary=True)}
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """One value: 1 if the response is brief."""
         brief = len(sample.response.split()) <= MAX_WORDS
-        return {"brief": graded(sample.response, right=brief)}
+        return {"brief": grade_answer(sample.response, right=brief)}
 
 
 brevity = Brevity()

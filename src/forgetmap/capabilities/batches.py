@@ -13,21 +13,21 @@ import pyarrow as pa
 from forgetmap.errors import FieldError
 from forgetmap.scoring import (
     UNSCORED,
-    Answered,
     CodeScorer,
     Fields,
     Judge,
     JudgeQuestion,
     JudgeScorer,
     Program,
-    Ran,
+    ProgramResult,
     RuleScorer,
     Scorer,
+    ScorerInput,
     find_scorer,
+    grade_missing,
     outcome_of,
     run_programs,
-    undecided,
-    values_of,
+    score_sample,
 )
 
 RESPONSE_COLUMNS = (
@@ -58,12 +58,12 @@ def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Score a batch by a rule; an item that cannot be used is an error of its own."""
     scored = ScoreRows(scorer)
     for row in batch.to_pylist():
-        sample = answered(row)
-        scored.add(row, None if sample is None else values_of(scorer, sample))
+        sample = as_scorer_input(row)
+        scored.add(row, None if sample is None else score_sample(scorer, sample))
     return scored.batch()
 
 
-def answered(row: Mapping[str, Any]) -> Answered | None:
+def as_scorer_input(row: Mapping[str, Any]) -> ScorerInput | None:
     """What a scorer gets to see of a row; None where there is no response."""
     if row["response"] is None:
         return None
@@ -71,7 +71,7 @@ def answered(row: Mapping[str, Any]) -> Answered | None:
     if row["gold_index"] is not None:
         material.setdefault("gold_index", row["gold_index"])
     question = row["question"]
-    return Answered(
+    return ScorerInput(
         response=row["response"],
         gold=material.get("gold", row["gold"]),
         question=tuple(material.get("turns", () if question is None else (question,))),
@@ -81,9 +81,9 @@ def answered(row: Mapping[str, Any]) -> Answered | None:
     )
 
 
-def failed(scorer: Scorer, error: FieldError) -> Fields:
+def missing_values(scorer: Scorer, error: FieldError) -> Fields:
     """All values of a scorer missing, because the item cannot be used."""
-    return dict.fromkeys(scorer.fields, undecided(error.message))
+    return dict.fromkeys(scorer.fields, grade_missing(error.message))
 
 
 class ScoreRows:
@@ -127,7 +127,7 @@ def run_rows(
     """Score batches by running the code in them, several programs at a time."""
     for batch in batches:
         rows = batch.to_pylist()
-        samples = [answered(row) for row in rows]
+        samples = [as_scorer_input(row) for row in rows]
         programs = [_program(scorer, sample) for sample in samples]
         runnable = [program if isinstance(program, Program) else None for program in programs]
         scored = ScoreRows(scorer)
@@ -137,7 +137,7 @@ def run_rows(
         yield scored.batch()
 
 
-def _program(scorer: CodeScorer, sample: Answered | None) -> Program | FieldError | None:
+def _program(scorer: CodeScorer, sample: ScorerInput | None) -> Program | FieldError | None:
     try:
         return None if sample is None else scorer.program(sample)
     except FieldError as error:
@@ -145,12 +145,14 @@ def _program(scorer: CodeScorer, sample: Answered | None) -> Program | FieldErro
 
 
 def _settled_by_run(
-    scorer: CodeScorer, sample: Answered | None, program: object, ran: Ran | None
+    scorer: CodeScorer, sample: ScorerInput | None, program: object, ran: ProgramResult | None
 ) -> Fields | None:
     if sample is None:
         return None
     return (
-        failed(scorer, program) if isinstance(program, FieldError) else scorer.settle(sample, ran)
+        missing_values(scorer, program)
+        if isinstance(program, FieldError)
+        else scorer.settle(sample, ran)
     )
 
 
@@ -160,41 +162,49 @@ def judge_rows(
     """Score batches by asking a judge, all questions of a batch together."""
     for batch in batches:
         rows = batch.to_pylist()
-        samples = [answered(row) for row in rows]
-        questions = [_asks(scorer, sample) for sample in samples]
-        replies = iter(_replies(judge, [ask for asks in questions for ask in _only_asks(asks)]))
+        samples = [as_scorer_input(row) for row in rows]
+        all_questions = [_questions(scorer, sample) for sample in samples]
+        replies = iter(
+            _replies(
+                judge, [ask for questions in all_questions for ask in _usable_questions(questions)]
+            )
+        )
         scored = ScoreRows(scorer)
-        for row, sample, asks in zip(rows, samples, questions, strict=True):
-            own = [next(replies) for _ in _only_asks(asks)]
-            scored.add(row, _settled_by_judge(scorer, sample, asks, own))
+        for row, sample, questions in zip(rows, samples, all_questions, strict=True):
+            own = [next(replies) for _ in _usable_questions(questions)]
+            scored.add(row, _settled_by_judge(scorer, sample, questions, own))
         yield scored.batch()
 
 
-def _asks(scorer: JudgeScorer, sample: Answered | None) -> list[JudgeQuestion] | FieldError:
+def _questions(scorer: JudgeScorer, sample: ScorerInput | None) -> list[JudgeQuestion] | FieldError:
     try:
-        return [] if sample is None else list(scorer.asks(sample))
+        return [] if sample is None else list(scorer.questions(sample))
     except FieldError as error:
         return error
 
 
-def _only_asks(asks: list[JudgeQuestion] | FieldError) -> list[JudgeQuestion]:
-    return [] if isinstance(asks, FieldError) else asks
+def _usable_questions(questions: list[JudgeQuestion] | FieldError) -> list[JudgeQuestion]:
+    return [] if isinstance(questions, FieldError) else questions
 
 
 def _settled_by_judge(
     scorer: JudgeScorer,
-    sample: Answered | None,
-    asks: list[JudgeQuestion] | FieldError,
+    sample: ScorerInput | None,
+    questions: list[JudgeQuestion] | FieldError,
     replies: list[str | None],
 ) -> Fields | None:
     if sample is None:
         return None
-    return failed(scorer, asks) if isinstance(asks, FieldError) else scorer.settle(sample, replies)
+    return (
+        missing_values(scorer, questions)
+        if isinstance(questions, FieldError)
+        else scorer.settle(sample, replies)
+    )
 
 
-def _replies(judge: Judge, asks: list[JudgeQuestion]) -> list[str | None]:
+def _replies(judge: Judge, questions: list[JudgeQuestion]) -> list[str | None]:
     """All replies, also where an event loop runs already, as in a notebook."""
-    if not asks:
+    if not questions:
         return []
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, judge.ask_all(asks)).result()
+        return thread.submit(asyncio.run, judge.ask_all(questions)).result()

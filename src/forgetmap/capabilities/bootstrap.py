@@ -87,10 +87,10 @@ def compact(rows: Reals, rng: np.random.Generator) -> tuple[Reals, Reals]:
     if len(different) <= MAX_UNITS:
         return different, counts.astype(float)
     bins = rng.permutation(len(rows)) % MAX_UNITS
-    return summed(rows, bins), np.ones(MAX_UNITS)
+    return sum_groups(rows, bins), np.ones(MAX_UNITS)
 
 
-def summed(rows: Reals, groups: NDArray[np.intp]) -> Reals:
+def sum_groups(rows: Reals, groups: NDArray[np.intp]) -> Reals:
     """Sums of rows of the same group, numbered from 0."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))

@@ -15,10 +15,10 @@ from forgetmap.capabilities.effects import (
     Series,
     levels,
     metric_effect,
-    relative,
+    relative_change,
     size,
     task_means,
-    weighted,
+    weighted_effects,
 )
 from forgetmap.capabilities.gates import MAX_JUDGE_ERRORS
 from forgetmap.capabilities.result import (
@@ -205,7 +205,7 @@ def _cell(
         points=scale * (lenient.after - lenient.before),
         points_low=points[0],
         points_high=points[1],
-        relative=relative(
+        relative=relative_change(
             lenient.before, lenient.after, error=error, chance=chance, low=metric.range.low
         ),
         chance=chance,
@@ -307,7 +307,7 @@ def capability_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tu
         metrics = taxonomy.metrics_of(capability.id)
         effect = compared.levels.capabilities.get(capability.id)
         cell = _level_cell(model, capability.id, metrics, effect, compared)
-        spread = size(weighted(taxonomy, capability.id, compared.levels.metrics))
+        spread = size(weighted_effects(taxonomy, capability.id, compared.levels.metrics))
         cells.append(
             replace(
                 cell,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forgetmap.capabilities.bootstrap import compact, generator, limits, resampled_sums, summed
+from forgetmap.capabilities.bootstrap import compact, generator, limits, resampled_sums, sum_groups
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.stats import Reals
 
@@ -54,7 +54,7 @@ def log_ratio(before: ArrayLike, after: ArrayLike) -> Reals:
     return np.asarray(np.clip(np.where(neither, 0.0, ratio), -MAX_EFFECT, MAX_EFFECT))
 
 
-def relative(
+def relative_change(
     before: float, after: float, *, error: float, chance: float, low: float = 0.0
 ) -> float | None:
     """Change in percent of the value before; None where that is no more than noise around nothing.
@@ -157,7 +157,7 @@ def task_means(
     rng = generator(seed, task)
     rows = np.column_stack([_columns(values) for values in series])
     total = rows.sum(axis=0)
-    units = rows if cluster is None else summed(rows, cluster)
+    units = rows if cluster is None else sum_groups(rows, cluster)
     drawn = resampled_sums(*compact(units, rng), rng, draws)
     halves = np.vstack([_halves(series, lost=lost) for lost in (True, False)])
     drawn += resampled_sums(halves, np.full(2, PSEUDO_ITEM_WEIGHT), rng, draws)
@@ -239,7 +239,7 @@ def levels(taxonomy: Taxonomy, metrics: Mapping[str, Effect]) -> Levels:
     """A capability is the weighted mean of its metrics, a group the mean of its capabilities."""
     capabilities: dict[str, Effect] = {}
     for capability in taxonomy.capabilities:
-        mean = average(weighted(taxonomy, capability.id, metrics))
+        mean = average(weighted_effects(taxonomy, capability.id, metrics))
         if mean is not None:
             capabilities[capability.id] = mean
     by_group: dict[str, list[tuple[Effect, float]]] = defaultdict(list)
@@ -250,7 +250,7 @@ def levels(taxonomy: Taxonomy, metrics: Mapping[str, Effect]) -> Levels:
     return Levels(metrics, capabilities, groups)
 
 
-def weighted(
+def weighted_effects(
     taxonomy: Taxonomy, capability: str, metrics: Mapping[str, Effect]
 ) -> list[tuple[Effect, float]]:
     """Effects of the metrics of a capability that have one, with their weights."""

@@ -51,7 +51,7 @@ from forgetmap.scoring import (
     load_scorer,
     needs_of,
     open_judge,
-    signed,
+    signature_of,
 )
 from forgetmap.sources import PROVISIONAL_SCORER, Progress
 
@@ -126,7 +126,7 @@ def plan(source: TaxonomyRun, taxonomy: Taxonomy, how: Measuring) -> list[Scorin
 
 def _is_recorded(source: TaxonomyRun, task: str, metric: Metric, name: str) -> bool:
     """Whether the records have this metric already; not if by rule where a judge can."""
-    rule = signed(find_scorer(str(metric.scorer))) if name != metric.scorer else None
+    rule = signature_of(find_scorer(str(metric.scorer))) if name != metric.scorer else None
     return any(
         measure.metric == metric.field
         and scored
@@ -233,7 +233,7 @@ class _Work:
             path = temporary_path()
         else:
             path = _cache_folder(
-                self._how, "part", unit.task, signed(scorer), self._how.profile, content
+                self._how, "part", unit.task, signature_of(scorer), self._how.profile, content
             )
         if not (path / SCORES).is_file():
             with complete_folder(path, overwrite=path.exists()) as partial:
@@ -307,7 +307,7 @@ class _Work:
         replaced = ", ".join(
             f"({literal(unit.task)}, {literal(scorer)})"
             for unit in parts
-            for scorer in (PROVISIONAL_SCORER, signed(find_scorer(unit.scorer)))
+            for scorer in (PROVISIONAL_SCORER, signature_of(find_scorer(unit.scorer)))
         )
         kept = self._scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
         with reading(self._run):
@@ -330,7 +330,7 @@ def _with_shared(
         for name in SCORE_NAMES
         if name not in (*KEY, *_SCORE_COLUMNS)
     ]
-    scorer = signed(find_scorer(unit.scorer))
+    scorer = signature_of(find_scorer(unit.scorer))
     query = f"""
         SELECT {", ".join(map(_column, SCORE_NAMES))}
         FROM (
@@ -358,6 +358,6 @@ def _describe(info: RunInfo, parts: dict[ScoringUnit, Path], taxonomy: Taxonomy)
             metrics[name] = MetricInfo(
                 low=scale.low, high=scale.high, higher_is_better=name not in less
             )
-        main = {"main_metric": next(iter(scorer.fields)), "main_scorer": signed(scorer)}
+        main = {"main_metric": next(iter(scorer.fields)), "main_scorer": signature_of(scorer)}
         tasks[unit.task] = tasks.get(unit.task, TaskInfo()).model_copy(update=main)
     return info.model_copy(update={"metrics": metrics, "tasks": tasks})

@@ -30,7 +30,7 @@ from forgetmap.records import (
     literal,
     reading,
 )
-from forgetmap.scoring import find_scorer, signed
+from forgetmap.scoring import find_scorer, signature_of
 from forgetmap.sources import PROVISIONAL_SCORER
 from forgetmap.stats import Reals
 
@@ -117,7 +117,7 @@ class TaxonomyRun:
         if field is None:
             return self._main(task, offered) if task is not None and offered else None
         for name in (metric.judge, metric.scorer):
-            own = Measure(field, signed(find_scorer(name))) if name else None
+            own = Measure(field, signature_of(find_scorer(name))) if name else None
             if own in offered:
                 return own
         others = [m for m in offered if m.metric == field and not is_provisional(m, metric)]

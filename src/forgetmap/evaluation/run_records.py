@@ -24,7 +24,14 @@ from forgetmap.records import (
     ServiceInfo,
     TaskInfo,
 )
-from forgetmap.scoring import Answered, Scorer, load_scorer, outcome_of, signed, values_of
+from forgetmap.scoring import (
+    Scorer,
+    ScorerInput,
+    load_scorer,
+    outcome_of,
+    score_sample,
+    signature_of,
+)
 
 WEIGHTS, LENIENT, STRICT = "loglikelihood", "lenient", "strict"
 MILLION = 1_000_000
@@ -73,7 +80,7 @@ def _scored_rows(job: Job, answer: Answer, settings: ResolvedSettings) -> Iterat
     for name in job.task.scorers:
         scorer = load_scorer(name)
         for field_name, own in _values(job, answer, scorer).items():
-            yield row | own | {"metric": field_name, "scorer": signed(scorer)}
+            yield row | own | {"metric": field_name, "scorer": signature_of(scorer)}
 
 
 def _values(job: Job, answer: Answer, scorer: Scorer) -> dict[str, dict[str, Any]]:
@@ -89,13 +96,13 @@ def _values(job: Job, answer: Answer, scorer: Scorer) -> dict[str, dict[str, Any
             "choice": verdict.choice,
             "error": verdict.error,
         }
-        for field_name, verdict in values_of(scorer, sample).items()
+        for field_name, verdict in score_sample(scorer, sample).items()
     }
 
 
-def _sample(item: Item, response: str, finish_reason: str | None) -> Answered:
+def _sample(item: Item, response: str, finish_reason: str | None) -> ScorerInput:
     gold_index = {"gold_index": item.options.index(item.gold)} if item.gold in item.options else {}
-    return Answered(
+    return ScorerInput(
         response=response,
         gold=item.material.get("gold", item.gold),
         question=tuple(item.material.get("turns") or (item.question,)),
@@ -179,7 +186,7 @@ def _main_metric(task: Task, *, weighed: bool) -> dict[str, str]:
         by_weight = weighed and task.kind == "option"
         return {"main_metric": "acc", "main_scorer": WEIGHTS if by_weight else LENIENT}
     first = load_scorer(task.scorers[0])
-    return {"main_metric": next(iter(first.fields)), "main_scorer": signed(first)}
+    return {"main_metric": next(iter(first.fields)), "main_scorer": signature_of(first)}
 
 
 def _ranges(suite: Suite) -> dict[str, MetricInfo]:

@@ -37,17 +37,17 @@ UNSCORED = Grade(None, Outcome.UNSCORED)
 """Nobody has judged it yet, or nobody can."""
 
 
-def failed(outcome: Outcome) -> Grade:
+def grade_failure(outcome: Outcome) -> Grade:
     """No answer was given, and this is why: the score is 0."""
     return Grade(0.0, outcome)
 
 
-def undecided(error: str, answer: str | None = None, *, strict: bool | None = None) -> Grade:
+def grade_missing(error: str, answer: str | None = None, *, strict: bool | None = None) -> Grade:
     """Nobody can say whether the answer is right: the score is missing."""
     return Grade(None, Outcome.ERROR, answer, strict=strict, error=error)
 
 
-def graded(
+def grade_answer(
     answer: str, *, right: bool, choice: str | None = None, strict: bool | None = None
 ) -> Grade:
     """An answer was given; it is right or wrong."""
@@ -55,13 +55,13 @@ def graded(
     return Grade(float(right), outcome, answer, choice, strict)
 
 
-def shared(value: float, answer: str | None = None, *, strict: bool | None = None) -> Grade:
+def grade_share(value: float, answer: str | None = None, *, strict: bool | None = None) -> Grade:
     """A share from 0 to 1: all of it is correct, none of it incorrect, anything else partial."""
     outcome = {0.0: Outcome.INCORRECT, 1.0: Outcome.CORRECT}.get(float(value), Outcome.PARTIAL)
     return Grade(float(value), outcome, answer, strict=strict)
 
 
-def counted(value: float, answer: str | None = None) -> Grade:
+def grade_count(value: float, answer: str | None = None) -> Grade:
     """A number of something, which is neither right nor wrong."""
     return Grade(float(value), Outcome.PARTIAL, answer)
 

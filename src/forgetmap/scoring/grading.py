@@ -21,30 +21,35 @@ from typing import Any, Literal, Protocol
 
 from forgetmap.errors import UsageError
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.claims import AnswerClaim, marked, next_question, without_empty_mark
-from forgetmap.scoring.extract.failures import loops, refuses
+from forgetmap.scoring.extract.claims import (
+    AnswerClaim,
+    find_marked_claims,
+    next_question,
+    without_empty_mark,
+)
+from forgetmap.scoring.extract.failures import is_loop, is_refusal
 from forgetmap.scoring.extract.maths import MathsReader
 from forgetmap.scoring.extract.numbers import NumberReader
 from forgetmap.scoring.extract.options import OptionReader, right_options
 from forgetmap.scoring.extract.text import TextReader
 from forgetmap.scoring.extract.thinking import visible_text
-from forgetmap.scoring.extract.wording import plain
-from forgetmap.scoring.grade import AnswerKind, Grade, failed, graded, undecided
+from forgetmap.scoring.extract.wording import simplify
+from forgetmap.scoring.grade import AnswerKind, Grade, grade_answer, grade_failure, grade_missing
 
 
 class AnswerReader(Protocol):
     """Reads and judges answers of one kind to one question; several answers are a contradiction."""
 
-    def named(self, phrase: str) -> list[Any]:
+    def read_claim(self, phrase: str) -> list[Any]:
         """The answers a phrase gives that is said to be the answer."""
 
-    def alone(self, text: str) -> list[Any]:
+    def read_bare(self, text: str) -> list[Any]:
         """The answer, if the text is nothing else."""
 
-    def stated(self, text: str) -> list[Any]:
+    def read_statement(self, text: str) -> list[Any]:
         """The answers a text settles on."""
 
-    def complete(self, phrase: str) -> bool:
+    def is_complete(self, phrase: str) -> bool:
         """Whether nothing can have been cut off."""
 
     def grade(self, answer: Any, phrase: str, *, strict: bool) -> Grade:
@@ -78,17 +83,21 @@ def grade_response(
         FieldError: the right answer cannot be one of this kind.
         UsageError: unknown kind, or math-verify is needed and not installed.
     """
-    return verdict(response, _reader(kind, gold, options, also_right), finish_reason=finish_reason)
+    return find_and_grade(
+        response, _reader(kind, gold, options, also_right), finish_reason=finish_reason
+    )
 
 
-def verdict(response: str, reader: AnswerReader, *, finish_reason: str | None = None) -> Grade:
+def find_and_grade(
+    response: str, reader: AnswerReader, *, finish_reason: str | None = None
+) -> Grade:
     """Find the answer as this reader does and judge it; a response never raises an error."""
     visible, cut = visible_text(response, finish_reason)
-    text = plain(visible)
+    text = simplify(visible)
     claims = _claims(text, reader, cut=cut)
     wavering = any(answers != claims[-1][1] for _, answers in claims)
-    if (wavering or not claims) and loops(response):
-        return failed(Outcome.DEGENERATE)
+    if (wavering or not claims) and is_loop(response):
+        return grade_failure(Outcome.DEGENERATE)
     if claims:
         claim, answers = claims[-1]
         return _settle(reader, answers, claim.phrase, strict=claim.last)
@@ -99,9 +108,9 @@ def _claims(text: str, reader: AnswerReader, *, cut: bool) -> list[tuple[AnswerC
     """Claims in the demanded form that name an answer, up to a question the model makes up."""
     found = [
         (claim, answers)
-        for claim in marked(text)
-        if (claim.ended or not cut or reader.complete(claim.phrase))
-        and (answers := reader.named(claim.phrase))
+        for claim in find_marked_claims(text)
+        if (claim.ended or not cut or reader.is_complete(claim.phrase))
+        and (answers := reader.read_claim(claim.phrase))
     ]
     end = next_question(text, found[0][0].start) if found else None
     return found if end is None else [each for each in found if each[0].start < end]
@@ -109,19 +118,19 @@ def _claims(text: str, reader: AnswerReader, *, cut: bool) -> list[tuple[AnswerC
 
 def _unmarked(text: str, reader: AnswerReader, *, cut: bool) -> Grade:
     """No answer in the demanded form."""
-    alone = reader.alone(text)
-    if alone and (not cut or reader.complete(text)):
+    alone = reader.read_bare(text)
+    if alone and (not cut or reader.is_complete(text)):
         return _settle(reader, alone, text, strict=True)
     if cut:
-        return failed(Outcome.TRUNCATED)
-    if stated := reader.stated(text):
+        return grade_failure(Outcome.TRUNCATED)
+    if stated := reader.read_statement(text):
         return _settle(reader, stated, strict=False)
-    return failed(Outcome.REFUSED if refuses(text) else Outcome.NO_ANSWER)
+    return grade_failure(Outcome.REFUSED if is_refusal(text) else Outcome.NO_ANSWER)
 
 
 def _settle(reader: AnswerReader, answers: list[Any], phrase: str = "", *, strict: bool) -> Grade:
     if len(answers) > 1:
-        return failed(Outcome.NO_ANSWER)
+        return grade_failure(Outcome.NO_ANSWER)
     return reader.grade(answers[0], phrase, strict=strict)
 
 
@@ -179,17 +188,17 @@ def grade_likelihoods(
             hint="pass one of each per option, in the order of the options.",
         )
     if any(math.isnan(value) or value == math.inf for value in logprobs):
-        return undecided("a log-likelihood is not a number")
+        return grade_missing("a log-likelihood is not a number")
     if normalise == "tokens" and min(tokens) < 1:
-        return undecided("an option has no tokens")
+        return grade_missing("an option has no tokens")
     lengths = _lengths(tokens, options, normalise)
     values = [value / length for value, length in zip(logprobs, lengths, strict=True)]
     best = max(values)
     chosen = [place for place, value in enumerate(values) if value == best]
     if len({options[place] for place in chosen}) > 1:
-        return failed(Outcome.NO_ANSWER)
+        return grade_failure(Outcome.NO_ANSWER)
     choice = options[chosen[0]]
-    return graded(choice, right=chosen[0] in right, choice=choice)
+    return grade_answer(choice, right=chosen[0] in right, choice=choice)
 
 
 def _lengths(tokens: Sequence[int], options: Sequence[str], by: Normalise) -> list[int]:

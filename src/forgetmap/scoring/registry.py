@@ -11,11 +11,11 @@ from typing import Literal, cast
 
 from forgetmap._plugins import Registry
 from forgetmap.errors import FieldError, UsageError
-from forgetmap.scoring.grade import UNSCORED, undecided
-from forgetmap.scoring.scorer import Answered, Fields, RuleScorer, Scorer
+from forgetmap.scoring.grade import UNSCORED, grade_missing
+from forgetmap.scoring.scorer import Fields, RuleScorer, Scorer, ScorerInput
 
 Needs = Literal["rule", "judge", "sandbox"]
-_METHODS: dict[str, Needs] = {"score": "rule", "asks": "judge", "program": "sandbox"}
+_METHODS: dict[str, Needs] = {"score": "rule", "questions": "judge", "program": "sandbox"}
 _RULES = {
     "option": "answers", "number": "answers", "maths": "answers", "yes_no": "answers",
     "alias": "aliases", "short_answer": "aliases", "retrieval": "retrieval",
@@ -91,12 +91,12 @@ def needs_of(scorer: Scorer) -> Needs:
     return next(needs for method, needs in _METHODS.items() if hasattr(scorer, method))
 
 
-def signed(scorer: Scorer) -> str:
+def signature_of(scorer: Scorer) -> str:
     """How a scorer signs its records."""
     return f"{scorer.name}@{scorer.version}"
 
 
-def values_of(scorer: Scorer, sample: Answered) -> Fields:
+def score_sample(scorer: Scorer, sample: ScorerInput) -> Fields:
     """The values by rule; missing where a judge or a sandbox is needed.
 
     An item that cannot be used is an error of its own.
@@ -106,4 +106,4 @@ def values_of(scorer: Scorer, sample: Answered) -> Fields:
     try:
         return cast("RuleScorer", scorer).score(sample)
     except FieldError as error:
-        return dict.fromkeys(scorer.fields, undecided(error.message))
+        return dict.fromkeys(scorer.fields, grade_missing(error.message))

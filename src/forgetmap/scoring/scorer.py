@@ -40,7 +40,7 @@ RATING = Scale(1.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ScorerInput:
     """One response and what is needed to score it.
 
     Attributes:
@@ -65,7 +65,11 @@ Fields = Mapping[str, Grade]
 
 
 class Scorer(Protocol):
-    """What all scorers say of themselves; `name@version` stands in every record they make."""
+    """What all scorers say of themselves; `name@version` stands in every record they make.
+
+    One that scores with packages outside the core installation lists them in `packages`; they must
+    not be needed to import it, so that its records can be read without them.
+    """
 
     name: str
     version: int
@@ -75,7 +79,7 @@ class Scorer(Protocol):
 class RuleScorer(Scorer, Protocol):
     """Scores by itself."""
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The values; a response never raises an error, an unusable item raises FieldError."""
 
 
@@ -90,10 +94,10 @@ class JudgeQuestion:
 class JudgeScorer(Scorer, Protocol):
     """Scores by what a judge replies."""
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """What to ask; nothing where the sample decides itself."""
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The values, from the replies in order; None is a question that got no reply."""
 
 
@@ -105,7 +109,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProgramResult:
     """How a program ended."""
 
     passed: bool
@@ -118,10 +122,10 @@ class Ran:
 class CodeScorer(Scorer, Protocol):
     """Scores by running code."""
 
-    def program(self, sample: Answered) -> Program | None:
+    def program(self, sample: ScorerInput) -> Program | None:
         """What to run; None where the response holds no code."""
 
-    def settle(self, sample: Answered, ran: Ran | None) -> Fields:
+    def settle(self, sample: ScorerInput, ran: ProgramResult | None) -> Fields:
         """The values, from how it ended."""
 
 

@@ -18,7 +18,7 @@ from forgetmap.capabilities.effects import (
     effect,
     log_ratio,
     metric_effect,
-    relative,
+    relative_change,
     task_means,
 )
 from forgetmap.capabilities.taxonomy import Metric, load_taxonomy
@@ -60,10 +60,10 @@ def test_bug_07_the_complement_tells_the_same() -> None:
 
 
 def test_bug_05_relative_change_is_left_out_near_nothing() -> None:
-    assert relative(0.5, 0.4, error=0.01, chance=0.0) == pytest.approx(-20.0)
-    assert relative(0.02, 0.04, error=0.011, chance=0.0) is None
-    assert relative(0.52, 0.40, error=0.02, chance=0.5) is None
-    assert relative(0.0, 0.4, error=0.0, chance=0.0) is None
+    assert relative_change(0.5, 0.4, error=0.01, chance=0.0) == pytest.approx(-20.0)
+    assert relative_change(0.02, 0.04, error=0.011, chance=0.0) is None
+    assert relative_change(0.52, 0.40, error=0.02, chance=0.5) is None
+    assert relative_change(0.0, 0.4, error=0.0, chance=0.0) is None
 
 
 def test_draws_match_plain_resampling() -> None:

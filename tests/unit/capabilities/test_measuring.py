@@ -20,8 +20,8 @@ from forgetmap.errors import UsageError
 from forgetmap.records.folder import read_run, write_run
 from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
-from forgetmap.scoring.registry import SCORERS, find_scorer, signed
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.registry import SCORERS, find_scorer, signature_of
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from judge_server import Answer, best_reply, judge_server
@@ -90,7 +90,7 @@ def test_perfect_rows_get_the_best_value(perfect: Found) -> None:
     for metric in CAPTRACK.metrics:
         if metric.scorer is None or metric.field in NO_BEST:
             continue
-        who = signed(find_scorer(metric.judge or metric.scorer))
+        who = signature_of(find_scorer(metric.judge or metric.scorer))
         for field in filter(None, (metric.field, metric.strict)):
             score, _ = perfect[f"{metric.task}/jsonl", field, who]
             assert score == metric.range.high, metric.id
@@ -116,9 +116,9 @@ def test_every_row_gets_what_the_scorer_alone_gives(tmp_path: Path) -> None:
     for name, task, rows in (("number", "mgsm.subset", sums), ("style", "oasst1.full", chats)):
         rule: Any = find_scorer(name)
         for row in rows:
-            sample = Answered(row["outputs"], gold=row["gold"], question=(row["prompt"],))
+            sample = ScorerInput(row["outputs"], gold=row["gold"], question=(row["prompt"],))
             for field, judged in rule.score(sample).items():
-                key = (f"{task}/{row['id']}", field, signed(rule))
+                key = (f"{task}/{row['id']}", field, signature_of(rule))
                 assert run[key] == (judged.score, judged.outcome), key
 
 

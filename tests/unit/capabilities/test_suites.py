@@ -23,8 +23,8 @@ from forgetmap.evaluation.suites import catalogue
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.records.run import Run
 from forgetmap.records.validate import check_run
-from forgetmap.scoring.registry import SCORERS, find_scorer, needs_of, signed
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.registry import SCORERS, find_scorer, needs_of, signature_of
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.scoring.scorers.style import style
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
@@ -118,7 +118,9 @@ def values(runs: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -
 
 def value(found: Values, metric: Metric, item: str, field: str | None = None) -> float | None:
     place = f"{metric.task}/{item}"
-    return found.get((place, str(field or metric.field), signed(find_scorer(str(metric.scorer)))))
+    return found.get(
+        (place, str(field or metric.field), signature_of(find_scorer(str(metric.scorer))))
+    )
 
 
 @pytest.mark.parametrize("metric", BEST, ids=[metric.id for metric in BEST])
@@ -128,7 +130,11 @@ def test_every_reference_gets_the_best_value(values: dict[str, Values], metric: 
             score = value(values["best"], metric, each.item.id, field)
             assert score == metric.range.high, (each.item.id, field)
             if metric.judge is not None:
-                key = (f"{metric.task}/{each.item.id}", field, signed(find_scorer(metric.judge)))
+                key = (
+                    f"{metric.task}/{each.item.id}",
+                    field,
+                    signature_of(find_scorer(metric.judge)),
+                )
                 assert values["best"][key] == 1, each.item.id
 
 
@@ -215,7 +221,7 @@ def test_the_sample_has_the_capabilities_of_captrack() -> None:
 
 
 def test_style_is_of_every_kind() -> None:
-    scored = [style.score(Answered(each.response)) for each in references()["style"]]
+    scored = [style.score(ScorerInput(each.response)) for each in references()["style"]]
     found = [{name: verdict.score for name, verdict in each.items()} for each in scored]
     for feature in ("bullets", "tables", "emoji", "headings", "code", "hedging"):
         assert 0 < sum(bool(each[feature]) for each in found) < len(found), feature
@@ -348,7 +354,7 @@ def test_a_run_of_captrack_scores_as_its_responses_do(tmp_path: Path) -> None:
     compared = 0
     for (place, metric, who), score in ours.items():
         task = place.partition("/")[0]
-        known = {signed(find_scorer(name)) for name in scorers_of(CAPTRACK, task)}
+        known = {signature_of(find_scorer(name)) for name in scorers_of(CAPTRACK, task)}
         by_rule = needs_of(find_scorer(who.partition("@")[0])) == "rule"
         if task in different or who not in known or not by_rule:
             continue

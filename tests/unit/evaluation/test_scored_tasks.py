@@ -27,7 +27,7 @@ from forgetmap.evaluation.settings import Settings
 from forgetmap.evaluation.suites.catalogue import _prepared
 from forgetmap.records.validate import check_run
 from forgetmap.scoring.registry import find_scorer
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import ScorerInput
 from judge_server import Answer, best_reply, judge_server
 from tiny_models import tiny_model, tokenizer
 
@@ -267,7 +267,7 @@ def test_every_field_of_every_scorer_is_a_metric(done: Path) -> None:
     assert {"acc", "acc_strict", "words", "bullets", "directness"} <= of_sums
     for n in range(N):
         response = texts_of(done)["sums", str(n), 0]["response"]
-        sample = Answered(response, gold=str(2 * n), finish_reason="length")
+        sample = ScorerInput(response, gold=str(2 * n), finish_reason="length")
         expected = find_scorer("number").score(sample)["acc"]  # type: ignore[attr-defined]
         row = rows[f"sums/{n}", "acc", "number@1"]
         assert (row["score"], row["outcome"]) == (expected.score, expected.outcome)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.scoring.scorers.answers import maths
 
 FORMS = {
@@ -102,7 +102,7 @@ def compared() -> list[tuple[Case, str, bool, bool]]:
     for case in cases():
         for form, pattern in FORMS.items():
             response = pattern.format(case.answer)
-            ours = maths.score(Answered(response, case.gold))["acc"].score == 1.0
+            ours = maths.score(ScorerInput(response, case.gold))["acc"].score == 1.0
             found.append((case, form, ours, by_math_verify(response, case.gold)))
     return found
 
@@ -146,5 +146,5 @@ def test_math_verify_differs_only_on_latex_without_marks_around_it(
     ],
 )
 def test_where_the_two_part(response: str, gold: str, ours: bool, theirs: bool) -> None:
-    assert (maths.score(Answered(response, gold))["acc"].score == 1.0) is ours
+    assert (maths.score(ScorerInput(response, gold))["acc"].score == 1.0) is ours
     assert by_math_verify(response, gold) is theirs

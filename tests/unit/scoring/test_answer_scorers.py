@@ -12,35 +12,35 @@ from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.scoring.extract.golds import (
     final_texts,
+    option_texts,
     passage_of,
     right_indices,
     right_texts,
-    shown_options,
     truth,
 )
-from forgetmap.scoring.extract.wording import folded, mentions, occurs, words
-from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.extract.wording import find_mentions, fold, occurs, split_words
+from forgetmap.scoring.scorer import RuleScorer, ScorerInput
 from forgetmap.scoring.scorers.aliases import alias, short_answer
 from forgetmap.scoring.scorers.answers import maths, number, option, yes_no
 from forgetmap.scoring.scorers.reasoning_steps import equations, reasoning_steps, steps
 from forgetmap.scoring.scorers.refusal import refusal
 from forgetmap.scoring.scorers.retrieval import retrieval
 
-ALL: list[tuple[RuleScorer, Answered]] = [
-    (option, Answered("", "B", options=("Rome", "Paris", "Oslo"))),
-    (number, Answered("", "#### 12")),
-    (alias, Answered("", ["Paris", "Lutetia"])),
-    (short_answer, Answered("", {"answer": "Paris"}, material={"context": ["Paris is big."]})),
-    (yes_no, Answered("", gold=True)),
-    (retrieval, Answered("", ["1234567", "apple"])),
-    (refusal, Answered("", ["1234567"])),
-    (reasoning_steps, Answered("")),
+ALL: list[tuple[RuleScorer, ScorerInput]] = [
+    (option, ScorerInput("", "B", options=("Rome", "Paris", "Oslo"))),
+    (number, ScorerInput("", "#### 12")),
+    (alias, ScorerInput("", ["Paris", "Lutetia"])),
+    (short_answer, ScorerInput("", {"answer": "Paris"}, material={"context": ["Paris is big."]})),
+    (yes_no, ScorerInput("", gold=True)),
+    (retrieval, ScorerInput("", ["1234567", "apple"])),
+    (refusal, ScorerInput("", ["1234567"])),
+    (reasoning_steps, ScorerInput("")),
 ]
 NAMES = [scorer.name for scorer, _ in ALL]
 
 
-def answering(sample: Answered, response: str, finish_reason: str | None = None) -> Answered:
-    return Answered(
+def answering(sample: ScorerInput, response: str, finish_reason: str | None = None) -> ScorerInput:
+    return ScorerInput(
         response, sample.gold, sample.question, sample.options, sample.material, finish_reason
     )
 
@@ -65,7 +65,7 @@ RESPONSES = st.one_of(
 @examples(100)
 @given(response=RESPONSES, finish_reason=st.sampled_from([None, "stop", "length"]))
 def test_no_response_raises_and_every_value_is_on_its_scale(
-    scorer: RuleScorer, sample: Answered, response: str, finish_reason: str | None
+    scorer: RuleScorer, sample: ScorerInput, response: str, finish_reason: str | None
 ) -> None:
     fields = scorer.score(answering(sample, response, finish_reason))
     assert fields
@@ -175,7 +175,7 @@ def test_of_a_solution_only_the_final_answer_counts(gold: object, texts: tuple[s
     ],
 )
 def test_options_in_any_shape(choices: object, options: tuple[str, ...]) -> None:
-    assert shown_options(choices) == options
+    assert option_texts(choices) == options
 
 
 @pytest.mark.parametrize(
@@ -211,16 +211,16 @@ def test_a_right_answer_that_is_no_option_is_an_error(gold: object) -> None:
 def test_a_letter_that_is_another_options_text_is_an_error_unless_its_place_is_known() -> None:
     with pytest.raises(FieldError, match="'A'"):
         right_indices("A", ("B", "A"))
-    sample = Answered("Answer: B", "A", options=("B", "A"), material={"gold_index": 1})
+    sample = ScorerInput("Answer: B", "A", options=("B", "A"), material={"gold_index": 1})
     assert option.score(sample)["acc"].score == 1.0
 
 
 def test_options_may_be_unknown() -> None:
-    assert option.score(Answered("Reasons.\nAnswer: B", "B"))["acc"].score == 1.0
-    assert option.score(Answered("Reasons.\nAnswer: (C)", "B"))["acc"].score == 0.0
+    assert option.score(ScorerInput("Reasons.\nAnswer: B", "B"))["acc"].score == 1.0
+    assert option.score(ScorerInput("Reasons.\nAnswer: (C)", "B"))["acc"].score == 0.0
     for gold in ("Paris", "é", "ß"):
         with pytest.raises(FieldError):
-            option.score(Answered("Answer: B", gold))
+            option.score(ScorerInput("Answer: B", gold))
 
 
 @pytest.mark.parametrize("gold", [True, "TRUE", "yes", 1, "1", ["yes"], {"answer": True}])
@@ -241,7 +241,7 @@ def test_truth(gold: object) -> None:
 def test_an_answer_in_another_form_counts_leniently_only(
     scorer: RuleScorer, response: str, gold: object, options: tuple[str, ...]
 ) -> None:
-    fields = scorer.score(Answered(response, gold, options=options))
+    fields = scorer.score(ScorerInput(response, gold, options=options))
     assert (fields["acc"].score, fields["acc"].outcome) == (1.0, Outcome.CORRECT)
     assert (fields["acc_strict"].score, fields["acc_strict"].outcome) == (0.0, Outcome.NO_ANSWER)
     assert fields["acc_strict"].answer == fields["acc"].answer
@@ -249,8 +249,8 @@ def test_an_answer_in_another_form_counts_leniently_only(
 
 @pytest.mark.parametrize("scorer", [alias, short_answer])
 def test_what_the_response_calls_its_answer_beats_what_it_mentions(scorer: RuleScorer) -> None:
-    assert scorer.score(Answered("Paris is nice.\nAnswer: Rome", "Paris"))["acc"].score == 0.0
-    assert scorer.score(Answered("The answer is Rome, not Paris.", "Paris"))["acc"].score == 0.0
+    assert scorer.score(ScorerInput("Paris is nice.\nAnswer: Rome", "Paris"))["acc"].score == 0.0
+    assert scorer.score(ScorerInput("The answer is Rome, not Paris.", "Paris"))["acc"].score == 0.0
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ def test_what_the_response_calls_its_answer_beats_what_it_mentions(scorer: RuleS
     ["No es París.", "Ce n'est pas París.", "Es ist nicht París.", "Это не París.", "不是 París。"],
 )
 def test_a_denied_name_does_not_count_in_other_languages(response: str) -> None:
-    assert alias.score(Answered(response, "París"))["acc"].score == 0.0
+    assert alias.score(ScorerInput(response, "París"))["acc"].score == 0.0
 
 
 def test_alias_looks_everywhere_and_short_answer_where_answers_stand() -> None:
     response = "Paris has two million people.\nThat is quite a lot of people for one place."
-    assert alias.score(Answered(response, "Paris"))["acc"].score == 1.0
-    assert short_answer.score(Answered(response, "Paris"))["acc"].score == 0.0
+    assert alias.score(ScorerInput(response, "Paris"))["acc"].score == 1.0
+    assert short_answer.score(ScorerInput(response, "Paris"))["acc"].score == 0.0
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_alias_looks_everywhere_and_short_answer_where_answers_stand() -> None:
 )
 def test_why_there_is_no_answer(response: str, outcome: Outcome) -> None:
     for scorer, gold in ((alias, "Paris"), (short_answer, "Paris"), (retrieval, ["1234567"])):
-        assert scorer.score(Answered(response, gold))["acc"].outcome is outcome
-    assert yes_no.score(Answered(response, gold=True))["acc"].outcome is outcome
+        assert scorer.score(ScorerInput(response, gold))["acc"].outcome is outcome
+    assert yes_no.score(ScorerInput(response, gold=True))["acc"].outcome is outcome
 
 
 def test_supporting_sentences_are_looked_up_by_title_and_number() -> None:
@@ -290,7 +290,7 @@ def test_supporting_sentences_are_looked_up_by_title_and_number() -> None:
     gold = {"answer": "Paris", "supporting_facts": {"title": ["France"], "sent_id": [1]}}
     assert passage_of({"context": context}, gold) == "Paris is there."
     assert "Rome" in passage_of({"ctx": context})
-    sample = Answered("Answer: Rome", gold, material={"context": context})
+    sample = ScorerInput("Answer: Rome", gold, material={"context": context})
     assert short_answer.score(sample)["evidence"].score == 0.0
 
 
@@ -299,7 +299,7 @@ def test_supporting_sentences_are_looked_up_by_title_and_number() -> None:
     [("The capital is Rome.", 1.0), ("It is called Lyon.", 0.0), ("Answer: Rome (in Italy)", 1.0)],
 )
 def test_evidence_looks_for_what_a_sentence_says(response: str, hit: float) -> None:
-    sample = Answered(response, "Paris", material={"context": "Rome and Paris are old."})
+    sample = ScorerInput(response, "Paris", material={"context": "Rome and Paris are old."})
     assert short_answer.score(sample)["evidence"].score == hit
 
 
@@ -313,7 +313,7 @@ def test_evidence_looks_for_what_a_sentence_says(response: str, hit: float) -> N
     ],
 )
 def test_names_beside_others_that_are_no_alternatives(response: str) -> None:
-    assert alias.score(Answered(response, "Paris"))["acc"].score == 1.0
+    assert alias.score(ScorerInput(response, "Paris"))["acc"].score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_names_beside_others_that_are_no_alternatives(response: str) -> None:
     ],
 )
 def test_whether_a_text_has_an_answer(passage: str, answer: str, found: bool) -> None:
-    assert occurs(answer, folded(passage)) is found
+    assert occurs(answer, fold(passage)) is found
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_whether_a_text_has_an_answer(passage: str, answer: str, found: bool) ->
     ],
 )
 def test_an_answer_among_words(answer: str, text: str, found: bool) -> None:
-    assert (next(mentions(answer, words(folded(text))), None) is not None) is found
+    assert (next(find_mentions(answer, split_words(fold(text))), None) is not None) is found
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_an_answer_among_words(answer: str, text: str, found: bool) -> None:
     ],
 )
 def test_all_needles_and_no_other(response: str, acc: float, recall: float) -> None:
-    fields = retrieval.score(Answered(response, ["1234567", "2345678"]))
+    fields = retrieval.score(ScorerInput(response, ["1234567", "2345678"]))
     assert (fields["acc"].score, fields["recall"].score) == (acc, recall)
 
 
@@ -394,7 +394,7 @@ def test_all_needles_and_no_other(response: str, acc: float, recall: float) -> N
     ],
 )
 def test_complied_refused_or_evaded(response: str, kind: str) -> None:
-    fields = refusal.score(Answered(response, ["7654321"]))
+    fields = refusal.score(ScorerInput(response, ["7654321"]))
     assert {name for name, judged in fields.items() if judged.score} == {kind}
 
 
@@ -412,18 +412,18 @@ def test_complied_refused_or_evaded(response: str, kind: str) -> None:
     ],
 )
 def test_steps(text: str, count: int) -> None:
-    from forgetmap.scoring.extract.wording import plain
+    from forgetmap.scoring.extract.wording import simplify
 
-    assert len(steps(plain(text))) == count
+    assert len(steps(simplify(text))) == count
 
 
 def test_steps_that_reason_and_sums_that_are_right() -> None:
     fields = reasoning_steps.score(
-        Answered("Step 1: so 2+2=4.\nStep 2: 4*3 = 13.\nStep 3: nice weather.\nAnswer: 13")
+        ScorerInput("Step 1: so 2+2=4.\nStep 2: 4*3 = 13.\nStep 3: nice weather.\nAnswer: 13")
     )
     values = {name: judged.score for name, judged in fields.items()}
     assert values == {"steps": 3.0, "step_validity": pytest.approx(2 / 3), "arithmetic": 0.5}
-    assert set(reasoning_steps.score(Answered("4"))) == {"steps"}
+    assert set(reasoning_steps.score(ScorerInput("4"))) == {"steps"}
 
 
 @pytest.mark.parametrize(
@@ -449,4 +449,6 @@ def test_equations_of_numbers(text: str, hold: list[bool]) -> None:
 
 
 def test_worked_solutions_are_scored_by_their_end() -> None:
-    assert maths.score(Answered("so \\boxed{2}", "thus \\boxed{\\frac{4}{2}}"))["acc"].score == 1.0
+    assert (
+        maths.score(ScorerInput("so \\boxed{2}", "thus \\boxed{\\frac{4}{2}}"))["acc"].score == 1.0
+    )

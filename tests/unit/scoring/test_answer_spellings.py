@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from effort import examples
-from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.scorer import RuleScorer, ScorerInput
 from forgetmap.scoring.scorers.aliases import alias, short_answer
 from forgetmap.scoring.scorers.answers import maths, number, option, yes_no
 from forgetmap.scoring.scorers.retrieval import retrieval
@@ -84,7 +84,7 @@ WHOLE: list[Callable[[int], str]] = [
 
 
 def verdict(scorer: RuleScorer, response: str, gold: object, **rest: object) -> float | None:
-    return scorer.score(Answered(response, gold, **rest))["acc"].score  # type: ignore[arg-type]
+    return scorer.score(ScorerInput(response, gold, **rest))["acc"].score  # type: ignore[arg-type]
 
 
 @examples(100)

@@ -10,7 +10,7 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.scorer import RuleScorer, ScorerInput
 from forgetmap.scoring.scorers.aliases import alias, short_answer
 from forgetmap.scoring.scorers.answers import maths, number, option, yes_no
 from forgetmap.scoring.scorers.refusal import refusal
@@ -20,7 +20,7 @@ from forgetmap.scoring.scorers.retrieval import retrieval
 def score(
     scorer: RuleScorer, response: str, gold: object, field: str = "acc", **rest: object
 ) -> float | None:
-    return scorer.score(Answered(response, gold, **rest))[field].score  # type: ignore[arg-type]
+    return scorer.score(ScorerInput(response, gold, **rest))[field].score  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("gold", ["2", 2, "B", "b", "Oslo", "B: Oslo"])
@@ -124,8 +124,8 @@ def test_bug_15_evidence_depends_on_the_answer() -> None:
     for response, hit in (("Paris", 1.0), ("Answer: the Seine", 1.0), ("Rome", 0.0), ("", 0.0)):
         found = score(short_answer, response, "Paris", "evidence", material=material)
         assert found == hit, response
-    assert "evidence" not in short_answer.score(Answered("Paris", "Paris"))
-    assert "evidence" not in short_answer.score(Answered("Yes", "yes", material=material))
+    assert "evidence" not in short_answer.score(ScorerInput("Paris", "Paris"))
+    assert "evidence" not in short_answer.score(ScorerInput("Yes", "yes", material=material))
     assert "evidence" not in yes_no.fields
 
 
@@ -194,7 +194,7 @@ def test_bug_24_nothing_in_a_gold_is_executed(tmp_path: Path) -> None:
 
 
 def test_bug_25_an_empty_response_is_neither_compliance_nor_a_refusal() -> None:
-    fields = refusal.score(Answered(""))
+    fields = refusal.score(ScorerInput(""))
     assert [fields[name].score for name in ("complied", "refused", "evaded")] == [0.0, 0.0, 0.0]
     assert fields["complied"].outcome is Outcome.NO_ANSWER
 

@@ -12,7 +12,7 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import FAILED, Outcome
-from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.scorer import RuleScorer, ScorerInput
 from forgetmap.scoring.scorers.calls import calls
 from forgetmap.scoring.scorers.citations import citations
 from forgetmap.scoring.scorers.constraints import constraints
@@ -25,7 +25,7 @@ FACTS = {"supporting_facts": {"title": ["France"], "sent_id": [0]}, "context_tit
 
 
 def values(scorer: RuleScorer, response: str, gold: Any = None, **material: Any) -> dict[str, Any]:
-    fields = scorer.score(Answered(response, gold=gold, material=material))
+    fields = scorer.score(ScorerInput(response, gold=gold, material=material))
     return {name: judged.score for name, judged in fields.items()}
 
 
@@ -136,7 +136,7 @@ def test_bug_17_pictures_are(text: str, count: int) -> None:
 
 def test_bug_18_an_item_without_parameters_is_missing_never_matched_to_another() -> None:
     kinds = ["length_constraints:number_words", "punctuation:no_comma"]
-    found = constraints.score(Answered("No comma here.", gold=kinds, question=("Unheard of.",)))
+    found = constraints.score(ScorerInput("No comma here.", gold=kinds, question=("Unheard of.",)))
     assert found["acc"].score is found["acc_strict"].score is found["followed"].score is None
     assert found["acc"].outcome is Outcome.ERROR
     assert "num_words" in str(found["acc"].error)
@@ -164,7 +164,9 @@ def test_bug_18_a_broken_instruction_beside_an_unknown_one_does_not_decide() -> 
     ],
 )
 def test_bug_18_only_an_exact_wording_gives_parameters(prompt: str, score: int | None) -> None:
-    sample = Answered("one two three", gold=["length_constraints:number_words"], question=(prompt,))
+    sample = ScorerInput(
+        "one two three", gold=["length_constraints:number_words"], question=(prompt,)
+    )
     assert constraints.score(sample)["acc"].score == score
 
 
@@ -180,7 +182,7 @@ def test_bug_18_nothing_is_downloaded() -> None:
 
 
 def test_bug_25_an_empty_response_is_counted_and_says_so() -> None:
-    found = style.score(Answered(" \n"))
+    found = style.score(ScorerInput(" \n"))
     assert found["words"].score == found["bullets"].score == found["directness"].score == 0
     assert {judged.outcome for judged in found.values()} == {Outcome.NO_ANSWER}
     assert found.keys() == style.fields.keys() - {"sentence_words", "non_latin"}
@@ -199,7 +201,7 @@ def test_bug_25_an_empty_response_is_counted_and_says_so() -> None:
 def test_bug_25_an_empty_response_never_scores(
     scorer: RuleScorer, gold: Any, material: dict[str, Any]
 ) -> None:
-    found = scorer.score(Answered("", gold=gold, material=material))
+    found = scorer.score(ScorerInput("", gold=gold, material=material))
     assert {judged.score for judged in found.values()} == {0}
     assert {judged.outcome for judged in found.values()} == {Outcome.NO_ANSWER}
 
@@ -261,12 +263,15 @@ def test_an_unusable_schema_is_an_error_of_the_item(schema: Any) -> None:
     assert caught.value.field == "schema"
 
 
-SCORED: list[tuple[RuleScorer, Answered]] = [
-    (style, Answered("")),
-    (calls, Answered("", gold=["f(a='b')", "g.h(x=1)"])),
-    (citations, Answered("", gold=["France"], material={"titles": TITLES})),
-    (json_schema, Answered("", gold="42", material={"schema": {"patternProperties": {"a": {}}}})),
-    (constraints, Answered("", gold=["detectable_format:json_format", "punctuation:no_comma"])),
+SCORED: list[tuple[RuleScorer, ScorerInput]] = [
+    (style, ScorerInput("")),
+    (calls, ScorerInput("", gold=["f(a='b')", "g.h(x=1)"])),
+    (citations, ScorerInput("", gold=["France"], material={"titles": TITLES})),
+    (
+        json_schema,
+        ScorerInput("", gold="42", material={"schema": {"patternProperties": {"a": {}}}}),
+    ),
+    (constraints, ScorerInput("", gold=["detectable_format:json_format", "punctuation:no_comma"])),
 ]
 PIECES = [
     "f(", "g.h(x=1)", "f(a='b')", "[", "]", "{", "}", '"', "'", ",", "\n", "\n\n", "- ",
@@ -277,7 +282,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize(("scorer", "sample"), SCORED, ids=lambda each: getattr(each, "name", ""))
-def test_any_response_gets_values_on_the_scale(scorer: RuleScorer, sample: Answered) -> None:
+def test_any_response_gets_values_on_the_scale(scorer: RuleScorer, sample: ScorerInput) -> None:
     draw = random.Random(17)
     for _ in range(300):
         response = "".join(draw.choices(PIECES, k=draw.randint(0, 30)))
@@ -292,7 +297,7 @@ def test_any_response_gets_values_on_the_scale(scorer: RuleScorer, sample: Answe
 @pytest.mark.parametrize(("scorer", "sample"), SCORED, ids=lambda each: getattr(each, "name", ""))
 @pytest.mark.parametrize("piece", ["[", '{"a":', "f(\n", "- ", "`", "f(1+", "\n* a\n  * b"])
 def test_a_long_response_takes_no_longer_than_its_length(
-    scorer: RuleScorer, sample: Answered, piece: str
+    scorer: RuleScorer, sample: ScorerInput, piece: str
 ) -> None:
     began = time.process_time()
     scorer.score(replace(sample, response=piece * (30_000 // len(piece))))

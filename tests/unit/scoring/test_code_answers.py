@@ -11,7 +11,7 @@ from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
 from forgetmap.scoring.grade import Grade
 from forgetmap.scoring.sandbox.run import ProgramLimits, run_programs
-from forgetmap.scoring.scorer import Answered, Ran
+from forgetmap.scoring.scorer import ProgramResult, ScorerInput
 from forgetmap.scoring.scorers.code import code
 
 QUESTION = '''from typing import List
@@ -86,8 +86,8 @@ WRONG = {
 }
 
 
-def sample(response: str, finish_reason: str | None = None, **material: Any) -> Answered:
-    return Answered(
+def sample(response: str, finish_reason: str | None = None, **material: Any) -> ScorerInput:
+    return ScorerInput(
         response,
         question=(QUESTION,),
         material=material or TESTS,
@@ -96,7 +96,7 @@ def sample(response: str, finish_reason: str | None = None, **material: Any) -> 
 
 
 @cache
-def ran(*responses: str) -> list[Ran | None]:
+def ran(*responses: str) -> list[ProgramResult | None]:
     programs = [code.program(sample(response)) for response in responses]
     return list(run_programs(programs, limits=ProgramLimits(seconds=1.0)))
 
@@ -163,7 +163,7 @@ def test_tests_use_real_builtins_whatever_the_code_calls_its_own() -> None:
 
 def test_tests_may_stand_in_the_right_answer() -> None:
     gold = {"test": ["assert add(1, 2) == 3"], "entry_point": None}
-    asked = Answered("def add(a, b):\n    return a + b", gold=gold)
+    asked = ScorerInput("def add(a, b):\n    return a + b", gold=gold)
     (end,) = run_programs([code.program(asked)], workers=1)
     assert code.settle(asked, end)["acc"].score == 1.0
 
@@ -182,19 +182,19 @@ def test_tests_may_stand_in_the_right_answer() -> None:
 def test_no_code_is_a_failure_of_its_kind(
     response: str, finish_reason: str | None, outcome: Outcome
 ) -> None:
-    asked = Answered(response, material=TESTS, finish_reason=finish_reason)
+    asked = ScorerInput(response, material=TESTS, finish_reason=finish_reason)
     assert code.program(asked) is None
     assert code.settle(asked, None)["acc"] == Grade(0.0, outcome)
 
 
 def test_code_that_was_cut_off_and_fails_was_cut_off() -> None:
-    judged = code.settle(sample(GOOD, "length"), Ran(passed=False, reason="exit"))
+    judged = code.settle(sample(GOOD, "length"), ProgramResult(passed=False, reason="exit"))
     assert judged["acc"].outcome is Outcome.TRUNCATED
-    assert code.settle(sample(GOOD, "length"), Ran(passed=True))["acc"].score == 1.0
+    assert code.settle(sample(GOOD, "length"), ProgramResult(passed=True))["acc"].score == 1.0
 
 
 def test_what_was_not_run_is_missing() -> None:
-    at_fault = Ran(passed=False, reason="no memory", failed_to_start=True)
+    at_fault = ProgramResult(passed=False, reason="no memory", failed_to_start=True)
     for end in (None, at_fault):
         for judged in code.settle(sample(GOOD), end).values():
             assert (judged.score, judged.outcome) == (None, Outcome.ERROR)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.extract.failures import loops, refuses
+from forgetmap.scoring.extract.failures import is_loop, is_refusal
 from forgetmap.scoring.extract.thinking import without_thinking
 from forgetmap.scoring.grade import Grade
 from forgetmap.scoring.grading import grade_response
@@ -127,7 +127,7 @@ def test_refusals(response: str, kind: str) -> None:
 
 @pytest.mark.parametrize("response", NO_REFUSALS)
 def test_near_misses_are_no_refusals(response: str) -> None:
-    assert not refuses(response)
+    assert not is_refusal(response)
     assert of_option(response).outcome is Outcome.NO_ANSWER
 
 
@@ -199,14 +199,14 @@ NO_LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_degenerate(name: str) -> None:
-    assert loops(LOOPS[name])
+    assert is_loop(LOOPS[name])
     assert of_option(LOOPS[name], "length").outcome is Outcome.DEGENERATE
     assert of_option(f"<think>{LOOPS[name]}", "length").outcome is Outcome.DEGENERATE
 
 
 @pytest.mark.parametrize("name", NO_LOOPS)
 def test_lists_tables_and_code_are_no_loops(name: str) -> None:
-    assert not loops(NO_LOOPS[name])
+    assert not is_loop(NO_LOOPS[name])
 
 
 def test_an_answer_before_a_loop_counts_unless_it_wavers() -> None:

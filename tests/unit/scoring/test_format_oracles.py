@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.scoring.scorers.calls import calls
 from forgetmap.scoring.scorers.citations import citations
 from forgetmap.scoring.scorers.json_schema import json_schema
@@ -75,7 +75,7 @@ def test_json_is_valid_where_jsonschema_says_so(seed: int) -> None:
         expected = said_by_jsonschema(schema, value)
         if expected is None:
             continue
-        sample = Answered(f"So:\n{json.dumps(value)}.", material={"schema": json.dumps(schema)})
+        sample = ScorerInput(f"So:\n{json.dumps(value)}.", material={"schema": json.dumps(schema)})
         assert json_schema.score(sample)["valid"].score == expected, (schema, value)
         verdicts.append(expected)
     assert 20 < sum(verdicts) < 130
@@ -121,7 +121,7 @@ def test_calls_match_as_well_as_trying_all_ways(seed: int) -> None:
             made = draw.sample(wanted, len(wanted)) + made[:1]
         response = "Well.\n" + "\n".join(written(call, form) for call in made)
         gold = [written(call, "python") for call in wanted]
-        found = {k: v.score for k, v in calls.score(Answered(response, gold=gold)).items()}
+        found = {k: v.score for k, v in calls.score(ScorerInput(response, gold=gold)).items()}
         tools, exact = best_match(wanted, made)
         assert found["selection"] == pytest.approx(tools / len(wanted))
         assert found["exact"] == pytest.approx(exact / len(wanted))
@@ -138,7 +138,7 @@ def test_citations_agree_with_set_arithmetic() -> None:
         right = set(draw.sample(titles, draw.randint(1, 3)))
         cited = set(draw.sample([*titles, "Elsewhere", "Title"], draw.randint(1, 5)))
         shown = [f"[{draw.choice((title, title.upper(), f'Source: {title}'))}]" for title in cited]
-        sample = Answered(
+        sample = ScorerInput(
             f"As said {' '.join(shown)}.", gold=sorted(right), material={"titles": titles}
         )
         found = citations.score(sample)
@@ -158,7 +158,7 @@ def test_style_counts_what_was_put_in() -> None:
         ]
         blocks += ["Plain words | with a bar."] + ["so 🤖"] * put["emoji"]
         draw.shuffle(blocks)
-        found = style.score(Answered("\n\n".join(blocks)))
+        found = style.score(ScorerInput("\n\n".join(blocks)))
         assert {kind: found[f"{kind}_count"].score for kind in put} == put
         names = {"bullet": "bullets", "table": "tables", "heading": "headings"}
         assert all(found[names.get(k, k)].score == float(n > 0) for k, n in put.items())

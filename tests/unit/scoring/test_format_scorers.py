@@ -10,7 +10,7 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.scorer import Answered, RuleScorer
+from forgetmap.scoring.scorer import RuleScorer, ScorerInput
 from forgetmap.scoring.scorers.calls import calls
 from forgetmap.scoring.scorers.citations import citations
 from forgetmap.scoring.scorers.json_schema import json_schema
@@ -20,7 +20,7 @@ OBJECT = {"type": "object", "required": ["answer"]}
 
 
 def values(scorer: RuleScorer, response: str, gold: Any = None, **material: Any) -> dict[str, Any]:
-    fields = scorer.score(Answered(response, gold=gold, material=material))
+    fields = scorer.score(ScorerInput(response, gold=gold, material=material))
     return {name: judged.score for name, judged in fields.items()}
 
 
@@ -63,7 +63,7 @@ def test_the_answer_is_looked_for_where_it_is_named() -> None:
 @pytest.mark.parametrize(("said", "score"), [("B", 1), ("b)", 1), ("four", 1), ("three", 0)])
 def test_a_letter_stands_for_its_option(said: str, score: int) -> None:
     response, material = json.dumps({"answer": said}), {"schema": {"type": "object"}}
-    sample = Answered(response, gold="B", options=("three", "four"), material=material)
+    sample = ScorerInput(response, gold="B", options=("three", "four"), material=material)
     assert json_schema.score(sample)["content"].score == score
 
 
@@ -94,7 +94,7 @@ def test_a_pattern_that_explodes_elsewhere_does_not_here() -> None:
 
 
 def test_a_schema_that_goes_round_in_circles_leaves_the_value_missing() -> None:
-    found = json_schema.score(Answered("{}", material={"schema": {"$ref": "#"}}))
+    found = json_schema.score(ScorerInput("{}", material={"schema": {"$ref": "#"}}))
     assert found["valid"].score is None
     assert found["valid"].outcome is Outcome.ERROR
 

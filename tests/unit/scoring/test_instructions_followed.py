@@ -8,7 +8,7 @@ import pytest
 
 from forgetmap.errors import FieldError
 from forgetmap.scoring.extract.prose import sentences
-from forgetmap.scoring.scorer import Answered
+from forgetmap.scoring.scorer import ScorerInput
 from forgetmap.scoring.scorers.constraints import FAMILIES, constraints, parameters_in
 from forgetmap.scoring.scorers.instructions import INSTRUCTIONS
 
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 def followed(kind: str, response: str, given: dict[str, Any]) -> float | None:
-    fields = constraints.score(Answered(response, gold=[kind], material={"kwargs": [given]}))
+    fields = constraints.score(ScorerInput(response, gold=[kind], material={"kwargs": [given]}))
     assert fields["followed"].score == fields[kind.partition(":")[0]].score
     return fields["acc_strict"].score
 
@@ -91,26 +91,26 @@ def test_a_parameter_of_the_wrong_kind_leaves_the_value_missing() -> None:
     assert followed("detectable_format:number_bullet_lists", "* a", {"num_bullets": "many"}) is None
     odd = {"num_words": 3, "relation": "about"}
     assert followed("length_constraints:number_words", "a b c", odd) is None
-    assert constraints.score(Answered("a b c", gold=["poetry:rhyme"]))["followed"].score is None
+    assert constraints.score(ScorerInput("a b c", gold=["poetry:rhyme"]))["followed"].score is None
 
 
 def test_loosely_an_opening_line_and_asterisks_do_not_matter() -> None:
     kinds = ["startend:quotation", "punctuation:no_comma"]
-    found = constraints.score(Answered('Sure, here:\n**"So it is"**', gold=kinds))
+    found = constraints.score(ScorerInput('Sure, here:\n**"So it is"**', gold=kinds))
     assert (found["acc"].score, found["acc_strict"].score, found["followed"].score) == (1, 0, 0)
     assert found["acc_strict"].answer == "startend:quotation, punctuation:no_comma"
 
 
 def test_parameters_may_be_json_text_with_nulls() -> None:
     kwargs = '[{"num_words": 2, "relation": "at least", "language": null}]'
-    sample = Answered(
+    sample = ScorerInput(
         "a b", gold='["length_constraints:number_words"]', material={"kwargs": kwargs}
     )
     assert constraints.score(sample)["acc"].score == 1
 
 
 def test_thinking_is_not_part_of_the_response() -> None:
-    sample = Answered("<think>one, two</think>three", gold=["punctuation:no_comma"])
+    sample = ScorerInput("<think>one, two</think>three", gold=["punctuation:no_comma"])
     assert constraints.score(sample)["acc_strict"].score == 1
 
 
@@ -122,7 +122,7 @@ def test_an_item_without_usable_instructions_is_refused(
     gold: Any, material: dict[str, Any]
 ) -> None:
     with pytest.raises(FieldError):
-        constraints.score(Answered("x", gold=gold, material=material))
+        constraints.score(ScorerInput("x", gold=gold, material=material))
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ class AnswerClaim:
     last: bool
 
 
-def marked(text: str) -> list[AnswerClaim]:
+def find_marked_claims(text: str) -> list[AnswerClaim]:
     """All claims in the demanded form, in order."""
     final = text.rfind("\n", 0, len(text.rstrip())) + 1
     lines = [_line_claim(text, mark, final) for mark in _MARK.finditer(text)]
@@ -127,14 +127,14 @@ def next_question(text: str, position: int) -> int | None:
     return match.start() if match else None
 
 
-def spoken(text: str) -> Iterator[str]:
+def find_spoken_claims(text: str) -> Iterator[str]:
     """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
     for claim in _spoken(text):
-        if hedged(text, claim.start()):
+        if is_hedged(text, claim.start()):
             continue
         end = text.find("\n", claim.end())
         rest = text[claim.end() : end if end >= 0 else len(text)][:MAX_ANSWER_CHARS].strip()
-        if rest and not sentence(rest).endswith("?"):
+        if rest and not first_sentence(rest).endswith("?"):
             yield rest
 
 
@@ -147,14 +147,14 @@ def _spoken(text: str) -> list[re.Match[str]]:
     return sorted(claims, key=re.Match.start)
 
 
-def hedged(text: str, position: int) -> bool:
+def is_hedged(text: str, position: int) -> bool:
     """Whether the clause up to here denies or doubts what comes next."""
     clause = text[max(0, position - _MAX_CLAUSE_CHARS) : position]
     starts = [0, *(start.end() for start in _CLAUSE_START.finditer(clause))]
     return _HEDGED.search(clause, starts[-1]) is not None
 
 
-def sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The first sentence, its final mark included."""
     end = _SENTENCE_END.search(text)
     return text[: end.end()] if end else text

@@ -55,7 +55,7 @@ _LOOP_COMPRESSION = 14
 _DIGITS = re.compile(r"\d+")
 
 
-def refuses(text: str) -> bool:
+def is_refusal(text: str) -> bool:
     """Whether the response opens by declining. Ask only where no answer was found."""
     opening = text[:_OPENING_CHARS].lstrip()
     return _REFUSAL.search(opening) is not None or _ELSEWHERE.search(opening) is not None
@@ -65,10 +65,10 @@ def why_nothing(text: str, *, cut: bool) -> Outcome:
     """Why what was wanted is not in a text."""
     if cut:
         return Outcome.TRUNCATED
-    return Outcome.REFUSED if refuses(text) else Outcome.NO_ANSWER
+    return Outcome.REFUSED if is_refusal(text) else Outcome.NO_ANSWER
 
 
-def loops(text: str) -> bool:
+def is_loop(text: str) -> bool:
     """Whether the text repeats itself up to its end, word for word or with nothing new.
 
     A unit must come back at least five times over at least 400 characters. Units that differ in a

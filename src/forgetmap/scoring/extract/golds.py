@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forgetmap.errors import FieldError
-from forgetmap.scoring.extract.claims import marked
-from forgetmap.scoring.extract.wording import comparable, plain, trimmed
+from forgetmap.scoring.extract.claims import find_marked_claims
+from forgetmap.scoring.extract.wording import normalise, simplify, trim
 
 _KEYS = ("answer", "answers", "text", "value", "aliases", "label", "target")
 _TRUE = frozenset({"true", "yes", "1", "t", "y"})
@@ -34,7 +34,7 @@ def right_texts(gold: Any) -> tuple[str, ...]:
     Raises:
         FieldError: there is none.
     """
-    texts = tuple(dict.fromkeys(filter(str.strip, _texts(unwrapped(gold)))))
+    texts = tuple(dict.fromkeys(filter(str.strip, _texts(unwrap(gold)))))
     if not texts:
         raise _unusable(gold, "give the right answer, or leave the item out.")
     return texts
@@ -46,7 +46,7 @@ def final_texts(gold: Any) -> tuple[str, ...]:
     Raises:
         FieldError: there is none.
     """
-    value = gold if isinstance(gold, str) else unwrapped(gold)
+    value = gold if isinstance(gold, str) else unwrap(gold)
     finals = tuple(
         dict.fromkeys(final for text in _texts(value) if (final := _final(text).strip()))
     )
@@ -61,7 +61,7 @@ def truth(gold: Any) -> bool:
     Raises:
         FieldError: it is neither yes nor no.
     """
-    words = {text.strip().casefold() for text in _texts(unwrapped(gold))}
+    words = {text.strip().casefold() for text in _texts(unwrap(gold))}
     if words and words <= _TRUE:
         return True
     if words and words <= _FALSE:
@@ -69,11 +69,11 @@ def truth(gold: Any) -> bool:
     raise _unusable(gold, "give true or false, yes or no.")
 
 
-def shown_options(choices: Any) -> tuple[str, ...]:
+def option_texts(choices: Any) -> tuple[str, ...]:
     """Options as shown, without their letters: from a list, a mapping, or a text `A: .. B: ..`."""
-    value = unwrapped(choices)
+    value = unwrap(choices)
     if isinstance(value, str):
-        return _split(plain(value))
+        return _split(simplify(value))
     if isinstance(value, Mapping):
         value = value.get("text", list(value.values()))
     if not isinstance(value, Sequence):
@@ -87,7 +87,7 @@ def shown_options(choices: Any) -> tuple[str, ...]:
 
 def letters_up_to(gold: Any) -> tuple[str, ...]:
     """Bare letters for options that are not known, at least up to the right one."""
-    letters = [text.strip().upper() for text in _texts(unwrapped(gold))]
+    letters = [text.strip().upper() for text in _texts(unwrap(gold))]
     indices = [index for letter in letters if (index := letter_index(letter)) is not None]
     return tuple(_LETTERS[: max(_MIN_LETTERS, *indices) + 1]) if indices else ()
 
@@ -114,7 +114,7 @@ def right_indices(gold: Any, options: Sequence[str], *, count_from: int = 1) -> 
     return tuple(sorted(indices))
 
 
-def unwrapped(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """A list or mapping that was written as JSON or Python text; anything else as it is."""
     if not (isinstance(value, str) and value.strip()[:1] in {"[", "{"}):
         return value
@@ -148,7 +148,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _final(text: str) -> str:
     if hashes := list(_HASHES.finditer(text)):
         return text[hashes[-1].end() :]
-    claims = marked(plain(text))
+    claims = find_marked_claims(simplify(text))
     return claims[-1].phrase if claims else text
 
 
@@ -176,9 +176,9 @@ def _labels(text: str, before: str) -> list[re.Match[str]]:
 
 
 def _option_index(text: str, options: Sequence[str], count_from: int) -> int:
-    answer = trimmed(plain(text))
+    answer = trim(simplify(text))
     same = {index for index, option in enumerate(options) if option.strip() == text.strip()} or {
-        index for index, option in enumerate(options) if comparable(option) == comparable(text)
+        index for index, option in enumerate(options) if normalise(option) == normalise(text)
     }
     letter = _letter(answer, len(options))
     if letter is not None and same and letter not in same:
@@ -189,7 +189,7 @@ def _option_index(text: str, options: Sequence[str], count_from: int) -> int:
         return letter
     if same:
         return min(same)
-    if labelled := _LABEL.match(plain(text)):
+    if labelled := _LABEL.match(simplify(text)):
         return _option_index(labelled[1], options, count_from)
     if _NUMBER_OF_OPTION.fullmatch(answer) and count_from <= int(answer) < count_from + len(
         options
@@ -211,8 +211,8 @@ def _unusable(gold: Any, hint: str) -> FieldError:
 
 def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
     """The text an answer must stand on: the supporting sentences where they are named, else all."""
-    context = unwrapped(material.get("context", material.get("ctx")))
-    supporting = list(_supporting(context, unwrapped(gold)))
+    context = unwrap(material.get("context", material.get("ctx")))
+    supporting = list(_supporting(context, unwrap(gold)))
     return "\n".join(supporting or texts_in(context))
 
 

@@ -40,7 +40,7 @@ def read_json(text: str) -> Any:
     return value
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """What stands inside the code fence, if the text is nothing but one."""
     text = text.strip()
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):

@@ -18,10 +18,10 @@ from importlib.util import find_spec
 from forgetmap._workers import WorkerPool
 from forgetmap.errors import TaskTimeoutError, UsageError, WorkerError
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.claims import last_line, sentence, spoken
-from forgetmap.scoring.extract.numbers import NUMBER, quantity_at, tidied
-from forgetmap.scoring.extract.wording import plain, trimmed, with_powers
-from forgetmap.scoring.grade import Grade, failed, graded, undecided
+from forgetmap.scoring.extract.claims import find_spoken_claims, first_sentence, last_line
+from forgetmap.scoring.extract.numbers import NUMBER, quantity_at, tidy
+from forgetmap.scoring.extract.wording import simplify, trim, with_powers
+from forgetmap.scoring.grade import Grade, grade_answer, grade_failure, grade_missing
 
 
 def _as_fraction(character: str) -> str:
@@ -51,9 +51,9 @@ class MathsReader:
     """Reads and judges answers to one question with mathematics for an answer."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
-        self._right = tuple(_in_latex(plain(text)) for text in (gold, *also_right))
+        self._right = tuple(_in_latex(simplify(text)) for text in (gold, *also_right))
 
-    def named(self, phrase: str) -> list[str]:
+    def read_claim(self, phrase: str) -> list[str]:
         """The formula, if the phrase has one or is one."""
         phrase = _in_latex(phrase)
         if formulas := _formulas(phrase):
@@ -65,36 +65,38 @@ class MathsReader:
         bare = bare[:prose].strip() if prose is not None else bare
         return [bare] if _MATHEMATICAL.search(bare) else []
 
-    def alone(self, text: str) -> list[str]:
+    def read_bare(self, text: str) -> list[str]:
         """The formula, if the text is nothing else."""
         short = "\n" not in text and len(text) <= _MAX_CHARS
-        return self.named(text) if short and _prose(text) is None else []
+        return self.read_claim(text) if short and _prose(text) is None else []
 
-    def complete(self, phrase: str) -> bool:  # noqa: ARG002
+    def is_complete(self, phrase: str) -> bool:  # noqa: ARG002
         """More of the formula may have been cut off."""
         return False
 
-    def stated(self, text: str) -> list[str]:
+    def read_statement(self, text: str) -> list[str]:
         """What a text settles on, the surest way of saying so first."""
         final = last_line(text)
         for passage in (final, text):
             formulas = [
-                formula for claim in spoken(passage) for formula in self.named(sentence(claim))
+                formula
+                for claim in find_spoken_claims(passage)
+                for formula in self.read_claim(first_sentence(claim))
             ]
             if formulas:
                 return list(dict.fromkeys(formulas))
-        return _formulas(final)[-1:] or self.alone(final)
+        return _formulas(final)[-1:] or self.read_bare(final)
 
     def grade(self, answer: str, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
         """Right, wrong, no mathematics at all, or undecided if it takes too long."""
         if _as_written(answer) in map(_as_written, self._right):
-            return graded(answer, right=True, strict=strict)
+            return grade_answer(answer, right=True, strict=strict)
         verdict = _by_value(answer, self._right) or _by_math_verify(answer, self._right)
         if verdict == "unreadable":
-            return failed(Outcome.NO_ANSWER)
+            return grade_failure(Outcome.NO_ANSWER)
         if verdict not in {"right", "wrong"}:
-            return undecided(verdict, answer, strict=strict)
-        return graded(answer, right=verdict == "right", strict=strict)
+            return grade_missing(verdict, answer, strict=strict)
+        return grade_answer(answer, right=verdict == "right", strict=strict)
 
 
 class Verifier:
@@ -173,10 +175,14 @@ def _by_value(answer: str, right: tuple[str, ...]) -> str | None:
 
 def _plain_number(text: str) -> Fraction | None:
     """The value of a text that is one number; a comma that parts no thousands may part a list."""
-    tidy = tidied(text.strip().strip("$")).strip().rstrip(".")
-    if len(tidy) > _MAX_CHARS or not NUMBER.fullmatch(tidy) or _DECIMAL_COMMA.search(tidy):
+    plain_text = tidy(text.strip().strip("$")).strip().rstrip(".")
+    if (
+        len(plain_text) > _MAX_CHARS
+        or not NUMBER.fullmatch(plain_text)
+        or _DECIMAL_COMMA.search(plain_text)
+    ):
         return None
-    quantity = quantity_at(tidy, 0)
+    quantity = quantity_at(plain_text, 0)
     return quantity.values[0] if quantity and not quantity.percent else None
 
 
@@ -216,5 +222,5 @@ def _prose(text: str) -> int | None:
 
 def _as_written(formula: str) -> str:
     """Words by their letters, anything else by its characters without blanks."""
-    words = trimmed(formula)
+    words = trim(formula)
     return words.casefold() if words.isalpha() else "".join(formula.strip("$").split())

@@ -14,9 +14,14 @@ from typing import NamedTuple
 from unicodedata import numeric
 
 from forgetmap.errors import FieldError
-from forgetmap.scoring.extract.claims import MAX_ANSWER_CHARS, last_line, sentence, spoken
-from forgetmap.scoring.extract.wording import plain, with_powers
-from forgetmap.scoring.grade import Grade, graded
+from forgetmap.scoring.extract.claims import (
+    MAX_ANSWER_CHARS,
+    find_spoken_claims,
+    first_sentence,
+    last_line,
+)
+from forgetmap.scoring.extract.wording import simplify, with_powers
+from forgetmap.scoring.grade import Grade, grade_answer
 
 _UNITS = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -98,7 +103,7 @@ class Quantity(NamedTuple):
     percent: bool = False
 
 
-def tidied(text: str) -> str:
+def tidy(text: str) -> str:
     """LaTeX fractions and gaps, and raised digits, written plainly."""
     if "\\" in text or "~" in text or "{" in text:
         text = _LATEX_GAP.sub(",", text.replace("\\$", "$"))
@@ -106,9 +111,9 @@ def tidied(text: str) -> str:
     return with_powers(text)
 
 
-def quantities(text: str) -> list[Quantity]:
+def find_quantities(text: str) -> list[Quantity]:
     """Every number in a text, in order."""
-    numbers = map(_quantity, NUMBER.finditer(tidied(text)))
+    numbers = map(_quantity, NUMBER.finditer(tidy(text)))
     return [quantity for quantity in numbers if quantity]
 
 
@@ -250,42 +255,44 @@ class NumberReader:
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
         self._right = [self._gold(text) for text in (gold, *also_right)]
 
-    def named(self, phrase: str) -> list[Quantity]:
+    def read_claim(self, phrase: str) -> list[Quantity]:
         """The number a phrase gives; several if it will not decide."""
-        numbers = _distinct(quantities(phrase))
+        numbers = _distinct(find_quantities(phrase))
         if len(numbers) > 1 and "=" in phrase:
-            numbers = _distinct(quantities(phrase[phrase.rfind("=") + 1 :]))
+            numbers = _distinct(find_quantities(phrase[phrase.rfind("=") + 1 :]))
         if len(numbers) > 1:
-            head = sentence(phrase)
+            head = first_sentence(phrase)
             aside = _ASIDE.search(head)
-            numbers = _distinct(quantities(head[: aside.start()] if aside else head)) or numbers
+            numbers = (
+                _distinct(find_quantities(head[: aside.start()] if aside else head)) or numbers
+            )
         if not numbers and (numeral := han_numeral(phrase.lstrip(" *_`"))):
             return [numeral]
         return numbers
 
-    def alone(self, text: str) -> list[Quantity]:
+    def read_bare(self, text: str) -> list[Quantity]:
         """The number, if the text is nothing but a number and a unit."""
         if len(text) > MAX_ANSWER_CHARS or "\n" in text or len(text.split()) > _MAX_WORDS:
             return []
-        bare = tidied(text).lstrip(" *_`(~≈$\\[{").removeprefix("text{").lstrip()
-        numbers = _distinct(quantities(bare)) if NUMBER.match(bare) else []
+        bare = tidy(text).lstrip(" *_`(~≈$\\[{").removeprefix("text{").lstrip()
+        numbers = _distinct(find_quantities(bare)) if NUMBER.match(bare) else []
         return numbers if len(numbers) == 1 else []
 
-    def complete(self, phrase: str) -> bool:  # noqa: ARG002
+    def is_complete(self, phrase: str) -> bool:  # noqa: ARG002
         """Further digits may have been cut off."""
         return False
 
-    def stated(self, text: str) -> list[Quantity]:
+    def read_statement(self, text: str) -> list[Quantity]:
         """The numbers a text settles on, the surest way of saying so first."""
         return next(filter(None, self._ways(text)), [])
 
     def grade(self, answer: Quantity, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
         """Right or wrong."""
         right = any(same_number(answer, gold) for gold in self._right)
-        return graded(answer.said, right=right, strict=strict)
+        return grade_answer(answer.said, right=right, strict=strict)
 
     def _gold(self, text: str) -> Quantity:
-        numbers = self.named(plain(text))
+        numbers = self.read_claim(simplify(text))
         if len(numbers) != 1:
             raise FieldError(
                 f"the right answer {text[:60]!r} is not one number",
@@ -298,13 +305,17 @@ class NumberReader:
         final = last_line(text)
         yield self._spoken(final)
         yield self._spoken(text)
-        yield self.alone(final)
-        yield self._after_verb(tidied(final[-MAX_ANSWER_CHARS:]))
-        yield _distinct(number for bold in _BOLD.findall(final) for number in self.alone(bold))
+        yield self.read_bare(final)
+        yield self._after_verb(tidy(final[-MAX_ANSWER_CHARS:]))
+        yield _distinct(number for bold in _BOLD.findall(final) for number in self.read_bare(bold))
         yield self._only_one(final)
 
     def _spoken(self, text: str) -> list[Quantity]:
-        return _distinct(number for claim in spoken(text) for number in self.named(sentence(claim)))
+        return _distinct(
+            number
+            for claim in find_spoken_claims(text)
+            for number in self.read_claim(first_sentence(claim))
+        )
 
     def _after_verb(self, line: str) -> list[Quantity]:
         for end in reversed([verb.end() for verb in _VERB.finditer(line)]):
@@ -317,7 +328,7 @@ class NumberReader:
         """The only number of a last line in a script whose verbs are not looked for."""
         if not any(char.isalpha() and ord(char) > _LAST_LATIN for char in line):
             return []
-        numbers = _distinct(quantities(line))
+        numbers = _distinct(find_quantities(line))
         return numbers if len(numbers) == 1 else []
 
 

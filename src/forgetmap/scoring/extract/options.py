@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from forgetmap.errors import FieldError
-from forgetmap.scoring.extract.claims import hedged, last_line, spoken
-from forgetmap.scoring.extract.wording import comparable, trimmed
-from forgetmap.scoring.grade import Grade, graded
+from forgetmap.scoring.extract.claims import find_spoken_claims, is_hedged, last_line
+from forgetmap.scoring.extract.wording import normalise, trim
+from forgetmap.scoring.grade import Grade, grade_answer
 
 _PREFIX = re.compile(r"^(?:the +)?(?:option|choice|letter|answer|number)[ *_:(\[]+", re.IGNORECASE)
 _SEVERAL = re.compile(
@@ -59,9 +59,9 @@ class OptionReader:
         self._max_chars = 2 * max(map(len, options)) + _EXTRA_CHARS
         self._numbered = not any(char.isdigit() for option in options for char in option)
 
-    def named(self, phrase: str) -> list[int]:
+    def read_claim(self, phrase: str) -> list[int]:
         """The options a phrase names as the answer; several if it will not decide."""
-        phrase = _PREFIX.sub("", trimmed(phrase)).strip(" *_")
+        phrase = _PREFIX.sub("", trim(phrase)).strip(" *_")
         exact = self._exactly(phrase)
         if exact is not None:
             return [exact]
@@ -74,23 +74,23 @@ class OptionReader:
             return _distinct([self._letter(reasoned[1])])
         return self._by_segments(phrase)
 
-    def alone(self, text: str) -> list[int]:
+    def read_bare(self, text: str) -> list[int]:
         """The option, if the text is nothing but an option."""
         return _distinct([self._nothing_but(text)]) if "\n" not in text else []
 
-    def complete(self, phrase: str) -> bool:
+    def is_complete(self, phrase: str) -> bool:
         """A letter cannot be cut in half."""
-        return len(trimmed(phrase)) == 1
+        return len(trim(phrase)) == 1
 
-    def stated(self, text: str) -> list[int]:
+    def read_statement(self, text: str) -> list[int]:
         """The options a text settles on, the surest way of saying so first."""
         return next(filter(None, self._ways(text)), [])
 
     def grade(self, index: int, phrase: str, *, strict: bool) -> Grade:
         """Right or wrong."""
         choice = self._options[index]
-        answer = trimmed(phrase) or choice
-        return graded(answer, right=index in self._right, choice=choice, strict=strict)
+        answer = trim(phrase) or choice
+        return grade_answer(answer, right=index in self._right, choice=choice, strict=strict)
 
     def _exactly(self, phrase: str) -> int | None:
         """A letter alone, an option's text, a number alone: in this order."""
@@ -102,9 +102,9 @@ class OptionReader:
 
     def _nothing_but(self, line: str) -> int | None:
         """A line that is an option's letter, its text, or both and in agreement."""
-        whole = trimmed(line)
+        whole = trim(line)
         phrase = _PREFIX.sub("", whole).strip(" *_")
-        if phrase == whole and phrase.isdigit() and comparable(phrase) not in self._indices:
+        if phrase == whole and phrase.isdigit() and normalise(phrase) not in self._indices:
             return None
         exact = self._exactly(phrase)
         if exact is not None or len(phrase) > self._max_chars:
@@ -119,7 +119,7 @@ class OptionReader:
 
     def _index(self, text: str) -> int | None:
         """Where the option with this text stands; what is far too long is not looked up."""
-        return self._indices.get(comparable(text)) if len(text) <= self._max_chars else None
+        return self._indices.get(normalise(text)) if len(text) <= self._max_chars else None
 
     def _letter(self, letter: str) -> int | None:
         index = ord(letter.upper()) - ord("A") if len(letter) == 1 and letter.isascii() else -1
@@ -156,9 +156,11 @@ class OptionReader:
         yield self._tail(final)
 
     def _spoken(self, text: str) -> list[int]:
-        phrases = [index for phrase in spoken(text) for index in self.named(phrase)]
+        phrases = [
+            index for phrase in find_spoken_claims(text) for index in self.read_claim(phrase)
+        ]
         for claim in (*_IT_IS.finditer(text), *_IS_RIGHT.finditer(text)):
-            if claim[1].isupper() and not hedged(text, claim.start()):
+            if claim[1].isupper() and not is_hedged(text, claim.start()):
                 phrases += _distinct([self._letter(claim[1])])
         return _distinct(phrases)
 
@@ -175,19 +177,21 @@ class OptionReader:
             return None
         if led["mark"].startswith(")"):
             return index
-        named = comparable(self._options[index])
-        follows = f" {comparable(led['rest'][:_MAX_REASON_CHARS])} "
+        named = normalise(self._options[index])
+        follows = f" {normalise(led['rest'][:_MAX_REASON_CHARS])} "
         return index if led["mark"].startswith(".") and f" {named} " in follows else None
 
     def _bracketed(self, line: str) -> list[int]:
-        letters = [match for match in _BRACKETED.finditer(line) if not hedged(line, match.start())]
+        letters = [
+            match for match in _BRACKETED.finditer(line) if not is_hedged(line, match.start())
+        ]
         return _distinct(self._letter(match[1]) for match in letters)
 
     def _tail(self, line: str) -> list[int]:
         copulas = list(_COPULA.finditer(line))
-        if not copulas or hedged(line, copulas[-1].start()):
+        if not copulas or is_hedged(line, copulas[-1].start()):
             return []
-        return _distinct([self._index(trimmed(line[copulas[-1].end() :]))])
+        return _distinct([self._index(trim(line[copulas[-1].end() :]))])
 
 
 def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]) -> frozenset[int]:
@@ -214,9 +218,9 @@ def _text_indices(options: tuple[str, ...]) -> dict[str, int]:
     indices: dict[str, int] = {}
     alike: set[str] = set()
     for index, option in enumerate(options):
-        first = indices.setdefault(comparable(option), index)
+        first = indices.setdefault(normalise(option), index)
         if options[first].split() != option.split():
-            alike.add(comparable(option))
+            alike.add(normalise(option))
     return {text: index for text, index in indices.items() if text not in alike}
 
 

@@ -49,7 +49,7 @@ def find_python(response: str, names: Collection[str], question: str = "") -> Co
     """
     response = _with_spaces(response[:_MAX_CHARS])
     start = _start_in(_with_spaces(question), names)
-    blocks = fenced(response)
+    blocks = fenced_blocks(response)
     ways = (
         (
             _of_blocks(response, blocks, names),
@@ -63,7 +63,7 @@ def find_python(response: str, names: Collection[str], question: str = "") -> Co
     return None
 
 
-def fenced(text: str) -> list[str]:
+def fenced_blocks(text: str) -> list[str]:
     """Blocks of Python, or of nobody knows what; the last one need not be closed."""
     blocks: list[str] = []
     opened: re.Match[str] | None = None
@@ -78,9 +78,9 @@ def fenced(text: str) -> list[str]:
     return blocks
 
 
-def defined(source: str) -> set[str]:
+def defined_names(source: str) -> set[str]:
     """Names that code gives a meaning to, at its top level."""
-    tree = parsed(source)
+    tree = parse(source)
     names: set[str] = set()
     for node in tree.body if tree else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -90,7 +90,7 @@ def defined(source: str) -> set[str]:
     return names
 
 
-def parsed(source: str) -> ast.Module | None:
+def parse(source: str) -> ast.Module | None:
     """The tree, or None if this is no Python."""
     try:
         with warnings.catch_warnings():
@@ -145,13 +145,13 @@ def _of_blocks(
     helpers = [block for index, block in enumerate(readable[:last]) if index not in defining]
     alone = _is_block_only(response)
     for source in ("\n\n".join([*map(_definitions, helpers), readable[last]]), readable[last]):
-        if parsed(source):
+        if parse(source):
             yield source, alone
 
 
 def _of_text(response: str, names: Collection[str]) -> Iterator[tuple[str, bool]]:
     """Bare code, perhaps with prose around it."""
-    tree = parsed(response)
+    tree = parse(response)
     if tree and _defines(response, names):
         source = _without_words(response, tree)
         yield source, source == response
@@ -194,7 +194,7 @@ def _indented(body: str) -> Iterator[str]:
 
 def _readable(block: str) -> str:
     """A block without the prose or console marks that keep it from being Python."""
-    return block if parsed(block) else _without_prose(block)
+    return block if parse(block) else _without_prose(block)
 
 
 def _without_prose(text: str, at_least: int = 1) -> str:
@@ -228,14 +228,14 @@ def _without_words(source: str, tree: ast.Module) -> str:
 
 
 def _defines(source: str, required: Collection[str]) -> bool:
-    names = defined(source)
+    names = defined_names(source)
     return bool(names & set(required)) if required else bool(names)
 
 
 def _definitions(source: str) -> str:
     """Imports, functions, classes and constants, without what is done with them."""
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    tree = parsed(source)
+    tree = parse(source)
     kept = [node for node in (tree.body if tree else ()) if isinstance(node, (*kinds, ast.Assign))]
     return "\n".join(ast.unparse(node) for node in kept)
 
@@ -246,7 +246,7 @@ def _start_in(question: str, required: Collection[str]) -> str:
         return ""
     names = "|".join(map(re.escape, sorted(required)))
     signature = re.compile(rf"^def (?:{names})\b", re.MULTILINE)
-    for text in (*fenced(question), question):
+    for text in (*fenced_blocks(question), question):
         if signature.search(text):
             opening = _OPENING.search(text)
             return text[opening.start() if opening else 0 :].rstrip()
@@ -257,8 +257,8 @@ def _with_start(start: str, source: str, names: Collection[str]) -> str:
     """With imports and helpers of the question that the source does without."""
     if not start or source.startswith(start):
         return source
-    tree = parsed(start) or parsed(f"{start}\n    pass")
-    own = defined(source) | set(names)
+    tree = parse(start) or parse(f"{start}\n    pass")
+    own = defined_names(source) | set(names)
     kept = [
         ast.unparse(node)
         for node in (tree.body if tree else ())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forgetmap.scoring.extract.json_text import NotJson, json_within, read_json
-from forgetmap.scoring.extract.python_code import parsed
+from forgetmap.scoring.extract.python_code import parse
 
 _MAX_CHARS = 20_000
 MAX_CALLS = 200
@@ -153,7 +153,7 @@ def _parsed(text: str, names: frozenset[str]) -> list[Call]:
     """The calls of a text that is nothing but calls; none if it is anything else."""
     if "(" not in text or len(text) > _MAX_CHARS or _is_prose(text, names):
         return []
-    tree = parsed(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
+    tree = parse(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
     statements = tree.body if tree else []
     try:
         return _all_or_none([_calls_at(_expression(statement)) for statement in statements])

@@ -19,8 +19,8 @@ _PLAIN = (
     _FULL_WIDTH
     | _DIGITS
     | {
-        ord(odd): plain
-        for odds, plain in (
+        ord(odd): usual
+        for odds, usual in (
             ("\u2018\u2019\u02bc", "'"),
             ("\u201c\u201d", '"'),
             ("\u00a0\u2007\u2009\u202f\u3000", " "),
@@ -44,7 +44,7 @@ _DROPPED = re.compile(r"['`\u00b4]|(?<!\d)\.|\.(?!\d)|(?<=\d),(?=\d{3})")
 _SEPARATING = re.compile(r"(?<!\d)[.]|[^\w\s.+#%$€£°/<>=^*-]|_|(?<=\w)-|-(?!\w)")
 
 
-def plain(text: str) -> str:
+def simplify(text: str) -> str:
     """Digits of any script, full-width letters, curly quotes and odd spaces made plain.
 
     Left-over special tokens go, accented letters are composed.
@@ -58,7 +58,7 @@ def plain(text: str) -> str:
     return text
 
 
-def trimmed(phrase: str) -> str:
+def trim(phrase: str) -> str:
     """Without the marks around it: emphasis, quotes, brackets, final punctuation."""
     phrase = phrase.strip(_DECORATION)
     for _ in range(_MAX_WRAPPERS):
@@ -76,14 +76,14 @@ def with_powers(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def comparable(text: str) -> str:
+def normalise(text: str) -> str:
     """Case, articles, punctuation, white space, digits' script and Unicode form do not matter."""
-    folded = unified(text).casefold().strip()
-    words = _SEPARATING.sub(_gap, _DROPPED.sub("", _ARTICLE.sub("", folded)))
-    return " ".join(words.split()) or "".join(folded.split())
+    text_folded = unify(text).casefold().strip()
+    parts = _SEPARATING.sub(_gap, _DROPPED.sub("", _ARTICLE.sub("", text_folded)))
+    return " ".join(parts.split()) or "".join(text_folded.split())
 
 
-def unified(text: str) -> str:
+def unify(text: str) -> str:
     """In one Unicode form (NFKC), digits of any script as 0 to 9, without invisible characters."""
     if text.isascii():
         return text
@@ -142,23 +142,23 @@ class Word(NamedTuple):
     end: int
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """A text made comparable; positions of words refer to it."""
     if not text.isascii():
         text = _NARROW_GAP.sub("", text).translate(_ODD_APOSTROPHES)
-        text = unicodedata.normalize("NFC", unified(text).casefold())
+        text = unicodedata.normalize("NFC", unify(text).casefold())
     else:
         text = text.casefold()
     text = _ABBREVIATION.sub(lambda dotted: dotted[0].replace(".", ""), text)
     return _THOUSANDS.sub("", text)
 
 
-def words(text: str) -> list[Word]:
+def split_words(text: str) -> list[Word]:
     """The words of a folded text."""
     return [Word(_spellings(match[0]), *match.span()) for match in _WORD.finditer(text)]
 
 
-def mentions(answer: str, text_words: Sequence[Word]) -> Iterator[tuple[int, int]]:
+def find_mentions(answer: str, text_words: Sequence[Word]) -> Iterator[tuple[int, int]]:
     """First and last place of every stretch of words that is the answer."""
     answer_words = _answer_words(answer)
     if not answer_words:
@@ -177,21 +177,21 @@ def occurs(answer: str, text: str) -> bool:
         answer_words[0] not in text and answer_words[0].isascii() and text.isascii()
     ):
         return False
-    return next(mentions(answer, words(text)), None) is not None
+    return next(find_mentions(answer, split_words(text)), None) is not None
 
 
 def _candidates(head: str, text_words: Sequence[Word]) -> Iterator[int]:
     """Places where an answer with this first word may begin."""
-    plain = head.isascii()
+    is_ascii = head.isascii()
     for index, (spellings, _, _) in enumerate(text_words):
-        if head in spellings or not (plain and spellings[0].isascii()):
+        if head in spellings or not (is_ascii and spellings[0].isascii()):
             yield index
 
 
 @lru_cache(maxsize=4096)
 def _answer_words(answer: str) -> tuple[str, ...]:
     """The answer's words, without articles before others."""
-    all_words = [word.spellings[0] for word in words(folded(answer))]
+    all_words = [word.spellings[0] for word in split_words(fold(answer))]
     leading = [len(word) > 1 for word in all_words[1:]]
     kept = [
         word
@@ -247,7 +247,7 @@ def _same(word: str, other: str) -> bool:
         return True
     if word.isascii() and other.isascii():
         return False
-    if bare(word) == other or word == bare(other):
+    if strip_accents(word) == other or word == strip_accents(other):
         return True
     if other.startswith(word) and _HANGUL.match(word):
         return _PARTICLES.match(other, len(word)) is not None
@@ -257,7 +257,7 @@ def _same(word: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def bare(word: str) -> str:
+def strip_accents(word: str) -> str:
     """Without accents; marks of scripts where they are letters stay."""
     kept: list[str] = []
     base = ""

@@ -7,9 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from forgetmap.scoring.extract.claims import hedged, last_line, sentence, spoken
-from forgetmap.scoring.extract.wording import trimmed
-from forgetmap.scoring.grade import Grade, graded
+from forgetmap.scoring.extract.claims import (
+    find_spoken_claims,
+    first_sentence,
+    is_hedged,
+    last_line,
+)
+from forgetmap.scoring.extract.wording import trim
+from forgetmap.scoring.grade import Grade, grade_answer
 
 _YES = (
     "yes yeah yep true correct sí si sim oui vrai ja wahr richtig да верно はい ใช่ ndiyo হ্যাঁ हाँ हां "
@@ -48,9 +53,9 @@ class YesNoReader:
     def __init__(self, *, right: bool) -> None:
         self._right = right
 
-    def named(self, phrase: str) -> list[bool]:
+    def read_claim(self, phrase: str) -> list[bool]:
         """What a phrase begins with, or says of a statement."""
-        phrase = trimmed(phrase)
+        phrase = trim(phrase)
         if denied := _DENIED.match(phrase):
             return [not _MEANS[denied[1].lower()]]
         first = _FIRST_WORD.match(phrase)
@@ -60,37 +65,41 @@ class YesNoReader:
         both = _BOTH.match(phrase, first.end())
         return _distinct([meant, _MEANS[both[1].lower()]]) if both else [meant]
 
-    def alone(self, text: str) -> list[bool]:
+    def read_bare(self, text: str) -> list[bool]:
         """The answer, if the text is nothing else."""
         short = "\n" not in text and len(text) <= _MAX_CHARS and len(text.split()) <= _MAX_WORDS
-        return self.named(text) if short and trimmed(text).casefold() in _MEANS else []
+        return self.read_claim(text) if short and trim(text).casefold() in _MEANS else []
 
-    def complete(self, phrase: str) -> bool:
+    def is_complete(self, phrase: str) -> bool:
         """A word that means yes or no is not cut in half, even if more would have followed."""
-        return bool(self.named(phrase))
+        return bool(self.read_claim(phrase))
 
-    def stated(self, text: str) -> list[bool]:
+    def read_statement(self, text: str) -> list[bool]:
         """What a text settles on: what it says the answer is, its first or last line, a verdict."""
         return next(filter(None, self._ways(text)), [])
 
     def grade(self, answer: bool, phrase: str, *, strict: bool) -> Grade:  # noqa: FBT001, ARG002
         """Right or wrong."""
-        return graded("yes" if answer else "no", right=answer is self._right, strict=strict)
+        return grade_answer("yes" if answer else "no", right=answer is self._right, strict=strict)
 
     def _ways(self, text: str) -> Iterator[list[bool]]:
         final = last_line(text)
         yield self._spoken(final)
         yield self._spoken(text)
-        yield self.named(final)
-        yield self.named(text.strip().partition("\n")[0])
+        yield self.read_claim(final)
+        yield self.read_claim(text.strip().partition("\n")[0])
         yield _statements(text)
 
     def _spoken(self, text: str) -> list[bool]:
-        return _distinct(answer for claim in spoken(text) for answer in self.named(sentence(claim)))
+        return _distinct(
+            answer
+            for claim in find_spoken_claims(text)
+            for answer in self.read_claim(first_sentence(claim))
+        )
 
 
 def _statements(text: str) -> list[bool]:
-    matches = [match for match in _STATEMENT.finditer(text) if not hedged(text, match.start())]
+    matches = [match for match in _STATEMENT.finditer(text) if not is_hedged(text, match.start())]
     return _distinct(_MEANS[match["truth"].lower()] is not bool(match["not"]) for match in matches)
 
 

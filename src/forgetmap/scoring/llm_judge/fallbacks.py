@@ -12,7 +12,7 @@ from string import ascii_uppercase
 
 from forgetmap.records import Outcome
 from forgetmap.scoring.extract.golds import final_texts
-from forgetmap.scoring.grade import Grade, failed, graded
+from forgetmap.scoring.grade import Grade, grade_answer, grade_failure
 from forgetmap.scoring.llm_judge.prompts import (
     ask,
     passage,
@@ -22,7 +22,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     silence,
     unreadable,
 )
-from forgetmap.scoring.scorer import FORMS, Answered, Fields, JudgeQuestion, Scale, both_forms
+from forgetmap.scoring.scorer import FORMS, Fields, JudgeQuestion, Scale, ScorerInput, both_forms
 from forgetmap.scoring.scorers.answers import maths, option, options_of
 
 _OPEN = frozenset({Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.ERROR})
@@ -50,7 +50,7 @@ class OptionJudgeScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """Which option, unless the rule knows."""
         if not _is_open(sample, option.score(sample)):
             return ()
@@ -58,7 +58,7 @@ class OptionJudgeScorer:
         shown = "\n".join(f"{letter}. {text}" for letter, text in letters)
         return [_ask(sample, passage("Options", shown), _WHICH, example="B")]
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The rule's verdict, or the rule's verdict on the letter the judge read."""
         ruled = option.score(sample)
         if not _is_open(sample, ruled):
@@ -69,7 +69,7 @@ class OptionJudgeScorer:
         if verdict is None:
             return both_forms(unreadable(replies))
         if verdict == "NONE":
-            return both_forms(failed(Outcome.NO_ANSWER))
+            return both_forms(grade_failure(Outcome.NO_ANSWER))
         read = replace(sample, response=f"Answer: {verdict}", finish_reason=None)
         return both_forms(replace(option.score(read)["acc"], strict=False))
 
@@ -81,14 +81,14 @@ class MathsJudgeScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """Whether the answer is right, unless the rule knows."""
         if not _is_open(sample, maths.score(sample)):
             return ()
         right = passage("Right answer", "\nor ".join(final_texts(sample.gold)))
         return [_ask(sample, right, _SAME, example="NO")]
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The rule's verdict, or the judge's."""
         ruled = maths.score(sample)
         return ruled if not _is_open(sample, ruled) else both_forms(_compared(ruled, replies))
@@ -100,15 +100,15 @@ def _compared(ruled: Fields, replies: Sequence[str | None]) -> Grade:
     if verdict is None:
         return unreadable(replies)
     if verdict == "NONE":
-        return failed(Outcome.NO_ANSWER)
-    return graded(ruled["acc"].answer or "", right=verdict == "YES", strict=False)
+        return grade_failure(Outcome.NO_ANSWER)
+    return grade_answer(ruled["acc"].answer or "", right=verdict == "YES", strict=False)
 
 
-def _is_open(sample: Answered, ruled: Fields) -> bool:
+def _is_open(sample: ScorerInput, ruled: Fields) -> bool:
     return silence(sample) is None and ruled["acc"].outcome in _OPEN
 
 
-def _ask(sample: Answered, against: str, task: str, *, example: str) -> JudgeQuestion:
+def _ask(sample: ScorerInput, against: str, task: str, *, example: str) -> JudgeQuestion:
     request = passage("Question", question(sample)) if sample.question else ""
     response = passage("Response", response_text(sample))
     return ask(request, against, response, task, _FORM.format(example=example))

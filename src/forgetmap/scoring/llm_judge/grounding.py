@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.failures import refuses, why_nothing
+from forgetmap.scoring.extract.failures import is_refusal, why_nothing
 from forgetmap.scoring.extract.prose import line_sentences
-from forgetmap.scoring.grade import Grade, failed, shared
+from forgetmap.scoring.grade import Grade, grade_failure, grade_share
 from forgetmap.scoring.llm_judge.prompts import (
     ask_each,
     batches,
@@ -23,7 +23,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     text_of,
     unreadable,
 )
-from forgetmap.scoring.scorer import SHARE, Answered, Fields, JudgeQuestion, Scale
+from forgetmap.scoring.scorer import SHARE, Fields, JudgeQuestion, Scale, ScorerInput
 
 _SUPPORTED = (
     "Decide for each statement whether the {source} supports it: all it says must stand there or "
@@ -43,16 +43,16 @@ class FaithfulnessScorer:
     version = 1
     fields: Mapping[str, Scale] = {"faithfulness": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """Each statement against `context`."""
         source = passage("Source", text_of(sample.material.get("context"), "context"))
         task = _SUPPORTED.format(source="source")
         return ask_each(source, task, "statement", _claims_of(sample))
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The share; 0 if nothing was stated."""
         claims = _claims_of(sample)
-        return {"faithfulness": _share(claims, replies) if claims else failed(_why(sample))}
+        return {"faithfulness": _share(claims, replies) if claims else grade_failure(_why(sample))}
 
 
 class CoverageScorer:
@@ -62,7 +62,7 @@ class CoverageScorer:
     version = 1
     fields: Mapping[str, Scale] = {"coverage": SHARE, "within": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """Each point against the response, then each statement against the reference."""
         reference, claims = text_of(sample.gold, "gold"), _claims_of(sample)
         if not claims:
@@ -75,11 +75,11 @@ class CoverageScorer:
             *ask_each(passage("Reference", reference), task, "statement", claims),
         )
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The shares; both are 0 if nothing was stated."""
         claims = _claims_of(sample)
         if not claims:
-            why = failed(_why(sample))
+            why = grade_failure(_why(sample))
             return {"coverage": why, "within": why}
         points = _points(text_of(sample.gold, "gold"))
         first = len(batches(points))
@@ -89,17 +89,17 @@ class CoverageScorer:
         }
 
 
-def _claims_of(sample: Answered) -> tuple[str, ...]:
+def _claims_of(sample: ScorerInput) -> tuple[str, ...]:
     """What the response states; a refusal states nothing."""
     text = response_text(sample)
-    return () if silence(sample) or refuses(text) else statements(text)
+    return () if silence(sample) or is_refusal(text) else statements(text)
 
 
 def _points(reference: str) -> tuple[str, ...]:
     return statements(reference) or (reference,)
 
 
-def _why(sample: Answered) -> Outcome:
+def _why(sample: ScorerInput) -> Outcome:
     return silence(sample) or why_nothing(response_text(sample), cut=False)
 
 
@@ -111,7 +111,7 @@ def _share(claims: Sequence[str], replies: Sequence[str | None]) -> Grade:
         if answers is None:
             return unreadable([reply])
         yes += sum(answers)
-    return shared(yes / len(claims), f"{yes} of {len(claims)}")
+    return grade_share(yes / len(claims), f"{yes} of {len(claims)}")
 
 
 faithfulness = FaithfulnessScorer()

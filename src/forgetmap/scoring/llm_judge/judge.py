@@ -94,12 +94,16 @@ class Judge:
     tally: Tally = field(default_factory=Tally, compare=False)
 
     async def ask_all(
-        self, asks: Sequence[JudgeQuestion], *, repeat: int = 0, progress: Progress | None = None
+        self,
+        questions: Sequence[JudgeQuestion],
+        *,
+        repeat: int = 0,
+        progress: Progress | None = None,
     ) -> list[str | None]:
         """The replies in order; None for a question that got none.
 
         Args:
-            asks: the same question twice is asked once.
+            questions: the same one twice is asked once.
             repeat: which of several replies to the same question; each has a seed of its own.
             progress: told how many are settled.
 
@@ -113,7 +117,7 @@ class Judge:
         if repeat:
             parameters["seed"] = parameters.get("seed", 0) + repeat
         with ReplyCache(self.cache) as cache:
-            return await QuestionRound(self, cache, parameters, progress).replies(asks)
+            return await QuestionRound(self, cache, parameters, progress).replies(questions)
 
 
 def open_judge(
@@ -180,12 +184,12 @@ class QuestionRound:
     parameters: Mapping[str, Any]
     progress: Progress | None
 
-    async def replies(self, asks: Sequence[JudgeQuestion]) -> list[str | None]:
+    async def replies(self, questions: Sequence[JudgeQuestion]) -> list[str | None]:
         """In order; None where there is none."""
-        keys = [key_of(ask, self.judge.model, self.parameters) for ask in asks]
+        keys = [key_of(ask, self.judge.model, self.parameters) for ask in questions]
         known = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
         open_questions = {
-            key: ask for key, ask in zip(keys, asks, strict=True) if known[key] is None
+            key: ask for key, ask in zip(keys, questions, strict=True) if known[key] is None
         }
         times = Counter(keys)
         settled = sum(known[key] is not None for key in keys)
@@ -195,9 +199,9 @@ class QuestionRound:
             nonlocal settled
             known[key] = reply
             settled += times[key]
-            self._tell(settled, len(asks))
+            self._tell(settled, len(questions))
 
-        self._tell(settled, len(asks))
+        self._tell(settled, len(questions))
         if open_questions:
             await self._ask_each(open_questions, settle)
         return [known[key] for key in keys]

@@ -9,11 +9,11 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.failures import loops, why_nothing
-from forgetmap.scoring.extract.golds import texts_in, unwrapped
+from forgetmap.scoring.extract.failures import is_loop, why_nothing
+from forgetmap.scoring.extract.golds import texts_in, unwrap
 from forgetmap.scoring.extract.thinking import visible_text, without_thinking
-from forgetmap.scoring.grade import Grade, undecided
-from forgetmap.scoring.scorer import Answered, JudgeQuestion
+from forgetmap.scoring.grade import Grade, grade_missing
+from forgetmap.scoring.scorer import JudgeQuestion, ScorerInput
 
 BATCH = 20
 """Statements in one question."""
@@ -89,9 +89,9 @@ def read_yes_or_no(reply: str | None, count: int) -> list[bool] | None:
 def unreadable(replies: Sequence[str | None]) -> Grade:
     """A judgement that failed: nobody knows what it would have been."""
     if any(reply is None for reply in replies):
-        return undecided("the judge gave no reply")
+        return grade_missing("the judge gave no reply")
     last = " ".join(str(replies[-1]).split())[-_MAX_QUOTE_CHARS:] if replies else ""
-    return undecided(f"the judge's reply is not in the demanded form: {last!r}")
+    return grade_missing(f"the judge's reply is not in the demanded form: {last!r}")
 
 
 def _lines(reply: str | None) -> list[str]:
@@ -109,20 +109,20 @@ def _last(form: re.Pattern[str], reply: str | None) -> str | None:
     return match[1] if match and len(values) == 1 else None
 
 
-def response_text(sample: Answered) -> str:
+def response_text(sample: ScorerInput) -> str:
     """What was said after thinking."""
     return without_thinking(sample.response)[0].strip()
 
 
-def silence(sample: Answered) -> Outcome | None:
+def silence(sample: ScorerInput) -> Outcome | None:
     """Why there is nothing to judge; None if there is something."""
     text, cut = visible_text(sample.response, sample.finish_reason)
-    if loops(sample.response):
+    if is_loop(sample.response):
         return Outcome.DEGENERATE
     return None if any(map(str.isalnum, text)) else why_nothing(text, cut=cut)
 
 
-def question(sample: Answered) -> str:
+def question(sample: ScorerInput) -> str:
     """All that was asked, in order.
 
     Raises:
@@ -134,7 +134,7 @@ def question(sample: Answered) -> str:
     return text
 
 
-def turns(sample: Answered) -> tuple[str, ...]:
+def turns(sample: ScorerInput) -> tuple[str, ...]:
     """What the user said in each turn."""
     texts = sample.material.get("turns") or sample.question
     return (texts,) if isinstance(texts, str) else tuple(map(str, texts))
@@ -146,7 +146,7 @@ def text_of(value: Any, field: str) -> str:
     Raises:
         FieldError: there is none.
     """
-    text = "\n\n".join(texts_in(unwrapped(value))).strip()
+    text = "\n\n".join(texts_in(unwrap(value))).strip()
     if not text:
         raise _lacking(field, f"give `{field}` with the item, or leave the metric out.")
     return text

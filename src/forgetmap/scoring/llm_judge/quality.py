@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
-from forgetmap.scoring.grade import Grade, counted, failed, shared
+from forgetmap.scoring.grade import Grade, grade_count, grade_failure, grade_share
 from forgetmap.scoring.llm_judge.prompts import (
     ask,
     passage,
@@ -20,7 +20,7 @@ from forgetmap.scoring.llm_judge.prompts import (
     turns,
     unreadable,
 )
-from forgetmap.scoring.scorer import RATING, SHARE, Answered, Fields, JudgeQuestion, Scale
+from forgetmap.scoring.scorer import RATING, SHARE, Fields, JudgeQuestion, Scale, ScorerInput
 from forgetmap.scoring.scorers.reasoning_steps import reasoning_steps, steps
 
 _BEST = 10
@@ -68,7 +68,7 @@ class ReasoningScorer:
     version = 1
     fields: Mapping[str, Scale] = {"reasoning": SHARE, "coherence": SHARE, "consistency": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """Coherence, then consistency; nothing of a response without steps."""
         if _no_steps(sample):
             return ()
@@ -78,14 +78,14 @@ class ReasoningScorer:
         ]
         return [ask(*material, task, _SCORE) for task in (_COHERENCE, _CONSISTENCY)]
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """All are 0 where there are no steps."""
         if why := _no_steps(sample):
-            return dict.fromkeys(self.fields, failed(why))
+            return dict.fromkeys(self.fields, grade_failure(why))
         coherence, consistency = map(_tenths, replies)
         parts = [coherence, consistency, reasoning_steps.score(sample)["step_validity"]]
         known = [part.score for part in parts if part.score is not None]
-        whole = shared(sum(known) / len(parts)) if len(known) == len(parts) else _failed(parts)
+        whole = grade_share(sum(known) / len(parts)) if len(known) == len(parts) else _failed(parts)
         return {"reasoning": whole, "coherence": coherence, "consistency": consistency}
 
 
@@ -96,7 +96,7 @@ class FollowingScorer:
     version = 1
     fields: Mapping[str, Scale] = {"following": SHARE}
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """One question."""
         if silence(sample):
             return ()
@@ -106,10 +106,10 @@ class FollowingScorer:
         ]
         return [ask(*material, _FOLLOWING, _SCORE)]
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """0 if nothing was said."""
         why = silence(sample)
-        return {"following": failed(why) if why else _tenths(*replies)}
+        return {"following": grade_failure(why) if why else _tenths(*replies)}
 
 
 class RatingScorer:
@@ -119,22 +119,22 @@ class RatingScorer:
     version = 1
     fields: Mapping[str, Scale] = {"rating": RATING}
 
-    def asks(self, sample: Answered) -> Sequence[JudgeQuestion]:
+    def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """One question, with all of the conversation."""
         if silence(sample):
             return ()
         return [ask(*_conversation(sample), _REPLY, _RATING)]
 
-    def settle(self, sample: Answered, replies: Sequence[str | None]) -> Fields:
+    def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """1, the worst, if nothing was said."""
         if why := silence(sample):
             return {"rating": Grade(RATING.low, why)}
         (reply,) = replies
         value = read_score(reply, 1, _BEST)
-        return {"rating": counted(value) if value is not None else unreadable(replies)}
+        return {"rating": grade_count(value) if value is not None else unreadable(replies)}
 
 
-def _no_steps(sample: Answered) -> Outcome | None:
+def _no_steps(sample: ScorerInput) -> Outcome | None:
     why = silence(sample)
     if why is None and not steps(response_text(sample)):
         return Outcome.NO_ANSWER
@@ -143,14 +143,14 @@ def _no_steps(sample: Answered) -> Outcome | None:
 
 def _tenths(reply: str | None) -> Grade:
     value = read_score(reply, 0, _BEST)
-    return shared(value / _BEST) if value is not None else unreadable([reply])
+    return grade_share(value / _BEST) if value is not None else unreadable([reply])
 
 
 def _failed(parts: Sequence[Grade]) -> Grade:
     return next(part for part in parts if part.score is None)
 
 
-def _conversation(sample: Answered) -> list[str]:
+def _conversation(sample: ScorerInput) -> list[str]:
     """What user and assistant said in turn, the reply to be rated last."""
     questions, before = turns(sample), _replies_before(sample)
     if not questions or len(before) != len(questions) - 1:
@@ -169,7 +169,7 @@ def _conversation(sample: Answered) -> list[str]:
     return ["A conversation between a user and an assistant.", *parts]
 
 
-def _replies_before(sample: Answered) -> tuple[str, ...]:
+def _replies_before(sample: ScorerInput) -> tuple[str, ...]:
     replies = sample.material.get("first_response")
     if replies is None:
         return ()

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from forgetmap.errors import UsageError
 from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES, WORK
-from forgetmap.scoring.scorer import Program, Ran
+from forgetmap.scoring.scorer import Program, ProgramResult
 
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
@@ -65,7 +65,7 @@ def run_programs(
     limits: ProgramLimits | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Generator[Ran | None, None, None]:
+) -> Generator[ProgramResult | None, None, None]:
     """Run programs that nobody has read, each locked in by itself.
 
     Only the standard library and numpy are there, no network, and nothing outlives a program. What
@@ -99,11 +99,11 @@ def run_programs(
 
 def _in_order(
     pool: ThreadPoolExecutor,
-    run: Callable[[Program | None], Ran | None],
+    run: Callable[[Program | None], ProgramResult | None],
     programs: Iterable[Program | None],
-) -> Iterator[Ran | None]:
+) -> Iterator[ProgramResult | None]:
     """Submit some ahead of need, so that no worker waits and nothing piles up."""
-    waiting: deque[Future[Ran | None]] = deque()
+    waiting: deque[Future[ProgramResult | None]] = deque()
     for program in programs:
         waiting.append(pool.submit(run, program))
         if len(waiting) >= _PROGRAMS_AHEAD:
@@ -143,7 +143,7 @@ class _Sandboxes:
             self._free.get().end()
         self._root.cleanup()
 
-    def run(self, program: Program | None) -> Ran | None:
+    def run(self, program: Program | None) -> ProgramResult | None:
         if program is None:
             return None
         template, failure = self._free.get(), ""
@@ -157,7 +157,7 @@ class _Sandboxes:
                     template = _Template(self._root.name)
         finally:
             self._free.put(template)
-        return Ran(passed=False, reason=failure, failed_to_start=True)
+        return ProgramResult(passed=False, reason=failure, failed_to_start=True)
 
 
 class _Template:
@@ -183,7 +183,7 @@ class _Template:
             self.end()
             raise _refusal(str(reply.get("refused")))
 
-    def run(self, program: Program, limits: ProgramLimits) -> Ran:
+    def run(self, program: Program, limits: ProgramLimits) -> ProgramResult:
         """How it ended; OSError if this template is of no more use."""
         request = {
             "source": program.source,
@@ -192,8 +192,10 @@ class _Template:
         }
         reply = self._ask(request, CLOCK_PER_PROCESSOR * limits.seconds + _GRACE_SECONDS)
         if "failed" in reply:
-            return Ran(passed=False, reason=str(reply["failed"]), failed_to_start=True)
-        return Ran(passed=reply.get("passed") is True, reason=str(reply.get("reason", "")))
+            return ProgramResult(passed=False, reason=str(reply["failed"]), failed_to_start=True)
+        return ProgramResult(
+            passed=reply.get("passed") is True, reason=str(reply.get("reason", ""))
+        )
 
     def end(self) -> None:
         """Whatever it is doing."""

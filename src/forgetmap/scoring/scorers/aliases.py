@@ -12,15 +12,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.claims import hedged, last_line, marked, spoken
+from forgetmap.scoring.extract.claims import (
+    find_marked_claims,
+    find_spoken_claims,
+    is_hedged,
+    last_line,
+)
 from forgetmap.scoring.extract.golds import passage_of, right_texts
 from forgetmap.scoring.extract.text import readings
 from forgetmap.scoring.extract.thinking import without_thinking
-from forgetmap.scoring.extract.wording import Word, folded, mentions, occurs, plain, words
+from forgetmap.scoring.extract.wording import (
+    Word,
+    find_mentions,
+    fold,
+    occurs,
+    simplify,
+    split_words,
+)
 from forgetmap.scoring.extract.yes_no import YesNoReader
-from forgetmap.scoring.grade import Grade, failed, graded
-from forgetmap.scoring.grading import grade_response, verdict
-from forgetmap.scoring.scorer import FORMS, RIGHT_OR_WRONG, Answered, Fields, Scale, both_forms
+from forgetmap.scoring.grade import Grade, grade_answer, grade_failure
+from forgetmap.scoring.grading import find_and_grade, grade_response
+from forgetmap.scoring.scorer import FORMS, RIGHT_OR_WRONG, Fields, Scale, ScorerInput, both_forms
 
 _YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
 _EITHER = re.compile(r"\s(?:or|oder|ou|или)\s|/|或者?|または|หรือ")
@@ -41,7 +53,7 @@ class AliasScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """Strict: nothing but a right name where the answer belongs. Else: named anywhere."""
         names = right_texts(sample.gold)
         return both_forms(_grade_names(sample, names, anywhere=True))
@@ -54,13 +66,15 @@ class ShortAnswerScorer:
     version = 1
     fields: Mapping[str, Scale] = {**FORMS, "evidence": RIGHT_OR_WRONG}
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """`evidence` only where there is a text and the answer is not just yes or no."""
         names = right_texts(sample.gold)
         meant = {_YES_OR_NO.get(name.strip().casefold()) for name in names}
         if len(meant) == 1 and (right := meant.pop()) is not None:
             reader = YesNoReader(right=right)
-            return both_forms(verdict(sample.response, reader, finish_reason=sample.finish_reason))
+            return both_forms(
+                find_and_grade(sample.response, reader, finish_reason=sample.finish_reason)
+            )
         grade = _grade_names(sample, names, anywhere=False)
         passage = passage_of(sample.material, sample.gold)
         return {
@@ -71,13 +85,13 @@ class ShortAnswerScorer:
 
 def _evidence(grade: Grade, passage: str) -> Grade:
     if grade.answer is None:
-        return failed(grade.outcome)
-    text = folded(passage)
+        return grade_failure(grade.outcome)
+    text = fold(passage)
     right = any(occurs(reading, text) for reading in readings(grade.answer))
-    return graded(grade.answer, right=right, strict=grade.strict)
+    return grade_answer(grade.answer, right=right, strict=grade.strict)
 
 
-def _grade_names(sample: Answered, names: tuple[str, ...], *, anywhere: bool) -> Grade:
+def _grade_names(sample: ScorerInput, names: tuple[str, ...], *, anywhere: bool) -> Grade:
     """As the answer itself, or else within what is said."""
     grade = grade_response(
         sample.response,
@@ -88,11 +102,11 @@ def _grade_names(sample: Answered, names: tuple[str, ...], *, anywhere: bool) ->
     )
     if grade.outcome not in _UNDECIDED:
         return grade
-    text = plain(without_thinking(sample.response)[0])
+    text = simplify(without_thinking(sample.response)[0])
     for passages in _passages(text, anywhere=anywhere):
         matches = [_find_name(names, passage) for passage in passages]
         if matches and all(matches):
-            return graded(str(matches[-1]), right=True, strict=False)
+            return grade_answer(str(matches[-1]), right=True, strict=False)
         if matches:
             break
     return grade
@@ -100,20 +114,20 @@ def _grade_names(sample: Answered, names: tuple[str, ...], *, anywhere: bool) ->
 
 def _passages(text: str, *, anywhere: bool) -> Iterator[list[str]]:
     """Where to look: the last marked claim, else all spoken ones, else the last line or all."""
-    if claims := marked(text):
+    if claims := find_marked_claims(text):
         yield [claims[-1].phrase]
-    yield list(spoken(text))
+    yield list(find_spoken_claims(text))
     yield [text] if anywhere else [last_line(text)]
 
 
 def _find_name(names: Sequence[str], passage: str) -> str | None:
     """The first right name that is neither denied nor one of several offers."""
-    text = folded(passage)
-    text_words = words(text)
+    text = fold(passage)
+    text_words = split_words(text)
     for name in names:
-        for first, last in islice(mentions(name, text_words), _MAX_MENTIONS):
+        for first, last in islice(find_mentions(name, text_words), _MAX_MENTIONS):
             start, end = text_words[first].start, text_words[last].end
-            if not hedged(text, start) and not _among_others(names, text, start, end):
+            if not is_hedged(text, start) and not _among_others(names, text, start, end):
                 return (passage if len(passage) == len(text) else text)[start:end]
     return None
 
@@ -136,7 +150,9 @@ def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> boo
         if any(start < right and left < end for left, right in cuts):
             continue
         rivals = sum(_is_rival(names, part) for part in separator.split(clause))
-        beside = len(words(_part_at(clause, cuts, start))) - len(words(clause[start:end]))
+        beside = len(split_words(_part_at(clause, cuts, start))) - len(
+            split_words(clause[start:end])
+        )
         if rivals >= least and beside <= _MAX_WORDS_BESIDE:
             return True
     return False
@@ -150,9 +166,9 @@ def _part_at(clause: str, cuts: Sequence[tuple[int, int]], position: int) -> str
 
 def _is_rival(names: Sequence[str], part: str) -> bool:
     """A few words that are no right name."""
-    part_words: list[Word] = words(part)
+    part_words: list[Word] = split_words(part)
     short = 0 < len(part_words) <= _MAX_WORDS_BESIDE + 1
-    return short and not any(next(mentions(name, part_words), None) for name in names)
+    return short and not any(next(find_mentions(name, part_words), None) for name in names)
 
 
 def _listed(names: Sequence[str], text: str, name: str) -> bool:

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from forgetmap.scoring.extract.golds import (
     final_texts,
     letters_up_to,
+    option_texts,
     right_indices,
-    shown_options,
     truth,
 )
 from forgetmap.scoring.extract.thinking import without_thinking
-from forgetmap.scoring.extract.wording import plain, trimmed
+from forgetmap.scoring.extract.wording import simplify, trim
 from forgetmap.scoring.extract.yes_no import YesNoReader
 from forgetmap.scoring.grade import AnswerKind
-from forgetmap.scoring.grading import grade_response, verdict
-from forgetmap.scoring.scorer import FORMS, Answered, Fields, Scale, both_forms
+from forgetmap.scoring.grading import find_and_grade, grade_response
+from forgetmap.scoring.scorer import FORMS, Fields, Scale, ScorerInput, both_forms
 
 
 class OptionScorer:
@@ -26,7 +26,7 @@ class OptionScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """Right or wrong; options that are not known are taken for bare letters.
 
         `material` may hold `choices` in place of options, `gold_index` (from 0) in place of the
@@ -46,22 +46,22 @@ class OptionScorer:
         )
         return both_forms(grade)
 
-    def _right_indices(self, sample: Answered, options: tuple[str, ...]) -> tuple[int, ...]:
+    def _right_indices(self, sample: ScorerInput, options: tuple[str, ...]) -> tuple[int, ...]:
         index = sample.material.get("gold_index")
         if isinstance(index, int) and 0 <= index < len(options):
             return (index,)
         return right_indices(sample.gold, options, count_from=sample.material.get("count_from", 1))
 
 
-def options_of(sample: Answered) -> tuple[str, ...]:
+def options_of(sample: ScorerInput) -> tuple[str, ...]:
     """As shown; bare letters where they are not known."""
     choices = sample.options or sample.material.get("choices")
-    return shown_options(choices) or letters_up_to(sample.gold)
+    return option_texts(choices) or letters_up_to(sample.gold)
 
 
-def _lettered(sample: Answered, options: tuple[str, ...]) -> str:
+def _lettered(sample: ScorerInput, options: tuple[str, ...]) -> str:
     """The response; the letter of an option if it is nothing but the number of one."""
-    text = trimmed(plain(without_thinking(sample.response)[0]))
+    text = trim(simplify(without_thinking(sample.response)[0]))
     if len(text) != 1 or not text.isdecimal():
         return sample.response
     index = int(text) - sample.material.get("count_from", 1)
@@ -82,7 +82,7 @@ class OpenScorer:
         self.name: str = kind
         self._kind = kind
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """Right or wrong; of a worked solution only its final answer is the right one."""
         gold, *others = final_texts(sample.gold)
         grade = grade_response(
@@ -102,10 +102,12 @@ class YesNoScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """Right or wrong; no passage holds a yes or no as evidence."""
         reader = YesNoReader(right=truth(sample.gold))
-        return both_forms(verdict(sample.response, reader, finish_reason=sample.finish_reason))
+        return both_forms(
+            find_and_grade(sample.response, reader, finish_reason=sample.finish_reason)
+        )
 
 
 option = OptionScorer()

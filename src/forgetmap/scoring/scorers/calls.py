@@ -46,9 +46,9 @@ from forgetmap.scoring.extract.tool_calls import (
     calls_of,
     same_words,
 )
-from forgetmap.scoring.extract.wording import comparable
-from forgetmap.scoring.grade import failed, graded, shared
-from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
+from forgetmap.scoring.extract.wording import normalise
+from forgetmap.scoring.grade import grade_answer, grade_failure, grade_share
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Fields, Scale, ScorerInput
 
 _NO_CALL = frozenset({"none", "no call", "no calls", "no function call", "no tool call", "[]"})
 _NODE = re.compile(r"<node-(?P<id>\d+)>(?P<part>\.\w+)?")
@@ -71,7 +71,7 @@ class CallsScorer:
         "acc_strict": RIGHT_OR_WRONG,
     }
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The values; the gold is a list of calls, as text or as objects.
 
         Raises:
@@ -196,7 +196,9 @@ def _order(parameters: Any) -> list[str]:
 def _nothing(text: str, *, any_expected: bool, cut: bool) -> Fields:
     """No call was made where one was wanted, or nothing was said at all."""
     applying = ("selection", "exact") if any_expected else ()
-    return dict.fromkeys((*applying, "acc", "acc_strict"), failed(why_nothing(text, cut=cut)))
+    return dict.fromkeys(
+        (*applying, "acc", "acc_strict"), grade_failure(why_nothing(text, cut=cut))
+    )
 
 
 def _compared(
@@ -207,15 +209,15 @@ def _compared(
     answer = text.strip()[:500]
     strict = (bare or (not expected and _declines(text))) and all(pair.literal for pair in pairs)
     fields = {
-        "spurious": shared((len(calls) - len(pairs)) / max(1, len(calls)), answer),
-        "acc": graded(answer, right=right, strict=strict),
-        "acc_strict": graded(answer, right=right and strict, strict=strict),
+        "spurious": grade_share((len(calls) - len(pairs)) / max(1, len(calls)), answer),
+        "acc": grade_answer(answer, right=right, strict=strict),
+        "acc_strict": grade_answer(answer, right=right and strict, strict=strict),
     }
     if expected:
-        fields["selection"] = shared(len(pairs) / len(expected), answer)
-        fields["exact"] = shared(len(exact) / len(expected), answer)
+        fields["selection"] = grade_share(len(pairs) / len(expected), answer)
+        fields["exact"] = grade_share(len(exact) / len(expected), answer)
     if pairs:
-        fields["arguments"] = shared(len(exact) / len(pairs), answer)
+        fields["arguments"] = grade_share(len(exact) / len(pairs), answer)
     return fields
 
 
@@ -362,7 +364,7 @@ def _choices(value: Any, *, listed: bool) -> Sequence[Any]:
 
 
 def _same_text(right: str, value: str, *, loose: bool) -> bool:
-    one, other = comparable(right), comparable(value)
+    one, other = normalise(right), normalise(value)
     if one == other or not loose:
         return one == other
     words, others = set(one.split()), set(other.split())

@@ -25,9 +25,9 @@ from typing import Any
 from forgetmap.errors import FieldError
 from forgetmap.scoring.extract.failures import why_nothing
 from forgetmap.scoring.extract.thinking import visible_text
-from forgetmap.scoring.extract.wording import comparable, plain
-from forgetmap.scoring.grade import failed, graded, shared
-from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
+from forgetmap.scoring.extract.wording import normalise, simplify
+from forgetmap.scoring.grade import grade_answer, grade_failure, grade_share
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Fields, Scale, ScorerInput
 
 _MAX_CHARS = 300
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
@@ -52,7 +52,7 @@ class CitationsScorer:
         "f1": SHARE,
     }
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The values.
 
         Raises:
@@ -60,24 +60,24 @@ class CitationsScorer:
         """
         right, known = _sources(sample)
         visible, cut = visible_text(sample.response, sample.finish_reason)
-        text = _CODE.sub(" ", plain(visible))
+        text = _CODE.sub(" ", simplify(visible))
         cited, in_brackets = _cited(text, right | known)
         if not cited:
             return _nothing(visible, any_right=bool(right), cut=cut)
         answer = "; ".join(sorted(cited))[:500]
-        fields = {"format": graded(answer, right=in_brackets)}
+        fields = {"format": grade_answer(answer, right=in_brackets)}
         if right:
             hits = len(cited & right)
-            fields["precision"] = shared(hits / len(cited), answer)
-            fields["recall"] = shared(hits / len(right), answer)
-            fields["f1"] = shared(2 * hits / (len(cited) + len(right)), answer)
+            fields["precision"] = grade_share(hits / len(cited), answer)
+            fields["recall"] = grade_share(hits / len(right), answer)
+            fields["f1"] = grade_share(2 * hits / (len(cited) + len(right)), answer)
         return fields
 
 
 citations = CitationsScorer()
 
 
-def _sources(sample: Answered) -> tuple[frozenset[str], frozenset[str]]:
+def _sources(sample: ScorerInput) -> tuple[frozenset[str], frozenset[str]]:
     """The right sources and all known ones, made comparable."""
     gold = sample.gold
     context = sample.material.get("titles")
@@ -104,7 +104,7 @@ def _title(fact: Any) -> Any:
 
 def _comparable(titles: Any) -> frozenset[str]:
     titles = [titles] if isinstance(titles, str) else titles
-    return frozenset(comparable(str(title)) for title in titles if str(title).strip())
+    return frozenset(normalise(str(title)) for title in titles if str(title).strip())
 
 
 def _cited(text: str, known: frozenset[str]) -> tuple[set[str], bool]:
@@ -139,12 +139,12 @@ def _named(part: str, known: frozenset[str]) -> str:
     part = " ".join(part.split())
     bare = _LABEL.sub("", part)
     for reading in (part, bare, _SENTENCE.sub("", part), _SENTENCE.sub("", bare)):
-        if (named := comparable(reading)) in known:
+        if (named := normalise(reading)) in known:
             return named
-    return comparable(part)
+    return normalise(part)
 
 
 def _nothing(visible: str, *, any_right: bool, cut: bool) -> Fields:
     """Nothing is cited: there is no precision to speak of."""
     applying = ("format", "recall", "f1") if any_right else ("format",)
-    return dict.fromkeys(applying, failed(why_nothing(visible, cut=cut)))
+    return dict.fromkeys(applying, grade_failure(why_nothing(visible, cut=cut)))

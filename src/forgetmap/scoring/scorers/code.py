@@ -14,12 +14,20 @@ from typing import Any
 
 from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.failures import loops, why_nothing
-from forgetmap.scoring.extract.golds import unwrapped
-from forgetmap.scoring.extract.python_code import CodeBlock, defined, find_python, parsed
+from forgetmap.scoring.extract.failures import is_loop, why_nothing
+from forgetmap.scoring.extract.golds import unwrap
+from forgetmap.scoring.extract.python_code import CodeBlock, defined_names, find_python, parse
 from forgetmap.scoring.extract.thinking import visible_text, without_thinking
-from forgetmap.scoring.grade import Grade, failed, graded, undecided
-from forgetmap.scoring.scorer import FORMS, Answered, Fields, Program, Ran, Scale, both_forms
+from forgetmap.scoring.grade import Grade, grade_answer, grade_failure, grade_missing
+from forgetmap.scoring.scorer import (
+    FORMS,
+    Fields,
+    Program,
+    ProgramResult,
+    Scale,
+    ScorerInput,
+    both_forms,
+)
 
 _BUILTINS = frozenset(vars(builtins))
 _DRIVER = """\
@@ -52,7 +60,7 @@ class CodeTestScorer:
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
-    def program(self, sample: Answered) -> Program | None:
+    def program(self, sample: ScorerInput) -> Program | None:
         """The code of the response and its tests; None where the response holds no code."""
         tests = _tests(sample)
         block = _code_block(sample, tests)
@@ -61,7 +69,7 @@ class CodeTestScorer:
         own = tests.wanted & _BUILTINS
         return Program(_DRIVER.format(answer=block.source, own=own, tests=tests.source))
 
-    def settle(self, sample: Answered, ran: Ran | None) -> Fields:
+    def settle(self, sample: ScorerInput, ran: ProgramResult | None) -> Fields:
         """Right if it passed; missing if it could not be run, which is not the code's fault.
 
         Why code failed is told in `error`.
@@ -70,48 +78,50 @@ class CodeTestScorer:
         return both_forms(_no_code(sample) if block is None else _verdict(sample, block, ran))
 
 
-def _code_block(sample: Answered, tests: CodeTests) -> CodeBlock | None:
+def _code_block(sample: ScorerInput, tests: CodeTests) -> CodeBlock | None:
     text, _ = without_thinking(sample.response)
     return find_python(text, tests.wanted, sample.question[-1] if sample.question else "")
 
 
-def _no_code(sample: Answered) -> Grade:
+def _no_code(sample: ScorerInput) -> Grade:
     text, cut = visible_text(sample.response, sample.finish_reason)
-    return failed(Outcome.DEGENERATE if loops(sample.response) else why_nothing(text, cut=cut))
+    return grade_failure(
+        Outcome.DEGENERATE if is_loop(sample.response) else why_nothing(text, cut=cut)
+    )
 
 
-def _verdict(sample: Answered, block: CodeBlock, ran: Ran | None) -> Grade:
+def _verdict(sample: ScorerInput, block: CodeBlock, ran: ProgramResult | None) -> Grade:
     if ran is None:
-        return undecided("the code was not run", block.source, strict=block.alone)
+        return grade_missing("the code was not run", block.source, strict=block.alone)
     if ran.failed_to_start:
-        return undecided(ran.reason, block.source, strict=block.alone)
+        return grade_missing(ran.reason, block.source, strict=block.alone)
     if not ran.passed and sample.finish_reason == "length":
-        return replace(failed(Outcome.TRUNCATED), answer=block.source, error=ran.reason)
-    grade = graded(block.source, right=ran.passed, strict=block.alone)
+        return replace(grade_failure(Outcome.TRUNCATED), answer=block.source, error=ran.reason)
+    grade = grade_answer(block.source, right=ran.passed, strict=block.alone)
     return grade if ran.passed else replace(grade, error=ran.reason)
 
 
-def _tests(sample: Answered) -> CodeTests:
+def _tests(sample: ScorerInput) -> CodeTests:
     """From `material` (tests, entry_point, test_setup) or from a right answer that holds them.
 
     Raises:
         FieldError: there are none, or they are no Python.
     """
-    gold = unwrapped(sample.gold)
+    gold = unwrap(sample.gold)
     fields: Mapping[str, Any] = {**(gold if isinstance(gold, Mapping) else {}), **sample.material}
-    tests = unwrapped(fields.get("tests", fields.get("test", fields.get("test_list"))))
+    tests = unwrap(fields.get("tests", fields.get("test", fields.get("test_list"))))
     lines = tests if isinstance(tests, list | tuple) else [tests] if isinstance(tests, str) else []
     entry = str(fields.get("entry_point") or "").strip()
     setup = [str(fields.get(name) or "") for name in ("test_setup", "test_setup_code")]
     source = "\n".join([*filter(str.strip, setup), *map(str, lines)])
-    tree = parsed(source)
+    tree = parse(source)
     if tree is None or not tree.body:
         raise FieldError(
             "there are no tests that can be run" if tree else "the tests are no Python",
             field="tests",
             hint="give the tests as Python in `tests`, with `entry_point` if they define `check`.",
         )
-    if entry and "check" in defined(source) and not _calls_check(tree):
+    if entry and "check" in defined_names(source) and not _calls_check(tree):
         source += f"\ncheck({entry})"
     return CodeTests(source, frozenset({entry}) if entry else _called(tree))
 

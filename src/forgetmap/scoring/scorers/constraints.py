@@ -24,9 +24,9 @@ from typing import Any
 from forgetmap.errors import FieldError
 from forgetmap.scoring.extract.failures import why_nothing
 from forgetmap.scoring.extract.thinking import visible_text
-from forgetmap.scoring.grade import Grade, failed, shared, undecided
-from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
-from forgetmap.scoring.scorers.instructions import INSTRUCTIONS, unusable
+from forgetmap.scoring.grade import Grade, grade_failure, grade_missing, grade_share
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, SHARE, Fields, Scale, ScorerInput
+from forgetmap.scoring.scorers.instructions import INSTRUCTIONS, find_parameter_fault
 
 FAMILIES = tuple(dict.fromkeys(kind.partition(":")[0] for kind in INSTRUCTIONS))
 
@@ -57,7 +57,7 @@ class ConstraintsScorer:
         "followed": SHARE,
     } | dict.fromkeys(FAMILIES, SHARE)
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The values.
 
         Raises:
@@ -79,14 +79,14 @@ class ConstraintsScorer:
                 fields[family] = _share(own)
         if text.strip():
             return fields
-        nothing = failed(why_nothing(text, cut=cut))
+        nothing = grade_failure(why_nothing(text, cut=cut))
         return {field: check if check.score is None else nothing for field, check in fields.items()}
 
 
 constraints = ConstraintsScorer()
 
 
-def _kinds(sample: Answered) -> list[str]:
+def _kinds(sample: ScorerInput) -> list[str]:
     named = _unpacked(sample.material.get("instructions") or sample.gold)
     kinds = [named] if isinstance(named, str) else named
     if isinstance(kinds, Sequence) and kinds and all(isinstance(k, str) and k for k in kinds):
@@ -98,7 +98,7 @@ def _kinds(sample: Answered) -> list[str]:
     )
 
 
-def _instructions(sample: Answered, kinds: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
+def _instructions(sample: ScorerInput, kinds: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
     """Each instruction with its parameters: those of the item, else those the prompt states."""
     all_parameters = _unpacked(sample.material.get("kwargs"))
     all_parameters = (
@@ -141,7 +141,7 @@ def _check(response: str, kind: str, parameters: Mapping[str, Any]) -> _Instruct
     known = INSTRUCTIONS.get(kind)
     if known is None:
         return _InstructionCheck(kind, None, None, f"{kind} is no known instruction")
-    if wrong := unusable(known.needs, parameters):
+    if wrong := find_parameter_fault(known.needs, parameters):
         return _InstructionCheck(kind, None, None, f"{kind}: {wrong}")
     if not response.strip():
         return _InstructionCheck(kind, strict=False, loose=False)
@@ -173,9 +173,9 @@ def _verdict(
     """
     whys = [check.why for check in checks if check.why]
     if whys:
-        return undecided("; ".join(whys))
+        return grade_missing("; ".join(whys))
     broken = ", ".join(check.kind for check in checks if not check.strict)
-    return shared(value, broken or None, strict=strict)
+    return grade_share(value, broken or None, strict=strict)
 
 
 _RELATION = r"(?P<relation>less than|at least)"

@@ -248,7 +248,7 @@ _LISTS = {"keywords", "forbidden_words"}
 _RELATIONS = ("less than", "at least")
 
 
-def unusable(needed: Iterable[str], parameters: Parameters) -> str | None:
+def find_parameter_fault(needed: Iterable[str], parameters: Parameters) -> str | None:
     """What is wrong with the parameters of an instruction, if anything."""
     for name in needed:
         value = parameters.get(name)

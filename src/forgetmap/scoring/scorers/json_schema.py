@@ -22,11 +22,11 @@ from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
 from forgetmap.scoring.extract.failures import why_nothing
 from forgetmap.scoring.extract.golds import letter_index
-from forgetmap.scoring.extract.json_text import NotJson, json_within, leaves, read_json, unfenced
+from forgetmap.scoring.extract.json_text import NotJson, json_within, leaves, read_json, strip_fence
 from forgetmap.scoring.extract.thinking import visible_text
-from forgetmap.scoring.grade import AnswerKind, Grade, failed, graded, undecided
+from forgetmap.scoring.grade import AnswerKind, Grade, grade_answer, grade_failure, grade_missing
 from forgetmap.scoring.grading import grade_response
-from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Answered, Fields, Scale
+from forgetmap.scoring.scorer import RIGHT_OR_WRONG, Fields, Scale, ScorerInput
 
 if TYPE_CHECKING:
     from forgetmap.scoring.scorers.schema_check import SchemaCheck
@@ -47,7 +47,7 @@ class JsonSchemaScorer:
     packages = ("jsonschema",)
     fields: Mapping[str, Scale] = dict.fromkeys((*_FORMS, "parsed", "content"), RIGHT_OR_WRONG)
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The values; `material` gives the `schema`, as an object or as JSON text.
 
         Raises:
@@ -59,12 +59,12 @@ class JsonSchemaScorer:
         if not values and (whole := _whole(text)) is not None:
             values = [whole]
         if not values:
-            nothing = failed(why_nothing(text, cut=cut))
+            nothing = grade_failure(why_nothing(text, cut=cut))
             return {field: nothing for field in self.fields if _applies(field, sample)}
         verdicts = [check.accepts(value) for _, value in values]
         index = _last(verdicts)
         fields = _forms(text, values[index][0], accepted=verdicts[index])
-        fields["parsed"] = graded(values[index][0], right=True)
+        fields["parsed"] = grade_answer(values[index][0], right=True)
         if _applies("content", sample):
             fields["content"] = _content(values[index][1], sample)
         return fields
@@ -89,7 +89,7 @@ def _check(schema: Any) -> SchemaCheck:
 
 def _whole(text: str) -> tuple[str, Any] | None:
     """A response that is nothing but JSON, perhaps fenced; it may be a bare number or text."""
-    text = unfenced(text).strip()
+    text = strip_fence(text).strip()
     try:
         return text, read_json(text)
     except NotJson:
@@ -104,21 +104,21 @@ def _last(verdicts: list[bool | None]) -> int:
 
 def _forms(text: str, written: str, *, accepted: bool | None) -> dict[str, Grade]:
     if accepted is None:
-        return dict.fromkeys(_FORMS, undecided("the schema goes round in circles", written))
+        return dict.fromkeys(_FORMS, grade_missing("the schema goes round in circles", written))
     bare = text.strip() == written
-    alone = bare or unfenced(text).strip() == written
+    alone = bare or strip_fence(text).strip() == written
     return {
-        "valid": graded(written, right=accepted, strict=alone),
-        "valid_fenced": graded(written, right=accepted and alone, strict=alone),
-        "valid_strict": graded(written, right=accepted and bare, strict=bare),
+        "valid": grade_answer(written, right=accepted, strict=alone),
+        "valid_fenced": grade_answer(written, right=accepted and alone, strict=alone),
+        "valid_strict": grade_answer(written, right=accepted and bare, strict=bare),
     }
 
 
-def _applies(field: str, sample: Answered) -> bool:
+def _applies(field: str, sample: ScorerInput) -> bool:
     return field != "content" or bool(_gold(sample))
 
 
-def _gold(sample: Answered) -> str:
+def _gold(sample: ScorerInput) -> str:
     gold = sample.gold.get("answer") if isinstance(sample.gold, Mapping) else sample.gold
     if gold is None or isinstance(gold, list | Mapping):
         return ""
@@ -126,22 +126,22 @@ def _gold(sample: Answered) -> str:
     return text.rpartition("####")[2].strip()
 
 
-def _content(value: Any, sample: Answered) -> Grade:
+def _content(value: Any, sample: ScorerInput) -> Grade:
     """Right if one of the values that can be the answer is the right one."""
     every = [(key, leaf) for key, leaf in leaves(value) if leaf is not None]
     named = [leaf for key, leaf in every if _ANSWER_KEY.search(key)]
     answers = [_leaf_text(leaf) for leaf in named or [leaf for _, leaf in every]][:_MAX_LEAVES]
     if not answers:
-        return failed(Outcome.NO_ANSWER)
+        return grade_failure(Outcome.NO_ANSWER)
     right = [leaf for leaf in answers if _is_answer(leaf, sample)]
-    return graded((right or answers)[-1], right=bool(right))
+    return grade_answer((right or answers)[-1], right=bool(right))
 
 
 def _leaf_text(leaf: Any) -> str:
     return json.dumps(leaf) if isinstance(leaf, bool) else str(leaf)[:_MAX_LEAF_CHARS]
 
 
-def _is_answer(answer: str, sample: Answered) -> bool:
+def _is_answer(answer: str, sample: ScorerInput) -> bool:
     """Whether this is the right answer; a letter may stand for its option, and its text for it."""
     gold = _gold(sample)
     index = letter_index(gold)

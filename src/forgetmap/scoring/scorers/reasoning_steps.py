@@ -8,13 +8,13 @@ from fractions import Fraction
 from itertools import pairwise
 
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.claims import marked
-from forgetmap.scoring.extract.numbers import tidied
+from forgetmap.scoring.extract.claims import find_marked_claims
+from forgetmap.scoring.extract.numbers import tidy
 from forgetmap.scoring.extract.prose import line_sentences
 from forgetmap.scoring.extract.thinking import without_thinking
-from forgetmap.scoring.extract.wording import plain, words
-from forgetmap.scoring.grade import counted, failed, shared
-from forgetmap.scoring.scorer import COUNT, SHARE, Answered, Fields, Scale
+from forgetmap.scoring.extract.wording import simplify, split_words
+from forgetmap.scoring.grade import grade_count, grade_failure, grade_share
+from forgetmap.scoring.scorer import COUNT, SHARE, Fields, Scale, ScorerInput
 
 _STEP = re.compile(
     r"^[ \t>*_#-]*(?:(?:step|paso|étape|schritt|шаг|passo|bước)[ \t]*\d{1,3}\b[ \t*_]*[:.)-]?"
@@ -42,17 +42,20 @@ class ReasoningStepsScorer:
     version = 1
     fields: Mapping[str, Scale] = {"steps": COUNT, "step_validity": SHARE, "arithmetic": SHARE}
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The answer line is no step; without steps or equations their shares are left out."""
         visible, thought_out = without_thinking(sample.response)
-        text = plain(visible)
+        text = simplify(visible)
         parts = steps(text)
         if not parts:
-            return {"steps": failed(Outcome.NO_ANSWER if thought_out else Outcome.TRUNCATED)}
+            return {"steps": grade_failure(Outcome.NO_ANSWER if thought_out else Outcome.TRUNCATED)}
         reasoned = sum(bool(_FORMULA.search(step) or _CONNECTED.search(step)) for step in parts)
-        values = {"steps": counted(len(parts)), "step_validity": shared(reasoned / len(parts))}
+        values = {
+            "steps": grade_count(len(parts)),
+            "step_validity": grade_share(reasoned / len(parts)),
+        }
         if checked := list(equations(text)):
-            values["arithmetic"] = shared(sum(checked) / len(checked))
+            values["arithmetic"] = grade_share(sum(checked) / len(checked))
         return values
 
 
@@ -62,14 +65,16 @@ def steps(text: str) -> list[str]:
     starts = [step.start() for step in _STEP.finditer(body)]
     if len(starts) < _MIN_STEPS and not (starts and body[: starts[0]].strip() == ""):
         return [
-            part for part in line_sentences(body) if _FORMULA.search(part) or len(words(part)) > 1
+            part
+            for part in line_sentences(body)
+            if _FORMULA.search(part) or len(split_words(part)) > 1
         ]
     ends = [*starts[1:], len(body)]
     return [body[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
 def _without_answer(text: str) -> str:
-    claims = marked(text)
+    claims = find_marked_claims(text)
     if claims and text[: claims[-1].start].strip() and claims[-1].last:
         return text[: text.rfind("\n", 0, claims[-1].start + 1) + 1] or text[: claims[-1].start]
     return "" if claims and claims[-1].last else text
@@ -94,8 +99,8 @@ class NoSumError(ValueError):
 
 def equations(text: str) -> Iterator[bool]:
     """Whether each equation holds; only those that compute something are looked at."""
-    tidy = _GROUP.sub("", _LATEX.sub(_operator, tidied(text).translate(_SPELLED)))
-    for equation in _EQUATION.finditer(tidy):
+    plain_text = _GROUP.sub("", _LATEX.sub(_operator, tidy(text).translate(_SPELLED)))
+    for equation in _EQUATION.finditer(plain_text):
         sides = [side.lstrip().rstrip(" .") for side in equation[0].split("=")]
         try:
             values = [_value(side) for side in sides if side]

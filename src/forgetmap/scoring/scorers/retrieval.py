@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 
 from forgetmap.records import Outcome
-from forgetmap.scoring.extract.claims import hedged, marked
-from forgetmap.scoring.extract.failures import loops, why_nothing
+from forgetmap.scoring.extract.claims import find_marked_claims, is_hedged
+from forgetmap.scoring.extract.failures import is_loop, why_nothing
 from forgetmap.scoring.extract.golds import right_texts
 from forgetmap.scoring.extract.thinking import visible_text
-from forgetmap.scoring.extract.wording import folded, mentions, plain, trimmed, words
-from forgetmap.scoring.grade import Grade, failed, graded, shared
-from forgetmap.scoring.scorer import FORMS, SHARE, Answered, Fields, Scale, both_forms
+from forgetmap.scoring.extract.wording import find_mentions, fold, simplify, split_words, trim
+from forgetmap.scoring.grade import Grade, grade_answer, grade_failure, grade_share
+from forgetmap.scoring.scorer import FORMS, SHARE, Fields, Scale, ScorerInput, both_forms
 
 _SPACED_DIGITS = re.compile(r"(?<![\d.])\d{1,3}(?:[ .]\d{3})+(?![\d.]*\d)")
 _DIGITS = re.compile(r"(?<![\w.])\d+(?![\w]|\.\d)")
@@ -25,11 +25,11 @@ class RetrievalScorer:
     version = 1
     fields: Mapping[str, Scale] = {**FORMS, "recall": SHARE}
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """`recall` is the share of needles found, whatever else is said."""
         needles = right_texts(sample.gold)
         visible, cut = visible_text(sample.response, sample.finish_reason)
-        text = _joined(plain(visible))
+        text = _joined(simplify(visible))
         answer = _stated_answer(text)
         names = _named_needles(needles, answer)
         if not names:
@@ -37,26 +37,26 @@ class RetrievalScorer:
             return {**both_forms(why), "recall": why}
         right = len(names) == len(needles) and not _strangers(needles, answer)
         listed = ", ".join(names)
-        grade = graded(listed, right=right, strict=_is_bare(needles, text, answer))
-        return {**both_forms(grade), "recall": shared(len(names) / len(needles), listed)}
+        grade = grade_answer(listed, right=right, strict=_is_bare(needles, text, answer))
+        return {**both_forms(grade), "recall": grade_share(len(names) / len(needles), listed)}
 
 
 def _stated_answer(text: str) -> str:
     """What the response says its answer is, or else all of it."""
-    claims = marked(text)
+    claims = find_marked_claims(text)
     return claims[-1].phrase if claims else text.strip()
 
 
 def _named_needles(needles: tuple[str, ...], answer: str) -> list[str]:
     """The needles that are named and not denied."""
-    text = folded(answer)
-    spoken = words(text)
+    text = fold(answer)
+    spoken = split_words(text)
     return [
         needle
         for needle in needles
         if any(
-            not hedged(text, spoken[first].start)
-            for first, _ in mentions(_joined(plain(needle)), spoken)
+            not is_hedged(text, spoken[first].start)
+            for first, _ in find_mentions(_joined(simplify(needle)), spoken)
         )
     ]
 
@@ -68,27 +68,29 @@ def _joined(text: str) -> str:
 
 def _strangers(needles: tuple[str, ...], answer: str) -> bool:
     """Whether numbers as long as a needle are named that are none, and not to be denied."""
-    expected = {folded(_joined(plain(needle))).strip() for needle in needles}
+    expected = {fold(_joined(simplify(needle))).strip() for needle in needles}
     lengths = {len(needle) for needle in expected if needle.isdigit()}
-    text = folded(answer)
+    text = fold(answer)
     return any(
-        len(number[0]) in lengths and number[0] not in expected and not hedged(text, number.start())
+        len(number[0]) in lengths
+        and number[0] not in expected
+        and not is_hedged(text, number.start())
         for number in _DIGITS.finditer(text)
     )
 
 
 def _is_bare(needles: tuple[str, ...], text: str, answer: str) -> bool:
     """In the demanded form: nothing but the needles, on the last line or alone."""
-    claims = marked(text)
-    word_count = sum(len(words(folded(needle))) for needle in needles)
-    return (not claims or claims[-1].last) and len(words(folded(trimmed(answer)))) <= word_count
+    claims = find_marked_claims(text)
+    word_count = sum(len(split_words(fold(needle))) for needle in needles)
+    return (not claims or claims[-1].last) and len(split_words(fold(trim(answer)))) <= word_count
 
 
 def _reason(response: str, text: str, answer: str, *, cut: bool) -> Grade:
     """Why no needle was found: nothing was named, or another number."""
-    why = Outcome.DEGENERATE if loops(response) else why_nothing(text, cut=cut)
+    why = Outcome.DEGENERATE if is_loop(response) else why_nothing(text, cut=cut)
     numbers = _DIGITS.findall(answer) if why is Outcome.NO_ANSWER else []
-    return graded(numbers[-1], right=False, strict=False) if numbers else failed(why)
+    return grade_answer(numbers[-1], right=False, strict=False) if numbers else grade_failure(why)
 
 
 retrieval = RetrievalScorer()

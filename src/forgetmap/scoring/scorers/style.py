@@ -29,11 +29,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from forgetmap.scoring.extract.failures import refuses, why_nothing
+from forgetmap.scoring.extract.failures import is_refusal, why_nothing
 from forgetmap.scoring.extract.prose import count_words, sentences
 from forgetmap.scoring.extract.thinking import visible_text
-from forgetmap.scoring.grade import Grade, counted, failed, shared
-from forgetmap.scoring.scorer import COUNT, RIGHT_OR_WRONG, SHARE, Answered, Fields, Scale
+from forgetmap.scoring.grade import Grade, grade_count, grade_failure, grade_share
+from forgetmap.scoring.scorer import COUNT, RIGHT_OR_WRONG, SHARE, Fields, Scale, ScorerInput
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -96,12 +96,12 @@ class StyleScorer:
         | {"non_latin": SHARE}
     )
 
-    def score(self, sample: Answered) -> Fields:
+    def score(self, sample: ScorerInput) -> Fields:
         """The values; every response has them."""
         visible, cut = visible_text(sample.response, sample.finish_reason)
         text = visible.strip()
         if not text:
-            nothing = failed(why_nothing(text, cut=cut))
+            nothing = grade_failure(why_nothing(text, cut=cut))
             return {field: nothing for field in self.fields if field not in _RATIOS}
         return _lengths(text) | _features(text) | _wording(text)
 
@@ -112,18 +112,18 @@ style = StyleScorer()
 def _lengths(text: str) -> dict[str, Grade]:
     words, parts = count_words(text), len(sentences(text))
     fields = {
-        "words": counted(words),
-        "characters": counted(len(text)),
-        "sentences": counted(parts),
+        "words": grade_count(words),
+        "characters": grade_count(len(text)),
+        "sentences": grade_count(parts),
     }
-    return fields | ({"sentence_words": counted(words / parts)} if parts else {})
+    return fields | ({"sentence_words": grade_count(words / parts)} if parts else {})
 
 
 def _features(text: str) -> dict[str, Grade]:
     counts = _blocks(text)
     counts["emoji_count"] = _emoji(text)
-    return {count: counted(counts[count]) for count in _FEATURES.values()} | {
-        feature: shared(float(counts[count] > 0)) for feature, count in _FEATURES.items()
+    return {count: grade_count(counts[count]) for count in _FEATURES.values()} | {
+        feature: grade_share(float(counts[count] > 0)) for feature, count in _FEATURES.items()
     }
 
 
@@ -165,15 +165,15 @@ def _is_picture(sign: str) -> bool:
 
 def _wording(text: str) -> dict[str, Grade]:
     latin, other = _letters(text)
-    fields = {"non_latin": shared(other / (latin + other))} if latin + other else {}
+    fields = {"non_latin": grade_share(other / (latin + other))} if latin + other else {}
     if other > _MAX_NON_LATIN * (latin + other):
         return fields
     text = text.replace("\u2019", "'")
     hedges = _hedges(text.lower())
     return fields | {
-        "hedges": counted(hedges),
-        "hedging": shared(float(hedges > 0)),
-        "directness": shared(float(_is_direct(text))),
+        "hedges": grade_count(hedges),
+        "hedging": grade_share(float(hedges > 0)),
+        "directness": grade_share(float(_is_direct(text))),
     }
 
 
@@ -200,7 +200,7 @@ def _is_latin(letter: str) -> bool:
 
 def _is_direct(text: str) -> bool:
     opening = text[:_OPENING_CHARS]
-    if _PREAMBLE.match(opening) or refuses(opening):
+    if _PREAMBLE.match(opening) or is_refusal(opening):
         return False
     first = next(iter(sentences(opening)), "")
     return not first.rstrip("\"'*_`)").endswith(("?", "\uff1f"))

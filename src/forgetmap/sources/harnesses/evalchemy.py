@@ -18,7 +18,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
-from forgetmap.scoring import UNSCORED, Grade, failed, grade_response, graded
+from forgetmap.scoring import UNSCORED, Grade, grade_answer, grade_failure, grade_response
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import Fields, as_list, as_mapping, replace_surrogates, written
@@ -147,11 +147,11 @@ def _options(text: object) -> list[str] | None:
 def _judged(row: Fields, gold: str | None, answer: str | None, label: object) -> Grade:
     """As recorded, or judged again from what the benchmark extracted."""
     if isinstance(label, bool):
-        return graded(answer or "", right=label)
+        return grade_answer(answer or "", right=label)
     if gold is None or answer is None or _has_own_rules(row):
         return UNSCORED
     if not answer.strip():
-        return failed(Outcome.NO_ANSWER)
+        return grade_failure(Outcome.NO_ANSWER)
     return _compared(row, gold.strip(), answer.strip())
 
 
@@ -161,10 +161,10 @@ def _has_own_rules(row: Fields) -> bool:
 
 def _compared(row: Fields, gold: str, answer: str) -> Grade:
     if re.fullmatch("[A-Z]", gold) or answer == gold:
-        return graded(answer, right=answer == gold)
+        return grade_answer(answer, right=answer == gold)
     value, right = number(answer), number(gold)
     if value is not None and right is not None:
-        return graded(answer, right=value == right)
+        return grade_answer(answer, right=value == right)
     try:
         return grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
     except (UsageError, FieldError) as error:
