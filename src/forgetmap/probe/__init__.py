@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.probe.check import Finding, check_probe, findings_json
+    from forgetmap.probe.check import GroupFinding, check_probe, findings_json
     from forgetmap.probe.choose import Probe, choose_probe, write_probe
 
 __all__ = [
-    "Finding",
+    "GroupFinding",
     "Probe",
     "check_probe",
     "choose_probe",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.evaluation import MARK, table_rows
 from forgetmap.probe.choose import By, group_of
-from forgetmap.probe.stable import MARGIN, Key, asked_items, known_stably, open_repeats
+from forgetmap.probe.stable import MARGIN, Key, answered_items, known_stably, open_repeats
 from forgetmap.sources import open_run
 from forgetmap.stats import SampledShare, alarm_p, family_wise, sampled_share
 
@@ -37,7 +37,7 @@ class Full:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GroupFinding:
     """What a probe says of one group.
 
     Attributes:
@@ -117,7 +117,7 @@ def check_probe(
     before: Sequence[Any] = (),
     full: Any = None,
     metric: str | None = None,
-) -> list[Finding]:
+) -> list[GroupFinding]:
     """What the run of a model on a probe says of each group.
 
     Args:
@@ -131,32 +131,37 @@ def check_probe(
         UsageError: no item of the probe is in the run.
     """
     designs = read_design(probe)
-    found = open_run(run)
-    wrong = {each.key: 1 - each.share for each in asked_items(found, metric)}
-    if not any(each.key in wrong for each in designs):
+    answers = open_run(run)
+    wrong = {item.key: 1 - item.share for item in answered_items(answers, metric)}
+    if not any(design.key in wrong for design in designs):
         raise UsageError(
-            f"{found.name} has no scored answer to any item of {probe}",
+            f"{answers.name} has no scored answer to any item of {probe}",
             hint=f"run the model with --suite {probe} first.",
         )
-    told = _full(designs, before, full, metric) if full is not None else {}
-    names = sorted({each.group for each in designs})
+    full_results = _full(designs, before, full, metric) if full is not None else {}
+    names = sorted({design.group for design in designs})
     findings = [
-        _finding(name, [each for each in designs if each.group == name], wrong, told.get(name))
+        _finding(
+            name,
+            [design for design in designs if design.group == name],
+            wrong,
+            full_results.get(name),
+        )
         for name in names
     ]
-    adjusted = family_wise([each.p for each in findings])
+    adjusted = family_wise([finding.p for finding in findings])
     return [
-        Finding(each.name, each.lost, each.missing, each.floor, each.p, bool(p <= ALARM), each.full)
-        for each, p in zip(findings, adjusted, strict=True)
+        replace(finding, alarm=bool(p <= ALARM))
+        for finding, p in zip(findings, adjusted, strict=True)
     ]
 
 
 def _finding(
     name: str, designs: Sequence[Design], wrong: Mapping[Key, float], full: Full | None
-) -> Finding:
+) -> GroupFinding:
     tasks: dict[str, list[Design]] = {}
-    for each in designs:
-        tasks.setdefault(each.key[0], []).append(each)
+    for design in designs:
+        tasks.setdefault(design.key[0], []).append(design)
     had = {task: [wrong[d.key] for d in some if d.key in wrong] for task, some in tasks.items()}
     lost = sampled_share(
         [sum(values) for values in had.values()],
@@ -166,7 +171,7 @@ def _finding(
     count = sum(sum(values) for values in had.values())
     floor = designs[0].floor
     p = alarm_p(count, lost.asked, floor) if lost.asked else 1.0
-    return Finding(name, lost, len(designs) - lost.asked, floor, p, alarm=False, full=full)
+    return GroupFinding(name, lost, len(designs) - lost.asked, floor, p, alarm=False, full=full)
 
 
 def _full(
@@ -179,13 +184,13 @@ def _full(
             hint="give the run that the probe was chosen from with --before.",
         )
     known = known_stably(open_repeats(before), margin=designs[0].margin, metric=metric)
-    after = {each.key: each.share for each in asked_items(open_run(full), metric)}
-    stable = {each.key for each in known.stable}
+    after = {item.key: item.share for item in answered_items(open_run(full), metric)}
+    stable = {item.key for item in known.stable}
     groups: dict[str, list[tuple[float, float, bool]]] = {}
-    for each in known.asked:
-        if each.key in after:
-            pair = (each.share, after[each.key], each.key in stable)
-            groups.setdefault(group_of(each, designs[0].by), []).append(pair)
+    for item in known.answered:
+        if item.key in after:
+            pair = (item.share, after[item.key], item.key in stable)
+            groups.setdefault(group_of(item, designs[0].by), []).append(pair)
     return {name: _summed(pairs) for name, pairs in groups.items() if any(p[2] for p in pairs)}
 
 
@@ -201,13 +206,13 @@ def _summed(pairs: Sequence[tuple[float, float, bool]]) -> Full:
     )
 
 
-def findings_json(findings: Sequence[Finding]) -> str:
+def findings_json(findings: Sequence[GroupFinding]) -> str:
     """All of it."""
-    told = [
-        asdict(each) | {"agrees": each.agrees, "lost": _without_nan(asdict(each.lost))}
-        for each in findings
+    groups = [
+        asdict(finding) | {"agrees": finding.agrees, "lost": _without_nan(asdict(finding.lost))}
+        for finding in findings
     ]
-    return json.dumps({"groups": told}, indent=2)
+    return json.dumps({"groups": groups}, indent=2)
 
 
 def _without_nan(values: Mapping[str, float]) -> dict[str, float | None]:

@@ -11,7 +11,15 @@ from typing import Any, Literal
 
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.evaluation import MARK, Item, Suite
-from forgetmap.probe.stable import MARGIN, Asked, Evidence, Key, Known, known_stably, open_repeats
+from forgetmap.probe.stable import (
+    MARGIN,
+    AnsweredItem,
+    Evidence,
+    Key,
+    Known,
+    known_stably,
+    open_repeats,
+)
 from forgetmap.records import Frame, Run, reading, writable
 from forgetmap.stats import allocate, detectable_loss, items_to_detect
 
@@ -61,8 +69,8 @@ class Probe:
 
     def to_json(self) -> str:
         """Without the items."""
-        told = {"evidence": self.evidence, "detect": self.detect, "chosen": len(self.rows)}
-        return json.dumps(told | {"groups": [asdict(each) for each in self.groups]}, indent=2)
+        summary = {"evidence": self.evidence, "detect": self.detect, "chosen": len(self.rows)}
+        return json.dumps(summary | {"groups": [asdict(group) for group in self.groups]}, indent=2)
 
 
 def choose_probe(
@@ -92,18 +100,18 @@ def choose_probe(
         )
     run = open_repeats(runs)
     known = known_stably(run, margin=margin, metric=metric)
-    members: dict[str, list[Asked]] = {}
-    for each in known.asked:
-        members.setdefault(group_of(each, by), []).append(each)
-    stable = {each.key for each in known.stable}
+    members: dict[str, list[AnsweredItem]] = {}
+    for item in known.answered:
+        members.setdefault(group_of(item, by), []).append(item)
+    stable = {item.key for item in known.stable}
     chosen: dict[Key, Mapping[str, Any]] = {}
     groups = []
     for name, items in sorted(members.items()):
-        sure = [each for each in items if each.key in stable]
+        sure = [item for item in items if item.key in stable]
         picked, group = _from_group(name, items, sure, known, detect, seed)
         groups.append(group)
-        for each, size in picked:
-            chosen[each.key] = {"group": name, "known": size, "floor": group.floor, "by": by} | (
+        for item, size in picked:
+            chosen[item.key] = {"group": name, "known": size, "floor": group.floor, "by": by} | (
                 {"margin": margin} if known.evidence == "margin" else {}
             )
     if not chosen:
@@ -115,27 +123,32 @@ def choose_probe(
     return Probe(tuple(rows), tuple(groups), known.evidence, detect)
 
 
-def group_of(item: Asked, by: By) -> str:
+def group_of(item: AnsweredItem, by: By) -> str:
     """What an item is counted with."""
     return {"category": item.category or item.task, "task": item.task, "total": TOTAL}[by]
 
 
 def _from_group(
-    name: str, items: Sequence[Asked], sure: Sequence[Asked], known: Known, detect: float, seed: int
-) -> tuple[list[tuple[Asked, int]], Group]:
+    name: str,
+    items: Sequence[AnsweredItem],
+    sure: Sequence[AnsweredItem],
+    known: Known,
+    detect: float,
+    seed: int,
+) -> tuple[list[tuple[AnsweredItem, int]], Group]:
     """Items of one group, each with the number of those in its task that it stands for."""
     least, floor = known.floor(items)
-    wanted = items_to_detect(detect, floor=floor, least=least)
-    tasks: dict[str, list[Asked]] = {}
-    for each in sure:
-        tasks.setdefault(each.task, []).append(each)
-    counts = allocate([len(each) for each in tasks.values()], wanted)
+    number = items_to_detect(detect, floor=floor, least=least)
+    tasks: dict[str, list[AnsweredItem]] = {}
+    for item in sure:
+        tasks.setdefault(item.task, []).append(item)
+    counts = allocate([len(of_task) for of_task in tasks.values()], number)
     picked = [
-        (each, len(of_task))
+        (item, len(of_task))
         for of_task, count in zip(tasks.values(), counts, strict=True)
-        for each in sorted(of_task, key=lambda item: _draw(seed, item.key))[:count]
+        for item in sorted(of_task, key=lambda candidate: _draw(seed, candidate.key))[:count]
     ]
-    right = sum(each.share for each in items) / len(items)
+    right = sum(item.share for item in items) / len(items)
     seen = detectable_loss(len(picked), floor=floor, least=least)
     return picked, Group(name, len(items), right, len(sure), len(picked), floor, seen)
 
@@ -199,9 +212,9 @@ def _rows_of_run(chosen: Mapping[Key, Mapping[str, Any]], run: Run) -> list[dict
     return rows
 
 
-def _by_item(frame: Frame, wanted: Sequence[str]) -> dict[Key, dict[str, Any]]:
+def _by_item(frame: Frame, columns: Sequence[str]) -> dict[Key, dict[str, Any]]:
     """What is recorded of each item."""
-    present = [name for name in wanted if name in frame.collect_schema().names()]
+    present = [name for name in columns if name in frame.collect_schema().names()]
     rows = frame.select("task", "item", *present).collect().rows(named=True)
     return {(row["task"], str(row["item"])): row for row in rows}
 

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnsweredItem:
     """What a model made of one item.
 
     Attributes:
@@ -60,21 +60,21 @@ class Known:
     """The items of a run that the model knows stably.
 
     Attributes:
-        asked: all items with a scored answer.
+        answered: all items with a scored answer.
         stable: those it knows stably.
         evidence: how that is known.
     """
 
-    asked: tuple[Asked, ...]
-    stable: tuple[Asked, ...]
+    answered: tuple[AnsweredItem, ...]
+    stable: tuple[AnsweredItem, ...]
     evidence: Evidence
 
-    def floor(self, items: Sequence[Asked]) -> tuple[float, float]:
+    def floor(self, items: Sequence[AnsweredItem]) -> tuple[float, float]:
         """Share of the stable ones that an unchanged model has wrong: at least, and at most."""
         if self.evidence != "repeats":
             return 0.0, 0.0
-        some = [each for each in items if each.answers > 1]
-        return self_loss([each.right for each in some], [each.answers for each in some])
+        some = [item for item in items if item.answers > 1]
+        return self_loss([item.right for item in some], [item.answers for item in some])
 
 
 def open_repeats(sources: Sequence[Any]) -> Run:
@@ -83,7 +83,7 @@ def open_repeats(sources: Sequence[Any]) -> Run:
     return runs[0] if len(runs) == 1 else as_repeats(runs, origin=runs[0].origin)
 
 
-def asked_items(run: Run, metric: str | None = None) -> list[Asked]:
+def answered_items(run: Run, metric: str | None = None) -> list[AnsweredItem]:
     """Every item with a scored answer, in the order of task and id."""
     side = prepare(run, metric)
     frame = side.measured.scores
@@ -106,12 +106,12 @@ def asked_items(run: Run, metric: str | None = None) -> list[Asked]:
         nw.col("margin").min(),
     )
     with reading(run):
-        found = summed.sort("task", "item").collect().rows(named=True)
-    return [_asked(row) for row in found]
+        collected = summed.sort("task", "item").collect().rows(named=True)
+    return [_answered_item(row) for row in collected]
 
 
-def _asked(row: Mapping[str, Any]) -> Asked:
-    return Asked(
+def _answered_item(row: Mapping[str, Any]) -> AnsweredItem:
+    return AnsweredItem(
         task=row["task"],
         item=row["item"],
         category=row["category"],
@@ -132,18 +132,18 @@ def known_stably(run: Run, *, margin: float = MARGIN, metric: str | None = None)
     Raises:
         UsageError: answers were sampled, once: nobody knows what is stable.
     """
-    asked = asked_items(run, metric)
-    if any(each.answers > 1 for each in asked):
-        sure = [each for each in asked if each.right == each.answers > 1]
-        return Known(tuple(asked), tuple(sure), "repeats")
+    answered = answered_items(run, metric)
+    if any(item.answers > 1 for item in answered):
+        sure = [item for item in answered if item.right == item.answers > 1]
+        return Known(tuple(answered), tuple(sure), "repeats")
     if run.info.is_sampled:
         raise UsageError(
             f"{run.name} has one sampled answer per item, which may be luck",
             hint="run it again with --repeats 4 or more, or greedily with --temperature 0.",
         )
-    right = [each for each in asked if each.right]
-    weighed = [each for each in right if each.margin is not None]
+    right = [item for item in answered if item.right]
+    weighed = [item for item in right if item.margin is not None]
     if not weighed:
-        return Known(tuple(asked), tuple(right), "one answer")
-    sure = [each for each in weighed if each.margin is not None and each.margin >= margin]
-    return Known(tuple(asked), tuple(sure), "margin")
+        return Known(tuple(answered), tuple(right), "one answer")
+    sure = [item for item in weighed if item.margin is not None and item.margin >= margin]
+    return Known(tuple(answered), tuple(sure), "margin")

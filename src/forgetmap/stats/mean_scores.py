@@ -50,7 +50,7 @@ class ScoreSums:
 
     def __add__(self, other: Self) -> ScoreSums:
         return ScoreSums(
-            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+            *(getattr(self, field.name) + getattr(other, field.name) for field in fields(self))
         )
 
 

@@ -22,6 +22,6 @@ class Interval:
 
     def contains(self, truth: ArrayLike) -> Flags:
         """Where the interval contains a value."""
-        wanted = np.asarray(truth, float)
-        inside: Flags = (self.low <= wanted) & (wanted <= self.high)
+        value = np.asarray(truth, float)
+        inside: Flags = (self.low <= value) & (value <= self.high)
         return inside

@@ -163,8 +163,8 @@ def detectable_loss(
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        found = _power(n, _changed(middle, base), floor, size) >= POWER
-        low, high = (low, middle) if found else (middle, high)
+        is_enough = _power(n, _changed(middle, base), floor, size) >= POWER
+        low, high = (low, middle) if is_enough else (middle, high)
     return high
 
 
@@ -209,12 +209,12 @@ def allocate(sizes: Sequence[int], n: int) -> list[int]:
     if n >= total:
         return list(sizes)
     least = 1 if n >= len(sizes) else 0
-    wanted = [n * size / total for size in sizes]
-    given = [min(size, max(int(part), least)) for size, part in zip(sizes, wanted, strict=True)]
-    places = range(len(sizes))
-    while sum(given) != n:
-        step = 1 if sum(given) < n else -1
-        free = [x for x in places if (given[x] < sizes[x] if step > 0 else given[x] > least)]
-        best = max(free, key=lambda x: (step * (wanted[x] - given[x]), -x))
-        given[best] += step
-    return given
+    exact = [n * size / total for size in sizes]
+    counts = [min(size, max(int(part), least)) for size, part in zip(sizes, exact, strict=True)]
+    strata = range(len(sizes))
+    while sum(counts) != n:
+        step = 1 if sum(counts) < n else -1
+        free = [x for x in strata if (counts[x] < sizes[x] if step > 0 else counts[x] > least)]
+        best = max(free, key=lambda x: (step * (exact[x] - counts[x]), -x))
+        counts[best] += step
+    return counts

@@ -154,11 +154,11 @@ def look_at(
 
 def _null_moments(right: Reals, before: Reals, after: Reals) -> Reals:
     """Variance and third moment of each item's score, if nothing changed."""
-    found = np.empty((right.size, 2))
+    moments = np.empty((right.size, 2))
     for b, a in {*zip(before.tolist(), after.tolist(), strict=True)}:
         here = (before == b) & (after == a)
-        found[here] = _moments(int(b), int(a))[:, right[here].astype(int)].T
-    return found
+        moments[here] = _moments(int(b), int(a))[:, right[here].astype(int)].T
+    return moments
 
 
 @lru_cache(maxsize=256)
@@ -181,23 +181,23 @@ def decide(
         decided: what was decided at earlier looks; it stays.
         rule: when to stop.
     """
-    found = dict(decided)
+    decisions = dict(decided)
     share = rule.level / max(len(histories), 1)
     while True:
-        lost = sum(each.verdict == "lost" for each in found.values())
+        lost = sum(decision.verdict == "lost" for decision in decisions.values())
         level = rule.level / max(len(histories) - lost, 1)
         new = {
             name: _decision("lost", "tested", looks, level, rule)
             for name, looks in histories.items()
-            if name not in found and looks[-1].p <= _needed(looks, level, rule)
+            if name not in decisions and looks[-1].p <= _needed(looks, level, rule)
         }
-        found |= new
+        decisions |= new
         if not new:
             break
     for name, looks in histories.items():
-        if name not in found:
-            found |= _without_loss(name, looks, level, share, rule)
-    return {name: found[name] for name in histories if name in found}
+        if name not in decisions:
+            decisions |= _without_loss(name, looks, level, share, rule)
+    return {name: decisions[name] for name in histories if name in decisions}
 
 
 def _without_loss(
@@ -220,7 +220,7 @@ def give_up(
     histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: StoppingRule
 ) -> dict[Group, Decision]:
     """The same decisions, and no verdict on the rest: nothing more may be spent on it."""
-    lost = sum(each.verdict == "lost" for each in decided.values())
+    lost = sum(decision.verdict == "lost" for decision in decided.values())
     level = rule.level / max(len(histories) - lost, 1)
     return {
         name: decided.get(name) or _decision("cannot_tell", "used_up", looks, level, rule)
@@ -272,8 +272,8 @@ def _hope(looks: Sequence[Look], level: float, share: float, rule: StoppingRule)
     fractions = [look.repeats / rule.most for look in looks]
     variances = [*(look.variance for look in looks), end]
     levels = [
-        crossing_levels(variances, [*fractions, 1.0], each, rule.exponent)[-1]
-        for each in (level, share)
+        crossing_levels(variances, [*fractions, 1.0], alpha, rule.exponent)[-1]
+        for alpha in (level, share)
     ]
     lost_bar = -ndtri(levels[0]) * np.sqrt(end)
     error = np.sqrt(max(last.error**2 - scatter**2, 1.0 / last.items**2))
@@ -358,48 +358,48 @@ def _crossing(
 class _State:
     """Where the sum of information times estimate is, of those that have not crossed yet."""
 
-    place: Reals
+    position: Reals
     weight: Reals
-    """Probability at each place."""
+    """Probability at each position."""
     spread: float
 
     @classmethod
     def first(cls, bound: float) -> _State:
-        place, step = _nodes(-REACH, bound)
-        return cls(place, step * _density(place), 1.0)
+        position, step = _nodes(-REACH, bound)
+        return cls(position, step * _density(position), 1.0)
 
     def bound(self, news: float, due: float) -> float:
-        """The place that is crossed next with probability `due`."""
+        """The position that is crossed next with probability `due`."""
         from scipy.special import ndtr
 
         reach = REACH * np.sqrt(self.spread + news)
         low, high = -reach, reach
         for _ in range(60):
             middle = (low + high) / 2
-            crossing = self.weight @ ndtr((self.place - middle) / np.sqrt(news))
+            crossing = self.weight @ ndtr((self.position - middle) / np.sqrt(news))
             low, high = (middle, high) if crossing > due else (low, middle)
         return float(high)
 
     def onward(self, news: float, bound: float) -> _State:
-        place, step = _nodes(-REACH * float(np.sqrt(self.spread + news)), bound)
+        position, step = _nodes(-REACH * float(np.sqrt(self.spread + news)), bound)
         width = np.sqrt(news)
-        kernel = _density((place[:, None] - self.place[None, :]) / width) / width
+        kernel = _density((position[:, None] - self.position[None, :]) / width) / width
         return replace(
-            self, place=place, weight=step * (kernel @ self.weight), spread=self.spread + news
+            self, position=position, weight=step * (kernel @ self.weight), spread=self.spread + news
         )
 
 
 def _nodes(low: float, high: float) -> tuple[Reals, Reals]:
-    """Gauss-Legendre places and weights between two limits."""
-    place, weight = _legendre()
+    """Gauss-Legendre positions and weights between two limits."""
+    position, weight = _legendre()
     half = (high - low) / 2
-    return low + half * (place + 1), half * weight
+    return low + half * (position + 1), half * weight
 
 
 @lru_cache(maxsize=1)
 def _legendre() -> tuple[Reals, Reals]:
-    place, weight = np.polynomial.legendre.leggauss(NODES)
-    return np.asarray(place), np.asarray(weight)
+    position, weight = np.polynomial.legendre.leggauss(NODES)
+    return np.asarray(position), np.asarray(weight)
 
 
 def _density(x: Reals) -> Reals:

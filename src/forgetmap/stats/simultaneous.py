@@ -40,8 +40,8 @@ class ClusterDesign:
         """Scores, one row per estimate, summed by cluster."""
         if self.cluster is None:
             return scores
-        _, place = np.unique(self.cluster, return_inverse=True)
-        return np.stack([np.bincount(place, weights=row) for row in scores])
+        _, index = np.unique(self.cluster, return_inverse=True)
+        return np.stack([np.bincount(index, weights=row) for row in scores])
 
     def sizes(self, rows: int) -> Reals:
         """Rows of each cluster."""
@@ -56,10 +56,10 @@ class ClusterDesign:
         if self.cluster is None:
             return 1.0, inf
         totals, sizes = self.sums(scores[None])[0], self.sizes(scores.size)
-        found = cluster_variance(sizes, totals, squares=float(scores @ scores))
-        if np.isnan(found.variance):
+        clusters = cluster_variance(sizes, totals, squares=float(scores @ scores))
+        if np.isnan(clusters.variance):
             return 1.0, inf
-        return found.inflation, found.freedom
+        return clusters.inflation, clusters.freedom
 
 
 def joint_quantile(
@@ -146,7 +146,7 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> Ran
 
 def _ranks(values: Reals) -> Reals:
     """Ranks, equal values sharing theirs, with mean 0 and length 1."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    _, index, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[index]
     apart = ranks - ranks.mean()
     return np.asarray(apart / np.sqrt(apart @ apart))

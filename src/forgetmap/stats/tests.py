@@ -48,10 +48,10 @@ def mixed_luck_p(
     for p, m in by_chance.items():
         start, weights = _binomial(m, p)
         first, pmf = first + start, _convolved(pmf, weights)
-    place = x - first
-    if place < 0:
+    index = x - first
+    if index < 0:
         return 1.0
-    return float(min(pmf[place + 1 :].sum() + (pmf[place] / 2 if place < pmf.size else 0.0), 1.0))
+    return float(min(pmf[index + 1 :].sum() + (pmf[index] / 2 if index < pmf.size else 0.0), 1.0))
 
 
 def binomial_weights(x: ArrayLike, m: ArrayLike, p: ArrayLike) -> Reals:

@@ -13,7 +13,7 @@ from forgetmap.cli.probe import metric_option
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from forgetmap.probe import Finding
+    from forgetmap.probe import GroupFinding
 
 EXAMPLES = """\b
 Examples:
@@ -53,7 +53,7 @@ def command(file: Path, run: str, **options: Any) -> None:
     _print_findings(findings)
 
 
-def _print_findings(findings: list[Finding]) -> None:
+def _print_findings(findings: list[GroupFinding]) -> None:
     from rich.console import Console
 
     from forgetmap.text import percent, printable
@@ -78,7 +78,7 @@ def _print_findings(findings: list[Finding]) -> None:
             )
 
 
-def _table(findings: list[Finding]) -> Table:
+def _table(findings: list[GroupFinding]) -> Table:
     from rich.table import Table
 
     has_full = any(finding.full for finding in findings)
@@ -91,7 +91,7 @@ def _table(findings: list[Finding]) -> Table:
     return table
 
 
-def _cells(finding: Finding) -> list[str]:
+def _cells(finding: GroupFinding) -> list[str]:
     from forgetmap.text import percent, printable
 
     lost = finding.lost
