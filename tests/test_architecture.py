@@ -33,9 +33,7 @@ NOT_YET_WRITTEN: set[str] = set()
 KNOWN_AGAINST_LAYERS: set[str] = set()
 KNOWN_CYCLES: set[str] = set()
 KNOWN_PAST_DOORS: set[str] = set()
-KNOWN_REPEATED_CLASSES: set[str] = {
-    "Finding",
-}
+KNOWN_REPEATED_CLASSES: set[str] = set()
 KNOWN_UNDOCUMENTED: set[str] = {
     "scoring.Needs",
 }
