@@ -105,12 +105,12 @@ def _tell_comparisons(payload: Payload, by: str) -> Blocks:
 def _with_cells(blocks: Blocks, comparisons: Sequence[ComparisonResult]) -> Blocks:
     """The four cells stand below what they are about."""
     cells = {result.seen: _cells(result) for result in comparisons}
-    found: Blocks = []
+    extended: Blocks = []
     for block in blocks:
-        found.append(block)
+        extended.append(block)
         if isinstance(block, Line) and block.text in cells:
-            found.append(cells[block.text])
-    return found
+            extended.append(cells[block.text])
+    return extended
 
 
 def _cells(result: ComparisonResult) -> Sheet:
@@ -145,10 +145,10 @@ def _first_of_each_task(columns: Mapping[str, Sequence[Cell]], kind: str) -> lis
     """The places of one transition: the first of every task, then the second, and so on."""
     seen: Counter[Cell] = Counter()
     turns = {}
-    for place, transition in enumerate(columns.get("transition", [])):
+    for index, transition in enumerate(columns.get("transition", [])):
         if transition == kind:
-            task = columns["task"][place]
-            turns[place] = seen[task]
+            task = columns["task"][index]
+            turns[index] = seen[task]
             seen[task] += 1
     return sorted(turns, key=turns.__getitem__)
 

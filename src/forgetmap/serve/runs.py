@@ -38,26 +38,26 @@ class ServedRun:
 
 def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[ServedRun]:
     """Every run among these run folders, logs, tables, and folders that contain such."""
-    found: dict[str, ServedRun] = {}
+    runs: dict[str, ServedRun] = {}
     for source in sources:
-        for place, run in _runs_in(source, reading or Reading()):
-            known = _served_run(place, run, reading or Reading())
-            found.setdefault(known.id, known)
-    if len(found) > MAX_RUNS:
+        for index, run in _runs_in(source, reading or Reading()):
+            known = _served_run(index, run, reading or Reading())
+            runs.setdefault(known.id, known)
+    if len(runs) > MAX_RUNS:
         raise UsageError(
-            f"there are {len(found):,} runs in these folders",
+            f"there are {len(runs):,} runs in these folders",
             hint=f"serve at most {MAX_RUNS:,} of them at a time.",
         )
-    return with_parents(_with_unique_names(found.values()))
+    return with_parents(_with_unique_names(runs.values()))
 
 
 def with_parents(runs: Iterable[ServedRun]) -> list[ServedRun]:
     """The same runs with the ids of their parents, as far as these are among them."""
     runs = list(runs)
     by_name: dict[str, list[str]] = {}
-    for each in runs:
-        if each.run.info.run_id is not None:
-            by_name.setdefault(each.run.info.run_id, []).append(each.id)
+    for run in runs:
+        if run.run.info.run_id is not None:
+            by_name.setdefault(run.run.info.run_id, []).append(run.id)
     return [replace(each, parent=_parent(each, by_name)) for each in runs]
 
 
@@ -98,13 +98,13 @@ def _runs_in(source: str, reading: Reading) -> Iterator[tuple[str, Run]]:
 
 def _run_folders(path: Path) -> list[Path]:
     """All run folders below; what is hidden is somebody's working copy."""
-    found = []
+    folders = []
     for folder, below, _ in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
         if is_run_folder(Path(folder)):
-            found.append(Path(folder))
+            folders.append(Path(folder))
             below.clear()
-    return found
+    return folders
 
 
 def _runs_of_children(
@@ -125,22 +125,22 @@ def _runs_of_children(
         raise error
 
 
-def _served_run(place: str, run: Run, reading: Reading) -> ServedRun:
-    where = place if is_remote(place) else str(Path(place.partition("#")[0]).resolve())
-    key = f"{where}#{place.partition('#')[2]}"
+def _served_run(index: str, run: Run, reading: Reading) -> ServedRun:
+    where = index if is_remote(index) else str(Path(index.partition("#")[0]).resolve())
+    key = f"{where}#{index.partition('#')[2]}"
     name = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     own = replace(_as_parquet(run), origin=run.name)
-    return ServedRun(name, own, place, stamp=_stamp(place, run, reading))
+    return ServedRun(name, own, index, stamp=_stamp(index, run, reading))
 
 
-def _stamp(place: str, run: Run, reading: Reading) -> str | None:
-    if is_remote(place):
+def _stamp(index: str, run: Run, reading: Reading) -> str | None:
+    if is_remote(index):
         return None
-    root = Path(place.partition("#")[0]).resolve()
+    root = Path(index.partition("#")[0]).resolve()
     files = (
         [root] if root.is_file() else (Path(f, n) for f, _, names in os.walk(root) for n in names)
     )
-    parts = [place.partition("#")[2], run.name, str(reading.run), str(reading.strict)]
+    parts = [index.partition("#")[2], run.name, str(reading.run), str(reading.strict)]
     for file in sorted(files):
         stat = file.stat()
         parts.append(f"{file}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
@@ -162,8 +162,8 @@ def _with_unique_names(runs: Iterable[ServedRun]) -> list[ServedRun]:
     """Equal names get a number."""
     seen: dict[str, int] = {}
     told = []
-    for each in runs:
-        count = seen[each.run.name] = seen.get(each.run.name, 0) + 1
-        name = each.run.name if count == 1 else f"{each.run.name} ({count})"
-        told.append(replace(each, run=replace(each.run, name=name, origin=name)))
+    for run in runs:
+        count = seen[run.run.name] = seen.get(run.run.name, 0) + 1
+        name = run.run.name if count == 1 else f"{run.run.name} ({count})"
+        told.append(replace(run, run=replace(run.run, name=name, origin=name)))
     return told

@@ -44,8 +44,8 @@ def allowed_hosts(host: str, port: int, more: Collection[str] = ()) -> frozenset
     names = {*LOOPBACK, _written(host), *map(_written, more)}
     if not is_loopback(host):
         names |= {socket.gethostname(), socket.getfqdn()}
-    found = {f"{name.lower()}:{port}" for name in names}
-    return frozenset(found | ({name.lower() for name in names} if port in (80, 443) else set()))
+    hosts = {f"{name.lower()}:{port}" for name in names}
+    return frozenset(hosts | ({name.lower() for name in names} if port in (80, 443) else set()))
 
 
 def _written(host: str) -> str:
@@ -118,10 +118,10 @@ def refused(status: int, why: str, hint: str | None = None) -> JSONResponse:
 
 def _cookie(headers: Headers) -> str | None:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if cookie is None else cookie.value
 
 
 def _bearer(headers: Headers) -> str | None:

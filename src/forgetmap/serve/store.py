@@ -155,8 +155,8 @@ class Store:
         )
         described = self._engine.execute(f"DESCRIBE {database}.pairs").fetchall()
         columns = tuple(name for name, *_ in described if name not in HIDDEN)
-        found = self._engine.execute(f"SELECT alike, facets, answer FROM {database}.kept")
-        alike, facets, answer = found.fetchall()[0]
+        rows = self._engine.execute(f"SELECT alike, facets, answer FROM {database}.kept")
+        alike, facets, answer = rows.fetchall()[0]
         return PairTable(
             database=database,
             texts=tuple(texts),
@@ -178,20 +178,21 @@ class Store:
         """
         wanted = [text.lower() for text in texts]
         with self._reader() as cursor:
-            found = [
+            mentions = [
                 (column, _note_mentions(cursor, self._fresh(), source, columns, wanted))
                 for column, source, columns in _searched(table)
             ]
             hits = [self._fresh() for _ in texts]
-            for place, name in enumerate(hits):
+            for index, name in enumerate(hits):
                 mentioned = " OR ".join(
-                    f"{column} IN (SELECT row FROM {rows} WHERE m{place})" for column, rows in found
+                    f"{column} IN (SELECT row FROM {rows} WHERE m{index})"
+                    for column, rows in mentions
                 )
                 cursor.execute(
                     f"CREATE TABLE {name} AS SELECT rowid AS place FROM {table.name} "
                     f"WHERE {mentioned}"
                 )
-            for _, rows in found:
+            for _, rows in mentions:
                 cursor.execute(f"DROP TABLE {rows}")
         return hits
 
@@ -227,7 +228,7 @@ class Store:
         """An item with all its texts, and its place in the selection, if it is in it."""
         columns = ", ".join(quote(name) for name in table.columns if name != "question")
         with self._reader() as cursor:
-            found = _records(
+            items = _records(
                 cursor.execute(
                     f"SELECT rowid AS place, {SORTS[chosen.sort]} AS rank, {columns} "
                     f"FROM {table.name} WHERE task = ? AND item = ? AND repeat = ? "
@@ -235,11 +236,11 @@ class Store:
                     list(key),
                 )
             )
-            if not found:
+            if not items:
                 return None, None
-            item = found[0]
-            place = _place(cursor, table, chosen, hits, item.pop("place"), item.pop("rank"))
-            return item | _whole_texts(cursor, table, item), place
+            item = items[0]
+            index = _place(cursor, table, chosen, hits, item.pop("place"), item.pop("rank"))
+            return item | _whole_texts(cursor, table, item), index
 
     def close(self) -> None:
         """Stop whatever is running."""
@@ -298,7 +299,7 @@ class Store:
 def rare_part(text: str) -> str:
     """The end of a text from its rarest letter on: looking for that first skips most of a text."""
     starts = range(max(len(text) - 2, 1))
-    rarest = max(starts, key=lambda place: _rarity(text[place]), default=0)
+    rarest = max(starts, key=lambda index: _rarity(text[index]), default=0)
     return text[rarest:]
 
 
@@ -308,12 +309,12 @@ def _rarity(letter: str) -> int:
 
 def _searched(table: PairTable) -> list[tuple[str, str, tuple[str, ...]]]:
     """What links a pair to a table, the table, and its columns to look through."""
-    found: list[tuple[str, str, tuple[str, ...]]] = [("rowid", table.name, ("searched",))]
+    sources: list[tuple[str, str, tuple[str, ...]]] = [("rowid", table.name, ("searched",))]
     for side, texts in zip(SIDES, table.texts, strict=True):
         if texts is not None:
             is_known = side == "after" and table.asked_alike
-            found.append((f"row_{side}", texts, ("said",) if is_known else ("asked", "said")))
-    return found
+            sources.append((f"row_{side}", texts, ("said",) if is_known else ("asked", "said")))
+    return sources
 
 
 def _note_mentions(
@@ -325,14 +326,14 @@ def _note_mentions(
 ) -> str:
     """Write the rows of a table that mention any of the texts, and which of them."""
     flags = {
-        f"m{place}": " OR ".join(
-            f"(contains({column}, $rare{place}) AND contains({column}, $q{place}))"
+        f"m{index}": " OR ".join(
+            f"(contains({column}, $rare{index}) AND contains({column}, $q{index}))"
             for column in columns
         )
-        for place in range(len(wanted))
+        for index in range(len(wanted))
     }
-    values = {f"q{place}": text for place, text in enumerate(wanted)}
-    values |= {f"rare{place}": rare_part(text) for place, text in enumerate(wanted)}
+    values = {f"q{index}": text for index, text in enumerate(wanted)}
+    values |= {f"rare{index}": rare_part(text) for index, text in enumerate(wanted)}
     selected = ", ".join(f"coalesce({flag}, false) AS {each}" for each, flag in flags.items())
     cursor.execute(
         f"CREATE TABLE {name} AS SELECT rowid AS row, {selected} FROM {source} "
@@ -425,17 +426,17 @@ def _whole_texts(
             f"FROM ({sql}) WHERE task = ? AND item = ? AND repeat = ? LIMIT 1",
             [item["task"], item[own], item["repeat"]],
         )
-        for found in _records(rows):
-            asked = {name: found.pop(name) for name in ("question", "options")}
+        for row in _records(rows):
+            asked = {name: row.pop(name) for name in ("question", "options")}
             texts = {**asked, **{k: v for k, v in texts.items() if v is not None}}
-            texts |= {f"{name}_{side}": value for name, value in found.items()}
+            texts |= {f"{name}_{side}": value for name, value in row.items()}
     return {name: value for name, value in texts.items() if value is not None}
 
 
-def _one(found: duckdb.DuckDBPyConnection) -> int:
-    return int(found.fetchall()[0][0])
+def _one(result: duckdb.DuckDBPyConnection) -> int:
+    return int(result.fetchall()[0][0])
 
 
-def _records(found: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    names = [name for name, *_ in found.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+def _records(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    names = [name for name, *_ in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

@@ -137,5 +137,5 @@ def _reason(pairs: Pairs) -> str:
 
 
 def _either(name: str, pairs: Pairs) -> str:
-    found = [f"p.{name}_{side}" for side in SIDES if f"{name}_{side}" in pairs.columns]
-    return f"coalesce({', '.join(found)})" if found else "NULL::VARCHAR"
+    columns = [f"p.{name}_{side}" for side in SIDES if f"{name}_{side}" in pairs.columns]
+    return f"coalesce({', '.join(columns)})" if columns else "NULL::VARCHAR"

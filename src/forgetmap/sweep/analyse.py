@@ -90,7 +90,7 @@ def analyse_pair(
         notices: what a reader must know besides.
     """
     measured = measure(states, merges, budget)
-    family = [place for place, merge in enumerate(merges) if not merge.is_parent]
+    family = [index for index, merge in enumerate(merges) if not merge.is_parent]
     base, tuned = states.right[BASE], states.right[TUNED]
     gained = ~base & tuned & _new(states)
     benefit, _ = greatest([measured.benefit.together[p] for p in family], "greatest benefit")
@@ -115,7 +115,7 @@ def analyse_pair(
 def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measured:
     """Shares and means along the path; limits hold over all merges at once."""
     runs = [merge.run for merge in merges]
-    family = [place for place, merge in enumerate(merges) if not merge.is_parent]
+    family = [index for index, merge in enumerate(merges) if not merge.is_parent]
     base, tuned, here = states.right[BASE], states.right[TUNED], states.right[runs]
     old, new, design = _old(states), _new(states), states.design
     gained, lost = ~base & tuned & new, base & ~tuned & old
@@ -144,7 +144,7 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
 
 
 def _with_ends(
-    found: Rates, merges: Sequence[PathPoint], ends: tuple[float | None, float | None]
+    rates: Rates, merges: Sequence[PathPoint], ends: tuple[float | None, float | None]
 ) -> Rates:
     """The same with what is so by definition for the parents: nobody forgets against itself."""
 
@@ -156,7 +156,7 @@ def _with_ends(
             for each, merge in zip(estimates, merges, strict=True)
         ]
 
-    return Rates(fixed(found.alone), fixed(found.together))
+    return Rates(fixed(rates.alone), fixed(rates.together))
 
 
 def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
@@ -164,19 +164,19 @@ def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
 
     Where none is sure, the same among those within it by their estimate.
     """
-    merges = [place for place, point in enumerate(points) if point.reused is None]
+    merges = [index for index, point in enumerate(points) if point.reused is None]
     nothing = next((points[p].benefit.reason for p in merges if points[p].benefit.reason), None)
     if nothing is not None or not merges:
         reason = nothing or "there is no merge between the parents"
         return Choice(sure="none", point=None, words=words.no_choice(reason))
     for state in ("surely", "perhaps"):
-        found = [place for place in merges if points[place].within == state]
+        found = [index for index in merges if points[index].within == state]
         if found:
-            best = max(found, key=lambda place: _order(points[place]))
+            best = max(found, key=lambda index: _order(points[index]))
             sure: Sure = "sure" if state == "surely" else "estimate"
             said = words.choice(points[best], budget, tuned, sure=state == "surely")
             return Choice(sure=sure, point=best, words=said)
-    least = min(merges, key=lambda place: points[place].forgetting.value or 0.0)
+    least = min(merges, key=lambda index: points[index].forgetting.value or 0.0)
     said = words.none_within(points[least], budget, tuned)
     return Choice(sure="none", point=None, words=said)
 
@@ -190,16 +190,19 @@ def correlate(pairs: Sequence[PairResult]) -> Correlation:
         and pair.drift.total.relative is not None
         and pair.greatest_benefit.value is not None
     ]
-    found = rank_correlation(*zip(*known, strict=True)) if len(known) >= MIN_PAIRS else None
-    if found is None:
+    correlation = rank_correlation(*zip(*known, strict=True)) if len(known) >= MIN_PAIRS else None
+    if correlation is None:
         few = len(known) < MIN_PAIRS
         reason = f"too few pairs: {len(known)}, not {MIN_PAIRS}" if few else "all are the same"
         rank = Estimate(value=None, method="Spearman", reason=reason)
         return Correlation(pairs=len(known), rank=rank, p=None, words=words.no_correlation(known))
     rank = Estimate(
-        value=found.value, low=found.low, high=found.high, method="Spearman, Fisher z limits"
+        value=correlation.value,
+        low=correlation.low,
+        high=correlation.high,
+        method="Spearman, Fisher z limits",
     )
-    return Correlation(pairs=len(known), rank=rank, p=found.p, words=words.correlation(rank))
+    return Correlation(pairs=len(known), rank=rank, p=correlation.p, words=words.correlation(rank))
 
 
 def _order(point: PointResult) -> tuple[float, float]:
@@ -245,47 +248,48 @@ def _barriers(states: States, merges: Sequence[PathPoint]) -> list[Barrier]:
     """The greatest distance from the line, of every path, over all items and by category."""
     groups = {ALL_ITEMS: np.ones(states.category.size, bool)}
     groups |= {name: states.category == name for name in states.categories}
-    found = []
+    barriers = []
     for method in dict.fromkeys(merge.method for merge in merges):
         path = [merge for merge in merges if merge.method == method and not merge.is_parent]
         if not path:
             continue
         family = range(len(path))
         for name, mask in groups.items():
-            found.append(_barrier(path, name, _below_line(states, path, mask, family)))
+            barriers.append(_barrier(path, name, _below_line(states, path, mask, family)))
         if states.loss is not None:
             loss = _barrier(path, ALL_ITEMS, _loss_above(states, path, family))
-            found.append(loss.model_copy(update={"measure": "loss"}))
-    return found
+            barriers.append(loss.model_copy(update={"measure": "loss"}))
+    return barriers
 
 
 def _barrier(path: Sequence[PathPoint], group: str, estimates: Sequence[Estimate]) -> Barrier:
-    height, place = greatest(estimates, "greatest over the path, limits for all at once")
+    height, index = greatest(estimates, "greatest over the path, limits for all at once")
     return Barrier(
         method=path[0].method,
         group=group,
         measure="accuracy",
         height=height,
-        weight=path[place].weight,
+        weight=path[index].weight,
     )
 
 
 def _points(
-    states: States, merges: Sequence[PathPoint], found: Measured, headlines: Headlines
+    states: States, merges: Sequence[PathPoint], measured: Measured, headlines: Headlines
 ) -> list[PointResult]:
     tuned, old = states.right[TUNED], _old(states)
     design, z = states.design, normal_quantile(LEVEL)
-    front, beaten = _front(merges, found)
+    front, beaten = _front(merges, measured)
     points = []
-    for place, merge in enumerate(merges):
+    for index, merge in enumerate(merges):
         here = states.right[merge.run]
         lost, gained = (tuned & ~here)[old], (~tuned & here)[old]
         numbers = {
-            "forgetting": found.forgetting, "backward_transfer": found.transfer,
-            "retained": found.retained, "recovered": found.recovered, "benefit": found.benefit,
+            "forgetting": measured.forgetting, "backward_transfer": measured.transfer,
+            "retained": measured.retained, "recovered": measured.recovered,
+            "benefit": measured.benefit,
         }  # fmt: skip
-        estimates = {name: each.alone[place] for name, each in numbers.items()}
-        estimates |= {f"{name}_all": each.together[place] for name, each in numbers.items()}
+        estimates = {name: each.alone[index] for name, each in numbers.items()}
+        estimates |= {f"{name}_all": each.together[index] for name, each in numbers.items()}
         points.append(
             PointResult(
                 method=merge.method,
@@ -293,15 +297,15 @@ def _points(
                 run=merge.name,
                 reused=("base", "tuned")[merge.run] if merge.is_parent else None,
                 accuracy=float(here.mean()),
-                over_budget=found.over[place],
-                within=None if merge.is_parent else _within(found.over[place]),
-                below_line=found.below_line[place],
+                over_budget=measured.over[index],
+                within=None if merge.is_parent else _within(measured.over[index]),
+                below_line=measured.below_line[index],
                 loss=None if states.loss is None else float(states.loss[merge.run].mean()),
-                loss_above_line=found.loss_above[place],
+                loss_above_line=measured.loss_above[index],
                 lost_from_tuned=share(lost.astype(float), design.within(old), z),
                 gained_on_tuned=share(gained.astype(float), design.within(old), z),
-                on_front=place in front,
-                surely_beaten=place in beaten,
+                on_front=index in front,
+                surely_beaten=index in beaten,
                 groups=_groups(states, merge, headlines.get(merge.run, {})),
                 **estimates,
             )
@@ -317,10 +321,10 @@ def _within(over: Estimate) -> Within:
     return "perhaps" if over.value <= 0 else "no"
 
 
-def _front(merges: Sequence[PathPoint], found: Measured) -> tuple[set[int], set[int]]:
+def _front(merges: Sequence[PathPoint], measured: Measured) -> tuple[set[int], set[int]]:
     """The points that none beats in both, and those that some point surely beats in both."""
-    cost, kept = found.forgetting, found.retained
-    places = [place for place in range(len(merges)) if kept.alone[place].value is not None]
+    cost, kept = measured.forgetting, measured.retained
+    places = [index for index in range(len(merges)) if kept.alone[index].value is not None]
     beaten, surely = set(), set()
     for one in places:
         for other in places:

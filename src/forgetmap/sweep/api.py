@@ -77,7 +77,7 @@ def compare_runs(
     if not paths:
         raise UsageError("a sweep needs a tuned model", hint="give one or more.")
     later = {run: folder / run for path in paths for run in (path.run, *path.merges.values())}
-    later = {run: place for run, place in later.items() if run != base[1]}
+    later = {run: index for run, index in later.items() if run != base[1]}
     from_base = compare(folder / base[1], *later.values())
     headlines = dict(zip(later, _headlines(from_base), strict=True))
     from_tuned = {path.run: _from_tuned(folder, base[1], path) for path in paths}
@@ -122,8 +122,8 @@ def _from_tuned(folder: Path, base: str, path: MergedPath) -> FanOut | Compariso
     return compare(folder / path.run, *(folder / run for run in others))
 
 
-def _headlines(found: FanOut | Comparison) -> list[dict[str, GroupResult]]:
-    each = [found] if isinstance(found, Comparison) else list(found)
+def _headlines(comparisons: FanOut | Comparison) -> list[dict[str, GroupResult]]:
+    each = [comparisons] if isinstance(comparisons, Comparison) else list(comparisons)
     return [
         {ALL_ITEMS: one.result.total} | {group.name: group for group in one.result.categories}
         for one in each

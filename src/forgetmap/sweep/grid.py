@@ -12,7 +12,7 @@ from forgetmap.errors import UsageError
 if TYPE_CHECKING:
     from forgetmap.merge import Recipe
 
-MOST = 1001
+MAX_WEIGHTS = 1001
 """Weights of a sweep."""
 DEFAULT_DENSITY = 0.5
 """Share of changes that sparse methods keep, unless another is given."""
@@ -48,9 +48,9 @@ def parse_weights(text: str) -> tuple[float, ...]:
             return check_weights([float(part) for part in text.split(",")])
     except (ValueError, ArithmeticError):
         raise UsageError(f"{text!r} names no weights", hint=WEIGHTS_HINT) from None
-    if step <= 0 or not 0 < count <= MOST:
+    if step <= 0 or not 0 < count <= MAX_WEIGHTS:
         raise UsageError(f"{text!r} names no weights", hint=WEIGHTS_HINT)
-    return check_weights([float(start + step * place) for place in range(count)])
+    return check_weights([float(start + step * index) for index in range(count)])
 
 
 def check_weights(weights: Sequence[float]) -> tuple[float, ...]:
@@ -97,16 +97,16 @@ def merges_of(methods: Sequence[str], weights: Weights) -> list[Merge]:
 def _grids(weights: Weights, methods: int) -> list[tuple[float, ...]]:
     if isinstance(weights, str):
         return [parse_weights(weights)] * methods
-    texts = [each for each in weights if isinstance(each, str)]
+    texts = [weight for weight in weights if isinstance(weight, str)]
     if not texts:
-        return [check_weights([float(each) for each in weights])] * methods
+        return [check_weights([float(weight) for weight in weights])] * methods
     if len(texts) not in (1, methods) or len(texts) < len(weights):
         raise UsageError(
             f"there are {len(weights)} grids of weights for {methods} methods",
             hint="give --weights once for all methods, or once for each in their order.",
         )
-    found = [parse_weights(text) for text in texts]
-    return found if len(found) == methods else found * methods
+    grids = [parse_weights(text) for text in texts]
+    return grids if len(grids) == methods else grids * methods
 
 
 def recipe_of(merge: Merge, base: str, tuned: str, *, density: float, seed: int) -> Recipe:

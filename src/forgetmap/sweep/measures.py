@@ -111,14 +111,14 @@ def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]
 
     The greatest truth lies between the greatest lower and the greatest upper limit.
     """
-    known = [(each.value, place) for place, each in enumerate(estimates) if each.value is not None]
+    known = [(each.value, index) for index, each in enumerate(estimates) if each.value is not None]
     if not known:
         reason = estimates[0].reason if estimates else "no merges"
         return Estimate(value=None, method=method, reason=reason), 0
-    value, place = max(known)
-    lows = [each.low for each in estimates if each.low is not None]
-    highs = [each.high for each in estimates if each.high is not None]
-    return Estimate(value=value, low=max(lows), high=max(highs), method=method), place
+    value, index = max(known)
+    lows = [estimate.low for estimate in estimates if estimate.low is not None]
+    highs = [estimate.high for estimate in estimates if estimate.high is not None]
+    return Estimate(value=value, low=max(lows), high=max(highs), method=method), index
 
 
 def _quantiles(

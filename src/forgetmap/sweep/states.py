@@ -86,11 +86,11 @@ def gather_states(
 def _rows(side: Side) -> dict[tuple[Any, ...], dict[str, Any]]:
     names = side.measured.scores.collect_schema().names()
     wanted = [name for name in (*_KEY, "score", *_FACTS) if name in names]
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in side.measured.scores.select(*wanted).collect().rows(named=True):
         full = {name: _known(row.get(name)) for name in ("score", *_FACTS)}
-        found[row["task"], row["item"], row.get("repeat") or 0] = full
-    return found
+        rows[row["task"], row["item"], row.get("repeat") or 0] = full
+    return rows
 
 
 def _known(value: Any) -> Any:
@@ -108,7 +108,7 @@ def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> 
         (key[0], "cluster", row["cluster"]) if row["cluster"] else (key[0], "item", key[1])
         for key, row in zip(keys, rows, strict=True)
     ]
-    numbers = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    numbers = {name: index for index, name in enumerate(dict.fromkeys(names))}
     if len(numbers) == len(names):
         return ClusterDesign()
     return ClusterDesign(np.array([numbers[name] for name in names], np.int64))

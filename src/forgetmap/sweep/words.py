@@ -52,10 +52,10 @@ def choice(point: PointResult, budget: float, tuned: str, *, sure: bool) -> str:
 
 def benefit(point: PointResult) -> str:
     """Whether a merge is more than a mixture of its parents' answers."""
-    found = point.benefit_all
-    if found.low is not None and found.low > 0:
+    estimate = point.benefit_all
+    if estimate.low is not None and estimate.low > 0:
         return "It does better than mixing the answers of both parents would."
-    if found.high is not None and found.high < 0:
+    if estimate.high is not None and estimate.high < 0:
         return "Mixing the answers of both parents would do better."
     return "Whether it does better than mixing the answers of both parents is open."
 

@@ -19,7 +19,7 @@ from forgetmap.report.payloads.schema import (
 )
 from forgetmap.text import percent
 
-MOST_GROUPS = 40
+MAX_GROUPS = 40
 """Lines in one figure; the groups with the greatest losses are drawn."""
 
 
@@ -59,7 +59,9 @@ def _finite(value: object) -> object:
 
 def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]]:
     """The rows of some levels as a table."""
-    return as_table([each for each in rows_as_records(payload.rows) if each["level"] in levels])
+    return as_table(
+        [record for record in rows_as_records(payload.rows) if record["level"] in levels]
+    )
 
 
 def default_estimator(payload: Payload) -> str:
@@ -82,12 +84,14 @@ def points(
     wanted = (comparison, level, direction, "items", default_estimator(payload))
     rows = payload.rows
     keys = zip(rows.comparison, rows.level, rows.direction, rows.scale, rows.estimator, strict=True)
-    found = [
-        Point(rows.group[place], rows.value[place], rows.low[place], rows.high[place])
-        for place, key in enumerate(keys)
+    estimates = [
+        Point(rows.group[index], rows.value[index], rows.low[index], rows.high[index])
+        for index, key in enumerate(keys)
         if key == wanted
     ]
-    return sorted(found, key=lambda each: (each.middle is None, -(each.middle or 0), each.group))
+    return sorted(
+        estimates, key=lambda each: (each.middle is None, -(each.middle or 0), each.group)
+    )
 
 
 def named_level(payload: Payload) -> Level:
@@ -102,20 +106,20 @@ def fine_level(payload: Payload) -> Level:
 
 def groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]:
     """The counts of the groups of one level."""
-    found = payload.comparisons[comparison]
-    return found.categories if level == "category" else found.tasks
+    result = payload.comparisons[comparison]
+    return result.categories if level == "category" else result.tasks
 
 
 def drawn(payload: Payload, comparison: int, level: Level) -> list[str]:
     """Names of the groups that are drawn."""
-    found = points(payload, level, comparison=comparison)
-    return [each.group for each in found[:MOST_GROUPS]]
+    estimates = points(payload, level, comparison=comparison)
+    return [each.group for each in estimates[:MAX_GROUPS]]
 
 
 def left_out(payload: Payload, level: Level) -> str:
     """A sentence on the groups that are not drawn, or nothing."""
-    more = len(points(payload, level)) - MOST_GROUPS
-    return f" The {MOST_GROUPS} with the greatest losses are drawn, {more:,} more are not." * (
+    more = len(points(payload, level)) - MAX_GROUPS
+    return f" The {MAX_GROUPS} with the greatest losses are drawn, {more:,} more are not." * (
         more > 0
     )
 
@@ -127,11 +131,11 @@ def plural(level: Level) -> str:
 
 def names_after(payload: Payload) -> list[str]:
     """What to call each comparison: its model after, numbered where two share a name."""
-    names = [each.after.name for each in payload.comparisons]
-    compared = [names[place] for place in each_pair(payload)]
+    names = [comparison.after.name for comparison in payload.comparisons]
+    compared = [names[index] for index in each_pair(payload)]
     return [
-        f"{name} ({place + 1})" if compared.count(name) > 1 else name
-        for place, name in enumerate(names)
+        f"{name} ({index + 1})" if compared.count(name) > 1 else name
+        for index, name in enumerate(names)
     ]
 
 
@@ -141,9 +145,9 @@ def each_pair(payload: Payload) -> list[int]:
     return places[1:] if payload.kind == "chain" else places
 
 
-def extremes(found: Sequence[Point]) -> str:
+def extremes(estimates: Sequence[Point]) -> str:
     """The greatest and the least, in words."""
-    known = [each for each in found if each.middle is not None]
+    known = [each for each in estimates if each.middle is not None]
     if not known:
         return "no data"
     first, last = known[0], known[-1]

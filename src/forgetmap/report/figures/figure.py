@@ -41,4 +41,4 @@ class Figure:
 
 def as_table(records: Sequence[Record]) -> dict[str, list[object]]:
     """Records as columns."""
-    return {name: [each[name] for each in records] for name in (records[0] if records else ())}
+    return {name: [record[name] for record in records] for name in (records[0] if records else ())}

@@ -99,10 +99,10 @@ def switches(payload: Payload, *, one: bool = True) -> list[Record]:
     ]
 
 
-def _switches_of_drift(found: Capabilities, *, one: bool) -> list[Record]:
-    first = next((cell.id for cell in found.result.capabilities), "")
+def _switches_of_drift(drift: Capabilities, *, one: bool) -> list[Record]:
+    first = next((cell.id for cell in drift.result.capabilities), "")
     return [
-        {"name": "scale", "value": found.scales[0].name},
+        {"name": "scale", "value": drift.scales[0].name},
         DARK,
         {"name": "capability", "value": first},
         *([{"name": "comparison", "value": 0}] if one else []),
@@ -130,7 +130,7 @@ def of_one(payload: Payload) -> str:
 
 def with_facts(facts: list[Record], *fields: str) -> list[Spec]:
     """Look facts up for each group; a group without any is not drawn."""
-    values = [{name: each[name] for name in ("key", *fields)} for each in facts]
+    values = [{name: fact[name] for name in ("key", *fields)} for fact in facts]
     source = {"data": {"values": values}, "key": "key", "fields": list(fields)}
     return [
         {"calculate": KEY, "as": "key"},

@@ -79,7 +79,7 @@ def _pair_summary(result: SweepResult, pair: PairResult, *, several: bool) -> st
     if pair.drift is not None:
         parts.append(f'<p class="words">{_text(drift_words(pair.drift))}</p>')
     if pair.notices:
-        listed = "".join(f"<li>{_text(each)}</li>" for each in pair.notices)
+        listed = "".join(f"<li>{_text(notice)}</li>" for notice in pair.notices)
         parts.append(f'<div class="card warned"><ul class="warnings">{listed}</ul></div>')
     return f'<section aria-label="Summary">{"".join(parts)}</section>'
 
@@ -120,10 +120,10 @@ def _every(pair: PairResult) -> str:
 def _table(sheet: Sheet, *, best: int | None = None) -> str:
     """A table that scrolls sideways where there is no room."""
     heads = "".join(
-        f'<th scope="col"{_right(place)}>{_text(head)}</th>'
-        for place, head in enumerate(sheet.heads)
+        f'<th scope="col"{_right(index)}>{_text(head)}</th>'
+        for index, head in enumerate(sheet.heads)
     )
-    rows = "".join(_row(cells, best=place == best) for place, cells in enumerate(sheet.rows))
+    rows = "".join(_row(cells, best=index == best) for index, cells in enumerate(sheet.rows))
     return (
         f'<div class="scroll" tabindex="0"><table class="sheet"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
@@ -136,8 +136,8 @@ def _row(cells: Sequence[str], *, best: bool) -> str:
     return f'<tr{" class=best" if best else ""}><th scope="row">{first}</th>{numbers}</tr>'
 
 
-def _right(place: int) -> str:
-    return ' class="number"' if place else ""
+def _right(index: int) -> str:
+    return ' class="number"' if index else ""
 
 
 def _section(title: str, content: str) -> str:

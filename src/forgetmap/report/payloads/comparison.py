@@ -82,7 +82,7 @@ def make_payload(
     each, histories = _parts(result)
     share = max(limit // len(each), 1)
     items = [
-        items_of(comparison, place, texts=texts, limit=share) for place, comparison in each.items()
+        items_of(comparison, index, texts=texts, limit=share) for index, comparison in each.items()
     ]
     return assemble(
         _results(result), items, histories, texts=texts, redact=redact, title=title, made=made
@@ -103,7 +103,7 @@ def assemble(
     secrets = parse_patterns(redact or ())
     discreet = not texts or bool(secrets)
     if discreet:
-        results = [_shareable_result(each, secrets) for each in results]
+        results = [_shareable_result(result, secrets) for result in results]
     return Payload(
         kind=_kind(results),
         title=title or _title(results),
@@ -112,7 +112,7 @@ def assemble(
         redacted=discreet,
         comparisons=list(results),
         rows=make_rows(results),
-        items=cut_to_fit([shareable(each, secrets, texts=texts) for each in items]),
+        items=cut_to_fit([shareable(item, secrets, texts=texts) for item in items]),
         histories=histories,
     )
 
@@ -135,7 +135,7 @@ def _results(result: Comparison | FanOut | Chain) -> list[ComparisonResult]:
     if isinstance(result, Comparison):
         return [result.result]
     first = [result.result] if isinstance(result, Chain) else []
-    return [*first, *(each.result for each in result.comparisons)]
+    return [*first, *(comparison.result for comparison in result.comparisons)]
 
 
 def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
@@ -144,7 +144,7 @@ def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
     followed = items.select(*columns, "repeat").sort("task", "item", "repeat").collect()
     rows = sorted(followed.select(*columns).rows(), key=lambda row: row[3] in ("kept", "never"))
     kept = {
-        name: [row[place] for row in rows[:MAX_HISTORIES]] for place, name in enumerate(columns)
+        name: [row[index] for row in rows[:MAX_HISTORIES]] for index, name in enumerate(columns)
     }
     return Histories(stages=list(stages), total=len(rows), **kept)
 
@@ -174,15 +174,15 @@ def shareable(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
 
 def cut_to_fit(items: Sequence[Items]) -> list[Items]:
     """All items with their texts so short that one file can be mailed."""
-    found = [size for each in items for size in sizes(each.columns)]
-    longest, kept = max(found, default=0), list(items)
-    if sum(found) < MAX_PACKED_BYTES:
+    lengths = [size for item in items for size in sizes(item.columns)]
+    longest, kept = max(lengths, default=0), list(items)
+    if sum(lengths) < MAX_PACKED_BYTES:
         return kept
     while (packed := sum(map(packed_size, kept))) > MAX_PACKED_BYTES and longest > MIN_BYTES:
-        held = sum(min(size, longest) for size in found)
+        held = sum(min(size, longest) for size in lengths)
         # Long texts pack better than what is left of them, so this takes several turns.
-        longest = max(fair_cap(found, int(0.98 * held * MAX_PACKED_BYTES / packed)), MIN_BYTES)
-        kept = [_cut(each, longest) for each in items]
+        longest = max(fair_cap(lengths, int(0.98 * held * MAX_PACKED_BYTES / packed)), MIN_BYTES)
+        kept = [_cut(item, longest) for item in items]
     return kept
 
 
@@ -195,7 +195,7 @@ def _shareable_result(result: ComparisonResult, secrets: Sequence[Secret]) -> Co
     """Without the folders of this machine, and without rows quoted from logs."""
 
     def quiet(pairing: PairingResult) -> PairingResult:
-        warnings = [_shareable_notice(each, result, secrets) for each in pairing.warnings]
+        warnings = [_shareable_notice(warning, result, secrets) for warning in pairing.warnings]
         return pairing.model_copy(update={"warnings": warnings})
 
     stages = result.stages and [
@@ -256,8 +256,8 @@ def payload_from_folder(
     results = _read_results(folder / RESULT)
     folders = [folder] if len(results) == 1 else sorted(folder.glob("[0-9]*-*"))
     items = [
-        _read_items(inner / FLIPS, result, place, max(limit // len(results), 1))
-        for place, (inner, result) in enumerate(zip(folders, results, strict=False))
+        _read_items(inner / FLIPS, result, index, max(limit // len(results), 1))
+        for index, (inner, result) in enumerate(zip(folders, results, strict=False))
     ]
     histories = _read_histories(folder / HISTORIES, results[0])
     if results[0].stages is not None:
@@ -285,7 +285,7 @@ def _read_results(path: Path) -> list[ComparisonResult]:
         ) from None
 
 
-def _read_items(path: Path, result: ComparisonResult, place: int, limit: int) -> Items:
+def _read_items(path: Path, result: ComparisonResult, index: int, limit: int) -> Items:
     total = count_flips(result.total)
     with readable(str(path)):
         flips = pq.read_table(path)
@@ -293,7 +293,7 @@ def _read_items(path: Path, result: ComparisonResult, place: int, limit: int) ->
             flips.filter(pc.equal(flips["transition"], kind)).slice(0, most)
             for kind, most in shares(total, limit).items()
         ]
-    return Items(comparison=place, total=total, columns=columns_of(pa.concat_tables(kept)))
+    return Items(comparison=index, total=total, columns=columns_of(pa.concat_tables(kept)))
 
 
 def _read_histories(path: Path, result: ComparisonResult) -> Histories | None:

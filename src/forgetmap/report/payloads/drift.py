@@ -48,7 +48,7 @@ def make_drift_payload(
         redacted=discreet,
         comparisons=[],
         rows=Rows.model_validate({name: [] for name in Rows.model_fields}),
-        items=cut_to_fit([shareable(each, secrets, texts=texts) for each in items]),
+        items=cut_to_fit([shareable(item, secrets, texts=texts) for item in items]),
         capabilities=_capabilities(result),
     )
 

@@ -43,23 +43,23 @@ def items_of_drift(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[I
     first, *later = (TaxonomyRun(run, drifted.taxonomy) for run in drifted.runs)
     share = max(limit // len(later), 1)
     return [
-        _of_model(drifted, place, first, source, texts=texts, limit=share)
-        for place, source in enumerate(later)
+        _of_model(drifted, index, first, source, texts=texts, limit=share)
+        for index, source in enumerate(later)
     ]
 
 
 def _of_model(
     drifted: DriftWithRuns,
-    place: int,
+    index: int,
     before: TaxonomyRun,
     after: TaxonomyRun,
     *,
     texts: bool,
     limit: int,
 ) -> Items:
-    wanted = _wanted(drifted, place, limit)
+    wanted = _wanted(drifted, index, limit)
     if not wanted:
-        return Items(comparison=place, total={}, columns={"task": [], "item": []})
+        return Items(comparison=index, total={}, columns={"task": [], "item": []})
     pairs = pair_items(before, after, drifted.pair_by)
     metrics = [metric for metric, _ in wanted]
     tables = {
@@ -75,13 +75,13 @@ def _of_model(
     if texts:
         found = _with_texts(found, before, after)
     found = found.drop_columns(["own_before", "own_after"]).sort_by(_ORDER)
-    return Items(comparison=place, total=total, columns=columns_of(found))
+    return Items(comparison=index, total=total, columns=columns_of(found))
 
 
-def _wanted(drifted: DriftWithRuns, place: int, limit: int) -> list[tuple[Metric, int]]:
+def _wanted(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:
     """The metrics with data, and how many items of each there is room for."""
     metrics = {metric.id: metric for metric in drifted.taxonomy.metrics}
-    model = drifted.result.models[place]
+    model = drifted.result.models[index]
     cells = [
         cell for cell in drifted.result.metrics
         if cell.model == model and cell.before is not None and cell.note is None
@@ -167,9 +167,9 @@ _CHANGED = """
 """Flips by name, of lengths the largest ratio first; each direction has half, or what is free."""
 
 
-def _totals(found: pa.Table) -> dict[str, int]:
+def _totals(changed: pa.Table) -> dict[str, int]:
     """Transition -> how many there are in all, over all metrics."""
-    kinds = found.group_by(["metric", "transition"]).aggregate([("total", "max")]).to_pylist()
+    kinds = changed.group_by(["metric", "transition"]).aggregate([("total", "max")]).to_pylist()
     total: Counter[str] = Counter()
     for kind in sorted(kinds, key=lambda kind: str(kind["transition"])):
         total[kind["transition"]] += kind["total_max"]
@@ -211,9 +211,9 @@ def _agreement(
     return sql(query, rows=rows.filter(own), agreed=connection().from_arrow(agreed))
 
 
-def _with_texts(found: pa.Table, before: TaxonomyRun, after: TaxonomyRun) -> pa.Table:
+def _with_texts(changed: pa.Table, before: TaxonomyRun, after: TaxonomyRun) -> pa.Table:
     """These items with what was asked and said."""
-    table = connection().from_arrow(found)
+    table = connection().from_arrow(changed)
     with reading(before.run, after.run):
         for side, run, own, asked in (
             ("before", before.run, "item", True),

@@ -16,14 +16,14 @@ SCALES: dict[DriftScale, str] = {
     "relative": "relative change in %",
 }
 PUBLISHED: dict[DriftScale, str] = {"published": "relative change in %, averaged as published"}
-STRONG: dict[DriftScale, tuple[float, float]] = {
+STRONGEST_SHADE: dict[DriftScale, tuple[float, float]] = {
     "effect": (0.1, 0.6),
     "points": (5.0, 30.0),
     "relative": (10.0, 60.0),
     "published": (10.0, 60.0),
 }
 """The strongest colour is that of the largest drift of a capability, between these."""
-ROOM = 10_000
+MAX_CAPABILITIES = 10_000
 """Capabilities a group may have."""
 EITHER_WAY = " \N{UP DOWN ARROW}"
 WHY_OFF: dict[DriftScale, str] = {
@@ -47,19 +47,19 @@ def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
     columns: dict[str, list[object]] = {name: [] for name in DriftRows.model_fields}
     words = []
     for scale, said in scales.items():
-        found = [
-            (place, level, order, cell, _on(scale, cell, result))
-            for place, model in enumerate(result.models)
+        entries = [
+            (index, level, order, cell, _on(scale, cell, result))
+            for index, model in enumerate(result.models)
             for level, cells in _levels(result, model).items()
             for order, cell in cells.items()
         ]
-        known = [abs(drift.value) for _, level, _, _, drift in found
+        known = [abs(drift.value) for _, level, _, _, drift in entries
                  if level == "capability" and drift.value is not None]  # fmt: skip
-        least, most = STRONG[scale]
+        least, most = STRONGEST_SHADE[scale]
         strong = min(max([least, *known]), most)
         words.append(ScaleWords(name=scale, words=said, strong=strong))
-        for place, level, order, cell, drift in found:
-            row = _row(result, place, level, order, cell, scale, drift, strong)
+        for index, level, order, cell, drift in entries:
+            row = _row(result, index, level, order, cell, scale, drift, strong)
             for name, value in row.items():
                 columns[name].append(value)
     return DriftRows.model_validate(columns), words
@@ -68,19 +68,19 @@ def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
 def _levels(result: DriftResult, model: str) -> dict[DriftLevel, dict[int, Cell | MetricCell]]:
     """The cells of each level by their place; a group stands before its capabilities."""
     groups = [cell for cell in result.groups if cell.model == model]
-    first = {cell.id: place * ROOM for place, cell in enumerate(groups)}
+    first = {cell.id: index * MAX_CAPABILITIES for index, cell in enumerate(groups)}
     own = [cell for cell in result.capabilities if cell.model == model]
     metrics = (cell for cell in result.metrics if cell.model == model)
     return {
         "group": {first[cell.id]: cell for cell in groups},
-        "capability": {first[cell.group] + 1 + place: cell for place, cell in enumerate(own)},
+        "capability": {first[cell.group] + 1 + index: cell for index, cell in enumerate(own)},
         "metric": dict(enumerate(metrics)),
     }
 
 
 def _row(
     result: DriftResult,
-    place: int,
+    index: int,
     level: DriftLevel,
     order: int,
     cell: Cell | MetricCell,
@@ -96,7 +96,7 @@ def _row(
         state, note = "off", WHY_OFF.get(scale)
     name = cell.id if cell.name in cell.id else f"{cell.id}{':' * (level == 'group')} {cell.name}"
     return {
-        "comparison": place,
+        "comparison": index,
         "after": label_of(cell.model),
         "level": level,
         "id": cell.id,
@@ -142,15 +142,15 @@ def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drif
         return _of_metric(scale, cell)
     if cell.group:
         own = [
-            each
-            for each in result.metrics
-            if each.model == cell.model and each.capability == cell.id and each.weight
+            metric
+            for metric in result.metrics
+            if metric.model == cell.model and metric.capability == cell.id and metric.weight
         ]
         parts = [(each.weight, _of_metric(scale, each)) for each in own]
     else:
-        members = [each for each in result.capabilities
-                   if each.model == cell.model and each.group == cell.id]  # fmt: skip
-        parts = [(1.0, _on(scale, each, result)) for each in members]
+        members = [capability for capability in result.capabilities
+                   if capability.model == cell.model and capability.group == cell.id]  # fmt: skip
+        parts = [(1.0, _on(scale, member, result)) for member in members]
     known = [part for _, part in parts if part.value is not None]
     return known[0] if len(known) == 1 else Drift(_mean(parts))
 

@@ -111,12 +111,12 @@ def sentence(cell: Cell, result: DriftResult) -> str:
 
 def withheld(result: DriftResult) -> list[Withheld]:
     """What has no value, by the reason why."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
+    by_note: dict[str, dict[str, dict[str, None]]] = {}
     for cell in result.metrics:
         if cell.note:
-            found.setdefault(cell.note, {}).setdefault(cell.id, {})[cell.model] = None
+            by_note.setdefault(cell.note, {}).setdefault(cell.id, {})[cell.model] = None
     parts = []
-    for note, ids in found.items():
+    for note, ids in by_note.items():
         by_models: dict[tuple[str, ...], list[str]] = {}
         for id_, models in ids.items():
             by_models.setdefault(tuple(models), []).append(id_)
@@ -127,17 +127,17 @@ def withheld(result: DriftResult) -> list[Withheld]:
     return parts
 
 
-def tell_drift(found: Capabilities) -> Blocks:
+def tell_drift(drift: Capabilities) -> Blocks:
     """A drift in lines and tables, as the terminal and Markdown take them."""
-    result = found.result
+    result = drift.result
     blocks: Blocks = []
-    for place in range(len(result.models)):
-        blocks += [Line(found.headlines[place], "strong"), Line(found.leads[place])]
+    for index in range(len(result.models)):
+        blocks += [Line(drift.headlines[index], "strong"), Line(drift.leads[index])]
     messages = dict.fromkeys(f"{gate.model}: {gate.message}" for gate in result.gates)
     blocks += [Line(message, "warning", "!") for message in messages]
-    blocks.append(_sheet(found))
+    blocks.append(_sheet(drift))
     blocks += [Line(f"{', '.join(each.ids)} ({', '.join(each.models)}).", lead=each.note)
-               for each in found.withheld]  # fmt: skip
+               for each in drift.withheld]  # fmt: skip
     blocks.append(
         Line("Positive is better, or more where any change is drift. * beyond chance (at most 5% "
              "false discoveries); ~ within the noise of the model before. No data is not 0.")
@@ -145,14 +145,14 @@ def tell_drift(found: Capabilities) -> Blocks:
     return blocks
 
 
-def _sheet(found: Capabilities) -> Sheet:
+def _sheet(drift: Capabilities) -> Sheet:
     """Groups and capabilities down; of one model its limits, of several one column each."""
-    rows, models = found.rows, found.result.models
+    rows, models = drift.rows, drift.result.models
     cells: dict[tuple[int, str], dict[int, int]] = {}
-    for place, level in enumerate(rows.level):
-        if level != "metric" and rows.scale[place] == found.scales[0].name:
-            key = (rows.order[place], rows.name[place])
-            cells.setdefault(key, {})[rows.comparison[place]] = place
+    for index, level in enumerate(rows.level):
+        if level != "metric" and rows.scale[index] == drift.scales[0].name:
+            key = (rows.order[index], rows.name[index])
+            cells.setdefault(key, {})[rows.comparison[index]] = index
     lines = sorted(cells.items())
     if len(models) > 1:
         table = [
@@ -162,10 +162,10 @@ def _sheet(found: Capabilities) -> Sheet:
         return Sheet(("", *models), table)
     table = []
     for (_, name), own in lines:
-        (place,) = own.values()
-        low, high = rows.low[place], rows.high[place]
+        (index,) = own.values()
+        low, high = rows.low[index], rows.high[index]
         limits = "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
-        table.append((name, rows.shown[place], limits, f"{rows.n[place]:,}", rows.coverage[place]))
+        table.append((name, rows.shown[index], limits, f"{rows.n[index]:,}", rows.coverage[index]))
     return Sheet(("", "drift", "95% limits", "items", "metrics"), table)
 
 

@@ -29,7 +29,7 @@ SEPARATOR = "\x1f"
 WHOLE_NUMBERS = ("k", "repeat")
 
 
-def items_of(comparison: Comparison, place: int, *, texts: bool, limit: int) -> Items:
+def items_of(comparison: Comparison, index: int, *, texts: bool, limit: int) -> Items:
     """Forgotten and gained items, at most `limit` of them, with texts where asked for."""
     total = count_flips(comparison.result.total)
     tables = []
@@ -38,9 +38,9 @@ def items_of(comparison: Comparison, place: int, *, texts: bool, limit: int) -> 
             flips = _chosen(select_flips(comparison.pairs, kind), total[kind], most)
             if texts:
                 flips = _with_texts(flips, comparison)
-            found = flips.collect().to_arrow().slice(0, most)
-        tables.append(found.append_column("transition", pa.array([kind] * len(found), pa.string())))
-    return Items(comparison=place, total=total, columns=columns_of(pa.concat_tables(tables)))
+            table = flips.collect().to_arrow().slice(0, most)
+        tables.append(table.append_column("transition", pa.array([kind] * len(table), pa.string())))
+    return Items(comparison=index, total=total, columns=columns_of(pa.concat_tables(tables)))
 
 
 def count_flips(group: GroupResult, kinds: Iterable[str] = FLIPS) -> dict[str, int]:

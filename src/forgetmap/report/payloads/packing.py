@@ -26,9 +26,9 @@ def packed(text: str) -> str:
 
 def as_json(payload: Payload) -> str:
     """The payload without columns of items, and these items row by row."""
-    bare = [each.model_copy(update={"columns": {}}) for each in payload.items]
+    bare = [item.model_copy(update={"columns": {}}) for item in payload.items]
     head = payload.model_copy(update={"items": bare}).model_dump_json()
-    rows = ",".join(_rows(each).decode() for each in payload.items)
+    rows = ",".join(_rows(item).decode() for item in payload.items)
     return f'{{"payload":{head},"items":[{rows}]}}'
 
 
@@ -45,8 +45,8 @@ def _rows(items: Items) -> bytes:
 def _once(row: tuple[Cell, ...]) -> list[Cell | list[int]]:
     """A text that stood further left is said by its place there: `[place]`."""
     first: dict[str, int] = {}
-    found: list[Cell | list[int]] = []
-    for place, cell in enumerate(row):
-        said = first.setdefault(cell, place) if isinstance(cell, str) else place
-        found.append(cell if said == place else [said])
-    return found
+    cells: list[Cell | list[int]] = []
+    for index, cell in enumerate(row):
+        first_index = first.setdefault(cell, index) if isinstance(cell, str) else index
+        cells.append(cell if first_index == index else [first_index])
+    return cells

@@ -27,18 +27,20 @@ class Row(NamedTuple):
 
 def make_rows(results: Sequence[ComparisonResult]) -> Rows:
     """All rows of these comparisons, without estimators that have no number anywhere."""
-    rows = [row for place, result in enumerate(results) for row in _of_comparison(place, result)]
-    found = {row.estimator for row in rows if (row.value, row.low, row.high) != (None, None, None)}
-    kept = [row for row in rows if row.estimator in found]
+    rows = [row for index, result in enumerate(results) for row in _of_comparison(index, result)]
+    estimators = {
+        row.estimator for row in rows if (row.value, row.low, row.high) != (None, None, None)
+    }
+    kept = [row for row in rows if row.estimator in estimators]
     return Rows(**{name: [getattr(row, name) for row in kept] for name in Row._fields})
 
 
-def _of_comparison(place: int, result: ComparisonResult) -> Iterator[Row]:
+def _of_comparison(index: int, result: ComparisonResult) -> Iterator[Row]:
     for level, group in groups_of(result):
-        for estimator, direction, scale, found in _estimates(group):
+        for estimator, direction, scale, estimate in _estimates(group):
             yield Row(
-                place, level, group.name, estimator, direction, scale,
-                found.value, found.low, found.high, group.n,
+                index, level, group.name, estimator, direction, scale,
+                estimate.value, estimate.low, estimate.high, group.n,
             )  # fmt: skip
 
 
@@ -85,10 +87,10 @@ def _there_was(group: GroupResult, estimator: str) -> float | None:
     return group.known_before if on_knowledge else group.acc_before
 
 
-def _divided(found: Estimate, by: float | None) -> Estimate:
+def _divided(estimate: Estimate, by: float | None) -> Estimate:
     """As a share of what there was to lose or to gain; nothing where that is nothing."""
-    parts = {"value": found.value, "low": found.low, "high": found.high}
+    parts = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if by is None or by <= 0:
-        return found.model_copy(update=dict.fromkeys(parts))
+        return estimate.model_copy(update=dict.fromkeys(parts))
     scaled = {name: None if part is None else part / by for name, part in parts.items()}
-    return found.model_copy(update=scaled)
+    return estimate.model_copy(update=scaled)

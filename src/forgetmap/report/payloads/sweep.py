@@ -214,11 +214,11 @@ def category_sheets(pair: PairResult) -> Iterable[Sheet]:
     """One sheet per category, named by its first head."""
     names = [group.name for group in pair.points[0].groups]
     heads = ("items", "accuracy", "forgotten", "95% limits", "gained", "95% limits", "really lost")
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         rows = []
         for number in listed_points(pair):
             point = pair.points[number]
-            group = point.groups[place]
+            group = point.groups[index]
             real = group.really_lost
             value = f"{percent(real.value)} " if real.value is not None else ""
             rows.append(
@@ -236,12 +236,18 @@ def barrier_sheet(pair: PairResult) -> Sheet:
     """How far each path sinks below the line between its ends."""
     heads = ("items", "path", "of", "greatest distance below the line", "limits", "at")
     rows = []
-    for each in pair.barriers:
-        height = each.height
-        shown = signed_percent if each.measure == "accuracy" else nats
+    for barrier in pair.barriers:
+        height = barrier.height
+        shown = signed_percent if barrier.measure == "accuracy" else nats
         low, high = shown(height.low), shown(height.high)
-        row = (each.group, each.method, each.measure, shown(height.value), f"{low} to {high}")
-        rows.append((*row, f"{each.weight:g}"))
+        row = (
+            barrier.group,
+            barrier.method,
+            barrier.measure,
+            shown(height.value),
+            f"{low} to {high}",
+        )
+        rows.append((*row, f"{barrier.weight:g}"))
     return Sheet(heads, rows)
 
 
@@ -250,14 +256,14 @@ def groups_sheet(name: str, groups: Sequence[GroupDrift], *, strong: int = 0) ->
     heads = (name, "tensors", "parameters", "moved", "cosine", "effective\nrank", "rank share")
     rows = [
         (
-            shorten(each.name, NAME_WIDTH),
-            f"{each.tensors:,}",
-            f"{each.parameters:,}",
-            *_numbers(each),
-            _rank(each.effective_rank),
-            percent(each.rank_share),
+            shorten(group.name, NAME_WIDTH),
+            f"{group.tensors:,}",
+            f"{group.parameters:,}",
+            *_numbers(group),
+            _rank(group.effective_rank),
+            percent(group.rank_share),
         )
-        for each in groups
+        for group in groups
     ]
     return Sheet(heads, rows, strong=strong, spare=("parameters", "tensors"))
 

@@ -49,7 +49,7 @@ def parse_patterns(given: Iterable[str]) -> tuple[Secret, ...]:
 def redact(text: str, secrets: Iterable[Secret]) -> str:
     """The text with every match under blocks, as long as it was."""
     for secret in secrets:
-        text = secret.sub(lambda found: BLOCK * len(found[0]), text)
+        text = secret.sub(lambda match: BLOCK * len(match[0]), text)
     return text
 
 
@@ -64,9 +64,9 @@ def cut(columns: Columns, longest: int) -> tuple[Columns, int]:
 
     def change(text: str) -> str:
         nonlocal shorter
-        found = shortened(text, longest)
-        shorter += found is not text
-        return found
+        short = shortened(text, longest)
+        shorter += short is not text
+        return short
 
     return _changed(columns, change), shorter
 
@@ -95,8 +95,8 @@ def _distinct(cells: Iterable[Cell]) -> set[str]:
 def fair_cap(amounts: Sequence[int], most: int) -> int:
     """The largest cap under which these amounts sum up to no more than `most`."""
     left, ordered = most, sorted(amounts)
-    for place, amount in enumerate(ordered):
-        others = len(ordered) - place
+    for index, amount in enumerate(ordered):
+        others = len(ordered) - index
         if amount * others > left:
             return left // others
         left -= amount

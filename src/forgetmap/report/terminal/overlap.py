@@ -114,12 +114,12 @@ def _groups(result: OverlapResult) -> Sheet:
 def _lengths(result: OverlapResult) -> Sheet:
     rows = [
         (
-            f"first {each.tokens:,}",
-            _with_limits(each.overlap),
-            _with_limits(each.forward_kl),
-            _with_limits(each.reverse_kl),
+            f"first {length.tokens:,}",
+            _with_limits(length.overlap),
+            _with_limits(length.forward_kl),
+            _with_limits(length.reverse_kl),
         )
-        for each in result.lengths
+        for length in result.lengths
     ]
     return Sheet(("tokens", "overlap", "KL before||after", "KL after||before"), rows)
 
@@ -156,8 +156,8 @@ def _event_row(each: EventGroup) -> tuple[str, ...]:
 
 
 def _notices(notices: Sequence[OverlapNotice]) -> Blocks:
-    found: Blocks = [Line(notice.text, "warning", "!") for notice in notices]
-    return [*found, Line()] if found else found
+    lines: Blocks = [Line(notice.text, "warning", "!") for notice in notices]
+    return [*lines, Line()] if lines else lines
 
 
 def _with_limits(each: Estimate) -> str:

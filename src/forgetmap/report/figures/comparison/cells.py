@@ -19,16 +19,16 @@ COLOURS = {
 def cells(payload: Payload) -> Figure | None:
     """Right before on the left, wrong before on the right; right after below, wrong above."""
     records = [
-        {"comparison": place} | record
-        for place, each in enumerate(payload.comparisons)
+        {"comparison": index} | record
+        for index, each in enumerate(payload.comparisons)
         for record in _mosaic(each.total)
     ]
     if not records:
         return None
     told = ", ".join(
-        f"{each['cell']} {each['count']:,} ({each['share']})"
-        for each in records
-        if each["comparison"] == records[0]["comparison"]
+        f"{record['cell']} {record['count']:,} ({record['share']})"
+        for record in records
+        if record["comparison"] == records[0]["comparison"]
     )
     alt = f"Of {payload.comparisons[0].total.n:,} results: {told}."
     return Figure(
@@ -38,7 +38,7 @@ def cells(payload: Payload) -> Figure | None:
         "one wrong; what is right after is below. Luck and noise are included.",
         alt=alt,
         table=as_table(
-            [{name: each[name] for name in ("comparison", "cell", "count")} for each in records]
+            [{name: record[name] for name in ("comparison", "cell", "count")} for record in records]
         ),
         spec=_spec(payload, alt, records),
     )
@@ -53,16 +53,16 @@ def _mosaic(total: GroupResult) -> list[Record]:
         (0.0, split, (("kept", total.n11), ("forgotten", total.n10))),
         (split, 1.0, (("gained", total.n01), ("never right", total.n00))),
     ]
-    found = []
+    rectangles = []
     for left, right, ((below, low), (above, high)) in columns:
         share = low / (low + high) if low + high else 0.0
         for name, count, bottom, top in ((below, low, 0.0, share), (above, high, share, 1.0)):
-            found.append({
+            rectangles.append({
                 "cell": name, "count": count, "share": percent(count / total.n),
                 "left": left, "right": right, "bottom": bottom, "top": top,
                 "at": (bottom + top) / 2,
             })  # fmt: skip
-    return found
+    return rectangles
 
 
 def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:

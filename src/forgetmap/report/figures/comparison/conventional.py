@@ -12,7 +12,7 @@ def conventional(payload: Payload) -> Figure | None:
     """How much of the loss does a drop in accuracy show?"""
     level = data.fine_level(payload)
     facts = _facts(payload)
-    first = [each for each in facts if each["comparison"] == 0]
+    first = [fact for fact in facts if fact["comparison"] == 0]
     if len(first) < FEWEST:
         return None
     hidden = sum(each["drop"] == 0 and each["forgotten"] > 0 for each in first)
@@ -29,7 +29,7 @@ def conventional(payload: Payload) -> Figure | None:
         "the more the average hides. Both are shares of all items.",
         alt=alt,
         table={
-            name: [each[name] for each in facts]
+            name: [fact[name] for fact in facts]
             for name in ("comparison", "group", "drop", "forgotten")
         },
         spec=_spec(payload, alt, facts),
@@ -40,15 +40,15 @@ def _facts(payload: Payload) -> list[Record]:
     level = data.fine_level(payload)
     return [
         {
-            "key": look.key_of(place, level, group.name),
+            "key": look.key_of(index, level, group.name),
             "group": group.name,
             "label": look.label_of(group.name),
-            "comparison": place,
+            "comparison": index,
             "drop": group.conventional_forgetting,
             "forgotten": group.forgetting.value,
         }
-        for place in range(len(payload.comparisons))
-        for group in data.groups(payload, place, level)
+        for index in range(len(payload.comparisons))
+        for group in data.groups(payload, index, level)
         if group.conventional_forgetting is not None and group.forgetting.value is not None
     ]
 

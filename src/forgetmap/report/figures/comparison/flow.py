@@ -24,7 +24,7 @@ COLOURS = {
 """In the order in which they leave a stage, from above: those that are right first."""
 
 
-MOST_LETTERS = 22
+MAX_NAME_LENGTH = 22
 CHANGES = ("lost", "regained", "gained")
 
 
@@ -41,14 +41,14 @@ def flow(payload: Payload) -> Figure | None:
     first = payload.comparisons[0]
     if payload.kind != "chain" or not first.paths or not first.stages:
         return None
-    stages = [first.before.name, *(each.name for each in first.stages)]
+    stages = [first.before.name, *(stage.name for stage in first.stages)]
     moves = moves_of(first.paths)
     told = "; ".join(
-        f"from {stages[place]} to {stages[place + 1]} "
-        + ", ".join(f"{each.results:,} {each.kind}" for each in moves if each.stage == place)
-        for place in range(len(stages) - 1)
+        f"from {stages[index]} to {stages[index + 1]} "
+        + ", ".join(f"{move.results:,} {move.kind}" for move in moves if move.stage == index)
+        for index in range(len(stages) - 1)
     )
-    total = sum(each.n for each in first.paths)
+    total = sum(path.n for path in first.paths)
     return Figure(
         name="flow",
         title="What was lost and regained from stage to stage",
@@ -56,10 +56,10 @@ def flow(payload: Payload) -> Figure | None:
         "Regained is what was right at an earlier stage and lost since.",
         alt=f"Flow of {counted(total, 'result')}: {told}.",
         table={
-            "from": [stages[each.stage] for each in moves],
-            "to": [stages[each.stage + 1] for each in moves],
-            "what": [each.kind for each in moves],
-            "results": [each.results for each in moves],
+            "from": [stages[move.stage] for move in moves],
+            "to": [stages[move.stage + 1] for move in moves],
+            "what": [move.kind for move in moves],
+            "results": [move.results for move in moves],
         },
         svg=svg.as_text(_draw(stages, first.paths, moves)),
     )
@@ -68,53 +68,53 @@ def flow(payload: Payload) -> Figure | None:
 def moves_of(paths: Sequence[PathResult]) -> list[Move]:
     """What happens between stages, in the order of drawing."""
     counts: Counter[tuple[int, str]] = Counter()
-    for each in paths:
-        for place in range(len(each.path) - 1):
-            counts[place, _kind(each.path, place)] += each.n
+    for path in paths:
+        for index in range(len(path.path) - 1):
+            counts[index, _kind(path.path, index)] += path.n
     order = list(COLOURS)
-    found = [Move(stage, kind, count) for (stage, kind), count in counts.items() if count]
-    return sorted(found, key=lambda each: (each.stage, order.index(each.kind)))
+    moves = [Move(stage, kind, count) for (stage, kind), count in counts.items() if count]
+    return sorted(moves, key=lambda each: (each.stage, order.index(each.kind)))
 
 
-def _kind(path: str, place: int) -> str:
-    now, later = path[place], path[place + 1]
+def _kind(path: str, index: int) -> str:
+    now, later = path[index], path[index + 1]
     if now == later:
         return "stays right" if now == "1" else "stays wrong"
     if now == "1":
         return "lost"
-    return "regained" if "1" in path[:place] else "gained"
+    return "regained" if "1" in path[:index] else "gained"
 
 
 def _draw(stages: list[str], paths: Sequence[PathResult], moves: list[Move]) -> ET.Element:
-    total = sum(each.n for each in paths) or 1
+    total = sum(path.n for path in paths) or 1
     right = [
-        sum(each.n for each in paths if each.path[place] == "1") for place in range(len(stages))
+        sum(path.n for path in paths if path.path[index] == "1") for index in range(len(stages))
     ]
     root = svg.canvas(
         2 * LEFT + STEP * (len(stages) - 1) + 150, TOP + TALL + GAP + 70, "What was lost, by stage"
     )
-    for place in range(len(stages) - 1):
-        own = [each for each in moves if each.stage == place]
-        _ribbons(root, place, own, (right[place], right[place + 1]), total)
-        _counts(root, place, own)
-    for place, name in enumerate(stages):
-        _stage(root, place, name, right[place], total)
+    for index in range(len(stages) - 1):
+        own = [move for move in moves if move.stage == index]
+        _ribbons(root, index, own, (right[index], right[index + 1]), total)
+        _counts(root, index, own)
+    for index, name in enumerate(stages):
+        _stage(root, index, name, right[index], total)
     return root
 
 
 def _ribbons(
-    root: ET.Element, place: int, moves: list[Move], right: tuple[int, int], total: int
+    root: ET.Element, index: int, moves: list[Move], right: tuple[int, int], total: int
 ) -> None:
     """Each leaves and arrives in the order that makes them cross least."""
-    x0, x1 = LEFT + place * STEP + BAR, LEFT + (place + 1) * STEP
+    x0, x1 = LEFT + index * STEP + BAR, LEFT + (index + 1) * STEP
     wrong_top = [TOP + TALL * right[side] / total + GAP for side in (0, 1)]
     leaves = {"1": TOP, "0": wrong_top[0]}
     arrives = {"1": TOP, "0": wrong_top[1]}
     start, end = {}, {}
-    for each in moves:
-        thick = TALL * each.results / total
-        origin = "1" if each.kind in {"stays right", "lost"} else "0"
-        start[each.kind] = leaves[origin]
+    for move in moves:
+        thick = TALL * move.results / total
+        origin = "1" if move.kind in {"stays right", "lost"} else "0"
+        start[move.kind] = leaves[origin]
         leaves[origin] += thick
     for kind in ("stays right", "regained", "gained", "lost", "stays wrong"):
         for each in (move for move in moves if move.kind == kind):
@@ -132,19 +132,19 @@ def _ribbons(
         svg.tell(drawn, f"{each.kind}: {each.results:,} ({percent(each.results / total)})")
 
 
-def _stage(root: ET.Element, place: int, name: str, right: int, total: int) -> None:
-    x = LEFT + place * STEP
+def _stage(root: ET.Element, index: int, name: str, right: int, total: int) -> None:
+    x = LEFT + index * STEP
     split = TALL * right / total
-    svg.write(root, svg.shortened(name, MOST_LETTERS), x, TOP - 22, font_weight="600")
+    svg.write(root, svg.shortened(name, MAX_NAME_LENGTH), x, TOP - 22, font_weight="600")
     svg.write(root, f"{percent(right / total)} right", x, TOP - 7)
     svg.add(root, "rect", x=x, y=TOP, width=BAR, height=split, fill=look.KEPT)
     svg.add(root, "rect", x=x, y=TOP + split + GAP, width=BAR, height=TALL - split, fill=look.NEVER)
 
 
-def _counts(root: ET.Element, place: int, moves: list[Move]) -> None:
+def _counts(root: ET.Element, index: int, moves: list[Move]) -> None:
     """What changed, below the ribbons that show it."""
-    x = LEFT + place * STEP + BAR + 34
-    changes = [each for each in moves if each.kind in CHANGES]
+    x = LEFT + index * STEP + BAR + 34
+    changes = [move for move in moves if move.kind in CHANGES]
     for row, each in enumerate(changes):
         y = TOP + TALL + GAP + 24 + 18 * row
         svg.add(root, "rect", x=x, y=y - 10, width=12, height=12, fill=COLOURS[each.kind])

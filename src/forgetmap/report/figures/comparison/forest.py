@@ -15,13 +15,13 @@ ABOVE_ALL = 9
 def forest(payload: Payload) -> Figure | None:
     """One line per group, sorted by what was lost; the total above."""
     level = data.named_level(payload)
-    found = data.points(payload, level)
-    if not found:
+    estimates = data.points(payload, level)
+    if not estimates:
         return None
     gained = data.points(payload, level, "backward_transfer")
     many = data.plural(level)
     alt = (
-        f"Estimates of {len(found):,} {many}: forgetting {data.extremes(found)}; "
+        f"Estimates of {len(estimates):,} {many}: forgetting {data.extremes(estimates)}; "
         f"backward transfer {data.extremes(gained)}."
     )
     facts = _facts(payload)
@@ -43,19 +43,19 @@ def forest(payload: Payload) -> Figure | None:
 def _facts(payload: Payload) -> list[Record]:
     level = data.named_level(payload)
     facts: list[Record] = []
-    for place, each in enumerate(payload.comparisons):
-        shown = set(data.drawn(payload, place, level))
-        lines = [(look.key_of(place, "total", each.total.name), ALL, each.total)]
+    for index, each in enumerate(payload.comparisons):
+        shown = set(data.drawn(payload, index, level))
+        lines = [(look.key_of(index, "total", each.total.name), ALL, each.total)]
         lines += [
-            (look.key_of(place, level, group.name), look.label_of(group.name), group)
-            for group in data.groups(payload, place, level)
+            (look.key_of(index, level, group.name), look.label_of(group.name), group)
+            for group in data.groups(payload, index, level)
             if group.name in shown
         ]
         facts += [
             {
                 "key": key,
                 "label": label,
-                "comparison": place,
+                "comparison": index,
                 "raw": group.headline.estimator == "raw",
             }
             for key, label, group in lines
@@ -64,7 +64,7 @@ def _facts(payload: Payload) -> list[Record]:
 
 
 def _spec(payload: Payload, alt: str, facts: list[Record]) -> Spec:
-    lines = look.most_per_comparison([each["comparison"] for each in facts])
+    lines = look.most_per_comparison([fact["comparison"] for fact in facts])
     return look.vega_lite(payload, alt) | {
         "data": {"name": "rows"},
         "height": lines * (30 if lines <= FEW else 22),

@@ -7,7 +7,7 @@ from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.payloads.schema import Direction, Payload
 
 FEWEST = 2
-MOST_PRINTED = 240
+MAX_PRINTED = 240
 """Cells with their value printed in them."""
 
 SHADES: dict[Direction, str] = {"forgetting": "oranges", "backward_transfer": "blues"}
@@ -17,8 +17,8 @@ def heat_maps(payload: Payload) -> list[Figure]:
     """One for each direction."""
     if len(data.each_pair(payload)) < FEWEST:
         return []
-    found = [_heat_map(payload, direction) for direction in SHADES]
-    return [each for each in found if each is not None]
+    figures = [_heat_map(payload, direction) for direction in SHADES]
+    return [each for each in figures if each is not None]
 
 
 def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
@@ -30,8 +30,8 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
     rows = "Stages" if payload.kind == "chain" else "Models"
     names = data.names_after(payload)
     told = "; ".join(
-        f"{names[place]}: {data.extremes(data.points(payload, level, direction, place))}"
-        for place in data.each_pair(payload)
+        f"{names[index]}: {data.extremes(data.points(payload, level, direction, index))}"
+        for index in data.each_pair(payload)
     )
     alt = f"{what.capitalize()} of {len(data.each_pair(payload))} {rows.lower()}: {told}."
     return Figure(
@@ -50,28 +50,28 @@ def _facts(payload: Payload) -> list[Record]:
     level = data.named_level(payload)
     names = data.names_after(payload)
     worst: dict[str, float] = {}
-    for place in data.each_pair(payload):
-        for each in data.points(payload, level, comparison=place):
+    for index in data.each_pair(payload):
+        for each in data.points(payload, level, comparison=index):
             worst[each.group] = max(worst.get(each.group, -1.0), each.middle or -1.0)
-    shown = sorted(worst, key=lambda name: (-worst[name], name))[: data.MOST_GROUPS]
+    shown = sorted(worst, key=lambda name: (-worst[name], name))[: data.MAX_GROUPS]
     return [
         {
-            "key": look.key_of(place, level, group),
+            "key": look.key_of(index, level, group),
             "label": look.label_of(group),
-            "after": look.label_of(names[place]),
-            "place": place,
+            "after": look.label_of(names[index]),
+            "place": index,
         }
-        for place in data.each_pair(payload)
+        for index in data.each_pair(payload)
         for group in shown
     ]
 
 
 def _spec(payload: Payload, alt: str, direction: Direction, facts: list[Record]) -> Spec:
     level = data.named_level(payload)
-    text = [_TEXT] if len(facts) <= MOST_PRINTED else []
+    text = [_TEXT] if len(facts) <= MAX_PRINTED else []
     return look.vega_lite(payload, alt, one=False) | {
         "data": {"name": "rows"},
-        "height": 24 * look.most_per_comparison([each["place"] for each in facts]),
+        "height": 24 * look.most_per_comparison([fact["place"] for fact in facts]),
         "transform": [
             {
                 "filter": f"datum.level === '{level}' && datum.direction === '{direction}' && "

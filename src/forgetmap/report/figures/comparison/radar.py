@@ -8,7 +8,7 @@ from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.payloads.schema import Payload
 
-FEWEST_SPOKES, MOST_SPOKES = 3, 24
+MIN_SPOKES, MAX_SPOKES = 3, 24
 RADIUS = 120
 RINGS = 4
 NARROW = "containerSize()[0] < 700 ? 1 : 2"
@@ -21,12 +21,12 @@ def radar(payload: Payload) -> Figure | None:
     """Only for many pairs, and as many categories as can be told apart around a circle."""
     level = data.named_level(payload)
     spokes = _spokes(payload)
-    if payload.kind != "many" or not FEWEST_SPOKES <= len(spokes) <= MOST_SPOKES:
+    if payload.kind != "many" or not MIN_SPOKES <= len(spokes) <= MAX_SPOKES:
         return None
     models = _models(payload)
     told = "; ".join(
-        f"{each['model']}: {data.extremes(data.points(payload, level, comparison=each['key']))}"
-        for each in models
+        f"{model['model']}: {data.extremes(data.points(payload, level, comparison=model['key']))}"
+        for model in models
     )
     alt = f"Forgetting of {len(models)} models over {len(spokes)} {data.plural(level)}: {told}."
     more = len(payload.comparisons) - len(models)
@@ -49,20 +49,20 @@ def _spokes(payload: Payload) -> list[Record]:
     level = data.named_level(payload)
     names = sorted({
         group.name
-        for place in range(len(payload.comparisons))
-        for group in data.groups(payload, place, level)
+        for index in range(len(payload.comparisons))
+        for group in data.groups(payload, index, level)
     })  # fmt: skip
     step = 2 * math.pi / max(len(names), 1)
     return [
         {
             "key": f"{level}|{name}",
             "label": look.label_of(name),
-            "spoke": place,
-            "next": (place + 1) % len(names),
-            "angle": place * step - math.pi / 2,
-            "next_angle": (place + 1) * step - math.pi / 2,
+            "spoke": index,
+            "next": (index + 1) % len(names),
+            "angle": index * step - math.pi / 2,
+            "next_angle": (index + 1) * step - math.pi / 2,
         }
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     ]
 
 
@@ -70,11 +70,11 @@ def _models(payload: Payload) -> list[Record]:
     names = data.names_after(payload)
     return [
         {
-            "key": place,
-            "model": look.label_of(names[place]),
+            "key": index,
+            "model": look.label_of(names[index]),
             "shift": (order - len(look.MODELS) / 2) * 0.02,
         }
-        for order, place in enumerate(data.each_pair(payload)[: len(look.MODELS)])
+        for order, index in enumerate(data.each_pair(payload)[: len(look.MODELS)])
     ]
 
 

@@ -14,7 +14,7 @@ COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8
 def reasons(payload: Payload) -> Figure | None:
     """One bar per group, in parts; nothing where no way was recorded."""
     records = _records(payload)
-    if all(each["reason"] == REASON_LABELS["unknown"] for each in records):
+    if all(record["reason"] == REASON_LABELS["unknown"] for record in records):
         return None
     total = payload.comparisons[0].total
     counts = {REASON_LABELS[name]: count for name, count in total.reasons.items() if count}
@@ -29,7 +29,7 @@ def reasons(payload: Payload) -> Figure | None:
         "ended. All but a wrong answer may be a failure to answer, and no loss of knowledge."
         + data.left_out(payload, level),
         alt=alt,
-        table=as_table([{name: each[name] for name in TABLE} for each in records]),
+        table=as_table([{name: record[name] for name in TABLE} for record in records]),
         spec=_spec(payload, alt, records),
     )
 
@@ -38,16 +38,16 @@ def _records(payload: Payload) -> list[Record]:
     level = data.named_level(payload)
     return [
         {
-            "comparison": place,
+            "comparison": index,
             "group": group.name,
             "label": look.label_of(group.name),
             "reason": words,
             "place": order,
             "lost": group.reasons[name],
         }
-        for place in range(len(payload.comparisons))
-        for shown in [set(data.drawn(payload, place, level))]
-        for group in data.groups(payload, place, level)
+        for index in range(len(payload.comparisons))
+        for shown in [set(data.drawn(payload, index, level))]
+        for group in data.groups(payload, index, level)
         if group.name in shown
         for order, (name, words) in enumerate(REASON_LABELS.items())
         if group.reasons.get(name)
@@ -55,16 +55,16 @@ def _records(payload: Payload) -> list[Record]:
 
 
 def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
-    seen = {each["reason"] for each in records}
+    seen = {record["reason"] for record in records}
     colours = {
         name: colour
         for name, colour in zip(REASON_LABELS.values(), COLOURS, strict=True)
         if name in seen
     }
-    bars = {(each["comparison"], each["group"]) for each in records}
+    bars = {(record["comparison"], record["group"]) for record in records}
     return look.vega_lite(payload, alt) | {
         "data": {"values": records},
-        "height": 22 * look.most_per_comparison([place for place, _ in bars]),
+        "height": 22 * look.most_per_comparison([index for index, _ in bars]),
         "transform": [{"filter": look.of_one(payload)}],
         "mark": {"type": "bar"},
         "encoding": {

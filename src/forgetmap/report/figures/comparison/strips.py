@@ -10,14 +10,14 @@ from forgetmap.report.figures.figure import Figure
 from forgetmap.report.payloads.schema import Histories, Payload
 from forgetmap.text import counted
 
-MOST_STRIPS = 120
-MOST_UNCHANGED = 12
+MAX_STRIPS = 120
+MAX_UNCHANGED = 12
 """Strips in all, and of one path on which nothing happens."""
 
-MOST_PATHS = 16
+MAX_PATHS = 16
 TOP, LEFT, WIDE, STRIP, GAP = 34.0, 12.0, 320.0, 4.0, 9.0
 LETTER, NARROWEST = 8.0, 72.0
-LEAST = 13.0
+MIN_HEIGHT = 13.0
 """Width of a letter and of a stage; height of a path, so that its label fits."""
 
 WORDS = {"1": "right", "0": "wrong"}
@@ -25,80 +25,78 @@ WORDS = {"1": "right", "0": "wrong"}
 
 def strips(payload: Payload) -> Figure | None:
     """Only for chains whose histories are at hand; at most some hundred items."""
-    found = payload.histories
-    if payload.kind != "chain" or found is None or not found.path:
+    histories = payload.histories
+    if payload.kind != "chain" or histories is None or not histories.path:
         return None
-    counts = _counts(payload, found)
-    shown = _shown(found, counts)
+    counts = _counts(payload, histories)
+    shown = _shown(histories, counts)
     drawn = sum(map(len, shown.values()))
     told = ", ".join(f"{path} {counts[path]:,}" for path in list(shown)[:6])
     more = len(counts) - len(shown)
     return Figure(
         name="histories",
         title="The history of each item",
-        caption=f"Each strip is one item over {len(found.stages)} stages, right or wrong; items "
-        f"with the same history stand together. {drawn:,} of {counted(found.total, 'item')} are "
-        "drawn; the counts are of all."
+        caption=f"Each strip is one item over {len(histories.stages)} stages, right or wrong; "
+        f"items with the same history stand together. {drawn:,} of "
+        f"{counted(histories.total, 'item')} are drawn; the counts are of all."
         + f" {more:,} further histories are not drawn."
         * (more > 0),
-        alt=f"{counted(found.total, 'item')} by history, 1 is right: {told}.",
-        table={name: getattr(found, name) for name in ("task", "item", "path", "kind")},
-        svg=svg.as_text(_draw(found, shown, counts)),
+        alt=f"{counted(histories.total, 'item')} by history, 1 is right: {told}.",
+        table={name: getattr(histories, name) for name in ("task", "item", "path", "kind")},
+        svg=svg.as_text(_draw(histories, shown, counts)),
     )
 
 
-def _counts(payload: Payload, found: Histories) -> dict[str, int]:
+def _counts(payload: Payload, histories: Histories) -> dict[str, int]:
     """Of all items, also of those whose history was not taken along."""
     paths = payload.comparisons[0].paths
     if paths:
-        return {each.path: each.n for each in paths}
-    return dict(Counter(found.path).most_common())
+        return {path.path: path.n for path in paths}
+    return dict(Counter(histories.path).most_common())
 
 
-def _shown(found: Histories, counts: dict[str, int]) -> dict[str, list[int]]:
+def _shown(histories: Histories, counts: dict[str, int]) -> dict[str, list[int]]:
     """The items drawn of each path: a fair share of those that changed, a few of the others."""
     places: dict[str, list[int]] = defaultdict(list)
-    for place, path in enumerate(found.path):
-        places[path].append(place)
+    for index, path in enumerate(histories.path):
+        places[path].append(index)
     order = sorted(places, key=lambda path: (len(set(path)) == 1, -counts.get(path, 0), path))
-    order = order[:MOST_PATHS]
+    order = order[:MAX_PATHS]
     changed = sum(len(places[path]) for path in order if len(set(path)) > 1)
-    share = min(1.0, MOST_STRIPS / max(changed, 1))
+    share = min(1.0, MAX_STRIPS / max(changed, 1))
     return {
         path: places[path][
-            : max(1, int(len(places[path]) * share)) if len(set(path)) > 1 else MOST_UNCHANGED
+            : max(1, int(len(places[path]) * share)) if len(set(path)) > 1 else MAX_UNCHANGED
         ]
         for path in order
     }
 
 
-def _draw(found: Histories, shown: dict[str, list[int]], counts: dict[str, int]) -> ET.Element:
-    tall = sum(max(len(items) * STRIP, LEAST) + GAP for items in shown.values())
-    cell = max(WIDE / len(found.stages), NARROWEST)
-    wide = LEFT + cell * len(found.stages)
+def _draw(histories: Histories, shown: dict[str, list[int]], counts: dict[str, int]) -> ET.Element:
+    tall = sum(max(len(items) * STRIP, MIN_HEIGHT) + GAP for items in shown.values())
+    cell = max(WIDE / len(histories.stages), NARROWEST)
+    wide = LEFT + cell * len(histories.stages)
     root = svg.canvas(wide + 190, TOP + tall + 30, "The history of each item")
-    for place, name in enumerate(found.stages):
+    for index, name in enumerate(histories.stages):
         short = svg.shortened(name, int(cell / LETTER))
-        svg.write(root, short, LEFT + cell * place, TOP - 12, font_weight="600")
+        svg.write(root, short, LEFT + cell * index, TOP - 12, font_weight="600")
     y = TOP
     for path, items in shown.items():
-        for row, place in enumerate(items):
-            _strip(root, found, place, y + row * STRIP, cell)
-        height = max(len(items) * STRIP, LEAST)
-        words = f"{counts.get(path, len(items)):,} {found.kind[items[0]]}"
+        for row, index in enumerate(items):
+            _strip(root, histories, index, y + row * STRIP, cell)
+        height = max(len(items) * STRIP, MIN_HEIGHT)
+        words = f"{counts.get(path, len(items)):,} {histories.kind[items[0]]}"
         svg.write(root, words, wide + 8, y + min(height, len(items) * STRIP) / 2 + 4)
         y += height + GAP
     _legend(root, y + 12)
     return root
 
 
-def _strip(root: ET.Element, found: Histories, place: int, y: float, cell: float) -> None:
+def _strip(root: ET.Element, histories: Histories, index: int, y: float, cell: float) -> None:
     strip = svg.add(root, "g")
-    path = found.path[place]
-    svg.tell(
-        strip,
-        f"{found.task[place]} {found.item[place]}: {', '.join(WORDS[state] for state in path)}",
-    )
+    path = histories.path[index]
+    states = ", ".join(WORDS[state] for state in path)
+    svg.tell(strip, f"{histories.task[index]} {histories.item[index]}: {states}")
     for stage, state in enumerate(path):
         svg.add(
             strip, "rect", x=LEFT + cell * stage, y=y, width=cell - 3, height=STRIP - 1,

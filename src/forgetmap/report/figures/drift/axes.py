@@ -42,6 +42,6 @@ TOOLTIP: list[Spec] = [
 ]
 
 
-def rows_at(found: Capabilities, *levels: DriftLevel) -> list[Record]:
+def rows_at(drift: Capabilities, *levels: DriftLevel) -> list[Record]:
     """The rows of some levels."""
-    return [each for each in data.rows_as_records(found.rows) if each["level"] in levels]
+    return [each for each in data.rows_as_records(drift.rows) if each["level"] in levels]

@@ -17,40 +17,40 @@ HOW_TO_READ = (
 )
 
 
-def of_model(payload: Payload, found: Capabilities) -> Figure | None:
+def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
     """Groups and capabilities of the chosen model."""
-    shown = axes.rows_at(found, "group", "capability")
-    many = len(shown) // _per_line(found)
+    shown = axes.rows_at(drift, "group", "capability")
+    many = len(shown) // _per_line(drift)
     return _figure(
         payload,
         shown,
         name="drift_of_model",
         title="Drift of one model",
         caption=f"{HOW_TO_READ} What was not measured says so.",
-        alt=f"Drift of {many:,} groups and capabilities. {found.headlines[0]}",
+        alt=f"Drift of {many:,} groups and capabilities. {drift.headlines[0]}",
         where="datum.level !== 'metric' && datum.comparison === comparison",
     )
 
 
-def of_all_metrics(payload: Payload, found: Capabilities) -> Figure | None:
+def of_all_metrics(payload: Payload, drift: Capabilities) -> Figure | None:
     """All metrics that have a value, of a single model."""
-    shown = [each for each in axes.rows_at(found, "metric") if each["state"] != "none"]
+    shown = [each for each in axes.rows_at(drift, "metric") if each["state"] != "none"]
     return _figure(
         payload,
         shown,
         name="drift_each_metric",
         title="Drift of all metrics",
         caption=HOW_TO_READ,
-        alt=f"Drift of {len(shown) // _per_line(found):,} metrics with their limits.",
+        alt=f"Drift of {len(shown) // _per_line(drift):,} metrics with their limits.",
         where="datum.level === 'metric' && datum.state !== 'none'",
     )
 
 
-def of_capability(payload: Payload, found: Capabilities) -> Figure | None:
+def of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
     """The metrics of the capability that is open."""
     return _figure(
         payload,
-        axes.rows_at(found, "metric"),
+        axes.rows_at(drift, "metric"),
         name="drift_of_metrics",
         title="Its metrics",
         caption=f"{HOW_TO_READ} Turned so that positive is better, or more where any change is "
@@ -63,25 +63,25 @@ def of_capability(payload: Payload, found: Capabilities) -> Figure | None:
     )
 
 
-def of_capability_in_all(payload: Payload, found: Capabilities) -> Figure | None:
+def of_capability_in_all(payload: Payload, drift: Capabilities) -> Figure | None:
     """The capability that is open, in every model."""
-    if len(found.result.models) == 1:
+    if len(drift.result.models) == 1:
         return None
     return _figure(
         payload,
-        axes.rows_at(found, "capability"),
+        axes.rows_at(drift, "capability"),
         name="drift_of_models",
         title="In all models",
         caption=HOW_TO_READ,
-        alt=f"Drift of this capability in {len(found.result.models):,} models.",
+        alt=f"Drift of this capability in {len(drift.result.models):,} models.",
         where="datum.level === 'capability' && datum.id === capability",
         page="capability",
         down="after",
     )
 
 
-def _per_line(found: Capabilities) -> int:
-    return len(found.scales) * len(found.result.models)
+def _per_line(drift: Capabilities) -> int:
+    return len(drift.scales) * len(drift.result.models)
 
 
 _TABLE = ("comparison", "after", "capability", "id", "name", "scale", "value", "low", "high",
@@ -119,7 +119,7 @@ def _figure(  # noqa: PLR0913  # what a figure is made of
         title=title,
         caption=caption,
         alt=alt,
-        table=as_table([{each: line[each] for each in _columns(down)} for line in shown]),
+        table=as_table([{column: line[column] for column in _columns(down)} for line in shown]),
         spec=spec,
         page=page,
     )

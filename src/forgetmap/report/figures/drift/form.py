@@ -11,9 +11,9 @@ STEP = 30
 LENIENT, STRICT = "in any form", "as demanded"
 
 
-def form(payload: Payload, found: Capabilities) -> Figure | None:
+def form(payload: Payload, drift: Capabilities) -> Figure | None:
     """Only where some metric has a strict and a lenient value."""
-    records = _records(found)
+    records = _records(drift)
     if not records:
         return None
     alt = (
@@ -42,12 +42,12 @@ def form(payload: Payload, found: Capabilities) -> Figure | None:
     )
 
 
-def _records(found: Capabilities) -> list[Record]:
-    models = found.result.models
+def _records(drift: Capabilities) -> list[Record]:
+    models = drift.result.models
     return [
         {"comparison": models.index(cell.model), "capability": cell.capability, "id": cell.id,
          "label": look.label_of(f"{cell.id} {cell.name}"), "what": what, "points": points}
-        for cell in found.result.metrics
+        for cell in drift.result.metrics
         if cell.form is not None and cell.points is not None
         for what, points in ((LENIENT, cell.points), (STRICT, cell.points + cell.form.points))
     ]  # fmt: skip

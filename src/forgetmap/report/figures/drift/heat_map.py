@@ -10,20 +10,20 @@ from forgetmap.report.payloads.schema import Capabilities, Payload
 SHADES = ["#9c4500", "#d55e00", "#f2a673", "#f4f4f2", "#8cc0e3", "#0072b2", "#004f7c"]
 """From down to up: orange and blue are told apart by everyone."""
 WITHIN_NOISE = "#c3c7cc"
-MOST_PRINTED = 400
+MAX_PRINTED = 400
 """Cells with their value printed in them."""
 WIDE = 10
 """Models up to which there is room for words."""
 STEP = 23
 
 
-def heat_map(payload: Payload, found: Capabilities, *, metrics: bool = False) -> Figure | None:
+def heat_map(payload: Payload, drift: Capabilities, *, metrics: bool = False) -> Figure | None:
     """Every cell of every model; what has no data is hatched and never a number."""
-    lines = _lines(found, metrics=metrics)
+    lines = _lines(drift, metrics=metrics)
     if not lines:
         return None
     many = "metrics" if metrics else "capabilities"
-    alt = _alt(found, lines, many)
+    alt = _alt(drift, lines, many)
     return Figure(
         name="drift_metrics" if metrics else "drift",
         title=f"Drift of all {many}",
@@ -33,8 +33,8 @@ def heat_map(payload: Payload, found: Capabilities, *, metrics: bool = False) ->
         "which is not 0; n/a: no value on this scale. Of points and percent, levels above metrics "
         "are means. Press a cell to open the capability.",
         alt=alt,
-        table=as_table([{name: each[name] for name in _TABLE} for each in lines]),
-        spec=_spec(payload, found, alt, lines, metrics=metrics),
+        table=as_table([{name: line[name] for name in _TABLE} for line in lines]),
+        spec=_spec(payload, drift, alt, lines, metrics=metrics),
     )
 
 
@@ -42,31 +42,31 @@ _TABLE = ("after", "level", "id", "name", "scale", "value", "low", "high", "stat
           "coverage", "note")  # fmt: skip
 
 
-def _lines(found: Capabilities, *, metrics: bool) -> list[Record]:
+def _lines(drift: Capabilities, *, metrics: bool) -> list[Record]:
     if not metrics:
-        return axes.rows_at(found, "group", "capability")
-    known = {cell.id for cell in found.result.metrics if cell.value is not None}
-    return [each for each in axes.rows_at(found, "metric") if each["id"] in known]
+        return axes.rows_at(drift, "group", "capability")
+    known = {cell.id for cell in drift.result.metrics if cell.value is not None}
+    return [each for each in axes.rows_at(drift, "metric") if each["id"] in known]
 
 
-def _alt(found: Capabilities, lines: list[Record], many: str) -> str:
+def _alt(drift: Capabilities, lines: list[Record], many: str) -> str:
     shown = [
-        each for each in lines if each["scale"] == found.scales[0].name and each["level"] != "group"
+        line for line in lines if line["scale"] == drift.scales[0].name and line["level"] != "group"
     ]
     sure = [each for each in shown if each["state"] == "sure"]
     down = sum(each["value"] < 0 for each in sure)
     empty = sum(each["state"] == "none" for each in shown)
     return (
-        f"{len(shown):,} cells of {len(found.result.models):,} models and their {many}: "
+        f"{len(shown):,} cells of {len(drift.result.models):,} models and their {many}: "
         f"{down:,} surely went down, {len(sure) - down:,} surely up, {empty:,} have no data."
     )
 
 
 def _spec(
-    payload: Payload, found: Capabilities, alt: str, lines: list[Record], *, metrics: bool
+    payload: Payload, drift: Capabilities, alt: str, lines: list[Record], *, metrics: bool
 ) -> Spec:
-    models = len(found.result.models)
-    each_scale = len(lines) // len(found.scales)
+    models = len(drift.result.models)
+    each_scale = len(lines) // len(drift.scales)
     levels = "datum.level === 'metric'" if metrics else "datum.level !== 'metric'"
     having = " && datum.has" if metrics else ""
     return look.vega_lite(payload, alt, one=False) | {
@@ -80,7 +80,7 @@ def _spec(
         "layer": [
             _CELLS,
             _HATCHED,
-            *([_TEXT] if each_scale <= MOST_PRINTED else []),
+            *([_TEXT] if each_scale <= MAX_PRINTED else []),
         ],
     }
 

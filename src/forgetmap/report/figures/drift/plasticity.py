@@ -13,13 +13,13 @@ FEW = 8
 """Models whose names fit."""
 
 
-def plasticity(payload: Payload, found: Capabilities) -> Figure | None:
+def plasticity(payload: Payload, drift: Capabilities) -> Figure | None:
     """Only where tasks were named that the models were trained for."""
-    records = _records(found)
+    records = _records(drift)
     if not records:
         return None
-    models = found.result.models
-    first = [each for each in records if each["scale"] == found.scales[0].name]
+    models = drift.result.models
+    first = [record for record in records if record["scale"] == drift.scales[0].name]
     costly = {each["after"] for each in first if each["learnt"] > 0 > each["drift"]}
     alt = (
         f"Of {len({each['after'] for each in first}):,} models, {len(costly):,} learnt their "
@@ -49,31 +49,31 @@ def plasticity(payload: Payload, found: Capabilities) -> Figure | None:
     )
 
 
-def _records(found: Capabilities) -> list[Record]:
-    rows = rows_at(found, "group")
-    learnt = {(each["after"], each["scale"]): each for each in rows if each["id"] == TARGET}
+def _records(drift: Capabilities) -> list[Record]:
+    rows = rows_at(drift, "group")
+    learnt = {(row["after"], row["scale"]): row for row in rows if row["id"] == TARGET}
     return [
         {
-            "after": each["after"],
-            "group": each["id"],
-            "scale": each["scale"],
+            "after": row["after"],
+            "group": row["id"],
+            "scale": row["scale"],
             "learnt": target["value"],
             "learnt_low": target["low"],
             "learnt_high": target["high"],
-            "drift": each["value"],
-            "low": each["low"],
-            "high": each["high"],
-            "first": each["order"] == 0,
+            "drift": row["value"],
+            "low": row["low"],
+            "high": row["high"],
+            "first": row["order"] == 0,
         }
-        for each in rows
-        if each["id"] != TARGET and each["value"] is not None
-        and (target := learnt.get((each["after"], each["scale"]))) is not None
+        for row in rows
+        if row["id"] != TARGET and row["value"] is not None
+        and (target := learnt.get((row["after"], row["scale"]))) is not None
         and target["value"] is not None
     ]  # fmt: skip
 
 
 def _groups(records: list[Record]) -> list[str]:
-    return list(dict.fromkeys(each["group"] for each in records))
+    return list(dict.fromkeys(record["group"] for record in records))
 
 
 def _colour(records: list[Record]) -> Spec:

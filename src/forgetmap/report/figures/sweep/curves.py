@@ -12,7 +12,7 @@ from forgetmap.results import Estimate
 from forgetmap.sweep import ALL_ITEMS, PointResult, SweepResult, signed_percent
 from forgetmap.text import percent
 
-MOST_GROUPS = 24
+MAX_GROUPS = 24
 CATEGORY_HEIGHT = 220
 FORGOTTEN, GAINED = "forgotten", "gained"
 KEPT, RECOVERED = "gains kept", "forgetting recovered"
@@ -30,7 +30,7 @@ def _curves(
     result: SweepResult, words: _Words, records: list[Record], colours: dict[str, str]
 ) -> Figure | None:
     """Shares along the path, with bands."""
-    known = [each for each in records if each["value"] is not None]
+    known = [record for record in records if record["value"] is not None]
     if not known:
         return None
     alt = f"{words.title}: {_ends(known)}"
@@ -88,7 +88,7 @@ def _curves(
 def _ends(records: list[Record]) -> str:
     """The first and last of each curve of the first pair, in words."""
     said = []
-    first = [each for each in records if each["comparison"] == 0]
+    first = [record for record in records if record["comparison"] == 0]
     for what in dict.fromkeys(each["what"] for each in first):
         own = [each for each in first if each["what"] == what]
         most = max(own, key=lambda each: each["value"])
@@ -101,18 +101,18 @@ def _curve_records(
 ) -> list[Record]:
     """Long form: one record per point and measure."""
     records = []
-    for place, pair in enumerate(result.pairs):
+    for index, pair in enumerate(result.pairs):
         for point in pair.points:
             source = point if group is None else _group_of(point, group)
             for what, name in pick.items():
-                found: Estimate | None = None if source is None else getattr(source, name)
-                if found is None:
+                estimate: Estimate | None = None if source is None else getattr(source, name)
+                if estimate is None:
                     continue
                 records.append(
                     {
-                        "comparison": place, "what": what, "method": point.method,
-                        "weight": point.weight, "value": found.value, "low": found.low,
-                        "high": found.high,
+                        "comparison": index, "what": what, "method": point.method,
+                        "weight": point.weight, "value": estimate.value, "low": estimate.low,
+                        "high": estimate.high,
                     }
                 )  # fmt: skip
     return records
@@ -165,12 +165,12 @@ def categories(result: SweepResult) -> list[Figure | None]:
     groups.pop(ALL_ITEMS, None)
     if len(groups) < 2:  # one category is all items
         return []
-    order = sorted(groups, key=lambda name: (-groups[name], name))[:MOST_GROUPS]
+    order = sorted(groups, key=lambda name: (-groups[name], name))[:MAX_GROUPS]
     return [
         _curves(
             result,
             _Words(
-                f"path_{place:02d}_{re.sub(r'[^A-Za-z0-9]+', '_', name)}",
+                f"path_{index:02d}_{re.sub(r'[^A-Za-z0-9]+', '_', name)}",
                 look.label_of(name),
                 f"Forgotten and gained against base, of {_items(result, name):,} items. {EACH}",
                 "share of these items",
@@ -179,23 +179,23 @@ def categories(result: SweepResult) -> list[Figure | None]:
             _curve_records(result, _DIRECTIONS, name),
             _COLOURS,
         )
-        for place, name in enumerate(order, start=1)
+        for index, name in enumerate(order, start=1)
     ]
 
 
 def _items(result: SweepResult, name: str) -> int:
-    found = _group_of(result.pairs[0].points[0], name)
-    return int(getattr(found, "n", 0))
+    group = _group_of(result.pairs[0].points[0], name)
+    return int(getattr(group, "n", 0))
 
 
 def connectivity(result: SweepResult) -> Figure:
     """Accuracy along the path, and the line between its ends."""
     records = _line_records(result)
-    heights = [each for each in result.pairs[0].barriers if each.group == ALL_ITEMS]
+    heights = [barrier for barrier in result.pairs[0].barriers if barrier.group == ALL_ITEMS]
     alt = "Greatest distance below the line: " + "; ".join(
-        f"{each.method} {signed_percent(each.height.value)}"
-        for each in heights
-        if each.measure == "accuracy"
+        f"{height.method} {signed_percent(height.height.value)}"
+        for height in heights
+        if height.measure == "accuracy"
     )
     x: Spec = {
         "field": "weight", "type": "quantitative", "title": "share of the tuned model",
@@ -246,14 +246,14 @@ def connectivity(result: SweepResult) -> Figure:
 def _line_records(result: SweepResult) -> list[Record]:
     """Accuracy and the line, with limits of their distance."""
     records = []
-    for place, pair in enumerate(result.pairs):
+    for index, pair in enumerate(result.pairs):
         ends = {point.reused: point.accuracy for point in pair.points if point.reused}
         for point in pair.points:
             line = (1 - point.weight) * ends["base"] + point.weight * ends["tuned"]
             below = point.below_line
             records.append(
                 {
-                    "comparison": place, "method": point.method, "weight": point.weight,
+                    "comparison": index, "method": point.method, "weight": point.weight,
                     "accuracy": point.accuracy, "line": line,
                     "low": None if below.high is None or point.reused else line - below.high,
                     "high": None if below.low is None or point.reused else line - below.low,

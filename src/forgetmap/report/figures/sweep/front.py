@@ -13,7 +13,7 @@ _ALIGN = "datum.forgetting > 0.6 * domain('x')[1] ? 'right' : 'left'"
 
 def pareto_front(result: SweepResult) -> Figure | None:
     """Forgetting across, gains kept up."""
-    records = [each for each in _records(result) if each["gain"] is not None]
+    records = [record for record in _records(result) if record["gain"] is not None]
     if not records:
         return None
     alt = " ".join(_front_words(pair) for pair in result.pairs)
@@ -82,7 +82,7 @@ def _front_layers(result: SweepResult) -> list[Spec]:
 
 
 def _front_words(pair: PairResult) -> str:
-    front = [pair.points[place] for place in listed_points(pair) if pair.points[place].on_front]
+    front = [pair.points[index] for index in listed_points(pair) if pair.points[index].on_front]
     said = "; ".join(
         f"{point.reused or point_name(point)} forgets {percent(point.forgetting.value)} and keeps "
         f"{percent(point.retained.value)}"
@@ -106,7 +106,7 @@ def _records(result: SweepResult) -> list[Record]:
     """One record per point of every path."""
     return [
         {
-            "comparison": place,
+            "comparison": index,
             "merge": point.reused or point_name(point),
             "method": point.method,
             "weight": point.weight,
@@ -121,7 +121,7 @@ def _records(result: SweepResult) -> list[Record]:
             "gain_low": point.retained_all.low,
             "gain_high": point.retained_all.high,
         }
-        for place, pair in enumerate(result.pairs)
+        for index, pair in enumerate(result.pairs)
         for number, point in enumerate(pair.points)
     ]
 
@@ -131,5 +131,5 @@ def _label(pair: PairResult, number: int) -> str | None:
     point = pair.points[number]
     if number == pair.best.point:
         return point_name(point)
-    first = next(place for place, each in enumerate(pair.points) if each.reused == point.reused)
+    first = next(index for index, each in enumerate(pair.points) if each.reused == point.reused)
     return point.reused if point.reused and first == number else None

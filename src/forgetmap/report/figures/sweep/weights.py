@@ -14,41 +14,41 @@ from forgetmap.text import percent
 def weight_drift_figure(drift: WeightDrift) -> Figure:
     """How far each layer and each kind of module moved, of one pair."""
     records = _bars(0, drift, "layers") + _bars(0, drift, "kinds")
-    found = _bar_figure(records, "weight_drift", "How far the weights moved")
-    assert found is not None  # noqa: S101  # every tensor has a kind
-    return found
+    figure = _bar_figure(records, "weight_drift", "How far the weights moved")
+    assert figure is not None  # noqa: S101  # every tensor has a kind
+    return figure
 
 
 def weights(result: SweepResult, of: str) -> Figure | None:
     """How far `layers` or `kinds` of modules moved."""
     records = [
-        each
-        for place, pair in enumerate(result.pairs)
+        bar
+        for index, pair in enumerate(result.pairs)
         if pair.drift is not None
-        for each in _bars(place, pair.drift, of)
+        for bar in _bars(index, pair.drift, of)
     ]
     title = "How far each layer moved" if of == "layers" else "How far each kind of module moved"
     return _bar_figure(records, f"drift_{of}", title)
 
 
-def _bars(place: int, drift: WeightDrift, of: str) -> list[Record]:
+def _bars(index: int, drift: WeightDrift, of: str) -> list[Record]:
     groups = drift.layers if of == "layers" else drift.kinds
     return [
         {
-            "comparison": place,
-            "name": look.label_of(each.name),
-            "moved": each.relative,
-            "cosine": each.cosine,
-            "effective_rank": each.effective_rank,
-            "rank_share": each.rank_share,
-            "parameters": each.parameters,
+            "comparison": index,
+            "name": look.label_of(group.name),
+            "moved": group.relative,
+            "cosine": group.cosine,
+            "effective_rank": group.effective_rank,
+            "rank_share": group.rank_share,
+            "parameters": group.parameters,
         }
-        for each in groups
+        for group in groups
     ]
 
 
 def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
-    known = [each for each in records if each["moved"] is not None]
+    known = [record for record in records if record["moved"] is not None]
     if not known:
         return None
     most = max(known, key=lambda each: each["moved"])
