@@ -40,7 +40,10 @@ PREPARE_SECONDS = 120.0
 LATE = 1
 """Exit code by which `faulthandler` ends a call that took too long."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-_START = "import sys; sys.path[:] = sys.argv[1:]; from forgetmap._workers import serve; serve()"
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from forgetmap._workers import serve; serve(sys.argv[1])"
+)
 
 
 def count_cores() -> int:
@@ -74,7 +77,6 @@ class WorkerPool:
         for _ in range(self.size):
             self._free.put(None)
         self._is_closed = False
-        self._folder: Path | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -88,12 +90,10 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End all processes, whatever they are doing, and remove their temporary files."""
+        """End all processes, whatever they are doing."""
         self._is_closed = True
         for worker in list(self._workers):
             worker.kill()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
     def call(
         self,
@@ -155,40 +155,41 @@ class WorkerPool:
             return self.call(function, task)
 
     def _start(self) -> WorkerProcess:
+        self._require_open()
+        worker = WorkerProcess()
+        self._workers.add(worker)
+        try:
+            self._require_open()  # else one that another thread closed meanwhile would stay
+            if self._prepare is not None:
+                worker.call(self._prepare, seconds=PREPARE_SECONDS)
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+    def _require_open(self) -> None:
         if self._is_closed:
             raise WorkerError("this pool of processes is closed", hint="open another one.")
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="forgetmap-workers-"))
-        worker = WorkerProcess(self._folder)
-        self._workers.add(worker)
-        if self._prepare is not None:
-            try:
-                worker.call(self._prepare, seconds=PREPARE_SECONDS)
-            except BaseException:
-                worker.kill()
-                raise
-        return worker
 
 
 class WorkerProcess:
-    """One process that answers one call at a time.
+    """One process that answers one call at a time."""
 
-    Args:
-        folder: for its temporary files: it is ended at any time, and cannot tidy up itself.
-    """
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
+        # For its temporary files: it is ended at any time, and cannot always tidy up itself.
+        self._folder = tempfile.mkdtemp(prefix="forgetmap-worker-")
         path = [entry for entry in sys.path if isinstance(entry, str)]
         # What libraries print or warn of is nothing to the user; errors come back as exceptions.
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python and this module
-                [sys.executable, "-P", "-c", _START, *path],
+                [sys.executable, "-P", "-c", _START, self._folder, *path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "TMPDIR": str(folder)},
+                env={**os.environ, "TMPDIR": self._folder},
             )
         except OSError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise WorkerError(
                 f"no further process can be started: {error.strerror or error}",
                 hint="use fewer: --processes 1.",
@@ -204,13 +205,14 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End it, whatever it is doing, and close its pipes."""
+        """End it, whatever it is doing; close its pipes and remove its files."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):  # what was not yet sent
                 if pipe is not None:
                     pipe.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def call(
         self,
@@ -268,8 +270,12 @@ class _NoPandas:
             raise ModuleNotFoundError(name)
 
 
-def serve() -> None:
-    """What a worker does until its caller closes the pipe or is no more."""
+def serve(folder: str) -> None:
+    """What a worker does until its caller is no more.
+
+    Args:
+        folder: of its temporary files.
+    """
     # Ctrl-C reaches the whole group: the caller decides what becomes of its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.meta_path.insert(0, _NoPandas)
@@ -278,18 +284,19 @@ def serve() -> None:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)  # what a library prints must not get between the answers
     messages: SimpleQueue[bytes] = SimpleQueue()
-    Thread(target=_receive, args=(calls, messages), daemon=True).start()
+    Thread(target=_receive, args=(calls, messages, folder), daemon=True).start()
     while True:
         answers.write(_answer(messages.get()))
         answers.flush()
 
 
-def _receive(calls: IO[bytes], messages: SimpleQueue[bytes]) -> None:
+def _receive(calls: IO[bytes], messages: SimpleQueue[bytes], folder: str) -> None:
     """Take messages in a thread of its own, so that a worker ends with its caller at any time."""
     try:
         while True:
             messages.put(pickle.load(calls))  # noqa: S301  # our caller
     finally:
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
 
 

@@ -183,10 +183,11 @@ def test_closing_ends_what_is_under_way() -> None:
 
 
 def test_temporary_files_are_gone_afterwards() -> None:
-    with WorkerPool(2) as pool:
-        folder = pool.call(tasks.make_temporary_file).parent
-        assert folder.is_dir()
-    assert not folder.exists()
+    with WorkerPool(2) as pool, ThreadPoolExecutor(2) as threads:
+        folders = [threads.submit(pool.call, tasks.make_temporary_file) for _ in range(2)]
+        homes = {folder.result().parent.parent for folder in folders}
+        assert all(home.is_dir() for home in homes)
+    assert not any(home.exists() for home in homes)
 
 
 def test_a_process_of_its_own_is_gone_afterwards() -> None:
@@ -228,10 +229,12 @@ def test_processes_end_with_a_caller_that_is_killed(tmp_path: Path) -> None:
         assert script.stdout
         lines = [script.stdout.readline() for _ in range(3)]
         workers = [int(each) for each in lines[2].split()]
+        folders = [psutil.Process(each).environ()["TMPDIR"] for each in workers]
         assert workers
         time.sleep(0.5)  # until they have a task
         script.kill()
     assert all(map(is_gone, workers))
+    assert not any(Path(folder).exists() for folder in folders)
 
 
 def test_a_quota_counts_for_less_than_all_cores(

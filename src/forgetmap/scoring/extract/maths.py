@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 
-from forgetmap._workers import WorkerPool
+from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import TaskTimeoutError, UsageError, WorkerError
 from forgetmap.records import Outcome
 from forgetmap.scoring.extract.claims import find_spoken_claims, first_sentence, last_line
@@ -30,6 +30,8 @@ def _as_fraction(character: str) -> str:
 
 
 _ANSWER_SECONDS = 5.0
+MAX_WORKERS = 4
+"""Each holds sympy and its grammars, about 100 MB."""
 _FORMULA = re.compile(r"\$\$?([^$\n]{1,500})\$\$?|\\\(([^\n]{1,500}?)\\\)|\\\[([^\n]{1,500}?)\\\]")
 _JOINT = re.compile(r"\s*(?:,|;|,?\s*\b(?:and|or)\b)\s*", re.IGNORECASE)
 _ROOT = re.compile(r"√\s?(?:\(([^()\n]{1,60})\)|(\d{1,30}|[a-z]))")
@@ -105,7 +107,9 @@ class Verifier:
     def __init__(self, seconds: float = _ANSWER_SECONDS) -> None:
         self._seconds = seconds
         # The first comparison loads grammars, which takes seconds.
-        self._pool = WorkerPool(prepare=partial(_compare, r"\frac{1}{2}", ("0.5",)))
+        self._pool = WorkerPool(
+            min(count_cores(), MAX_WORKERS), prepare=partial(_compare, r"\frac{1}{2}", ("0.5",))
+        )
 
     def compare(self, answer: str, right: tuple[str, ...]) -> str:
         """`right`, `wrong`, `unreadable`, or a sentence that says why nobody knows."""
