@@ -15,6 +15,7 @@ from forgetmap.scoring.grade import UNSCORED, grade_missing
 from forgetmap.scoring.scorer import Fields, RuleScorer, Scorer, ScorerInput
 
 Needs = Literal["rule", "judge", "sandbox"]
+"""What it takes to use a scorer."""
 _METHODS: dict[str, Needs] = {"score": "rule", "questions": "judge", "program": "sandbox"}
 _RULES = {
     "option": "answers", "number": "answers", "maths": "answers", "yes_no": "answers",
