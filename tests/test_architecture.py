@@ -34,9 +34,7 @@ KNOWN_AGAINST_LAYERS: set[str] = set()
 KNOWN_CYCLES: set[str] = set()
 KNOWN_PAST_DOORS: set[str] = set()
 KNOWN_REPEATED_CLASSES: set[str] = set()
-KNOWN_UNDOCUMENTED: set[str] = {
-    "scoring.Needs",
-}
+KNOWN_UNDOCUMENTED: set[str] = set()
 
 
 @pytest.fixture(scope="module")
