@@ -58,14 +58,14 @@ def rule_options(command: Command) -> Command:
     return with_options(command, _rules())
 
 
-def by_option(help: str) -> Callable[[Command], Command]:  # noqa: A002  # as click calls it
+def by_option(text: str) -> Callable[[Command], Command]:
     """Which groups; what for is said in the help."""
     return click.option(
         "--by",
         type=click.Choice(["task", "category", "tag"]),
         default="category",
         show_default=True,
-        help=help,
+        help=text,
     )
 
 
