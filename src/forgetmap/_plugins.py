@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -154,5 +153,7 @@ def _blame_package(kind: str, point: EntryPoint) -> Iterator[None]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The beginning of a hint: the known word that is spelt most like this one, if one is."""
+    from difflib import get_close_matches  # 2 ms
+
     near = get_close_matches(word, list(known), 1)
     return f"did you mean {near[0]!r}? " if near else ""
