@@ -303,7 +303,7 @@ def _derive_duckdb(native: Any, deriver: ContentDeriver) -> Any:
     A connection cannot write a table while it streams another, and relations of two connections
     cannot be joined; a file suits the caller's connection as well as ours.
     """
-    path = _spill_file()
+    path = temporary_path(".parquet")
     with native.to_arrow_reader(ROWS_PER_BATCH) as reader:
         schema = deriver.schema(reader.schema)
         kept = pa.schema([schema.field(name) for name in _kept(schema.names, deriver)])
@@ -317,7 +317,7 @@ def _derive_polars(native: Any, columns: tuple[str, ...], origin: str) -> Any:
     """Stream batches through the deriver into a file, or every query would hash all texts anew."""
     import polars as pl  # only there when the caller hands in Polars
 
-    path = _spill_file()
+    path = temporary_path(".parquet")
     deriver = ContentDeriver(columns, origin=origin)
     try:
         _sink(native, deriver, path, in_order=deriver.needs_item)
@@ -348,10 +348,6 @@ def _sink(native: Any, deriver: ContentDeriver, path: Path, *, in_order: bool) -
 def _kept(names: list[str], deriver: ContentDeriver) -> list[str]:
     """Texts are read from where they came from, unless only the order of rows tells them apart."""
     return [name for name in names if deriver.needs_item or name not in TEXT_NAMES]
-
-
-def _spill_file() -> Path:
-    return temporary_path(".parquet")
 
 
 def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from forgetmap.errors import ForgetmapError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.decode import document, number
+from forgetmap.sources.fields import as_mapping, as_objects
 from forgetmap.sources.files import LogFile
 
 MARKS = frozenset({"configs", "versions", "n-shot", "group_subtasks", "higher_is_better"})
@@ -40,7 +41,7 @@ class Results:
     @property
     def tasks(self) -> set[str]:
         """The tasks it speaks of."""
-        return {*_table(self.content.get("configs")), *_table(self.content.get("results"))}
+        return {*as_mapping(self.content.get("configs")), *as_mapping(self.content.get("results"))}
 
     @property
     def stamp(self) -> str | None:
@@ -63,9 +64,8 @@ class SamplesInfo:
         """Names of the task's filters in order, where the results say so."""
         if self.results is None or self.task is None:
             return ()
-        config = _table(_table(self.results.content.get("configs")).get(self.task))
-        listed = config.get("filter_list")
-        named = [_table(entry).get("name") for entry in listed] if isinstance(listed, list) else []
+        config = as_mapping(as_mapping(self.results.content.get("configs")).get(self.task))
+        named = [entry.get("name") for entry in as_objects(config.get("filter_list"))]
         return [name for name in named if isinstance(name, str)]
 
     def info(
@@ -126,10 +126,11 @@ def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
     if not fitting:
         fitting = [r for r in candidates if _task_in(task or stem, r.tasks) or r.tasks == {task}]
     if not fitting and task is None:
-        fitting = [r for r in candidates if len(_table(r.content.get("configs"))) == 1]
+        fitting = [r for r in candidates if len(as_mapping(r.content.get("configs"))) == 1]
     chosen = max(fitting, key=lambda r: (len(r.file.inside), r.stamp or ""), default=None)
     if task is None and chosen is not None:
-        task = _task_in(stem, chosen.tasks) or _only(_table(chosen.content.get("configs")))
+        configs = as_mapping(chosen.content.get("configs"))
+        task = _task_in(stem, chosen.tasks) or (next(iter(configs)) if len(configs) == 1 else None)
     if task is None:
         task = _task_of_array(stem)
     stamp = own or (chosen.stamp if chosen else None)
@@ -186,14 +187,6 @@ def _moment(seconds: object) -> str | None:
     return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H-%M-%S")
 
 
-def _only(table: Mapping[str, Any]) -> str | None:
-    return next(iter(table)) if len(table) == 1 else None
-
-
-def _table(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _run_info(
     content: Mapping[str, Any],
     task: str,
@@ -201,12 +194,12 @@ def _run_info(
     generation: Mapping[str, Any],
     filters: Sequence[str],
 ) -> RunInfo:
-    config = _table(_table(content.get("configs")).get(task))
-    run = _table(content.get("config"))
-    metrics = _directions(_table(_table(content.get("higher_is_better")).get(task)), config)
+    config = as_mapping(as_mapping(content.get("configs")).get(task))
+    run = as_mapping(content.get("config"))
+    metrics = _directions(as_mapping(as_mapping(content.get("higher_is_better")).get(task)), config)
     created = _moment(content.get("date"))
     kwargs = {
-        **_table(config.get("generation_kwargs")),
+        **as_mapping(config.get("generation_kwargs")),
         **_arguments(run.get("gen_kwargs")),
         **generation,
     }
@@ -283,10 +276,9 @@ def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _directions(directions: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, MetricInfo]:
-    listed = config.get("metric_list")
     higher = {
-        str(_table(entry).get("metric")): _table(entry).get("higher_is_better")
-        for entry in (listed if isinstance(listed, list) else [])
+        str(entry.get("metric")): entry.get("higher_is_better")
+        for entry in as_objects(config.get("metric_list"))
     }
     higher.update(directions)
     return {
@@ -303,10 +295,9 @@ def _task(
     metrics: Mapping[str, MetricInfo],
     filters: Sequence[str],
 ) -> TaskInfo:
-    version = _table(content.get("versions")).get(task)
-    shots = _table(content.get("n-shot")).get(task, config.get("num_fewshot"))
-    listed = config.get("metric_list")
-    names = [_table(entry).get("metric") for entry in listed] if isinstance(listed, list) else []
+    version = as_mapping(content.get("versions")).get(task)
+    shots = as_mapping(content.get("n-shot")).get(task, config.get("num_fewshot"))
+    names = [entry.get("metric") for entry in as_objects(config.get("metric_list"))]
     main = next((n for n in names if n == "acc"), None) or next(
         (n for n in names if isinstance(n, str) and metrics.get(n, MetricInfo()).higher_is_better),
         None,
@@ -335,8 +326,8 @@ def legacy_run_info(
     harness = HarnessInfo(name="lm-eval", version="0.3")
     if chosen is None:
         return RunInfo(model=ModelInfo(name=named), harness=harness), ()
-    run = _table(chosen.content.get("config"))
-    version = _table(chosen.content.get("versions")).get(task)
+    run = as_mapping(chosen.content.get("config"))
+    version = as_mapping(chosen.content.get("versions")).get(task)
     shots = run.get("num_fewshot")
     info = TaskInfo(
         version=None if version is None else str(version),
