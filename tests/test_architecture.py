@@ -185,6 +185,7 @@ def test_names_of_other_packages_come_through_their_doors(tree: Tree) -> None:
         ("import_module('forgetmap.records')\n", "names forgetmap.records"),
         ("importlib.import_module(f'forgetmap.records.{x}')\n", "names forgetmap.records"),
         ("TABLE = {'x': 'forgetmap.records.a:x'}\n", "names forgetmap.records.a"),
+        ("CODE = 'import os; from forgetmap.records.a import x'\n", "names forgetmap.records.a"),
     ],
 )
 def test_the_door_check_can_fail(tmp_path: Path, text: str, fault: str) -> None:
@@ -208,6 +209,7 @@ def test_the_door_check_can_fail(tmp_path: Path, text: str, fault: str) -> None:
         "from forgetmap.pairing.other import y\n",
         "import_module(f'forgetmap.pairing.{x}')\n",
         "GROUP = 'forgetmap.sources'\n",
+        "CODE = 'from forgetmap.records import x'\n",
     ],
 )
 def test_the_door_check_lets_public_names_through(tmp_path: Path, text: str) -> None:

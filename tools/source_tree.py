@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -108,7 +109,8 @@ class SourceFile:
     def modules_in_strings(self) -> Iterator[tuple[str, bool]]:
         """Dotted names below the root in strings, and whether `import_module` is given them.
 
-        Of an f-string only its beginning is known.
+        Code in strings counts, such as what a fresh interpreter is told to run. Of an f-string only
+        its beginning is known.
         """
         root = self.module.split(".", maxsplit=1)[0]
         to_import = {
@@ -119,14 +121,14 @@ class SourceFile:
             for argument in node.args[:1]
             for part in ast.walk(argument)
         }
+        code = re.compile(rf"\b(?:from|import) ({root}\.[\w.]+)")
         for node in self.nodes:
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and node.value.startswith(f"{root}.")
-                and len(node.value.split()) == 1
-            ):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            if node.value.startswith(f"{root}.") and len(node.value.split()) == 1:
                 yield node.value.split(":")[0].rstrip("."), id(node) in to_import
+            for module in code.findall(node.value):
+                yield module, False
 
     def _imports(self, nodes: Iterable[ast.AST]) -> Iterator[Import]:
         root = self.module.split(".", maxsplit=1)[0]

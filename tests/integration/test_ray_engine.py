@@ -24,7 +24,7 @@ from forgetmap.evaluation.backends.base import (
     Question,
 )
 from forgetmap.evaluation.backends.ray import Batch, RayActors, RayBackend, actor_spec, open_ray
-from forgetmap.evaluation.backends.ray_cluster import Share, connect
+from forgetmap.evaluation.backends.ray_cluster import Share, connect_ray
 from forgetmap.evaluation.models import find_model
 from forgetmap.evaluation.run import Step, run_model
 from forgetmap.evaluation.settings import Settings
@@ -192,8 +192,8 @@ def test_a_cluster_without_room_is_given_up(
 def test_addresses_that_lead_nowhere() -> None:
     ray.shutdown()
     with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:9"):
-        connect("127.0.0.1:9")
+        connect_ray("127.0.0.1:9")
     with pytest.raises(UsageError, match="no address"):
-        connect("ray://127.0.0.1:10001")
+        connect_ray("ray://127.0.0.1:10001")
     with pytest.raises(UsageError, match="no address"):
-        connect("somewhere")
+        connect_ray("somewhere")

@@ -60,23 +60,23 @@ class Finding:
 
 def examine(part: Part, *, thorough: bool = False) -> Finding:
     """Try one part; whatever goes wrong is a finding."""
-    told = (part.group, part.name, part.serves)
+    about = (part.group, part.name, part.serves)
     try:
         detail = part.trial()
         if part.thorough is None:
-            return Finding(*told, "works", detail, needed=part.needed)
+            return Finding(*about, "works", detail, needed=part.needed)
         if not thorough:
-            return Finding(*told, "installed", detail, needed=part.needed)
-        return Finding(*told, "works", part.thorough(), needed=part.needed)
+            return Finding(*about, "installed", detail, needed=part.needed)
+        return Finding(*about, "works", part.thorough(), needed=part.needed)
     except ModuleNotFoundError as error:
         missing = f"the package {error.name} is not installed"
-        return Finding(*told, "missing", missing, part.todo, part.needed)
+        return Finding(*about, "missing", missing, part.todo, part.needed)
     except ForgetmapError as error:
-        return Finding(*told, "broken", error.message, error.hint, part.needed)
+        return Finding(*about, "broken", error.message, error.hint, part.needed)
     except BROKEN as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         again = f"install it again; {part.todo}" if part.todo else "install it again."
-        return Finding(*told, "broken", reason, again, part.needed)
+        return Finding(*about, "broken", reason, again, part.needed)
 
 
 def all_parts(servers: Sequence[str] = ()) -> list[Part]:
@@ -112,11 +112,11 @@ def _models(servers: Sequence[str]) -> list[Part]:
         Part(group, "Ray", "--engine ray", trials.imports("ray"), extra("ray"), trials.ray_starts),
         Part(group, "servers", "http://HOST/v1#MODEL", trials.client, extra("run")),
     ]
-    given = [
+    own_servers = [
         Part(group, address, "a server", trials.server(address), extra("run"), needed=True)
         for address in servers
     ]
-    return parts + given
+    return parts + own_servers
 
 
 def _harnesses() -> list[Part]:

@@ -37,9 +37,9 @@ def duckdb() -> str:
     """Count something."""
     library = import_module("duckdb")
     with library.connect() as engine:
-        (found,) = engine.execute("select count(*) from range(1000)").fetchone()
-    if found != 1000:
-        raise ForgetmapError(f"DuckDB counts {found} of 1000", hint="install it again.")
+        (count,) = engine.execute("select count(*) from range(1000)").fetchone()
+    if count != 1000:
+        raise ForgetmapError(f"DuckDB counts {count} of 1000", hint="install it again.")
     return version("duckdb")
 
 
@@ -66,8 +66,8 @@ def transformers() -> str:
     device = accelerator.type if accelerator else "cpu"
     with torch.no_grad():
         model = library.LlamaForCausalLM(config).to(device)
-        found = model(input_ids=torch.tensor([[1, 2, 3]], device=device)).logits
-    if found.shape != (1, 3, 8) or not bool(found.isfinite().all()):
+        logits = model(input_ids=torch.tensor([[1, 2, 3]], device=device)).logits
+    if logits.shape != (1, 3, 8) or not bool(logits.isfinite().all()):
         raise ForgetmapError(f"a tiny model fails on {device}", hint="install torch again.")
     return f"{version('transformers')}, torch {version('torch')} on {device}"
 
@@ -106,13 +106,13 @@ def vllm_starts() -> str:
 def ray_starts() -> str:
     """A cluster on this machine, and one task on it."""
     code = (
-        "from forgetmap.evaluation.backends.ray_cluster import connect\n"
-        "ray = connect(None)\n"
+        "from forgetmap.evaluation import connect_ray\n"
+        "ray = connect_ray(None)\n"
         "print(ray.get(ray.remote(lambda: 6 * 7).remote()))"
     )
-    found = _in_process(code)
-    if found != "42":
-        raise ForgetmapError(f"a task came back as {found!r}", hint="install ray again.")
+    output = _in_process(code)
+    if output != "42":
+        raise ForgetmapError(f"a task came back as {output!r}", hint="install ray again.")
     return f"{version('ray')}, a cluster was started"
 
 
@@ -140,9 +140,9 @@ def server(address: str) -> Callable[[], str]:
             raise ModelError(
                 f"{address} is no address of a server", hint="give http://HOST/v1#MODEL."
             )
-        found = connect_server(source.base, Traffic(attempts=2, seconds=60.0)).service
-        able = [name for name, can in found.abilities.items() if can]
-        unable = [name for name, can in found.abilities.items() if not can]
+        service = connect_server(source.base, Traffic(attempts=2, seconds=60.0)).service
+        able = [name for name, can in service.abilities.items() if can]
+        unable = [name for name, can in service.abilities.items() if not can]
         rest = f"; not to be relied on: {', '.join(unable)}" if unable else ""
         return f"{', '.join(able)}{rest}"
 
@@ -162,9 +162,9 @@ def spark() -> str:
     import_module("pyspark")
     java = _java()
     if java is None or java < LEAST_JAVA:
-        found = "no Java was found" if java is None else f"Java is version {java}"
+        state = "no Java was found" if java is None else f"Java is version {java}"
         raise ForgetmapError(
-            f"{found}, and Spark needs {LEAST_JAVA}",
+            f"{state}, and Spark needs {LEAST_JAVA}",
             hint="install it (Debian: apt-get install default-jre-headless) or set JAVA_HOME.",
         )
     return f"{version('pyspark')}, Java {java}"
@@ -178,28 +178,29 @@ def spark_starts() -> str:
         ".config('spark.ui.enabled', 'false').getOrCreate()\n"
         "print(session.range(100).count())"
     )
-    found = _in_process(code)
-    if found != "100":
-        raise ForgetmapError(f"Spark counts {found!r} of 100", hint="install pyspark again.")
+    output = _in_process(code)
+    if output != "100":
+        raise ForgetmapError(f"Spark counts {output!r} of 100", hint="install pyspark again.")
     return f"{spark()}, a session was started"
 
 
 def figures() -> str:
     """Draw one."""
-    drawn = import_module("vl_convert").vegalite_to_svg(CHART, allowed_base_urls=[])
-    if "<svg" not in drawn:
+    svg = import_module("vl_convert").vegalite_to_svg(CHART, allowed_base_urls=[])
+    if "<svg" not in svg:
         raise ForgetmapError("nothing was drawn", hint="install vl-convert-python again.")
     return f"vl-convert {version('vl_convert')}"
 
 
 def browser() -> str:
     """A program that opens pages."""
-    found = next((name for name in BROWSERS if shutil.which(name)), None)
-    if found is None:
+    paths = filter(None, map(shutil.which, BROWSERS))
+    path = next(paths, None)
+    if path is None:
         raise ForgetmapError(
             "no browser was found", hint="copy reports to a machine that has one: each is one file."
         )
-    return str(shutil.which(found))
+    return path
 
 
 def imports(*modules: str) -> Callable[[], str]:
@@ -208,10 +209,10 @@ def imports(*modules: str) -> Callable[[], str]:
     def trial() -> str:
         for module in modules:
             import_module(module)
-        shown = [version(module) for module in modules]
+        versions = [version(module) for module in modules]
         if len(modules) == 1:
-            return shown[0]
-        return ", ".join(f"{name} {number}" for name, number in zip(modules, shown, strict=True))
+            return versions[0]
+        return ", ".join(f"{name} {number}" for name, number in zip(modules, versions, strict=True))
 
     return trial
 
@@ -237,8 +238,8 @@ def version(module: str) -> str:
 
 
 def _packages() -> dict[str, str]:
-    found = ((each.metadata["Name"], each.version) for each in metadata.distributions())
-    return {name.lower(): number for name, number in found if name}
+    names = ((package.metadata["Name"], package.version) for package in metadata.distributions())
+    return {name.lower(): number for name, number in names if name}
 
 
 def _java() -> int | None:
@@ -246,9 +247,9 @@ def _java() -> int | None:
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if program is None or not Path(program).exists():
         return None
-    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-    return int(found[1]) if found else None
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match[1]) if match else None
 
 
 def _in_process(code: str) -> str:
@@ -267,9 +268,9 @@ def _in_process(code: str) -> str:
         ) from error
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     if done.returncode or not lines:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in done.stderr.splitlines() if line.strip()]
         raise ForgetmapError(
-            f"it does not start: {said[-1][:200] if said else 'it said nothing'}",
+            f"it does not start: {errors[-1][:200] if errors else 'it said nothing'}",
             hint="install it again, in the versions that go together.",
         )
     return lines[-1].strip()

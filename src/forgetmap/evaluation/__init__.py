@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ServerBacked,
         Service,
     )
+    from forgetmap.evaluation.backends.ray_cluster import connect_ray
     from forgetmap.evaluation.backends.servers.backend import connect_server
     from forgetmap.evaluation.backends.servers.connection import (
         KEY,
@@ -83,6 +84,7 @@ __all__ = [
     "TransformersBackend",
     "cells_that_fit",
     "checked_address",
+    "connect_ray",
     "connect_server",
     "end_tokens",
     "estimate_run",

@@ -150,8 +150,8 @@ def _run(plan: Plan, asking: _Asking, *, budget: float, drift: bool) -> Sweep:
             runs[merge] = reused or _evaluate_merge(plan, number, merge, asking)
         paths.append(MergedPath(plan.tuned[number], name, runs))
         if drift:
-            found = _drift(out / "drift" / f"{name}.json", opened[0], opened[number + 1])
-            drifts.append(found)
+            file = out / "drift" / f"{name}.json"
+            drifts.append(_drift(file, opened[0], opened[number + 1]))
     sweep = compare_runs(
         out / "runs", (plan.base, base), paths,
         suite=plan.suite.name, targets=plan.targets, budget=budget, drifts=drifts,
@@ -170,7 +170,7 @@ def _checked(plan: Plan) -> list[Checkpoint]:
     base, *tuned = opened = [Checkpoint.open(model) for model in (plan.base, *plan.tuned)]
     for model, checkpoint in zip(plan.tuned, tuned, strict=True):
         models = {plan.base: base, model: checkpoint}
-        for merge in {each.method: each for each in plan.merges}.values():
+        for merge in {merge.method: merge for merge in plan.merges}.values():
             recipe = recipe_of(merge, plan.base, model, density=plan.density, seed=plan.seed)
             prepare(recipe, models)
     return opened
@@ -182,7 +182,7 @@ def joined_suite(
     """What is asked, and the tasks in it that tuned was trained for."""
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     names = [task.name for task in chosen.tasks]
-    found = [name for name in names if any(fnmatchcase(name, each) for each in target)]
+    targets = [name for name in names if any(fnmatchcase(name, glob) for glob in target)]
     for pattern in target:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UsageError(
@@ -190,15 +190,15 @@ def joined_suite(
                 hint=f"the tasks are {', '.join(sorted(names)[:8])}, ...",
             )
     if extra is None:
-        return chosen, tuple(found)
+        return chosen, tuple(targets)
     added = extra if isinstance(extra, Suite) else load_suite(extra)
     doubled = sorted({task.name for task in added.tasks} & set(names))
     if doubled:
         raise UsageError(
             f"{doubled[0]!r} is a task of both suites", hint="leave out --target-suite."
         )
-    found += [task.name for task in added.tasks]
-    return replace(chosen, tasks=(*chosen.tasks, *added.tasks)), tuple(found)
+    targets += [task.name for task in added.tasks]
+    return replace(chosen, tasks=(*chosen.tasks, *added.tasks)), tuple(targets)
 
 
 def _share(name: str, value: float) -> float:
@@ -255,8 +255,8 @@ def _evaluate_merge(plan: Plan, number: int, merge: Merge, asking: _Asking) -> s
         apply_recipe(recipe, weights, overwrite=True)
         (weights / MARK).write_text(mark, encoding="utf-8")
     if not done:
-        said = f"{merge.method} {merge.weight:g} of {plan.base} and {plan.tuned[number]}"
-        asking.ask(str(weights), name, salt=name, recipe=(said, mark))
+        model = f"{merge.method} {merge.weight:g} of {plan.base} and {plan.tuned[number]}"
+        asking.ask(str(weights), name, salt=name, recipe=(model, mark))
     if not plan.keep_weights:
         shutil.rmtree(weights, ignore_errors=True)
     return name
@@ -264,8 +264,8 @@ def _evaluate_merge(plan: Plan, number: int, merge: Merge, asking: _Asking) -> s
 
 def _mark(out: Path, parents: Sequence[str], recipe: str) -> str:
     """The same for the same parents, items, way of asking and recipe."""
-    asked = [read_run(out / "runs" / name).info.fingerprint for name in parents]
-    return hashlib.sha256(json.dumps([asked, recipe]).encode()).hexdigest()[:16]
+    fingerprints = [read_run(out / "runs" / name).info.fingerprint for name in parents]
+    return hashlib.sha256(json.dumps([fingerprints, recipe]).encode()).hexdigest()[:16]
 
 
 def _mark_of(weights: Path) -> str | None:
@@ -292,9 +292,9 @@ def _drift(path: Path, base: Checkpoint, tuned: Checkpoint) -> WeightDrift:
         known = json.loads(path.read_text(encoding="utf-8"))
         if known.get("stamps") == stamps:
             return WeightDrift.model_validate(known["drift"])
-    found = drift_between(base, tuned)
+    drift = drift_between(base, tuned)
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"stamps": stamps, "drift": found.model_dump()})
+        text = json.dumps({"stamps": stamps, "drift": drift.model_dump()})
         path.write_text(text, encoding="utf-8")
-    return found
+    return drift

@@ -96,8 +96,8 @@ def simulate(
     _check(tasks, setting)
     columns: list[dict[str, list[Any]]] = [{}, {}]
     truth: dict[str, list[Any]] = {"task": [], "item": [], "class": []}
-    for place, task in enumerate(tasks):
-        rng = np.random.default_rng([seed, place])
+    for index, task in enumerate(tasks):
+        rng = np.random.default_rng([seed, index])
         answers = _answer(rng, task, setting)
         failed = _failures(rng, answers.classes_S, setting)
         for side, chosen, broken in (
@@ -107,7 +107,7 @@ def simulate(
             _append(side, _rows(task, answers.gold_S, chosen, broken))
         truth["task"] += [task.name] * task.items
         truth["item"] += [f"{task.name}/{n}" for n in range(task.items)]
-        truth["class"] += [CLASSES[each] for each in answers.classes_S]
+        truth["class"] += [CLASSES[number] for number in answers.classes_S]
     before, after = (
         _run(side, name, stage, parent, setting)
         for side, name, stage, parent in zip(

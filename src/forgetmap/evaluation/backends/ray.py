@@ -23,7 +23,7 @@ from forgetmap.evaluation.backends.base import (
     Question,
     Response,
 )
-from forgetmap.evaluation.backends.ray_cluster import Share, check_alive, connect, share_of
+from forgetmap.evaluation.backends.ray_cluster import Share, check_alive, connect_ray, share_of
 from forgetmap.evaluation.backends.registry import BACKENDS
 
 CHECK_SECONDS = 5.0
@@ -319,7 +319,7 @@ def open_ray(
         ModelError: there is no such cluster, or an actor cannot load the model.
     """
     options = options or LoadOptions()
-    ray = connect(address)
+    ray = connect_ray(address)
     size, share = share_of(ray, actors, on_gpu=options.device != "cpu")
     spec = actor_spec(ray, _with_absolute_paths(source), share, options)
     return RayBackend(RayActors(ray, spec, size), options.rows)

@@ -41,7 +41,7 @@ def load_ray() -> Any:
     return require("ray", "Spreading items over a cluster")
 
 
-def connect(address: str | None) -> Any:
+def connect_ray(address: str | None) -> Any:
     """Join the cluster at HOST:PORT or that of this machine (`auto`), or start one of our own.
 
     Returns:
