@@ -14,10 +14,10 @@ from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
-from forgetmap.records.spreadsheet import quote_formulas
 from playwright.sync_api import Page
 
 from chromium import chromium, watched
+from forgetmap.records.tables import quote_formulas
 from forgetmap.report.html.shell import PageKind, estimator_script, page_modules, page_script
 from forgetmap.scoring.extract.thinking import without_thinking
 from forgetmap.text import percent

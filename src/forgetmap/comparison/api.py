@@ -33,7 +33,7 @@ class FanOut:
     @property
     def result(self) -> FanOutResult:
         """All numbers and words, as in `--json`."""
-        return FanOutResult(comparisons=[each.result for each in self.comparisons])
+        return FanOutResult(comparisons=[comparison.result for comparison in self.comparisons])
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """All numbers and words as JSON; the schema is in docs/schemas."""
@@ -45,8 +45,8 @@ class FanOut:
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self.comparisons)
 
-    def __getitem__(self, place: int) -> Comparison:
-        return self.comparisons[place]
+    def __getitem__(self, index: int) -> Comparison:
+        return self.comparisons[index]
 
     def __repr__(self) -> str:
         return as_text(self.result)
@@ -168,12 +168,12 @@ def make_rule(options: Options) -> Rule:
 
 def make_readings(options: Options, count: int) -> list[Reading]:
     """How the logs of each side are read."""
-    given = options.get("run")
-    wanted: list[str | None] = [given] if given is None or isinstance(given, str) else [*given]
-    wanted = wanted or [None]
-    if len(wanted) not in (1, count):
+    run = options.get("run")
+    names: list[str | None] = [run] if run is None or isinstance(run, str) else [*run]
+    names = names or [None]
+    if len(names) not in (1, count):
         raise UsageError(
-            f"{len(wanted)} runs are named for {count} sides",
+            f"{len(names)} runs are named for {count} sides",
             hint="give --run once for all sides, or once for each of them in order.",
         )
     common = Reading(
@@ -183,7 +183,7 @@ def make_readings(options: Options, count: int) -> list[Reading]:
         processes=options.get("processes"),
         progress=options.get("progress"),
     )
-    return [replace(common, run=wanted[place % len(wanted)]) for place in range(count)]
+    return [replace(common, run=names[index % len(names)]) for index in range(count)]
 
 
 def open_all(
@@ -195,13 +195,13 @@ def open_all(
 ) -> list[Run]:
     """Open every source; dataframes are called by their place, equal names by their path."""
     only = len(sources) == len(("before", "after"))
-    afters = ["after"] if only else [f"after {place}" for place in range(1, len(sources))]
+    afters = ["after"] if only else [f"after {number}" for number in range(1, len(sources))]
     runs = []
     unused: list[dict[str, ColumnError]] = []
     readings = readings or [Reading()] * len(sources)
     for source, name, reading in zip(sources, ["before", *afters], readings, strict=True):
-        given = None if isinstance(source, str | os.PathLike) else name
-        run, without = _open_mapped(source, given, dict(column_map or {}), task, reading)
+        run_name = None if isinstance(source, str | os.PathLike) else name
+        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading)
         runs.append(run)
         unused.append(without)
     for field, error in unused[0].items():
@@ -237,7 +237,7 @@ def _told_apart(runs: Sequence[Run]) -> list[Run]:
     paths = {run.origin: Path(run.origin).absolute() for run in runs if names.count(run.name) > 1}
     if len(paths) > 1:
         shared = os.path.commonpath([path.parent for path in paths.values()])
-        shown = {origin: str(path.relative_to(shared)) for origin, path in paths.items()}
+        labels = {origin: str(path.relative_to(shared)) for origin, path in paths.items()}
     else:
-        shown = {origin: origin for origin in paths}
-    return [replace(run, name=shown.get(run.origin, run.name)) for run in runs]
+        labels = {origin: origin for origin in paths}
+    return [replace(run, name=labels.get(run.origin, run.name)) for run in runs]

@@ -262,5 +262,5 @@ def _count_items(
         .group_by(*by, *pairs.item_columns)
         .agg(nw.len().alias("n"))
     )
-    found = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
-    return {label_of(row): int(row["items"]) for row in found.rows(named=True)}
+    counts = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
+    return {label_of(row): int(row["items"]) for row in counts.rows(named=True)}

@@ -79,15 +79,15 @@ def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None)
             hint="leave out --chain to compare two runs.",
         )
     comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
-    followed = _follow([each.pairs for each in comparisons])
+    followed = _follow([comparison.pairs for comparison in comparisons])
     again = None
     if noise is not None:
         again = _keyed_noise(pair_noise(sides[0], noise, comparisons[0].pairs, rule))
     with reading(*(side.run for side in sides)):
         counts = _count_paths(followed)
         stages = [
-            _stage(sides, comparisons, followed, counts, place, again)
-            for place in range(1, len(sides))
+            _stage(sides, comparisons, followed, counts, stage, again)
+            for stage in range(1, len(sides))
         ]
     paths = [
         PathResult(path=path, n=counts[path], kind=kind_of(path))
@@ -109,8 +109,8 @@ def kind_of(path: str) -> PathKind:
 
 def first_loss(path: str) -> int | None:
     """The first stage at which an item that was right turned wrong."""
-    place = path.find("10")
-    return None if place < 0 else place + 1
+    index = path.find("10")
+    return None if index < 0 else index + 1
 
 
 def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
@@ -219,13 +219,13 @@ def _keyed_noise(noise: Pairs) -> Pairs:
 
 def _first_loss(states: Sequence[nw.Expr]) -> nw.Expr:
     """The first stage that lost what the one before had; null where none did."""
-    found: nw.Expr | None = None
+    stage_lost: nw.Expr | None = None
     for stage in reversed(range(1, len(states))):
         lost = (states[stage - 1] == RIGHT) & (states[stage] == WRONG)
         here = nw.when(lost).then(nw.lit(stage, dtype=nw.Int32))
-        found = here if found is None else here.otherwise(found)
-    assert found is not None  # noqa: S101  # a chain has stages
-    return found
+        stage_lost = here if stage_lost is None else here.otherwise(stage_lost)
+    assert stage_lost is not None  # noqa: S101  # a chain has stages
+    return stage_lost
 
 
 def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
@@ -241,8 +241,8 @@ def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
 
 
 def _count_paths(followed: Frame) -> dict[str, int]:
-    found = followed.group_by("path").agg(nw.len().alias("n")).collect()
-    return {str(row["path"]): int(row["n"]) for row in found.rows(named=True)}
+    counts = followed.group_by("path").agg(nw.len().alias("n")).collect()
+    return {str(row["path"]): int(row["n"]) for row in counts.rows(named=True)}
 
 
 def _stage(
@@ -260,9 +260,9 @@ def _stage(
         cells = count_cells(pairs)
         if pairs.columns >= CHOICE_COLUMNS:
             cells = with_gold_positions(cells, _of_items(pairs))
-        found = gather_evidence(pairs, cells, None if earlier else noise).total()
-        judge = make_policy(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
-        against[name] = group_result(name, found, judge)
+        evidence = gather_evidence(pairs, cells, None if earlier else noise).total()
+        policy = make_policy(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
+        against[name] = group_result(name, evidence, policy)
     return StageResult(
         name=comparison.after.name,
         pairing=comparison.result.pairing,

@@ -68,7 +68,7 @@ class OptionCounts:
 
     def __add__(self, other: Self) -> OptionCounts:
         return OptionCounts(
-            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+            *(getattr(self, count.name) + getattr(other, count.name) for count in fields(self))
         )
 
     def reversed(self) -> OptionCounts:
@@ -103,11 +103,11 @@ def count_options(cell: str, relation: int | None, n: int) -> OptionCounts:
     """The counts of n pairs in the same cell; without a relation no choice was recorded."""
     counts = {cell: n}
     if cell != "n11":
-        found = ChoiceRelation.UNKNOWN if relation is None else ChoiceRelation(relation)
-        if found is ChoiceRelation.UNKNOWN:
+        kind = ChoiceRelation.UNKNOWN if relation is None else ChoiceRelation(relation)
+        if kind is ChoiceRelation.UNKNOWN:
             counts["unknown"] = n
-        elif (cell, found) in _FIELDS:
-            counts[_FIELDS[cell, found]] = n
+        elif (cell, kind) in _FIELDS:
+            counts[_FIELDS[cell, kind]] = n
     return OptionCounts(**counts)
 
 
@@ -167,8 +167,8 @@ def answer_failed(side: str, columns: frozenset[str]) -> nw.Expr:
     if f"outcome_{side}" not in columns:
         return nw.lit(False)  # noqa: FBT003
     outcome = nw.col(f"outcome_{side}")
-    return ~outcome.is_null() & outcome.is_in([str(each) for each in FAILED])
+    return ~outcome.is_null() & outcome.is_in([*map(str, FAILED)])
 
 
-def _code(found: ChoiceRelation) -> nw.Expr:
-    return nw.lit(int(found), dtype=nw.Int8)
+def _code(relation: ChoiceRelation) -> nw.Expr:
+    return nw.lit(int(relation), dtype=nw.Int8)

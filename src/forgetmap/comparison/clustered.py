@@ -45,10 +45,10 @@ class ClusterSums:
         """CR2 variance of the mean of one score; None if every cluster has one member."""
         if all(sums[0] <= 1 for sums in self.counts):
             return None
-        place = self.names.index(name)
+        index = self.names.index(name)
         alike: Counter[tuple[float, float]] = Counter()
         for sums, count in self.counts.items():
-            alike[sums[0], sums[place]] += count
+            alike[sums[0], sums[index]] += count
         # In an order of their own, or sums of floats would depend on the other scores.
         rows = np.array(sorted(alike))
         times = [alike[size, total] for size, total in sorted(alike)]
@@ -78,10 +78,10 @@ def sum_clusters(pairs: Pairs, within: Sequence[str]) -> dict[Label, ClusterSums
         .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores))
     )
     rounded = per_cluster.with_columns(*(nw.col(name).round(DIGITS) for name in scores))
-    found = rounded.group_by(*by, "size", *scores).agg(nw.len().alias("clusters")).collect()
+    clusters = rounded.group_by(*by, "size", *scores).agg(nw.len().alias("clusters")).collect()
     names = ("size", *scores)
     groups: dict[Label, dict[tuple[float, ...], int]] = {}
-    for row in found.rows(named=True):
+    for row in clusters.rows(named=True):
         sums = tuple(float(row[name]) for name in names)
         counts = groups.setdefault(label_of(row), {})
         counts[sums] = counts.get(sums, 0) + int(row["clusters"])

@@ -107,14 +107,14 @@ def require_enough(
         return
     if coverage.paired:
         smaller = min(coverage.rows_before, coverage.rows_after)
-        found = (
+        problem = (
             f"only {coverage.paired:,} of {smaller:,} results of {names[0]} and {names[1]} pair, "
             f"less than the share of {min_paired:g} that is required"
         )
     else:
-        found = f"no item of {names[0]} occurs in {names[1]}"
+        problem = f"no item of {names[0]} occurs in {names[1]}"
     raise TooFewPairedError(
-        f"{found}; {_difference(coverage, groups)}", hint=_advice(coverage, groups)
+        f"{problem}; {_difference(coverage, groups)}", hint=_advice(coverage, groups)
     )
 
 

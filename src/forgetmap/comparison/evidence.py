@@ -16,7 +16,7 @@ from forgetmap.stats import balance_p
 
 LOPSIDED_P, LOPSIDED_BY = 0.01, 0.05
 """Right answers are lopsided if chance hardly explains it and it is too much to be overlooked: the
-share of them that would have to move to other places. Real benchmarks are off by about .02."""
+share of them that would have to move to other positions. Real benchmarks are off by about .02."""
 
 
 Need = Literal[
@@ -78,7 +78,7 @@ class Evidence:
         return False
 
     @property
-    def places_known(self) -> bool:
+    def gold_positions_known(self) -> bool:
         """Whether it is recorded where the right answers stood."""
         closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > TWO_OPTIONS)
         return closed <= sum(n for (k, _), n in self.cells.positions.items() if k > TWO_OPTIONS)
@@ -166,22 +166,22 @@ class GroupedEvidence:
 
     def total(self) -> Evidence:
         """All of it."""
-        found = Evidence.total(self.groups.values())
-        return replace(found, clusters=total_clusters(self.clusters.get("task", {}).values()))
+        evidence = Evidence.total(self.groups.values())
+        return replace(evidence, clusters=total_clusters(self.clusters.get("task", {}).values()))
 
     def _by(self, names_of: Callable[[Label], Sequence[str]], level: str) -> dict[str, Evidence]:
         parts: dict[str, list[Evidence]] = {}
-        for label, found in self.groups.items():
+        for label, evidence in self.groups.items():
             for name in names_of(label):
-                parts.setdefault(name, []).append(found)
+                parts.setdefault(name, []).append(evidence)
         clusters: dict[str, list[ClusterSums]] = {}
         for label, sums in self.clusters.get(level, {}).items():
             for name in names_of(label):
                 clusters.setdefault(name, []).append(sums)
         return {
-            name: replace(found, clusters=total_clusters(clusters.get(name, [])))
+            name: replace(evidence, clusters=total_clusters(clusters.get(name, [])))
             for name in sorted(parts)
-            if (found := Evidence.total(parts[name])).cells.paired
+            if (evidence := Evidence.total(parts[name])).cells.paired
         }
 
 
@@ -190,7 +190,7 @@ def gather_evidence(
 ) -> GroupedEvidence:
     """Add to the counts what repeats and clusters tell, where there are any."""
     items = sum_items(pairs, noise) if pairs.repeats or noise is not None else {}
-    groups = {label: Evidence(found, items.get(label)) for label, found in cells.items()}
+    groups = {label: Evidence(counts, items.get(label)) for label, counts in cells.items()}
     levels = ("task", *label_columns(pairs)) if is_clustered(pairs) else ()
     clusters = {level: sum_clusters(pairs, within=[level]) for level in levels}
     return GroupedEvidence(groups, clusters)

@@ -32,11 +32,11 @@ def write_result(
     with complete_folder(path, overwrite=overwrite) as partial:
         _write_json(result, partial)
         if isinstance(result, FanOut):
-            for place, each in enumerate(result, start=1):
-                inner = partial / f"{place:02d}-{_file_name(each.after.name)}"
+            for number, comparison in enumerate(result, start=1):
+                inner = partial / f"{number:02d}-{_file_name(comparison.after.name)}"
                 inner.mkdir()
-                _write_json(each, inner)
-                _write_comparison(each, inner)
+                _write_json(comparison, inner)
+                _write_comparison(comparison, inner)
         elif isinstance(result, Chain):
             _write_chain(result, partial)
             _write_comparison(result.comparisons[-1], partial)

@@ -58,17 +58,17 @@ def select_flips(pairs: Pairs, kind: str) -> Frame:
 
 def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
     """Add question and options once, and prompt and response of both sides."""
-    found = flips.collect_schema().names()
+    columns = flips.collect_schema().names()
     for run, side, own in ((before, "before", "item"), (after, "after", "item_after")):
         if run.texts is not None:
             names = {name: f"{name}_{side}" for name in ("prompt", "response", "error")}
             flips = _join_texts(flips, run.texts, names, own)
-    asked, own = (before, "item") if before.texts is not None else (after, "item_after")
-    if asked.texts is not None:
+    source, own = (before, "item") if before.texts is not None else (after, "item_after")
+    if source.texts is not None:
         # Last, because Arrow joins no table that has lists in it already.
-        flips = _join_texts(flips, asked.texts, {name: name for name in QUESTION_COLUMNS}, own)
+        flips = _join_texts(flips, source.texts, {name: name for name in QUESTION_COLUMNS}, own)
     present = flips.collect_schema().names()
-    first = [*found, *(name for name in QUESTION_COLUMNS if name in present)]
+    first = [*columns, *(name for name in QUESTION_COLUMNS if name in present)]
     rest = (name for name in present if name not in first)
     return flips.select(*first, *rest).sort(*KEY, "item_after")
 
@@ -97,19 +97,19 @@ def _listed(pairs: Pairs, side: str, which: nw.Expr) -> Frame:
 
 def _join_texts(flips: Frame, texts: Frame, names: dict[str, str], own: str) -> Frame:
     present = texts.collect_schema().names()
-    wanted = {name: new for name, new in names.items() if name in present}
-    if not wanted:
+    columns = {name: new for name, new in names.items() if name in present}
+    if not columns:
         return flips
     key = [name for name in KEY if name in present]
     # A table with several metrics repeats the texts of an item.
-    once = texts.select(*key, *wanted).unique(subset=key, keep="any")
+    once = texts.select(*key, *columns).unique(subset=key, keep="any")
     once = once.select(
         *(nw.col(name).alias(f"text_{name}") for name in key),
-        *(nw.col(name).alias(new) for name, new in wanted.items()),
+        *(nw.col(name).alias(new) for name, new in columns.items()),
     )
     on = {own if name == "item" else name: f"text_{name}" for name in key}
     join = _join_arrow if flips.implementation.is_pyarrow() else _join
-    return join(flips, once, on).select(*flips.collect_schema().names(), *wanted.values())
+    return join(flips, once, on).select(*flips.collect_schema().names(), *columns.values())
 
 
 def _join(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:

@@ -36,8 +36,8 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
     for name in TESTS:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
     for name in ("verdict", "estimator", "words"):
-        said = [getattr(group.headline, name) for group in groups]
-        columns[name] = pa.array(said, pa.string())
+        values = [getattr(group.headline, name) for group in groups]
+        columns[name] = pa.array(values, pa.string())
     for reason in REASONS:
         counts = [group.reasons[reason] for group in groups]
         columns[f"lost_{reason}"] = pa.array(counts, pa.int64())

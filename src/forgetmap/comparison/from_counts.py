@@ -42,29 +42,29 @@ def total_sums(parts: Iterable[ScoreSums]) -> ScoreSums | None:
 
 def raw(counts: ByOptions) -> ScoreSums | None:
     """Sums of the raw score."""
-    return total_sums(raw_sums(each.n, each.n10) for each in counts.values())
+    return total_sums(raw_sums(part.n, part.n10) for part in counts.values())
 
 
 def upper(counts: ByOptions) -> ScoreSums | None:
     """Sums of the upper end of the range."""
-    return total_sums(upper_sums(each.n, each.n10, k) for k, each in counts.items())
+    return total_sums(upper_sums(part.n, part.n10, k) for k, part in counts.items())
 
 
 def latent(counts: ByOptions) -> ScoreSums | None:
     """Sums of the lower end of the range."""
-    return total_sums(latent_sums(each.n, each.n10, each.n00, k) for k, each in counts.items())
+    return total_sums(latent_sums(part.n, part.n10, part.n00, k) for k, part in counts.items())
 
 
 def matched(counts: ByOptions) -> ScoreSums | None:
     """Sums of `matched`; two-option items, which it cannot tell, count with their latent score."""
-    return total_sums(_matched(k, each) for k, each in counts.items())
+    return total_sums(_matched(k, part) for k, part in counts.items())
 
 
 def matched_upper(counts: ByOptions) -> ScoreSums | None:
     """The same with the upper end of the range for two-option items."""
     return total_sums(
-        upper_sums(each.n, each.n10, k) if k == TWO_OPTIONS else _matched(k, each)
-        for k, each in counts.items()
+        upper_sums(part.n, part.n10, k) if k == TWO_OPTIONS else _matched(k, part)
+        for k, part in counts.items()
     )
 
 
@@ -263,42 +263,42 @@ def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
 
 def lost_p(counts: ByOptions, *, use_options: bool) -> float | None:
     """Mid-p that nothing was lost; open-ended items say nothing about luck and are left out."""
-    closed = {k: each for k, each in counts.items() if not math.isinf(k) and each.n}
+    closed = {k: part for k, part in counts.items() if not math.isinf(k) and part.n}
     if not closed:
         return None
-    found, trials, chances = [], [], []
-    for k, each in closed.items():
+    losses, trials, chances = [], [], []
+    for k, part in closed.items():
         by_options = use_options and k > TWO_OPTIONS
-        lost = each.n10 - each.lost_to_none if by_options else each.n10
-        found.append(lost)
-        trials.append(lost + (each.different if by_options else each.n00))
+        lost = part.n10 - part.lost_to_none if by_options else part.n10
+        losses.append(lost)
+        trials.append(lost + (part.different if by_options else part.n00))
         chances.append(1 / (k - 1) if by_options else 1 / k)
-        if by_options and each.lost_to_none + each.wrong_to_none:
-            found.append(each.lost_to_none)
-            trials.append(each.lost_to_none + each.wrong_to_none)
+        if by_options and part.lost_to_none + part.wrong_to_none:
+            losses.append(part.lost_to_none)
+            trials.append(part.lost_to_none + part.wrong_to_none)
             chances.append(1 / k)
-    return mixed_luck_p(found, trials, chances)
+    return mixed_luck_p(losses, trials, chances)
 
 
 def known_share(counts: ByOptions) -> float | None:
     """Share of items known before beyond guessing: the mean of c (a - 1/k)."""
-    n = sum(each.n for each in counts.values())
+    n = sum(part.n for part in counts.values())
     if not n:
         return None
     known = 0.0
-    for k, each in counts.items():
-        luck = 0.0 if math.isinf(k) else each.n / k
-        known += float(knowledge_scale(k)) * (each.n11 + each.n10 - luck)
+    for k, part in counts.items():
+        luck = 0.0 if math.isinf(k) else part.n / k
+        known += float(knowledge_scale(k)) * (part.n11 + part.n10 - luck)
     return known / n
 
 
 def as_published(counts: ByOptions) -> Published | None:
     """The published adjustment of one group, with k averaged over items by its luck 1/(k-1)."""
-    n = sum(each.n for each in counts.values())
+    n = sum(part.n for part in counts.values())
     if not n:
         return None
     n11, n10, n01 = (
-        sum(getattr(each, name) for each in counts.values()) for name in ("n11", "n10", "n01")
+        sum(getattr(part, name) for part in counts.values()) for name in ("n11", "n10", "n01")
     )
     k = average_options(counts)
     return published((n11 + n10) / n, (n11 + n01) / n, n10 / n, n01 / n, k)
@@ -306,8 +306,8 @@ def as_published(counts: ByOptions) -> Published | None:
 
 def average_options(counts: ByOptions) -> float:
     """The k of which the luck 1/(k-1) is the mean over the items; `inf` if all are open-ended."""
-    n = sum(each.n for each in counts.values())
-    luck = sum(0.0 if math.isinf(k) else each.n / (k - 1) for k, each in counts.items())
+    n = sum(part.n for part in counts.values())
+    luck = sum(0.0 if math.isinf(k) else part.n / (k - 1) for k, part in counts.items())
     return 1 + n / luck if luck else math.inf
 
 
@@ -319,7 +319,7 @@ def detectable_loss(counts: ByOptions, *, use_options: bool) -> float | None:
         return None
     n = float(sums.n)
     c, spread = float(sums.c) / n, float(sums.a) / n
-    h = sum(_subtracted(k, use_options=use_options) * each.n for k, each in counts.items()) / n
+    h = sum(_subtracted(k, use_options=use_options) * part.n for k, part in counts.items()) / n
     loss = float(detectable(n, c=c, h=h, share_e=spread / (h * (c + h)) if h else 0.0))
     return loss if loss <= known else None
 

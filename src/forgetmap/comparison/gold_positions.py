@@ -24,22 +24,24 @@ def with_gold_positions(cells: Mapping[Label, Cells], before: Frame) -> dict[Lab
         before: canonical columns of the results before.
     """
     names = before.collect_schema().names()
-    place = _place(names)
-    if place is None or "k" not in names:
+    position = _gold_position(names)
+    if position is None or "k" not in names:
         return dict(cells)
     labels = [name for name in ("category", "tags") if name in names]
-    rows = before.select("task", *labels, "k", place=place)
-    found = rows.group_by("task", *labels, "k", "place").agg(nw.len().alias("n")).collect()
-    places: dict[Label, dict[tuple[float, int], int]] = {}
-    for row in found.rows(named=True):
-        if not is_none(row["place"]) and not is_none(row["k"]):
-            k, where = float(row["k"]), _from_zero(row["place"])
-            if where < k:
-                places.setdefault(label_of(row), {})[k, where] = int(row["n"])
-    return {label: replace(each, positions=places.get(label, {})) for label, each in cells.items()}
+    rows = before.select("task", *labels, "k", position=position)
+    counts = rows.group_by("task", *labels, "k", "position").agg(nw.len().alias("n")).collect()
+    positions: dict[Label, dict[tuple[float, int], int]] = {}
+    for row in counts.rows(named=True):
+        if not is_none(row["position"]) and not is_none(row["k"]):
+            k, index = float(row["k"]), _from_zero(row["position"])
+            if index < k:
+                positions.setdefault(label_of(row), {})[k, index] = int(row["n"])
+    return {
+        label: replace(group, positions=positions.get(label, {})) for label, group in cells.items()
+    }
 
 
-def _place(names: list[str]) -> nw.Expr | None:
+def _gold_position(names: list[str]) -> nw.Expr | None:
     """Place of the right answer, or its letter; null where neither is known."""
     if "gold_index" in names:
         return nw.col("gold_index")
@@ -48,5 +50,5 @@ def _place(names: list[str]) -> nw.Expr | None:
     return None
 
 
-def _from_zero(place: Any) -> int:
-    return ascii_uppercase.index(place) if isinstance(place, str) else int(place)
+def _from_zero(position: Any) -> int:
+    return ascii_uppercase.index(position) if isinstance(position, str) else int(position)

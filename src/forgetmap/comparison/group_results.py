@@ -17,19 +17,19 @@ from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import between_interval, detectable_excess, false_discovery, mcnemar_p
 
 
-def group_result(name: str, evidence: Evidence, judge: HeadlinePolicy) -> GroupResult:
+def group_result(name: str, evidence: Evidence, policy: HeadlinePolicy) -> GroupResult:
     """Counts, rates and estimates of one group; a rate of nothing is null, with a reason."""
     numbers = {
         **_counts(name, evidence.cells),
         **_estimates(evidence),
-        **_tests(evidence, sampled=bool(judge.sampled)),
+        **_tests(evidence, sampled=bool(policy.sampled)),
     }
-    return judge.with_headline(GroupResult.model_construct(**numbers), evidence)
+    return policy.with_headline(GroupResult.model_construct(**numbers), evidence)
 
 
-def group_results(evidence: Mapping[str, Evidence], judge: HeadlinePolicy) -> list[GroupResult]:
+def group_results(evidence: Mapping[str, Evidence], policy: HeadlinePolicy) -> list[GroupResult]:
     """One result per group, with q-values over them."""
-    results = [group_result(name, counted, judge) for name, counted in evidence.items()]
+    results = [group_result(name, counted, policy) for name, counted in evidence.items()]
     return with_q(results)
 
 
@@ -47,7 +47,7 @@ def macro_result(
     tasks: Mapping[str, Evidence],
     results: Sequence[GroupResult],
     total: GroupResult,
-    judge: HeadlinePolicy,
+    policy: HeadlinePolicy,
 ) -> GroupResult:
     """Counts of all tasks, rates as plain means over the tasks that have them."""
     evidence = [task for task in tasks.values() if task.cells.n]
@@ -56,8 +56,8 @@ def macro_result(
     for name in ("acc_before", "acc_after", "conventional_forgetting", "known_before"):
         update[name] = _mean([getattr(task, name) for task in scored])
     for row in number_estimators():
-        each = [task.estimates(row.name) for task in scored]
-        mean = row.over_tasks(row.name, evidence, each, total.estimates(row.name))
+        estimates = [task.estimates(row.name) for task in scored]
+        mean = row.over_tasks(row.name, evidence, estimates, total.estimates(row.name))
         update |= _fields_of(row, mean)
     if update["matched"].forgetting.value is not None:
         update["bracket_low"] = update["matched"]
@@ -66,7 +66,7 @@ def macro_result(
         update["bracket_low"], update["bracket_high"] = update["latent"], update["upper"]
     for name in ("conditional_forgetting", "noise_floor"):
         update[name] = from_counts.plain_mean([getattr(task, name) for task in scored])
-    return judge.with_headline(total.model_copy(update=update), Evidence.total(evidence))
+    return policy.with_headline(total.model_copy(update=update), Evidence.total(evidence))
 
 
 def _counts(name: str, cells: Cells) -> dict[str, Any]:

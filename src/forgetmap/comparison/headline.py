@@ -39,20 +39,20 @@ class HeadlinePolicy:
     """How the headline is chosen.
 
     Attributes:
-        asked: the estimator the user wants, or `auto`.
+        estimator: the one the user asks for, or `auto`.
         sampled: answers of some model were sampled; None where nobody recorded it.
         knows_options: it is recorded how many options items have.
         tasks: how many tasks lost something, of how many tested; for the total only.
     """
 
-    asked: str = AUTO
+    estimator: str = AUTO
     sampled: bool | None = False
     knows_options: bool = True
     tasks: tuple[int, int] | None = None
 
-    def with_headline(self, group: GroupResult, found: Evidence) -> GroupResult:
+    def with_headline(self, group: GroupResult, evidence: Evidence) -> GroupResult:
         """The group with its headline."""
-        name = self.asked if self.asked != AUTO else choose(found, _has_value(group))
+        name = self.estimator if self.estimator != AUTO else choose(evidence, _has_value(group))
         row = find_estimator(name)
         estimates = (
             outer_ends(group.bracket_low, group.bracket_high)
@@ -60,9 +60,9 @@ class HeadlinePolicy:
             else group.estimates(name)
         )
         forgetting = estimates.forgetting
-        of_known = _of_known(group, row, forgetting, found)
+        of_known = _of_known(group, row, forgetting, evidence)
         verdict, words = self._conclude(group, row, forgetting, of_known)
-        if verdict == "lost" and name == "matched" and not found.places_known:
+        if verdict == "lost" and name == "matched" and not evidence.gold_positions_known:
             words += " and right answers spread evenly over the positions"
         headline = Headline(
             verdict=verdict,
@@ -80,7 +80,7 @@ class HeadlinePolicy:
         plain = _plain_cases(group, row, forgetting)
         if plain is not None:
             return plain
-        if self.sampled and not row.from_repeats and self.asked == AUTO:
+        if self.sampled and not row.from_repeats and self.estimator == AUTO:
             cost = f"one more answer per item of each model ({2 * group.items:,} in all) would tell"
             return Conclusion("cannot_tell", f"{NO_REPEATS}; {cost}")
         if of_known.reason is not None:
@@ -115,7 +115,7 @@ def _has_value(group: GroupResult) -> Callable[[str], bool]:
 
 
 def _of_known(
-    group: GroupResult, row: Estimator, forgetting: Estimate, found: Evidence
+    group: GroupResult, row: Estimator, forgetting: Estimate, evidence: Evidence
 ) -> Estimate:
     """Forgetting as a share of what could be forgotten.
 
@@ -127,7 +127,7 @@ def _of_known(
     method = f"{forgetting.method}, of what was known"
     if known is None or forgetting.low is None or forgetting.high is None:
         return Estimate(value=None, method=method, reason=forgetting.reason or "no interval")
-    if known - (_known_error(found) if on_knowledge else 0.0) <= 0:
+    if known - (_known_error(evidence) if on_knowledge else 0.0) <= 0:
         reason = "it knew no more before than guessing would"
         return Estimate(value=None, method=method, reason=reason)
     return Estimate(
@@ -138,11 +138,11 @@ def _of_known(
     )
 
 
-def _known_error(found: Evidence) -> float:
+def _known_error(evidence: Evidence) -> float:
     """Two standard errors of the share that was known beyond guessing."""
-    n = found.cells.n
+    n = evidence.cells.n
     variance = 0.0
-    for k, counts in found.options.items():
+    for k, counts in evidence.options.items():
         scale = 1.0 if math.isinf(k) else k / (k - 1)
         right = (counts.n11 + counts.n10) / counts.n if counts.n else 0.0
         variance += counts.n / n * scale**2 * right * (1 - right)

@@ -162,8 +162,8 @@ def count_failures(scores: Frame) -> Failures | None:
     """
     if "outcome" not in scores.collect_schema().names():
         return None
-    found = scores.group_by("outcome").agg(nw.len().alias("n")).collect()
-    counts = {row["outcome"]: int(row["n"]) for row in found.rows(named=True)}
+    outcomes = scores.group_by("outcome").agg(nw.len().alias("n")).collect()
+    counts = {row["outcome"]: int(row["n"]) for row in outcomes.rows(named=True)}
     known = {how: n for how, n in counts.items() if not is_none(how) and how not in MISSING}
     unknown = sum(n for how, n in counts.items() if is_none(how))
     answers = sum(known.values())
@@ -183,15 +183,15 @@ def _tiny(total: Evidence) -> list[Notice]:
 def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
     """Tasks in which a model does worse than one that never read the question."""
     low = []
-    for task, found in tasks.items():
-        closed = {k: c for k, c in found.options.items() if not math.isinf(k)}
+    for task, evidence in tasks.items():
+        closed = {k: c for k, c in evidence.options.items() if not math.isinf(k)}
         n = sum(counts.n for counts in closed.values())
         if not n:
             continue
         right = sum(c.n11 + (c.n10 if side == "before" else c.n01) for c in closed.values())
         luck = sum(counts.n / k for k, counts in closed.items()) / n
         # Repeats of an item are not independent: as many errors as there are items.
-        error = math.sqrt(luck * (1 - luck) / (n * found.cells.items / found.cells.n))
+        error = math.sqrt(luck * (1 - luck) / (n * evidence.cells.items / evidence.cells.n))
         if right / n < luck - MAX_STANDARD_ERRORS * error:
             low.append(f"{task} ({percent(right / n)}, guessing {percent(luck)})")
     if not low:
@@ -206,8 +206,8 @@ def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
 def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
     """Tasks so easy for the model before that nothing is left to gain."""
     high = []
-    for task, found in tasks.items():
-        cells = found.cells
+    for task, evidence in tasks.items():
+        cells = evidence.cells
         if cells.items >= MIN_ITEMS and cells.n11 + cells.n10 >= CEILING * cells.n:
             high.append(f"{task} ({percent((cells.n11 + cells.n10) / cells.n)})")
     if not high:
@@ -218,7 +218,7 @@ def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
 
 def _failures_differ(failures: tuple[Failures | None, ...]) -> list[Notice]:
     """Answers that could not be read are as good as wrong: more of them look like a loss."""
-    known = [each for each in failures if each is not None]
+    known = [failure for failure in failures if failure is not None]
     if len(known) < len(SIDES):
         return []
     shares = [failed / answers for failed, answers in known]

@@ -116,11 +116,11 @@ def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
     """
     with reading(before.run, noise.run):
         if "tie" in pairs.columns:
-            found = match_twins(before, noise, pairs.keys, correct_at=rule.correct_at)
+            repeat = match_twins(before, noise, pairs.keys, correct_at=rule.correct_at)
         else:
-            found = match(before, noise, correct_at=rule.correct_at, pair_by=rule.pair_by)
-        cells = Cells.total(count_cells(found).values())
-    alike = found.item_columns == pairs.item_columns and is_one_to_one(cells, before, noise)
+            repeat = match(before, noise, correct_at=rule.correct_at, pair_by=rule.pair_by)
+        cells = Cells.total(count_cells(repeat).values())
+    alike = repeat.item_columns == pairs.item_columns and is_one_to_one(cells, before, noise)
     items = round(before.rows / before.repeats)
     if not alike or cells.items < rule.min_paired * items:
         raise PairingError(
@@ -129,7 +129,7 @@ def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
             hint="--noise takes a repeat of the model before, on the same items and written the "
             "same way.",
         )
-    return found
+    return repeat
 
 
 def _result(
@@ -162,7 +162,7 @@ def _result(
 def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> HeadlinePolicy:
     """How headlines are chosen in a comparison."""
     return HeadlinePolicy(
-        asked=rule.estimator,
+        estimator=rule.estimator,
         sampled=_sampled(before, after),
         knows_options=bool(pairs.columns & {"k_before", "k_after"}),
     )
@@ -184,8 +184,8 @@ def _rolled_up(pairs: Pairs, rule: Rule) -> list[RolledUpResult] | None:
     if rule.rollup == "default":
         return None
     return [
-        RolledUpResult(name=each.name, mean=each.mean, deviation=each.deviation)
-        for each in roll_up(count_seeds(pairs))
+        RolledUpResult(name=group.name, mean=group.mean, deviation=group.deviation)
+        for group in roll_up(count_seeds(pairs))
     ]
 
 

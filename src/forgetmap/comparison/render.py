@@ -119,18 +119,18 @@ def tell_comparison(result: AnyResult, by: str) -> Blocks:
 
 
 def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
-    """All models after side by side, then one by one."""
-    each = result.comparisons
+    """All models after side by side, then one by comparison."""
+    comparisons = result.comparisons
     blocks: Blocks = [
-        *_simulated(each),
-        Line(f"{len(each)} models against {each[0].before.name}", "strong"),
+        *_simulated(comparisons),
+        Line(f"{len(comparisons)} models against {comparisons[0].before.name}", "strong"),
         Line(),
-        _sheet("model", [(one.after.name, one.total) for one in each]),
-        *_legend(each[0].total),
+        _sheet("model", [(comparison.after.name, comparison.total) for comparison in comparisons]),
+        *_legend(comparisons[0].total),
     ]
-    for one in each:
-        blocks += [Line(), Line(one.headline, "strong"), Line(one.seen), Line()]
-        blocks += [*_groups(one, by), *_rolled_up(one), *_ending(one)]
+    for comparison in comparisons:
+        blocks += [Line(), Line(comparison.headline, "strong"), Line(comparison.seen), Line()]
+        blocks += [*_groups(comparison, by), *_rolled_up(comparison), *_ending(comparison)]
     return blocks
 
 
@@ -216,11 +216,11 @@ def _legend(total: GroupResult) -> Blocks:
 def _side_by_side(total: GroupResult) -> Blocks:
     """Every estimate of forgetting over all items, so that none can be picked in silence."""
     values = {row.name: total.estimates(row.name).forgetting.value for row in number_estimators()}
-    shown = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
+    numbers = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
     floor = total.noise_floor.value
     if floor is not None:
-        shown.append(f"noise floor {percent(floor)}")
-    return [Line(", ".join(shown), "faint", f"{'estimators':<11}")] if shown else []
+        numbers.append(f"noise floor {percent(floor)}")
+    return [Line(", ".join(numbers), "faint", f"{'estimators':<11}")] if numbers else []
 
 
 def _rolled_up(result: ComparisonResult) -> Blocks:
@@ -229,25 +229,25 @@ def _rolled_up(result: ComparisonResult) -> Blocks:
         return []
     heads = ("published roll-up", *ROLLED_UP_HEADS)
     rows = []
-    for each in result.rolled_up:
-        cells = [percent(each.mean[name]) for name in MEASURES]
-        spreads = [each.deviation[name] for name in MEASURES]
-        shown = [
+    for group in result.rolled_up:
+        cells = [percent(group.mean[name]) for name in MEASURES]
+        spreads = [group.deviation[name] for name in MEASURES]
+        texts = [
             cell if spread is None else f"{cell} ±{100 * spread:.1f}"
             for cell, spread in zip(cells, spreads, strict=True)
         ]
-        rows.append((each.name, *shown))
+        rows.append((group.name, *texts))
     return [Line(), Sheet(tuple(heads), rows, spare=("after", "before"))]
 
 
 def _ending(result: ComparisonResult) -> Blocks:
     warnings = [Line(notice.message, "warning", "!") for notice in result.pairing.warnings]
-    said = (
+    sentences = (
         reasons_sentence(result.total),
         pairing_sentence(result.pairing),
         metrics_sentence(result.measures),
     )
-    return [Line(), *(Line(sentence) for sentence in said if sentence), *warnings]
+    return [Line(), *(Line(sentence) for sentence in sentences if sentence), *warnings]
 
 
 def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:

@@ -152,9 +152,9 @@ def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]
         .group_by(*item)
         .agg(*(nw.col(name).sum() for name in tallies), *(nw.col(x).max() for x in (*labels, "k")))
     )
-    found = per_item.group_by("task", *labels, "k", *tallies).agg(nw.len().alias("n"))
+    counted = per_item.group_by("task", *labels, "k", *tallies).agg(nw.len().alias("n"))
     parts: dict[Label, dict[ItemCounts, int]] = {}
-    for row in found.collect().rows(named=True):
+    for row in counted.collect().rows(named=True):
         parts.setdefault(label_of(row), {})[_item_counts(row)] = int(row["n"])
     return {label: ItemSums(counts) for label, counts in parts.items()}
 
@@ -164,7 +164,7 @@ def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None
     right = nw.col(f"state_{side}") == RIGHT
     has_choice = f"wrong_{side}" in pairs.columns
     choice = nw.col(f"wrong_{side}") if has_choice else nw.lit(None, dtype=nw.String)
-    codes = [nw.lit(place, dtype=nw.Int8) for place in range(len(_KINDS))]
+    codes = [nw.lit(code, dtype=nw.Int8) for code in range(len(_KINDS))]
     kind = (
         nw.when(right).then(codes[0])
         .when(~choice.is_null()).then(codes[1])
@@ -192,8 +192,8 @@ def _tallies() -> dict[str, nw.Expr]:
     before, after = (nw.col(side).cast(nw.Int64) for side in SIDES)
     tallies = {}
     for side, count in zip(SIDES, (before, after), strict=True):
-        for place, kind in enumerate(_KINDS):
-            is_kind = nw.col("kind") == place
+        for code, kind in enumerate(_KINDS):
+            is_kind = nw.col("kind") == code
             tallies[f"{kind}_{side}"] = nw.when(is_kind).then(count).otherwise(zero)
     wrong_option = nw.col("kind") == _KINDS.index("option")
     pairs = {
@@ -213,15 +213,15 @@ def _item_counts(row: Mapping[str, Any]) -> ItemCounts:
 
 def excess(items: ItemSums, *, gained: bool = False) -> Interval | None:
     """What changed beyond the noise floor; None without repeats on both sides of two items."""
-    found = items.repeated()
-    scores = excess_scores(*found.profile)
-    return found.mean(scores.gained if gained else scores.lost)
+    repeated = items.repeated()
+    scores = excess_scores(*repeated.profile)
+    return repeated.mean(scores.gained if gained else scores.lost)
 
 
 def excess_before(items: ItemSums) -> Interval | None:
     """Forgetting beyond the noise floor of the model before; None where it was not repeated."""
-    found = items.repeated(after=1)
-    return found.mean(excess_before_scores(*found.profile))
+    repeated = items.repeated(after=1)
+    return repeated.mean(excess_before_scores(*repeated.profile))
 
 
 def excess_before_p(items: ItemSums) -> float | None:
@@ -238,25 +238,27 @@ def excess_before_p(items: ItemSums) -> float | None:
 
 def net(items: ItemSums, *, gained: bool = False) -> Interval | None:
     """`matched` between the models less half of `matched` within each; None as for excess."""
-    found = items.repeated()
-    sides = (found.after, found.before) if gained else (found.before, found.after)
-    scores = net_scores(found.k, *sides, same=found.table[:, 9])
-    n = found.weight.sum()
-    return found.mean(scores, pseudo=float(found.weight @ knowledge_scale(found.k) / max(n, 1.0)))
+    repeated = items.repeated()
+    sides = (repeated.after, repeated.before) if gained else (repeated.before, repeated.after)
+    scores = net_scores(repeated.k, *sides, same=repeated.table[:, 9])
+    n = repeated.weight.sum()
+    return repeated.mean(
+        scores, pseudo=float(repeated.weight @ knowledge_scale(repeated.k) / max(n, 1.0))
+    )
 
 
 def excess_p(items: ItemSums) -> float | None:
     """One-sided p that nothing was lost beyond noise, by permutation within items."""
-    found = items.repeated()
-    if not found.weight.sum():
+    repeated = items.repeated()
+    if not repeated.weight.sum():
         return None
-    m_b, r_b, m_a, r_a = found.profile
+    m_b, r_b, m_a, r_a = repeated.profile
     lost = excess_scores(m_b, r_b, m_a, r_a).lost
     moments = np.array(
         [_moments(int(b), int(a))[:, int(m)] for m, b, a in zip(m_b + m_a, r_b, r_a, strict=True)]
     )
-    variance, third = found.weight @ moments
-    return float(change_p(found.weight @ lost, variance, third))
+    variance, third = repeated.weight @ moments
+    return float(change_p(repeated.weight @ lost, variance, third))
 
 
 @lru_cache(maxsize=64)
@@ -268,13 +270,13 @@ def _moments(repeats_before: int, repeats_after: int) -> Reals:
 def noise_floor(items: ItemSums, side: str) -> float | None:
     """How often two runs of one model flip one way; None without repeats of it."""
     least = {"before": 2, "after": 1} if side == "before" else {"before": 1, "after": 2}
-    found = items.repeated(**least)
-    n = found.weight.sum()
+    repeated = items.repeated(**least)
+    n = repeated.weight.sum()
     if not n:
         return None
-    m_b, r_b, m_a, r_a = found.profile
+    m_b, r_b, m_a, r_a = repeated.profile
     right, answers = (m_b, r_b) if side == "before" else (m_a, r_a)
-    return float(found.weight @ self_churn(right, answers) / n)
+    return float(repeated.weight @ self_churn(right, answers) / n)
 
 
 def estimate(name: str, items: ItemSums) -> Estimates | Estimate:

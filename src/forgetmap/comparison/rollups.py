@@ -60,9 +60,9 @@ def count_seeds(pairs: Pairs) -> list[SeedRow]:
         "task", "repeat", *(nw.col(f"state_{side}") for side in SIDES), category=category, k=k
     )
     by = ("task", "category", "repeat", "state_before", "state_after", "k")
-    found = rows.group_by(*by).agg(nw.len().alias("n")).collect()
+    counts = rows.group_by(*by).agg(nw.len().alias("n")).collect()
     parts: dict[tuple[str, str, int], list[Cells]] = {}
-    for row in found.rows(named=True):
+    for row in counts.rows(named=True):
         name = MISSING if is_none(row["category"]) else row["category"]
         cell = CELL_NAMES[int(row["state_before"]), int(row["state_after"])]
         options = {options_from(row["k"]): count_options(cell, None, int(row["n"]))}
@@ -78,8 +78,8 @@ def row_values(row: SeedRow) -> dict[str, float]:
     """Chance-adjusted, clipped values of one task and seed, as published."""
     cells = row.cells
     before, after = (cells.n11 + cells.n10) / cells.n, (cells.n11 + cells.n01) / cells.n
-    found = published(before, after, cells.n10 / cells.n, cells.n01 / cells.n, row.k)
-    values = {name: float(getattr(found, name)) for name in MEASURES[:4]}
+    adjusted = published(before, after, cells.n10 / cells.n, cells.n01 / cells.n, row.k)
+    values = {name: float(getattr(adjusted, name)) for name in MEASURES[:4]}
     return values | {"acc_before": before, "acc_after": after}
 
 
@@ -94,9 +94,9 @@ def roll_up(rows: Sequence[SeedRow]) -> list[RolledUp]:
             values = [row_values(r) for r in kept if (r.seed, r.category) == (seed, category)]
             if values:
                 by_seed[seed][category] = _mean(values)
-    total = {seed: _mean(list(found.values())) for seed, found in by_seed.items()}
+    total = {seed: _mean(list(means.values())) for seed, means in by_seed.items()}
     rolled = [
-        _over_seeds(name, [found[name] for found in by_seed.values() if name in found])
+        _over_seeds(name, [means[name] for means in by_seed.values() if name in means])
         for name in categories
     ]
     return [*rolled, _over_seeds(TOTAL, list(total.values()))] if rolled else []

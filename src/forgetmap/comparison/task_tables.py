@@ -79,16 +79,16 @@ def with_task_table(pairs: Pairs, name: str | None) -> Pairs:
 def _filled(
     name: str, columns: frozenset[str], by_task: dict[str, Any], dtype: nw.dtypes.DType
 ) -> nw.Expr:
-    found: nw.Expr = nw.lit(None, dtype=dtype)
+    filled: nw.Expr = nw.lit(None, dtype=dtype)
     by_value: dict[Any, list[str]] = {}
     for task, value in by_task.items():
         by_value.setdefault(value, []).append(task)
     for value, tasks in by_value.items():
         here = nw.col("task").is_in(tasks)
-        found = nw.when(here).then(nw.lit(value, dtype=dtype)).otherwise(found)
+        filled = nw.when(here).then(nw.lit(value, dtype=dtype)).otherwise(filled)
     if columns & {f"{name}_before", f"{name}_after"}:
-        return nw.coalesce(side_value(name, columns).cast(dtype), found)
-    return found
+        return nw.coalesce(side_value(name, columns).cast(dtype), filled)
+    return filled
 
 
 def plain_name(task: str) -> str:

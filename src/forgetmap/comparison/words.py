@@ -85,14 +85,14 @@ def _noun(total: GroupResult) -> str:
 def _accuracy_sentence(total: GroupResult) -> str:
     """How much of the loss the accuracy gives away: each item gained hides one that was lost."""
     before, after = percent(total.acc_before), percent(total.acc_after)
-    shown = total.n10 - total.n01
-    move = f"fell from {before} to {after}" if shown > 0 else f"rose from {before} to {after}"
-    accuracy = f"Accuracy {move if shown else f'stayed at {before}'}"
+    drop = total.n10 - total.n01
+    move = f"fell from {before} to {after}" if drop > 0 else f"rose from {before} to {after}"
+    accuracy = f"Accuracy {move if drop else f'stayed at {before}'}"
     if not total.n10:
         return f"{accuracy}."
     losses = "this loss" if total.n10 == 1 else "these losses"
-    if shown <= 0:
+    if drop <= 0:
         return f"{accuracy}, which hides {losses}."
-    if shown < total.n10:
-        return f"{accuracy}, which shows only {shown:,} of {losses}."
+    if drop < total.n10:
+        return f"{accuracy}, which shows only {drop:,} of {losses}."
     return f"{accuracy}, which shows {'' if total.n10 == 1 else 'all of '}{losses}."

@@ -104,12 +104,14 @@ def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
 
 def _by_name(ours: Iterable[str], theirs: Iterable[str]) -> Groups:
     """Those whose names differ only in prefix of the collection, shots, case and punctuation."""
-    found: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
-    for place, tasks in enumerate((ours, theirs)):
+    tasks_by_name: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    for index, tasks in enumerate((ours, theirs)):
         for task in tasks:
-            found[_plain(task)][place].append(task)
+            tasks_by_name[_plain(task)][index].append(task)
     return [
-        ((mine[0],), (yours[0],)) for mine, yours in found.values() if len(mine) == len(yours) == 1
+        ((mine[0],), (yours[0],))
+        for mine, yours in tasks_by_name.values()
+        if len(mine) == len(yours) == 1
     ]
 
 
@@ -140,8 +142,8 @@ def _shared(
 
 def _questions(side: Side, tasks: Collection[str]) -> Frame:
     scores = side.measured.scores.filter(nw.col("task").is_in(list(tasks)))
-    found = scores.filter(~nw.col("question_hash").is_null())
-    return found.select("task", "question_hash").unique()
+    questions = scores.filter(~nw.col("question_hash").is_null())
+    return questions.select("task", "question_hash").unique()
 
 
 def _sizes(questions: Frame) -> dict[str, int]:

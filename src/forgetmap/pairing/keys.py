@@ -87,9 +87,9 @@ def loosen(keys: Keys, before: Frame, after: Frame) -> Keys:
     by_task = dict(keys.by_task)
     for task, columns in keys.by_task.items():
         if "question_hash" in columns:
-            fitting = [each for each in candidates if set(each) <= set(columns)]
-            wanted = MIN_SHARED_KEYS * agreeing["question_hash",].get(task, 0)
-            by_task[task] = next(c for c in fitting if agreeing[c].get(task, 0) >= wanted)
+            fitting = [candidate for candidate in candidates if set(candidate) <= set(columns)]
+            required = MIN_SHARED_KEYS * agreeing["question_hash",].get(task, 0)
+            by_task[task] = next(c for c in fitting if agreeing[c].get(task, 0) >= required)
     loosened = tuple(sorted(task for task in by_task if by_task[task] != keys.by_task[task]))
     return Keys(by_task, loosened)
 

@@ -40,7 +40,7 @@ class MeasuredScores:
     amounts: dict[str, Measure] = field(default_factory=dict)
 
 
-def select_metric(run: Run, wanted: str | None) -> MeasuredScores:
+def select_metric(run: Run, metric: str | None) -> MeasuredScores:
     """Keep one measure per task.
 
     In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the main metric the manifest
@@ -50,8 +50,8 @@ def select_metric(run: Run, wanted: str | None) -> MeasuredScores:
         MetricError: several are left, or the one asked for is not there.
     """
     offered = _offered(run)
-    found = {task: _choose(run, task, set(counts), wanted) for task, counts in offered.items()}
-    amounts = {} if wanted else {task: m for task, m in found.items() if _is_amount(run, m)}
+    found = {task: _choose(run, task, set(counts), metric) for task, counts in offered.items()}
+    amounts = {} if metric else {task: m for task, m in found.items() if _is_amount(run, m)}
     if len(amounts) == len(found):
         amounts = {}  # somebody has only these, and says from where on they are right
     chosen = {task: measure for task, measure in found.items() if task not in amounts}
@@ -75,18 +75,18 @@ def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:
     sums = [nw.len().alias("rows"), *(nw.col(name).count() for name in counted)]
     offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
     rows = run.scores.select("task", *counted, **names)
-    found = rows.group_by("task", *names).agg(*sums).collect()
-    for row in found.rows(named=True):
+    counts = rows.group_by("task", *names).agg(*sums).collect()
+    for row in counts.rows(named=True):
         measure = Measure(**{name: row[name] for name in names})
         offered[row["task"]][measure] = {name: int(row[name]) for name in ("rows", *counted)}
     return dict(offered)
 
 
-def _choose(run: Run, task: str, measures: set[Measure], wanted: str | None) -> Measure:
+def _choose(run: Run, task: str, measures: set[Measure], requested: str | None) -> Measure:
     info = run.info.tasks.get(task)
     left = measures
-    if wanted is not None:
-        metric, _, scorer = wanted.partition("/")
+    if requested is not None:
+        metric, _, scorer = requested.partition("/")
         left = {m for m in measures if m.metric == metric and scorer in ("", m.scorer)}
     elif len(measures) > 1 and info is not None and info.main_metric is not None:
         left = {
@@ -96,12 +96,12 @@ def _choose(run: Run, task: str, measures: set[Measure], wanted: str | None) -> 
         }
     if len(left) == 1:
         return next(iter(left))
-    raise _unclear(run, task, measures, wanted)
+    raise _unclear(run, task, measures, requested)
 
 
-def _unclear(run: Run, task: str, measures: set[Measure], wanted: str | None) -> MetricError:
+def _unclear(run: Run, task: str, measures: set[Measure], requested: str | None) -> MetricError:
     listed = ", ".join(str(measure) for measure in sorted(measures))
-    what = f"no single metric {wanted!r}" if wanted else f"{len(measures)} metrics"
+    what = f"no single metric {requested!r}" if requested else f"{len(measures)} metrics"
     return MetricError(
         f"{run.origin}: task {task!r} has {what}; there is {listed}",
         hint=f"choose one with --metric, such as --metric {min(measures)}.",

@@ -68,11 +68,11 @@ def join_sides(
         right_on=[f"{name}_after" for name in on],
         how="full",
     )
-    found = joined.collect_schema().names()
+    names = joined.collect_schema().names()
     merged = {name: nw.coalesce(f"{name}_before", f"{name}_after") for name in on}
     # pandas turns whole numbers beside missing ones into floats.
     merged["repeat"] = merged.get("repeat", nw.lit(0)).cast(nw.Int32)
-    carried = [name for name in found if name.rpartition("_")[0] not in on]
+    carried = [name for name in names if name.rpartition("_")[0] not in on]
     frame = joined.select(*(value.alias(name) for name, value in merged.items()), *carried)
     columns = frozenset(frame.collect_schema().names())
     item_columns = tuple(name for name in on if name not in ("task", "repeat"))
@@ -102,8 +102,8 @@ def is_transition(before: int, after: int) -> nw.Expr:
 
 def side_value(name: str, columns: Collection[str]) -> nw.Expr:
     """A property of the item: as the before side says, else as the after side says."""
-    found = [f"{name}_{side}" for side in SIDES if f"{name}_{side}" in columns]
-    return nw.coalesce(*found) if found else nw.lit(None)
+    columns_present = [f"{name}_{side}" for side in SIDES if f"{name}_{side}" in columns]
+    return nw.coalesce(*columns_present) if columns_present else nw.lit(None)
 
 
 def _state(correct_at: float) -> nw.Expr:

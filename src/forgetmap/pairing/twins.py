@@ -64,11 +64,11 @@ def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
     placed = ids.with_columns(id_length=nw.col("item").str.len_chars()).with_row_index(
         "place", order_by=[*group, "id_length", "item"]
     )
-    place = nw.col("place") - nw.col("place").min().over(*group)
+    position = nw.col("place") - nw.col("place").min().over(*group)
     tie = (
         nw.when(nw.col("first_side") != nw.col("last_side"))
         .then(nw.concat_str(nw.lit("id "), nw.col("item")))
-        .otherwise(nw.concat_str(nw.lit("#"), place.cast(nw.String)))
+        .otherwise(nw.concat_str(nw.lit("#"), position.cast(nw.String)))
     )
     return placed.select(*content, "item", tie=tie)
 
