@@ -10,7 +10,6 @@ from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
 from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.words import counts_sentence, pairing_sentence, reasons_sentence
-from forgetmap.text import percent
 from small_runs import table
 
 
@@ -88,17 +87,6 @@ def test_repeats_are_answers_not_items() -> None:
 
 def test_large_numbers_are_readable() -> None:
     assert "forgot 1,234 of the 2,000,000 items" in sentence(1_998_766, 1_234, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("share", "shown"),
-    [
-        (None, "-"), (0.0, "0.0%"), (1.0, "100.0%"), (0.125, "12.5%"), (1e-9, "<0.1%"),
-        (0.0004, "<0.1%"), (0.0006, "0.1%"), (0.9999, ">99.9%"), (0.9994, "99.9%"),
-    ],
-)  # fmt: skip
-def test_percent_never_rounds_something_to_nothing(share: float | None, shown: str) -> None:
-    assert percent(share) == shown
 
 
 def test_why_lost_names_the_most_frequent_way_first() -> None:

@@ -11,7 +11,7 @@ import forgetmap as fm
 from command_line import results, write
 from forgetmap.report.markdown import as_markdown
 from forgetmap.report.payloads.comparison import make_payload
-from forgetmap.text import escape_markdown, quote_markdown
+from forgetmap.text import escape_markdown
 from reports import two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 12, "n01": 20, "n00": 18}, "b": {"n11": 30, "n10": 3}}
@@ -126,12 +126,6 @@ def test_a_name_starts_no_title_list_or_quotation(tmp_path: Path, name: str) -> 
     lines = as_markdown(make_payload(fm.compare(before, after))).splitlines()
     assert not [line for line in lines if line.startswith(name)]
     assert [line for line in lines if line.replace("\\", "").startswith(f"{name} forgot 1 of")]
-
-
-def test_long_texts_are_cut_and_empty_ones_empty() -> None:
-    assert quote_markdown("x" * 1_000_000, most=10) == f"`{'x' * 9}…`"
-    assert quote_markdown(" \n ") == ""
-    assert quote_markdown("`a`") == "`` `a` ``"
 
 
 def test_a_redacted_report_says_so(tmp_path: Path) -> None:

@@ -1,59 +1,45 @@
-"""Results in a notebook: shown once, and by nothing but their representations."""
+"""Blocks in a terminal: tables fit, names stay readable."""
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable
-
-import pyarrow as pa
 import pytest
 
-import forgetmap as fm
-from drifting_runs import drifted
-from forgetmap.text import Line, Sheet, blocks_to_text
+from forgetmap.text import Line, Sheet, blocks_to_text, fit, shorten
+
+SHEET = Sheet(
+    ("task", "items", "forgotten"),
+    [("all items", "1,000", "5.0%"), ("a_task_with_a_rather_long_name", "12", "50.0%")],
+    strong=1,
+    spare=("items",),
+)
 
 
-class ZMQInteractiveShell:
-    """What rich takes for a notebook."""
+def test_a_wide_terminal_has_everything() -> None:
+    sheet = fit(SHEET, 100)
+    assert (sheet.heads, sheet.rows, sheet.strong) == (SHEET.heads, SHEET.rows, 1)
 
 
-@pytest.fixture(autouse=True)
-def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a kernel; whatever is displayed beside a representation fails."""
-
-    def display(*_: object, **__: object) -> None:
-        pytest.fail("displayed beside the representation")
-
-    monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
-    monkeypatch.setattr("rich.jupyter.display", display)
-
-
-def runs() -> list[pa.Table]:
-    scores = ([1, 1, 1, 0], [1, 0, 0, 1], [0, 1, 0, 1])
-    return [pa.table({"task": ["t"] * 4, "item": [*"abcd"], "score": each}) for each in scores]
-
-
-def test_blocks_go_to_the_text_and_nowhere_else() -> None:
-    text = blocks_to_text([Line("first"), Sheet(("name", "n"), [("a", "1")])])
-    assert text.split() == ["first", "name", "n", "a", "1"]
+def test_columns_go_before_names() -> None:
+    sheet = fit(SHEET, 29)
+    assert sheet.heads == ("task", "forgotten")
+    assert sheet.rows[1] == ("a_task_wi…ong_name", "50.0%")
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("name", "width", "short"),
     [
-        (lambda: fm.compare(*runs()[:2]), "lost 50.0% of all items"),
-        (lambda: fm.compare(*runs()), "2 models against"),
-        (lambda: fm.chain(*runs()), "scored at every stage"),
-        (lambda: drifted(1).result, "either way"),
+        ("short", 10, "short"),
+        ("mmlu_abstract_algebra", 11, "mmlu_…gebra"),
+        ("文文文文文", 6, "文…文"),
     ],
-    ids=["pair", "many", "chain", "drift"],
 )
-def test_a_result_is_shown_once(
-    make: Callable[[], object], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = make()
-    assert words in " ".join(repr(result).split())
-    html = getattr(result, "_repr_html_", None)
-    if html is not None:
-        assert "<table" in html()
-    assert capsys.readouterr().out == ""
+def test_both_ends_of_a_name_stay(name: str, width: int, short: str) -> None:
+    assert shorten(name, width).replace(" ", "") == short
+
+
+def test_lines_and_tables_as_text() -> None:
+    text = blocks_to_text([Line("Title", "strong"), Line("x\x1b[2J", lead="!"), SHEET], width=60)
+    lines = text.splitlines()
+    assert lines[:2] == ["Title", "! x\ufffd[2J"]
+    assert lines[2].split() == ["task", "items", "forgotten"]
+    assert all(len(line) <= 60 for line in lines)

@@ -1,0 +1,38 @@
+"""Values that packages hand out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from forgetmap.results import Estimate, Estimates, Notice, PublishedResult
+
+
+def test_values_never_change_and_have_no_other_fields() -> None:
+    estimate = Estimate(value=0.5, method="raw")
+    with pytest.raises(ValidationError):
+        estimate.value = 1.0
+    with pytest.raises(ValidationError):
+        Estimate(value=0.5, method="raw", extra=1)  # type: ignore[call-arg]
+
+
+def test_json_keeps_letters_and_escapes_what_drives_a_terminal() -> None:
+    text = Estimate(value=None, method="näive \x1b[2J").to_json(indent=None)
+    assert "näive" in text
+    assert "\x1b" not in text
+    assert json.loads(text)["method"] == "näive \x1b[2J"
+
+
+def test_missing_says_why_in_every_field() -> None:
+    assert Estimate.missing("raw", "no items") == Estimate(
+        value=None, method="raw", reason="no items"
+    )
+    for kind in (Estimates, PublishedResult):
+        missing = kind.missing("raw", "no items")
+        assert {getattr(missing, name).reason for name in kind.model_fields} == {"no items"}
+
+
+def test_notices_are_equal_by_content() -> None:
+    assert Notice("few", "few items") == Notice("few", "few items")
