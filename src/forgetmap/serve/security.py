@@ -97,18 +97,18 @@ class Guard:
         """None if the token is known; a link with the token is turned into a cookie."""
         if self._token is None or self._knows(_cookie(headers)) or self._knows(_bearer(headers)):
             return None
-        given = parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50)
-        if scope["path"] == "/" and self._knows(dict(given).get("token")):
-            rest = urlencode([pair for pair in given if pair[0] != "token"])
+        parameters = parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50)
+        if scope["path"] == "/" and self._knows(dict(parameters).get("token")):
+            rest = urlencode([pair for pair in parameters if pair[0] != "token"])
             answer = RedirectResponse(f"/?{rest}" if rest else "/", status_code=303)
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
             return answer
         return refused(401, "this server asks for its token: open the address that it printed")
 
-    def _knows(self, given: str | None) -> bool:
-        if given is None or self._token is None:
+    def _knows(self, token: str | None) -> bool:
+        if token is None or self._token is None:
             return False
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode("utf-8"))
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode("utf-8"))
 
 
 def refused(status: int, why: str, hint: str | None = None) -> JSONResponse:

@@ -176,10 +176,10 @@ class Store:
 
         One pass over what was asked and said serves all of them. The case does not matter.
         """
-        wanted = [text.lower() for text in texts]
+        lowered = [text.lower() for text in texts]
         with self._reader() as cursor:
             mentions = [
-                (column, _note_mentions(cursor, self._fresh(), source, columns, wanted))
+                (column, _note_mentions(cursor, self._fresh(), source, columns, lowered))
                 for column, source, columns in _searched(table)
             ]
             hits = [self._fresh() for _ in texts]
@@ -244,8 +244,8 @@ class Store:
 
     def close(self) -> None:
         """Stop whatever is running."""
-        for each in (self._engine, *self._cursors):
-            each.interrupt()
+        for cursor in (self._engine, *self._cursors):
+            cursor.interrupt()
 
     def _write_texts(self, database: str, texts: Frame) -> None:
         rows = texts_sql(texts)
@@ -259,8 +259,8 @@ class Store:
     ) -> None:
         name = f"{database}.pairs"
         last = self._write(self._fresh(), scored_sql(pairs))
-        for side, each in zip(SIDES, texts, strict=True):
-            linked = self._write(self._fresh(), linked_sql(last, side, each))
+        for side, table in zip(SIDES, texts, strict=True):
+            linked = self._write(self._fresh(), linked_sql(last, side, table))
             self._engine.execute(f"DROP TABLE {last}")
             last = linked
         self._write(name, listed_sql(last, tuple(pairs.columns)))
@@ -322,7 +322,7 @@ def _note_mentions(
     name: str,
     source: str,
     columns: Sequence[str],
-    wanted: Sequence[str],
+    texts: Sequence[str],
 ) -> str:
     """Write the rows of a table that mention any of the texts, and which of them."""
     flags = {
@@ -330,11 +330,13 @@ def _note_mentions(
             f"(contains({column}, $rare{index}) AND contains({column}, $q{index}))"
             for column in columns
         )
-        for index in range(len(wanted))
+        for index in range(len(texts))
     }
-    values = {f"q{index}": text for index, text in enumerate(wanted)}
-    values |= {f"rare{index}": rare_part(text) for index, text in enumerate(wanted)}
-    selected = ", ".join(f"coalesce({flag}, false) AS {each}" for each, flag in flags.items())
+    values = {f"q{index}": text for index, text in enumerate(texts)}
+    values |= {f"rare{index}": rare_part(text) for index, text in enumerate(texts)}
+    selected = ", ".join(
+        f"coalesce({flag}, false) AS {name_of_flag}" for name_of_flag, flag in flags.items()
+    )
     cursor.execute(
         f"CREATE TABLE {name} AS SELECT rowid AS row, {selected} FROM {source} "
         f"WHERE {' OR '.join(flags.values())}",
@@ -360,9 +362,11 @@ def _with_questions(
     for side, texts in zip(SIDES, table.texts, strict=True):
         numbers = [row.pop(f"row_{side}") for row in rows]
         lacking = [row for row in zip(numbers, rows, strict=True) if row[1]["question"] is None]
-        asked = _questions(cursor, texts, {number for number, _ in lacking if number is not None})
+        questions = _questions(
+            cursor, texts, {number for number, _ in lacking if number is not None}
+        )
         for number, row in lacking:
-            row["question"] = asked.get(number)
+            row["question"] = questions.get(number)
     return rows
 
 
@@ -427,8 +431,8 @@ def _whole_texts(
             [item["task"], item[own], item["repeat"]],
         )
         for row in _records(rows):
-            asked = {name: row.pop(name) for name in ("question", "options")}
-            texts = {**asked, **{k: v for k, v in texts.items() if v is not None}}
+            shared = {name: row.pop(name) for name in ("question", "options")}
+            texts = {**shared, **{k: v for k, v in texts.items() if v is not None}}
             texts |= {f"{name}_{side}": value for name, value in row.items()}
     return {name: value for name, value in texts.items() if value is not None}
 

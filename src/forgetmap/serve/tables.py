@@ -34,14 +34,14 @@ def frame_sql(frame: Frame) -> str:
 def texts_sql(texts: Frame) -> str:
     """The rows of `texts`."""
     # Prompts repeat the question, as a rule.
-    asked = (
+    prompt = (
         "concat_ws(chr(10), CASE WHEN contains(prompt::VARCHAR, question::VARCHAR) THEN NULL "
         "ELSE question::VARCHAR END, prompt::VARCHAR, options::VARCHAR)"
     )
     return (
         f"SELECT {_key('item')} AS key, {cut('question::VARCHAR')} AS question, "
-        f"length(response::VARCHAR) AS length, hash({asked}) AS asked_key, "
-        f"lower({asked}) AS asked, "
+        f"length(response::VARCHAR) AS length, hash({prompt}) AS asked_key, "
+        f"lower({prompt}) AS asked, "
         "lower(concat_ws(chr(10), response::VARCHAR, error::VARCHAR)) AS said "
         f"FROM ({frame_sql(fill_texts(texts))})"
     )

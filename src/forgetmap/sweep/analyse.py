@@ -288,8 +288,8 @@ def _points(
             "retained": measured.retained, "recovered": measured.recovered,
             "benefit": measured.benefit,
         }  # fmt: skip
-        estimates = {name: each.alone[index] for name, each in numbers.items()}
-        estimates |= {f"{name}_all": each.together[index] for name, each in numbers.items()}
+        estimates = {name: rates.alone[index] for name, rates in numbers.items()}
+        estimates |= {f"{name}_all": rates.together[index] for name, rates in numbers.items()}
         points.append(
             PointResult(
                 method=merge.method,
@@ -338,16 +338,16 @@ def _front(merges: Sequence[PathPoint], measured: Measured) -> tuple[set[int], s
     return set(places) - beaten, surely
 
 
-def _value(each: Estimate) -> float:
-    return each.value or 0.0
+def _value(estimate: Estimate) -> float:
+    return estimate.value or 0.0
 
 
-def _low(each: Estimate) -> float:
-    return each.low or 0.0
+def _low(estimate: Estimate) -> float:
+    return estimate.low or 0.0
 
 
-def _high(each: Estimate) -> float:
-    return each.high or 0.0
+def _high(estimate: Estimate) -> float:
+    return estimate.high or 0.0
 
 
 def _groups(
@@ -366,7 +366,7 @@ def _group(
     states: States,
     mask: Flags,
     merge: PathPoint,
-    said: GroupResult | None,
+    compared: GroupResult | None,
     design: ClusterDesign,
 ) -> PointGroup:
     base, here = states.right[BASE][mask], states.right[merge.run][mask]
@@ -382,5 +382,9 @@ def _group(
         accuracy=float(here.mean()),
         forgetting=nothing if itself else share(lost, design, z),
         backward_transfer=nothing if itself else share(gained, design, z),
-        really_lost=nothing if itself else missing if said is None else said.headline.forgetting,
+        really_lost=nothing
+        if itself
+        else missing
+        if compared is None
+        else compared.headline.forgetting,
     )

@@ -123,8 +123,8 @@ def _from_tuned(folder: Path, base: str, path: MergedPath) -> FanOut | Compariso
 
 
 def _headlines(comparisons: FanOut | Comparison) -> list[dict[str, GroupResult]]:
-    each = [comparisons] if isinstance(comparisons, Comparison) else list(comparisons)
+    pairs = [comparisons] if isinstance(comparisons, Comparison) else list(comparisons)
     return [
-        {ALL_ITEMS: one.result.total} | {group.name: group for group in one.result.categories}
-        for one in each
+        {ALL_ITEMS: pair.result.total} | {group.name: group for group in pair.result.categories}
+        for pair in pairs
     ]

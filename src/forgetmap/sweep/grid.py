@@ -124,7 +124,7 @@ def _linear(base: str, tuned: str, weight: float, _: float) -> Spec:
     # 0.1, not 0.09999999999999998
     parts = ((base, round(1 - weight, 12)), (tuned, weight))
     return {
-        "models": [{"model": model, "parameters": {"weight": each}} for model, each in parts],
+        "models": [{"model": model, "parameters": {"weight": share}} for model, share in parts],
     }
 
 

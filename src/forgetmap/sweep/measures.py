@@ -144,8 +144,8 @@ def _joined(designs: tuple[ClusterDesign, ClusterDesign], first: int, second: in
     if designs[0].cluster is None and designs[1].cluster is None:
         return ClusterDesign()
     numbers = [
-        np.arange(size, dtype=np.int64) if each.cluster is None else each.cluster
-        for each, size in zip(designs, (first, second), strict=True)
+        np.arange(size, dtype=np.int64) if estimate.cluster is None else estimate.cluster
+        for estimate, size in zip(designs, (first, second), strict=True)
     ]
     # A cluster may hold answers of both kinds; those stay together.
     return ClusterDesign(np.concatenate(numbers))

@@ -85,9 +85,9 @@ def gather_states(
 
 def _rows(side: Side) -> dict[tuple[Any, ...], dict[str, Any]]:
     names = side.measured.scores.collect_schema().names()
-    wanted = [name for name in (*_KEY, "score", *_FACTS) if name in names]
+    columns = [name for name in (*_KEY, "score", *_FACTS) if name in names]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in side.measured.scores.select(*wanted).collect().rows(named=True):
+    for row in side.measured.scores.select(*columns).collect().rows(named=True):
         full = {name: _known(row.get(name)) for name in ("score", *_FACTS)}
         rows[row["task"], row["item"], row.get("repeat") or 0] = full
     return rows

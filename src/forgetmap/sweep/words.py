@@ -32,11 +32,11 @@ def point_name(point: PointResult) -> str:
     return f"{point.method} {point.weight:g}"
 
 
-def share_with_limits(each: Estimate) -> str:
+def share_with_limits(estimate: Estimate) -> str:
     """A share with its limits."""
-    if each.value is None:
+    if estimate.value is None:
         return "unknown"
-    return f"{percent(each.value)} ({percent(each.low)} to {percent(each.high)})"
+    return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"
 
 
 def choice(point: PointResult, budget: float, tuned: str, *, sure: bool) -> str:
@@ -75,28 +75,30 @@ def no_choice(reason: str) -> str:
 
 def notices(states: States, gained: Flags) -> list[str]:
     """What a reader must know before believing the numbers."""
-    said = []
+    sentences = []
     count = int(gained.sum())
     if not states.target.any():
-        said.append(
+        sentences.append(
             "gains are counted on the suite itself, where answers also flip by chance, and such "
             "flips make merging look better than it is: name what the tuned model was trained for "
             "with --target or --target-suite."
         )
     if 0 < count < FEW_GAINED:
-        said.append(
+        sentences.append(
             f"only {counted(count, 'item')} were gained by the tuned model: what is kept of them "
             "can hardly be told."
         )
     chance = float(np.mean(states.chance[gained])) if count else 0.0
     if chance >= NEAR_CHANCE:
-        said.append(
+        sentences.append(
             f"of the {count:,} items gained, guesses alone would have {percent(chance)} right: "
             "part of what is gained, kept and recovered is luck."
         )
     if states.left_out:
-        said.append(f"{counted(states.left_out, 'answer')} without a score in every run left out.")
-    return said
+        sentences.append(
+            f"{counted(states.left_out, 'answer')} without a score in every run left out."
+        )
+    return sentences
 
 
 def correlation(rank: Estimate) -> str:

@@ -81,16 +81,17 @@ def points(
     payload: Payload, level: Level, direction: Direction = "forgetting", comparison: int = 0
 ) -> list[Point]:
     """The estimates drawn at first, as shares of all items; the greatest first, unknown last."""
-    wanted = (comparison, level, direction, "items", default_estimator(payload))
+    chosen = (comparison, level, direction, "items", default_estimator(payload))
     rows = payload.rows
     keys = zip(rows.comparison, rows.level, rows.direction, rows.scale, rows.estimator, strict=True)
     estimates = [
         Point(rows.group[index], rows.value[index], rows.low[index], rows.high[index])
         for index, key in enumerate(keys)
-        if key == wanted
+        if key == chosen
     ]
     return sorted(
-        estimates, key=lambda each: (each.middle is None, -(each.middle or 0), each.group)
+        estimates,
+        key=lambda estimate: (estimate.middle is None, -(estimate.middle or 0), estimate.group),
     )
 
 
@@ -113,7 +114,7 @@ def groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]
 def drawn(payload: Payload, comparison: int, level: Level) -> list[str]:
     """Names of the groups that are drawn."""
     estimates = points(payload, level, comparison=comparison)
-    return [each.group for each in estimates[:MAX_GROUPS]]
+    return [estimate.group for estimate in estimates[:MAX_GROUPS]]
 
 
 def left_out(payload: Payload, level: Level) -> str:
@@ -147,7 +148,7 @@ def each_pair(payload: Payload) -> list[int]:
 
 def extremes(estimates: Sequence[Point]) -> str:
     """The greatest and the least, in words."""
-    known = [each for each in estimates if each.middle is not None]
+    known = [estimate for estimate in estimates if estimate.middle is not None]
     if not known:
         return "no data"
     first, last = known[0], known[-1]

@@ -79,10 +79,11 @@ def make_payload(
         >>> payload = fm.make_payload(comparison, redact=[r"\w+@\w+"])  # doctest: +SKIP
         >>> fm.write_report(payload, "for-partners.html")  # doctest: +SKIP
     """
-    each, histories = _parts(result)
-    share = max(limit // len(each), 1)
+    comparisons, histories = _parts(result)
+    share = max(limit // len(comparisons), 1)
     items = [
-        items_of(comparison, index, texts=texts, limit=share) for index, comparison in each.items()
+        items_of(comparison, index, texts=texts, limit=share)
+        for index, comparison in comparisons.items()
     ]
     return assemble(
         _results(result), items, histories, texts=texts, redact=redact, title=title, made=made

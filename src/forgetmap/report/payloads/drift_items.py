@@ -57,13 +57,13 @@ def _of_model(
     texts: bool,
     limit: int,
 ) -> Items:
-    wanted = _wanted(drifted, index, limit)
-    if not wanted:
+    shares = _wanted(drifted, index, limit)
+    if not shares:
         return Items(comparison=index, total={}, columns={"task": [], "item": []})
     pairs = pair_items(before, after, drifted.pair_by)
-    metrics = [metric for metric, _ in wanted]
+    metrics = [metric for metric, _ in shares]
     tables = {
-        "metrics": connection().from_arrow(_table_of(wanted, before, after)),
+        "metrics": connection().from_arrow(_table_of(shares, before, after)),
         "pairs": connection().from_arrow(_joined_pairs(pairs)),
         "before": _answers(before, metrics),
         "after": _answers(after, metrics),
@@ -101,11 +101,11 @@ def _amount(cell: MetricCell) -> int:
 
 
 def _table_of(
-    wanted: Sequence[tuple[Metric, int]], before: TaxonomyRun, after: TaxonomyRun
+    shares: Sequence[tuple[Metric, int]], before: TaxonomyRun, after: TaxonomyRun
 ) -> pa.Table:
     """What the query must know of each metric."""
     rows = []
-    for metric, most in wanted:
+    for metric, most in shares:
         ability = metric.scale == "binary" and metric.polarity == "up"
         ours, theirs = (_measure(source, metric) for source in (before, after))
         rows.append({

@@ -169,6 +169,6 @@ def _of_metric(scale: DriftScale, cell: MetricCell) -> Drift:
         return Drift(None if cell.relative is None else sign * cell.relative)
     if cell.points is None or cell.scale not in ("binary", "share"):
         return Drift(None)
-    limits = [None if each is None else sign * each for each in (cell.points_low, cell.points_high)]
+    limits = [None if part is None else sign * part for part in (cell.points_low, cell.points_high)]
     low, high = limits if sign > 0 else limits[::-1]
     return Drift(sign * cell.points, low, high)

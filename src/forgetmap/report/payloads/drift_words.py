@@ -136,8 +136,8 @@ def tell_drift(drift: Capabilities) -> Blocks:
     messages = dict.fromkeys(f"{gate.model}: {gate.message}" for gate in result.gates)
     blocks += [Line(message, "warning", "!") for message in messages]
     blocks.append(_sheet(drift))
-    blocks += [Line(f"{', '.join(each.ids)} ({', '.join(each.models)}).", lead=each.note)
-               for each in drift.withheld]  # fmt: skip
+    blocks += [Line(f"{', '.join(missing.ids)} ({', '.join(missing.models)}).", lead=missing.note)
+               for missing in drift.withheld]  # fmt: skip
     blocks.append(
         Line("Positive is better, or more where any change is drift. * beyond chance (at most 5% "
              "false discoveries); ~ within the noise of the model before. No data is not 0.")

@@ -97,9 +97,9 @@ def _narrowed(run: Run, keys: Iterable[tuple[str, str]]) -> Run:
     """The run with texts of these items only: a join would hold those of all items in memory."""
     if run.texts is None:
         return run
-    wanted = [SEPARATOR.join(key) for key in keys]
+    names = [SEPARATOR.join(key) for key in keys]
     key = nw.concat_str("task", "item", separator=SEPARATOR)
-    return replace(run, texts=run.texts.filter(key.is_in(wanted)))
+    return replace(run, texts=run.texts.filter(key.is_in(names)))
 
 
 def _chosen(flips: Frame, total: int, most: int) -> Frame:

@@ -28,14 +28,14 @@ def without_texts(columns: Columns) -> Columns:
     return {name: cells for name, cells in columns.items() if name not in OF_ITEMS}
 
 
-def parse_patterns(given: Iterable[str]) -> tuple[Secret, ...]:
+def parse_patterns(expressions: Iterable[str]) -> tuple[Secret, ...]:
     """What is to be blackened, as compiled patterns.
 
     Raises:
         UsageError: one of them is no regular expression.
     """
     patterns = []
-    for pattern in given:
+    for pattern in expressions:
         try:
             patterns.append(re.compile(pattern))
         except re.error as error:

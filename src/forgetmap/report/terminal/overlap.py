@@ -44,7 +44,7 @@ def tell_events(result: EventResult) -> Blocks:
     """Bounds from the log-probabilities of right answers."""
     heads = ("", "items", "overlap\nat most", "KL before||after\nat least",
              "KL after||before\nat least", "change of\nright answers")  # fmt: skip
-    rows = [_event_row(each) for each in (result.total, *result.tasks)]
+    rows = [_event_row(group) for group in (result.total, *result.tasks)]
     missing = f" {result.without:,} pairs lack it." if result.without else ""
     return [
         Line(f"{result.before} and {result.after}, seen through the right answers", "strong"),
@@ -128,30 +128,30 @@ def _prompts(result: OverlapResult) -> Sheet:
     masses = list(result.groups[0].kept)
     heads = ("prompt", "overlap", "KL before||after", "at most",
              *(f"{mass} keeps\nat least" for mass in masses))  # fmt: skip
-    order = sorted(result.prompts, key=lambda each: -_or_zero(each.forward_kl.value))
+    order = sorted(result.prompts, key=lambda prompt: -_or_zero(prompt.forward_kl.value))
     rows = [
-        (shorten(each.prompt, NAME_WIDTH), *_prompt_cells(each, masses))
-        for each in order[:MAX_PROMPTS]
+        (shorten(prompt.prompt, NAME_WIDTH), *_prompt_cells(prompt, masses))
+        for prompt in order[:MAX_PROMPTS]
     ]
     return Sheet(heads, rows)
 
 
-def _prompt_cells(each: OverlapEstimates, masses: Sequence[str]) -> Iterator[str]:
-    yield _number(each.overlap.value)
-    yield _with_limits(each.forward_kl)
-    yield _number(each.kl_limit)
+def _prompt_cells(estimates: OverlapEstimates, masses: Sequence[str]) -> Iterator[str]:
+    yield _number(estimates.overlap.value)
+    yield _with_limits(estimates.forward_kl)
+    yield _number(estimates.kl_limit)
     for mass in masses:
-        yield _number(each.kept[mass])
+        yield _number(estimates.kept[mass])
 
 
-def _event_row(each: EventGroup) -> tuple[str, ...]:
+def _event_row(group: EventGroup) -> tuple[str, ...]:
     return (
-        shorten(each.name, NAME_WIDTH),
-        f"{each.items:,}",
-        _with_limits(each.overlap_at_most),
-        _with_limits(each.forward_kl_at_least),
-        _with_limits(each.reverse_kl_at_least),
-        _with_limits(each.change),
+        shorten(group.name, NAME_WIDTH),
+        f"{group.items:,}",
+        _with_limits(group.overlap_at_most),
+        _with_limits(group.forward_kl_at_least),
+        _with_limits(group.reverse_kl_at_least),
+        _with_limits(group.change),
     )
 
 
@@ -160,12 +160,12 @@ def _notices(notices: Sequence[OverlapNotice]) -> Blocks:
     return [*lines, Line()] if lines else lines
 
 
-def _with_limits(each: Estimate) -> str:
-    if each.value is None:
+def _with_limits(estimate: Estimate) -> str:
+    if estimate.value is None:
         return "-"
-    if each.low is None or each.high is None:
-        return _number(each.value)
-    return f"{_number(each.value)} [{each.low:.2g}, {each.high:.2g}]"
+    if estimate.low is None or estimate.high is None:
+        return _number(estimate.value)
+    return f"{_number(estimate.value)} [{estimate.low:.2g}, {estimate.high:.2g}]"
 
 
 def _number(value: float | None) -> str:

@@ -20,8 +20,8 @@ def cells(payload: Payload) -> Figure | None:
     """Right before on the left, wrong before on the right; right after below, wrong above."""
     records = [
         {"comparison": index} | record
-        for index, each in enumerate(payload.comparisons)
-        for record in _mosaic(each.total)
+        for index, comparison in enumerate(payload.comparisons)
+        for record in _mosaic(comparison.total)
     ]
     if not records:
         return None

@@ -13,8 +13,11 @@ TICKS = 6
 def directions(payload: Payload) -> Figure | None:
     """Is what was lost here made up for there?"""
     level = data.fine_level(payload)
-    lost = {each.group: each.middle for each in data.points(payload, level)}
-    gained = {each.group: each.middle for each in data.points(payload, level, "backward_transfer")}
+    lost = {estimate.group: estimate.middle for estimate in data.points(payload, level)}
+    gained = {
+        estimate.group: estimate.middle
+        for estimate in data.points(payload, level, "backward_transfer")
+    }
     both = [
         (loss, gain)
         for group, loss in lost.items()

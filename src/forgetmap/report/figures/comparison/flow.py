@@ -73,7 +73,7 @@ def moves_of(paths: Sequence[PathResult]) -> list[Move]:
             counts[index, _kind(path.path, index)] += path.n
     order = list(COLOURS)
     moves = [Move(stage, kind, count) for (stage, kind), count in counts.items() if count]
-    return sorted(moves, key=lambda each: (each.stage, order.index(each.kind)))
+    return sorted(moves, key=lambda move: (move.stage, order.index(move.kind)))
 
 
 def _kind(path: str, index: int) -> str:

@@ -43,9 +43,9 @@ def forest(payload: Payload) -> Figure | None:
 def _facts(payload: Payload) -> list[Record]:
     level = data.named_level(payload)
     facts: list[Record] = []
-    for index, each in enumerate(payload.comparisons):
+    for index, result in enumerate(payload.comparisons):
         shown = set(data.drawn(payload, index, level))
-        lines = [(look.key_of(index, "total", each.total.name), ALL, each.total)]
+        lines = [(look.key_of(index, "total", result.total.name), ALL, result.total)]
         lines += [
             (look.key_of(index, level, group.name), look.label_of(group.name), group)
             for group in data.groups(payload, index, level)

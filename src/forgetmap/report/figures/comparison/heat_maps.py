@@ -18,7 +18,7 @@ def heat_maps(payload: Payload) -> list[Figure]:
     if len(data.each_pair(payload)) < FEWEST:
         return []
     figures = [_heat_map(payload, direction) for direction in SHADES]
-    return [each for each in figures if each is not None]
+    return [figure for figure in figures if figure is not None]
 
 
 def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
@@ -51,8 +51,8 @@ def _facts(payload: Payload) -> list[Record]:
     names = data.names_after(payload)
     worst: dict[str, float] = {}
     for index in data.each_pair(payload):
-        for each in data.points(payload, level, comparison=index):
-            worst[each.group] = max(worst.get(each.group, -1.0), each.middle or -1.0)
+        for estimate in data.points(payload, level, comparison=index):
+            worst[estimate.group] = max(worst.get(estimate.group, -1.0), estimate.middle or -1.0)
     shown = sorted(worst, key=lambda name: (-worst[name], name))[: data.MAX_GROUPS]
     return [
         {

@@ -44,4 +44,4 @@ TOOLTIP: list[Spec] = [
 
 def rows_at(drift: Capabilities, *levels: DriftLevel) -> list[Record]:
     """The rows of some levels."""
-    return [each for each in data.rows_as_records(drift.rows) if each["level"] in levels]
+    return [row for row in data.rows_as_records(drift.rows) if row["level"] in levels]

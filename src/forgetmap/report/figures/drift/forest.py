@@ -34,7 +34,7 @@ def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
 
 def of_all_metrics(payload: Payload, drift: Capabilities) -> Figure | None:
     """All metrics that have a value, of a single model."""
-    shown = [each for each in axes.rows_at(drift, "metric") if each["state"] != "none"]
+    shown = [row for row in axes.rows_at(drift, "metric") if row["state"] != "none"]
     return _figure(
         payload,
         shown,

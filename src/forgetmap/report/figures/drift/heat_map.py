@@ -46,16 +46,16 @@ def _lines(drift: Capabilities, *, metrics: bool) -> list[Record]:
     if not metrics:
         return axes.rows_at(drift, "group", "capability")
     known = {cell.id for cell in drift.result.metrics if cell.value is not None}
-    return [each for each in axes.rows_at(drift, "metric") if each["id"] in known]
+    return [row for row in axes.rows_at(drift, "metric") if row["id"] in known]
 
 
 def _alt(drift: Capabilities, lines: list[Record], many: str) -> str:
     shown = [
         line for line in lines if line["scale"] == drift.scales[0].name and line["level"] != "group"
     ]
-    sure = [each for each in shown if each["state"] == "sure"]
-    down = sum(each["value"] < 0 for each in sure)
-    empty = sum(each["state"] == "none" for each in shown)
+    sure = [row for row in shown if row["state"] == "sure"]
+    down = sum(row["value"] < 0 for row in sure)
+    empty = sum(row["state"] == "none" for row in shown)
     return (
         f"{len(shown):,} cells of {len(drift.result.models):,} models and their {many}: "
         f"{down:,} surely went down, {len(sure) - down:,} surely up, {empty:,} have no data."

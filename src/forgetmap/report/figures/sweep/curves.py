@@ -43,7 +43,7 @@ def _curves(
         {"field": "what", "title": "what"},
         {"field": "method"},
         {"field": "weight"},
-        *({"field": each, "format": ".1%"} for each in ("value", "low", "high")),
+        *({"field": field, "format": ".1%"} for field in ("value", "low", "high")),
     ]
     detail = [{"field": "method"}, {"field": "what"}]
     return Figure(
@@ -87,13 +87,13 @@ def _curves(
 
 def _ends(records: list[Record]) -> str:
     """The first and last of each curve of the first pair, in words."""
-    said = []
+    sentences = []
     first = [record for record in records if record["comparison"] == 0]
-    for what in dict.fromkeys(each["what"] for each in first):
-        own = [each for each in first if each["what"] == what]
-        most = max(own, key=lambda each: each["value"])
-        said.append(f"{what} at most {percent(most['value'])}, at {most['weight']:g}")
-    return "; ".join(said) + "."
+    for what in dict.fromkeys(field["what"] for field in first):
+        own = [field for field in first if field["what"] == what]
+        most = max(own, key=lambda field: field["value"])
+        sentences.append(f"{what} at most {percent(most['value'])}, at {most['weight']:g}")
+    return "; ".join(sentences) + "."
 
 
 def _curve_records(
@@ -206,7 +206,7 @@ def connectivity(result: SweepResult) -> Figure:
         "scale": {"zero": False}, "axis": axes.SHARES,
     }  # fmt: skip
     tips = [{"field": "method"}, {"field": "weight"}]
-    tips += [{"field": each, "format": ".1%"} for each in ("accuracy", "line")]
+    tips += [{"field": field, "format": ".1%"} for field in ("accuracy", "line")]
     return Figure(
         name="connectivity",
         title="Is the way between the models level?",

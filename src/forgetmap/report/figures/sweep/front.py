@@ -83,12 +83,12 @@ def _front_layers(result: SweepResult) -> list[Spec]:
 
 def _front_words(pair: PairResult) -> str:
     front = [pair.points[index] for index in listed_points(pair) if pair.points[index].on_front]
-    said = "; ".join(
+    points = "; ".join(
         f"{point.reused or point_name(point)} forgets {percent(point.forgetting.value)} and keeps "
         f"{percent(point.retained.value)}"
         for point in front
     )
-    return f"Pareto front of {pair.name}: {said or 'no data'}."
+    return f"Pareto front of {pair.name}: {points or 'no data'}."
 
 
 def _front_tips() -> list[Spec]:
@@ -131,5 +131,5 @@ def _label(pair: PairResult, number: int) -> str | None:
     point = pair.points[number]
     if number == pair.best.point:
         return point_name(point)
-    first = next(index for index, each in enumerate(pair.points) if each.reused == point.reused)
+    first = next(index for index, other in enumerate(pair.points) if other.reused == point.reused)
     return point.reused if point.reused and first == number else None

@@ -124,7 +124,7 @@ def benefits(result: SweepResult) -> Figure | None:
         "axis": axes.SHARES | {"labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')"},
     }  # fmt: skip
     tips = [{"field": "model"}]
-    tips += [{"field": each, "format": ".1%"} for each in ("moved", "benefit", "low", "high")]
+    tips += [{"field": record, "format": ".1%"} for record in ("moved", "benefit", "low", "high")]
     zero: Spec = {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER}
     return Figure(
         name="drift_benefit",
