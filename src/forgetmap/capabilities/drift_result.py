@@ -211,7 +211,7 @@ def _heat_map(result: DriftResult) -> Table:
     from rich.text import Text
 
     table = _table(["", *map(printable, result.models)])
-    places = {(cell.model, cell.id): cell for cell in (*result.capabilities, *result.groups)}
+    cells = {(cell.model, cell.id): cell for cell in (*result.capabilities, *result.groups)}
     first = result.models[0]
     for group in (cell for cell in result.groups if cell.model == first):
         lines = [(group, group.id, "bold")]
@@ -221,8 +221,8 @@ def _heat_map(result: DriftResult) -> Table:
             if cell.model == first and cell.group == group.id
         ]
         for cell, name, style in lines:
-            found = [places[model, cell.id] for model in result.models]
-            shown = [Text(_value(each), style=_colour(each, result)) for each in found]
+            row = [cells[model, cell.id] for model in result.models]
+            shown = [Text(_value(part), style=_colour(part, result)) for part in row]
             table.add_row(Text(printable(name)), *shown, style=style)
     return table
 
@@ -237,10 +237,10 @@ def _metric_table(result: DriftResult, model: str, width: int) -> Table:
         if sum(max(map(len, [head, *column])) + 2 for head, column in shown.items()) > room:
             del shown[head]
     table = _table(["metric", *shown])
-    for place, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         line = [Text(printable(cell.id))]
         line += [
-            Text(column[place], style=_colour(cell, result) if head == "drift" else "")
+            Text(column[index], style=_colour(cell, result) if head == "drift" else "")
             for head, column in shown.items()
         ]
         table.add_row(*line)

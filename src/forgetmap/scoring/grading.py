@@ -106,14 +106,14 @@ def find_and_grade(
 
 def _claims(text: str, reader: AnswerReader, *, cut: bool) -> list[tuple[AnswerClaim, list[Any]]]:
     """Claims in the demanded form that name an answer, up to a question the model makes up."""
-    found = [
+    claims = [
         (claim, answers)
         for claim in find_marked_claims(text)
         if (claim.ended or not cut or reader.is_complete(claim.phrase))
         and (answers := reader.read_claim(claim.phrase))
     ]
-    end = next_question(text, found[0][0].start) if found else None
-    return found if end is None else [each for each in found if each[0].start < end]
+    end = next_question(text, claims[0][0].start) if claims else None
+    return claims if end is None else [pair for pair in claims if pair[0].start < end]
 
 
 def _unmarked(text: str, reader: AnswerReader, *, cut: bool) -> Grade:
@@ -194,11 +194,11 @@ def grade_likelihoods(
     lengths = _lengths(tokens, options, normalise)
     values = [value / length for value, length in zip(logprobs, lengths, strict=True)]
     best = max(values)
-    chosen = [place for place, value in enumerate(values) if value == best]
-    if len({options[place] for place in chosen}) > 1:
+    best_options = [index for index, value in enumerate(values) if value == best]
+    if len({options[index] for index in best_options}) > 1:
         return grade_failure(Outcome.NO_ANSWER)
-    choice = options[chosen[0]]
-    return grade_answer(choice, right=chosen[0] in right, choice=choice)
+    choice = options[best_options[0]]
+    return grade_answer(choice, right=best_options[0] in right, choice=choice)
 
 
 def _lengths(tokens: Sequence[int], options: Sequence[str], by: Normalise) -> list[int]:
