@@ -214,15 +214,16 @@ def find_claims(ids: tuple[str, ...] = ()) -> list[TheoryClaim]:
     """
     for group in GROUPS:
         importlib.import_module(f"forgetmap.theory.claims.{group}")
+    # Whoever imports one of the modules first must not change the order.
+    claims = sorted(
+        _CLAIMS.values(), key=lambda item: GROUPS.index(item.experiment.__module__.split(".")[-1])
+    )
     unknown = [name for name in ids if name.upper() not in _CLAIMS]
     if unknown:
-        raise UsageError(
-            f"there is no claim {', '.join(unknown)}", hint=f"choose from {', '.join(_CLAIMS)}."
-        )
+        known = ", ".join(item.id for item in claims)
+        raise UsageError(f"there is no claim {', '.join(unknown)}", hint=f"choose from {known}.")
     names = {name.upper() for name in ids} or set(_CLAIMS)
-    claims = [_CLAIMS[name] for name in _CLAIMS if name in names]
-    # Whoever imports one of the modules first must not change the order.
-    return sorted(claims, key=lambda item: GROUPS.index(item.experiment.__module__.split(".")[-1]))
+    return [item for item in claims if item.id in names]
 
 
 def verify(id: str, *, control: bool = False) -> ClaimOutcome:  # noqa: A002
