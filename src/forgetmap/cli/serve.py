@@ -116,14 +116,10 @@ def _reading(options: dict[str, Any], progress: Callable[[str], None]) -> Readin
 
 
 def _require_server() -> None:
-    try:
-        import starlette  # noqa: F401  # optional
-        import uvicorn  # noqa: F401  # optional
-    except ImportError as error:
-        raise UsageError(
-            f"serving needs {error.name}, which is not installed",
-            hint="pip install 'forgetmap[serve]'.",
-        ) from None
+    from forgetmap._lazy import check_installed
+
+    for package in ("starlette", "uvicorn"):
+        check_installed(package, "Serving")
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -20,9 +20,7 @@ from forgetmap.evaluation import (
     KEY,
     Service,
     Traffic,
-    connect_server,
     is_complete,
-    load_model,
     weights_stamp,
 )
 from forgetmap.harness_runs.inspect_ai import INSPECT
@@ -262,6 +260,8 @@ def _ask(program: str, script: str, *arguments: str) -> str | None:
 
 def _probe_server(driver: Driver, request: HarnessRequest) -> Service:
     """What the server does, tried before a harness believes whatever it says."""
+    from forgetmap.evaluation import connect_server
+
     service = connect_server(request.model.base, Traffic(concurrency=request.concurrency)).service
     needed = driver.needs(request)
     if not service.abilities[needed]:
@@ -302,6 +302,8 @@ def _provide(request: HarnessRequest, folder: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     if request.model.adapter is not None:
+        from forgetmap.evaluation import load_model
+
         loaded = load_model(request.model, dtype=request.dtype, device="cpu")
         loaded.model.save_pretrained(partial)
         loaded.tokenizer.save_pretrained(partial)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from forgetmap._lazy import require
 from forgetmap.errors import FieldError, OutputError
 from forgetmap.merge.checkpoint import Checkpoint
 from forgetmap.merge.engine import PIECE, MergeEngine, OnProgress, default_threads
@@ -102,7 +103,8 @@ def prepare(
     recipe: Recipe, models: Mapping[str, Checkpoint], shard_bytes: int = SHARD_BYTES
 ) -> PreparedMerge:
     """Check that models can be merged, and decide where everything goes; no weight is read."""
-    from forgetmap.merge.plan import ModelShape, plan_merge  # heavy
+    require("torch", "Merging")
+    from forgetmap.merge.plan import ModelShape, plan_merge  # needs torch
 
     vocabulary = share_vocabulary(recipe, dict(models))
     shapes = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from forgetmap._lazy import require
 from forgetmap.errors import TRUNCATED_HINT, MissingInputError, ModelError, UnreadableError
 from forgetmap.merge.adapter import LoraAdapter
 from forgetmap.merge.tensor_file import TensorFile, TensorInfo
@@ -153,7 +154,7 @@ def _folder_of(model: str) -> Path:
 
 def _from_hub(model: str) -> Path:
     """The hub's copy, from the cache where it is there."""
-    import huggingface_hub as hub  # heavy
+    hub = require("huggingface_hub", "A model on the hub")
     from huggingface_hub import errors
 
     repo, _, revision = model.partition("@")

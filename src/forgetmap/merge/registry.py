@@ -45,7 +45,6 @@ METHODS = Registry(
     "merge method",
     {name: f"forgetmap.merge.methods.{module}:{name}" for name, module in BUILT_IN.items()},
     _check_method,
-    extra="run",
 )
 
 

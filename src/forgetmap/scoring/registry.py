@@ -6,11 +6,11 @@ described in scorer.py; one of a known name replaces ours. Nothing is imported b
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Literal, cast
 
+from forgetmap._lazy import check_installed
 from forgetmap._plugins import Registry
-from forgetmap.errors import FieldError, UsageError
+from forgetmap.errors import FieldError
 from forgetmap.scoring.grade import UNSCORED, grade_missing
 from forgetmap.scoring.scorer import Fields, RuleScorer, Scorer, ScorerInput
 
@@ -75,15 +75,12 @@ def load_scorer(name: str) -> Scorer:
     with (`packages`, where it has them), so that results can be read where nothing is scored.
 
     Raises:
-        UsageError: as `find_scorer`, or a package is missing.
+        UsageError: as `find_scorer`.
+        MissingPackageError: a package is missing.
     """
     scorer = find_scorer(name)
     for package in getattr(scorer, "packages", ()):
-        if find_spec(package) is None:
-            raise UsageError(
-                f"the scorer {name!r} needs the package {package!r}",
-                hint='install it: pip install "forgetmap[drift]".',
-            )
+        check_installed(package, f"The scorer {name!r}", extra="drift")
     return scorer
 
 

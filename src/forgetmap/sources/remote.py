@@ -31,6 +31,7 @@ from forgetmap.errors import (
     ForgetmapError,
     InputError,
     MissingInputError,
+    MissingPackageError,
     NetworkError,
     OutputError,
     UnknownFormatError,
@@ -203,11 +204,10 @@ def _connect(url: str, shown: str) -> tuple[Any, str]:
         )
     try:
         system, path = url_to_fs(url, **OPTIONS.get(scheme, {}))
-    except ImportError:
-        raise UsageError(
-            f"{shown}: the package {NEEDED[scheme]} is needed for {scheme}:// and not installed",
-            hint="pip install 'forgetmap[remote]'.",
-        ) from None
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{shown}: reading {scheme}://", NEEDED[scheme], "remote"
+        ) from error
     system.invalidate_cache()
     return system, path
 

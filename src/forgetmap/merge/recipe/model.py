@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from forgetmap._lazy import require
 from forgetmap.merge.recipe.yaml_file import KeyPath
 
 Dtype = Literal["float64", "float32", "float16", "bfloat16"]
@@ -149,7 +150,7 @@ class Recipe(_WithParameters):
 
     def as_yaml(self) -> str:
         """The same recipe as text that `read_recipe` understands."""
-        import yaml  # type: ignore[import-untyped]  # part of an extra
+        yaml = require("yaml", "A recipe in YAML")
 
         return str(yaml.safe_dump(_plain(self), sort_keys=False, allow_unicode=True))
 

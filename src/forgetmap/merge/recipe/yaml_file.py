@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forgetmap._lazy import require
 from forgetmap.errors import FieldError, MissingInputError, UnreadableError
 
 KeyPath = tuple[str | int, ...]
@@ -43,7 +44,7 @@ def read_yaml(path: Path) -> YamlFile:
         UnreadableError: it is not YAML, or not UTF-8.
         FieldError: a key occurs twice, or the file contains itself.
     """
-    import yaml  # type: ignore[import-untyped]  # part of an extra
+    yaml = require("yaml", "A recipe in YAML")
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -73,7 +74,7 @@ def read_yaml(path: Path) -> YamlFile:
 
 
 def _value(loader: Any, node: Any, key_path: KeyPath, lines: dict[KeyPath, int], file: str) -> Any:
-    import yaml
+    yaml = require("yaml", "A recipe in YAML")
 
     if node is None:
         return None

@@ -13,10 +13,10 @@ import re
 import unicodedata
 from fractions import Fraction
 from functools import cache, lru_cache, partial
-from importlib.util import find_spec
 
+from forgetmap._lazy import check_installed
 from forgetmap._workers import WorkerPool, count_cores
-from forgetmap.errors import TaskTimeoutError, UsageError, WorkerError
+from forgetmap.errors import TaskTimeoutError, WorkerError
 from forgetmap.records import Outcome
 from forgetmap.scoring.extract.claims import find_spoken_claims, first_sentence, last_line
 from forgetmap.scoring.extract.numbers import NUMBER, quantity_at, tidy
@@ -155,11 +155,7 @@ def _parse(text: str) -> list[object]:
 
 @cache
 def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process needs its own
-    if find_spec("math_verify") is None:
-        raise UsageError(
-            "answers of the kind 'maths' need math-verify, which is not installed",
-            hint='install it: pip install "forgetmap[run]".',
-        )
+    check_installed("math_verify", "Grading answers of the kind 'maths'", extra="run")
     verifier = Verifier()
     atexit.register(verifier.close)
     return verifier

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -32,6 +31,7 @@ from forgetmap._http import (
     redact_url,
     server_message,
 )
+from forgetmap._lazy import check_installed
 from forgetmap.errors import NetworkError, UsageError
 from forgetmap.scoring.llm_judge.reply_cache import Reply, ReplyCache, key_of
 from forgetmap.scoring.scorer import JudgeQuestion
@@ -142,12 +142,10 @@ def open_judge(
         patience: how many at once, how long, how often.
 
     Raises:
-        UsageError: the address is none, or httpx is not installed.
+        UsageError: the address is none.
+        MissingPackageError: httpx is not installed.
     """
-    if find_spec("httpx") is None:
-        raise UsageError(
-            "asking a judge needs httpx", hint='install it: pip install "forgetmap[drift]".'
-        )
+    check_installed("httpx", "Asking a judge", extra="drift")
     usual = {"temperature": 0, "seed": seed, "max_tokens": _MAX_REPLY_TOKENS, **(parameters or {})}
     known = {name: value for name, value in usual.items() if value is not None}
     return Judge(_endpoint(url), model, known, cache, key_variable, patience or Patience())

@@ -1,0 +1,174 @@
+"""Every command once, as somebody would who installed forgetmap with some of its extras.
+
+usage: python walk_commands.py FOLDER EXTRA...
+
+A command either works or ends with exit code 2 and one sentence with the `pip install` that it
+needs; where what it needs is there, any other error of ours is fine too (there is no server). Needs
+nothing but forgetmap, so that it can run in a bare environment.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+SERVER = "http://127.0.0.1:9/v1#model"
+UNCAUGHT = 99
+OTHER_PROGRAM = "lm_eval"
+"""No extra of ours: the program that is missing has its own sentence."""
+RECIPE = """merge_method: linear
+models:
+  - model: base
+    parameters: {weight: 1.0}
+"""
+
+
+def commands(folder: Path) -> Iterator[tuple[str, str]]:
+    """Every command, and the extra it needs; none if it works in every installation."""
+    yield from core_commands(folder)
+    yield from commands_of_extras(folder)
+
+
+def core_commands(folder: Path) -> Iterator[tuple[str, str]]:
+    """What works in every installation."""
+    base, tuned, out = folder / "runs/before", folder / "runs/after", folder / "out"
+    yield f"simulate --out {folder / 'runs'} --tasks 3 --items 40 --repeats 2", ""
+    yield f"compare {base} {tuned}", ""
+    yield f"compare {base} {tuned} --json", ""
+    yield f"compare {base} {tuned} --out {out / 'result'}", ""
+    yield f"report {base} {tuned} --out {out / 'report.html'}", ""
+    yield f"report {base} {tuned} --out {out / 'report.md'}", ""
+    yield f"plan {base} {tuned}", ""
+    yield f"records check {base}", ""
+    yield f"records show {base}", ""
+    yield "records schema record", ""
+    yield f"records convert {base} --out {out / 'table.csv'}", ""
+    yield f"records import {out / 'table.csv'} --out {out / 'imported'}", ""
+    yield f"compare {out / 'table.csv'} {out / 'table.csv'}", ""
+    yield f"drift {folder / 'scored.csv'} {folder / 'scored.csv'}", ""
+    yield f"probe choose {base} --out {out / 'probe.jsonl'}", ""
+    yield f"probe check {out / 'probe.jsonl'} {tuned}", ""
+    yield f"overlap records {base} {tuned}", ""
+    yield "theory verify F1", ""
+    yield f"theory page --out {out / 'theory.html'}", ""
+    yield "merge --help", ""
+    yield "merge methods", ""
+    yield "merge linear --help", ""
+    yield "doctor", ""
+    yield "doctor --json", ""
+    yield f"doctor {SERVER}", ""
+    yield "completion bash", ""
+
+
+def commands_of_extras(folder: Path) -> Iterator[tuple[str, str]]:
+    """What needs more than the core."""
+    base, tuned, out = folder / "runs/before", folder / "runs/after", folder / "out"
+    item, model = folder / "items.jsonl", folder / "model"
+    yield f"drift {folder / 'unscored.csv'} {folder / 'unscored.csv'}", "drift"
+    yield f"merge linear {model} {model} --out {out / 'merged'}", "run"
+    yield f"merge apply {folder / 'recipe.yaml'} --out {out / 'applied'}", "run"
+    yield f"merge drift {model} {model}", "run"
+    yield f"merge sweep {model} {model} --suite basics --out {out / 'sweep'}", "run"
+    yield f"overlap models {model} {model} --prompts {folder / 'prompts.txt'}", "run"
+    yield f"overlap models {SERVER} {SERVER} --prompts {folder / 'prompts.txt'}", "run"
+    yield f"run {model} --suite basics --out {out / 'run'}", "run"
+    yield f"run {model} --suite {item} --out {out / 'run2'}", "run"
+    yield f"run {SERVER} --suite basics --out {out / 'run3'}", "run"
+    yield f"run org/name --suite basics --out {out / 'run4'}", "run"
+    yield f"run {model} --suite hub:org/name --out {out / 'run5'}", "run"
+    yield f"run {SERVER} --harness lm-eval --tasks a --out {out / 'run6'}", OTHER_PROGRAM
+    yield f"map {model} {model} --suite basics --out {out / 'map'}", "run"
+    yield f"run vllm:{model} --suite basics --out {out / 'run7'}", "vllm"
+    yield f"run {model} --engine ray --suite basics --out {out / 'run8'}", "ray"
+    yield f"serve {base} {tuned} --port 0", "serve"
+    yield f"compare s3://bucket/before {tuned}", "remote"
+
+
+def prepare(folder: Path) -> None:
+    """A folder that looks like a model, items, a recipe and prompts."""
+    (folder / "model").mkdir(parents=True)
+    # Small: transformers makes up the weights that are not in the file.
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 16}
+    config = {"model_type": "llama", "num_attention_heads": 1, "num_key_value_heads": 1, **sizes}
+    (folder / "model" / "config.json").write_text(json.dumps(config))
+    (folder / "recipe.yaml").write_text(RECIPE.replace("base", str(folder / "model")))
+    (folder / "prompts.txt").write_text("Once upon a time\n")
+    (folder / "items.jsonl").write_text('{"question": "1+1?", "gold": "2"}\n')
+    (folder / "out").mkdir()
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    weights = len(header).to_bytes(8, "little") + header + bytes(4)
+    (folder / "model" / "model.safetensors").write_bytes(weights)
+    for name, task, columns, cells in (
+        ("scored", "gsm8k.subset", "score", "1"),
+        ("unscored", "ifeval.subset", "score,response", ",A reply."),
+    ):
+        rows = "".join(f"{task},{number},Why?,7,{cells}\n" for number in range(20))
+        text = f"task,item,question,gold,{columns}\n{rows}"
+        (folder / f"{name}.csv").write_text(text)
+
+
+def run(command: str) -> tuple[int, str]:
+    """Exit code and all output of a command, in this process; a traceback counts as output."""
+    from forgetmap.cli.main import main
+
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        try:
+            with patch.object(sys, "argv", ["forgetmap", *command.split()]):
+                main()
+        except SystemExit as end:
+            return int(end.code or 0) if not isinstance(end.code, str) else 1, output.getvalue()
+        except BaseException:  # noqa: BLE001  # every fault is what is looked for
+            traceback.print_exc(file=output)
+            return UNCAUGHT, output.getvalue()
+    return 0, output.getvalue()
+
+
+def fault_of(need: str, extras: Iterable[str], code: int, output: str) -> str | None:
+    """What is wrong with how a command ended."""
+    sentence = f'pip install "forgetmap[{need}]"'
+    is_missing = bool(need) and need not in extras and need != OTHER_PROGRAM
+    faults = {
+        "a traceback": "Traceback (most recent call last)" in output or code == UNCAUGHT,
+        "options that do not exist": "Usage: forgetmap" in output and code == 2,
+        "it must work with the core alone": not need and "pip install" in output and code == 2,
+        f"it has {need} and still asks for it": need in extras and sentence in output,
+        f"no sentence with {sentence}": is_missing and (code != 2 or sentence not in output),
+    }
+    return next((fault for fault, is_so in faults.items() if is_so), None)
+
+
+def stop_at_once(*_: object, **__: object) -> None:
+    """In the place of a server that would go on for ever."""
+
+
+def main() -> int:
+    folder, *extras = sys.argv[1:]
+    prepare(Path(folder))
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    if "serve" in extras:
+        import uvicorn
+
+        uvicorn.Server.run = stop_at_once  # type: ignore[method-assign]
+    faults = 0
+    for command, need in commands(Path(folder)):
+        code, output = run(command)
+        fault = fault_of(need, extras, code, output)
+        if fault is not None:
+            faults += 1
+            print(f"FAULT: forgetmap {command}\n  {fault}; exit code {code}:\n{output[-1500:]}")
+        elif "-v" in os.environ.get("WALK", ""):
+            print(f"ok {code}: forgetmap {command}\n   {output.strip().splitlines()[-2:]}")
+    print(f"{faults} faults")
+    return min(faults, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

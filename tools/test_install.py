@@ -1,0 +1,45 @@
+"""Build a fresh environment for each extra, and try every command in it.
+
+usage: python tools/test_install.py [KIND...]     core, run, drift, serve; all of them if left out
+
+What tests/integration/test_installations.py does with hidden packages, done for real: `pip install`
+from the checkout, then tests/support/walk_commands.py with the Python of that environment.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+KINDS = ("core", "run", "drift", "serve")
+
+
+def walk(kind: str, folder: Path) -> bool:
+    """Whether every command works or says what to install."""
+    environment = folder / kind
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    package = str(ROOT) if kind == "core" else f"{ROOT}[{kind}]"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    constraints = ["--constraint", str(ROOT / "constraints.txt")]
+    subprocess.run([*install, *constraints, package], check=True)
+    script = ROOT / "tests" / "support" / "walk_commands.py"
+    done = subprocess.run([python, script, folder / f"{kind}-walk", kind], check=False, cwd=folder)
+    print(f"{kind}: {'fine' if done.returncode == 0 else 'FAULTS'}", flush=True)
+    return done.returncode == 0
+
+
+def main() -> int:
+    """Walk through all kinds; 1 if one has faults."""
+    kinds = sys.argv[1:] or KINDS
+    with tempfile.TemporaryDirectory(prefix="forgetmap-install-") as folder:
+        outcomes = [walk(kind, Path(folder)) for kind in kinds]
+    return 0 if all(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
