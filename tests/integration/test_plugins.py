@@ -21,6 +21,7 @@ import pytest
 import use_plugins
 from command_line import call
 from forgetmap._plugins import Registry
+from forgetmap.comparison import estimators as estimator_table
 from forgetmap.errors import UsageError
 from forgetmap.merge import registry as merge_registry
 from forgetmap.report.figures import plugins as figure_plugins
@@ -189,6 +190,31 @@ def test_a_broken_figure_is_named(broken: Any, tmp_path: Path, source: str, mess
     done = call("report", run, run, "--out", tmp_path / "report.html")
     assert done.code == 2
     assert re.search(message, " ".join(done.err.split()))
+
+
+ESTIMATOR = (PLUGINS / "estimator" / "yule_estimator.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("source", "point", "message"),
+    [
+        ("import no_such_package_anywhere\n", "mine", "No module named 'no_such_package_anywhere'"),
+        ("mine = 5\n", "mine", "it is no forgetmap.comparison.Estimator"),
+        (ESTIMATOR.replace('"independence"', '"latent"'), "latent", "under the name 'latent'"),
+        (ESTIMATOR.replace('"independence"', '"n10"'), "n10", "'n10', which is a rate"),
+    ],
+    ids=["import", "type", "ours", "field"],
+)
+def test_a_broken_estimator_is_named(
+    broken: Any, tmp_path: Path, source: str, point: str, message: str
+) -> None:
+    attribute = "mine" if point == "mine" else "independence"
+    broken(estimator_table, "PLUGINS", source, f"{point}:{attribute}")
+    run = tmp_path / "run.jsonl"
+    run.write_text('{"task": "t", "item": "a", "score": 1}\n')
+    done = call("compare", run, run)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
 
 
 def test_a_broken_scorer_is_named(broken: Any) -> None:

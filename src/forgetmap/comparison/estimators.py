@@ -344,7 +344,9 @@ def find_estimator(name: str) -> Estimator:
     Raises:
         UsageError: there is none; a result may come from a machine with other packages.
     """
-    row = next((row for row in all_estimators() if row.name == name), None)
+    # Ours first: a broken package must not break what does not use it.
+    row = next((row for row in BUILT_IN if row.name == name), None)
+    row = row or next((row for row in all_estimators() if row.name == name), None)
     if row is None:
         raise UsageError(
             f"there is no estimator {name!r}", hint=f"choose from {', '.join(estimator_names())}."

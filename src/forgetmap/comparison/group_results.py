@@ -8,13 +8,17 @@ from typing import Any
 
 from forgetmap.comparison import from_counts, repeated
 from forgetmap.comparison.cells import REASONS, Cells
-from forgetmap.comparison.estimators import Estimator, number_estimators
+from forgetmap.comparison.estimators import BUILT_IN_NAMES, Estimator, number_estimators
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.result import GroupResult
+from forgetmap.errors import UsageError
 from forgetmap.pairing import SIDES
 from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import between_interval, detectable_excess, false_discovery, mcnemar_p
+
+RESERVED = GroupResult.model_fields.keys() - set(BUILT_IN_NAMES)
+"""Names in a result that no estimator of a package may take."""
 
 
 def group_result(name: str, evidence: Evidence, policy: HeadlinePolicy) -> GroupResult:
@@ -89,6 +93,11 @@ def _counts(name: str, cells: Cells) -> dict[str, Any]:
 def _estimates(evidence: Evidence) -> dict[str, Any]:
     estimates: dict[str, Any] = {}
     for row in number_estimators():
+        if row.name in RESERVED:
+            raise UsageError(
+                f"an installed package adds an estimator {row.name!r}, which is a rate of a result",
+                hint="uninstall the package, or rename its estimator.",
+            )
         estimates |= _fields_of(row, _estimate(row, evidence))
     knows_choices = from_counts.knows_choices(evidence)
     low, high = (
