@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from chromium import chromium, watched
 from forgetmap.report.html.theory import write_theory_page
 from forgetmap.theory import methods
-from forgetmap.theory.flows import Path as Course
+from forgetmap.theory.flows import Trajectory
 from forgetmap.theory.methods import Setting
 
 pytestmark = pytest.mark.needs_browser
@@ -75,7 +75,7 @@ def test_numbers_are_those_of_python(page: Page) -> None:
         np.testing.assert_allclose(shown[1:, 0], path.times, rtol=1e-12)
 
 
-def in_python(method: str, values: dict[str, float]) -> Course:
+def in_python(method: str, values: dict[str, float]) -> Trajectory:
     setting = Setting(
         values["separation"], values.get("share", 0.5), values["start"], values["offset"]
     )
