@@ -105,10 +105,10 @@ apply_recipe(recipe, home / "out", on_progress=steps.append)
 print(json.dumps([*first, steps[-1].kept]))
 """
 TWO_AT_ONCE = """
-from forgetmap.merge.output.layout import Layout
-from forgetmap.merge.output.atomic_folder import staged
+from forgetmap.merge.output.layout import WeightLayout
+from forgetmap.merge.output.atomic_folder import open_atomic_folder
 try:
-    with staged(home / "out", Layout(()), "one", overwrite=False):
+    with open_atomic_folder(home / "out", WeightLayout(()), "one", overwrite=False):
         apply_recipe(recipe, home / "out")
 except ForgetmapError as error:
     print(json.dumps(str(error)))
