@@ -20,12 +20,12 @@
     ├── LineageError            the runs do not form a chain
     ├── ModelError              a model cannot be found, loaded or used as asked
     ├── HarnessError            another evaluation program cannot be run, or failed
-    ├── MissingPackageError     an optional package is not installed; knows the extra
     ├── ConvergenceError        a computation did not come to an end that can be trusted
     ├── WorkerError             a process that worked for this one ended without an answer
     │   └── TaskTimeoutError        it was ended, because it took too long
     ├── OutputError             the result cannot be written where it was asked for
     └── UsageError              an option or argument makes no sense
+        └── MissingPackageError     an optional package is not installed; knows the extra
 
 To add one: subclass the nearest branch, give the builtin it specialises as second parent, raise it
 with a sentence made of facts and a `hint` that says what to do. The command line prints both and
@@ -183,23 +183,6 @@ class HarnessError(ForgetmapError, RuntimeError):
         return f"{self.message}{output}\nHint: {self.hint}"
 
 
-class MissingPackageError(ForgetmapError, ImportError):
-    """An optional package is not installed.
-
-    Attributes:
-        package: which one.
-        extra: the extra of forgetmap that brings it.
-    """
-
-    def __init__(self, feature: str, package: str, extra: str) -> None:
-        super().__init__(
-            f"{feature} needs the package {package}, which is not installed.",
-            hint=f'install it: pip install "forgetmap[{extra}]".',
-        )
-        self.package = package
-        self.extra = extra
-
-
 class ConvergenceError(ForgetmapError, ArithmeticError):
     """A computation did not come to an end that can be trusted."""
 
@@ -218,3 +201,20 @@ class OutputError(ForgetmapError, OSError):
 
 class UsageError(ForgetmapError, ValueError):
     """An option or argument makes no sense."""
+
+
+class MissingPackageError(UsageError, ImportError):
+    """An optional package is not installed.
+
+    Attributes:
+        package: which one.
+        extra: the extra of forgetmap that brings it.
+    """
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {package}, which is not installed.",
+            hint=f'install it: pip install "forgetmap[{extra}]".',
+        )
+        self.package = package
+        self.extra = extra

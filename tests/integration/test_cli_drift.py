@@ -233,7 +233,7 @@ for runs in (sys.argv[1:3], sys.argv[3:]):
     scored, unscored = (line.split("|") for line in done.stdout.splitlines())
     assert (scored[0], int(scored[1]) > 1000) == ("0", True)
     assert unscored[:2] == ["2", "0"]
-    assert unscored[2].startswith("Error: the scorer '")
+    assert unscored[2].startswith("Error: The scorer '")
     assert 'Hint: install it: pip install "forgetmap[drift]".' in unscored[2]
 
 

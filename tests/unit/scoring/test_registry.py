@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from forgetmap.errors import UsageError
-from forgetmap.scoring import registry
+from forgetmap.errors import MissingPackageError, UsageError
 from forgetmap.scoring.registry import (
     find_scorer,
     load_scorer,
@@ -39,9 +40,10 @@ def test_a_missing_package_is_named_where_something_is_scored(
     monkeypatch: pytest.MonkeyPatch, name: str, package: str
 ) -> None:
     assert load_scorer(name) is find_scorer(name)
-    monkeypatch.setattr(registry, "find_spec", lambda asked: None if asked == package else asked)
+    monkeypatch.setitem(sys.modules, package, None)
     assert find_scorer(name).fields
-    with pytest.raises(UsageError, match=f"the scorer '{name}' needs the package '{package}'") as e:
+    sentence = f"The scorer '{name}' needs the package {package}"
+    with pytest.raises(MissingPackageError, match=sentence) as e:
         load_scorer(name)
     assert e.value.hint == 'install it: pip install "forgetmap[drift]".'
 

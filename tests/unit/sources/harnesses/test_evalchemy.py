@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def test_without_math_verify_formulas_are_unscored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maths._verifier.cache_clear()
-    monkeypatch.setattr(maths, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "math_verify", None)
     given = [example(1, ["1+x"], expected_answer="x+1"), example(2, ["7"])]
     run = opened(write(tmp_path / "x.json", given))
     assert scores(run) == {("1", 0): None, ("2", 0): 1.0}
