@@ -70,7 +70,7 @@ def own_memory():  # without pages of files, which come and go
     return int(status.split("RssAnon:")[1].split()[0]) * 1024
 from forgetmap.merge.registry import BUILT_IN, find_method
 def peak(name):
-    names = "st" if find_method(name).most else "stu"
+    names = "st" if find_method(name).max_models else "stu"
     settings = {"t": 0.3, "weight": 0.5, "density": 0.5, "filter_wise": True}
     known = settings.keys() & {each.name for each in find_method(name).parameters}
     told = {"method": name, "base": str(home / "s"),
