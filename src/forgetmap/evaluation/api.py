@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ def evaluate(
     Args:
         model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these behind `vllm:`, the
             address of a server (`http://HOST/v1#NAME`), a live transformers module (then with
-            `tokenizer`), or any backend.
+            `tokenizer`; it is left as it was, also in the middle of training), or any backend.
         suite: its name, a file of items, a hub data set, or a suite.
         out: the run folder.
         tokenizer: of a live module.
@@ -54,10 +56,37 @@ def evaluate(
     """
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     name = Path(out).name
-    backend, identity = open_model(model, tokenizer=tokenizer, name=name, salt=salt, **load_options)
-    return run_model(
-        backend, chosen, Path(out), identity, settings, overwrite=overwrite, on_progress=on_progress
-    )
+    with _live_model_unchanged(model if tokenizer is not None else None):
+        backend, identity = open_model(
+            model, tokenizer=tokenizer, name=name, salt=salt, **load_options
+        )
+        return run_model(
+            backend, chosen, Path(out), identity, settings,
+            overwrite=overwrite, on_progress=on_progress,
+        )  # fmt: skip
+
+
+@contextmanager
+def _live_model_unchanged(model: Any) -> Iterator[None]:
+    """Training goes on after an evaluation as if there had been none.
+
+    Restores which modules train, the `use_cache` setting and the random numbers of torch.
+    """
+    if model is None:
+        yield
+        return
+    torch = require("torch", "Running models")
+    training = [(module, module.training) for module in model.modules()]
+    use_cache = getattr(model.config, "use_cache", None)
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            for module, is_training in training:
+                module.training = is_training
+            if use_cache is not None:
+                model.config.use_cache = use_cache
 
 
 def open_model(
