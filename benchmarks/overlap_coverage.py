@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from forgetmap.overlap.estimate import Asked, estimate_table
-from forgetmap.overlap.result import Figures
+from forgetmap.overlap.estimate import OverlapSettings, estimate_table
+from forgetmap.overlap.result import OverlapEstimates
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -83,7 +83,7 @@ def population(step: float, scale: float) -> list[Exact]:
     return [enumerate_exactly(before, after, prompt) for prompt in all_prompts()]
 
 
-def hits(found: Figures, truth: dict[str, float]) -> Counter[str]:
+def hits(found: OverlapEstimates, truth: dict[str, float]) -> Counter[str]:
     """Which intervals there are, and which contain the truth; the one-sided limit likewise."""
     counts: Counter[str] = Counter()
     for name, exact in truth.items():
@@ -105,7 +105,7 @@ def cover(scenario: Scenario, known: list[Exact], repetitions: int, seed: int) -
         places = random.integers(0, len(known), scenario.prompts)
         chosen = [known[place] for place in places]
         table = drawn(chosen, scenario.samples, random, whole=scenario.whole)
-        result = estimate_table(table, asked=Asked(seed=number))
+        result = estimate_table(table, settings=OverlapSettings(seed=number))
         one = scenario.prompts == 1
         over += hits(result.groups[0], _truth(chosen if one else known))
         for each in result.prompts[:4]:
@@ -126,7 +126,7 @@ def cover_mass(known: list[Exact], mass: float, repetitions: int, seed: int) -> 
     for number in track(range(repetitions), description=f"old mass {mass}"):
         chosen = [known[place] for place in random.integers(0, len(known), 32)]
         table = drawn_mixture(chosen, mass, 16, random)
-        found = estimate_table(table, asked=Asked(seed=number)).groups[0].old_mass
+        found = estimate_table(table, settings=OverlapSettings(seed=number)).groups[0].old_mass
         right += found.low is not None and found.low <= mass <= (found.high or 0.0)
     return {"old_mass": right / repetitions}
 

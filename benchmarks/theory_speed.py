@@ -20,20 +20,20 @@ import numpy as np
 
 from forgetmap.theory import methods
 from forgetmap.theory.estimators import Floats
-from forgetmap.theory.flows import Path as Course
+from forgetmap.theory.flows import Trajectory
 from forgetmap.theory.methods import Setting
-from forgetmap.theory.phase import GAP, PRECISION, Knob, Phase, phase_diagram
+from forgetmap.theory.phase import GAP, PRECISION, Phase, PhaseParameter, phase_diagram
 from forgetmap.theory.quadrature import COARSE, nodes
 
 RESULTS = Path(__file__).parent / "results"
 SIDE, DRAWN, UNTIL = 100, 200, 60.0
 ASKED, ALLOWED = 20.0, 1e-4
 SEPARATIONS = np.linspace(1.0, 8.0, SIDE)
-KNOBS: dict[Knob, Floats] = {
+KNOBS: dict[PhaseParameter, Floats] = {
     "replay": np.linspace(0.01, 0.5, SIDE),
     "temperature": np.geomspace(0.2, 5.0, SIDE),
 }
-SINGLE: dict[Knob, Callable[[Setting, float], Course]] = {
+SINGLE: dict[PhaseParameter, Callable[[Setting, float], Trajectory]] = {
     "replay": lambda setting, value: methods.replay(setting, [UNTIL], value),
     "temperature": lambda setting, value: methods.kl_rl(setting, [UNTIL], GAP, value),
 }
@@ -59,7 +59,7 @@ def main() -> None:
     (RESULTS / "theory_speed.json").write_text(json.dumps(found, indent=2) + "\n")
 
 
-def one_by_one(knob: Knob, cells: np.ndarray) -> float:
+def one_by_one(knob: PhaseParameter, cells: np.ndarray) -> float:
     """Seconds for one solve_ivp call per cell."""
     started = time.process_time()
     for row, column in zip(*divmod(cells, SIDE), strict=True):
@@ -73,7 +73,7 @@ def worst_gap(diagram: Phase, cells: np.ndarray) -> float:
     gaps = [0.0]
     for row, column in zip(*divmod(cells, SIDE), strict=True):
         apart = float(SEPARATIONS[row])
-        path = SINGLE[diagram.knob](Setting(apart), float(diagram.values[column]))
+        path = SINGLE[diagram.parameter](Setting(apart), float(diagram.values[column]))
         gaps.append(abs(float(path.old_mass(apart)[-1]) - diagram.mass[row, column]))
         gaps.append(abs(float(path.old_weight[-1]) - diagram.weight[row, column]))
     return float(max(gaps))
