@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from real_facts import fact_rows
 from ties import FOLDER, TIE, gap_where_they_part
 
 CHAT = Settings(chat=True)
+SUPPORT = Path(__file__).parent.parent / "support"
 BATCH = 16
 
 TASK = """
@@ -147,6 +149,23 @@ def test_inspect_goes_on_where_it_was(
     assert unexplained(ours, again) == []
 
 
+def stop_while_held(order: Sequence[str], folder: Path) -> None:
+    """Start lm-eval, which waits after a few batches, and end it there."""
+    held = folder / "held"
+    hold = {"PYTHONPATH": str(SUPPORT / "held_lm_eval"), "HOLD_LM_EVAL": str(held)}
+    with subprocess.Popen(
+        order,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env=environment(folder) | hold,
+    ) as program:
+        while not held.exists():
+            assert program.poll() is None, "lm-eval ended before it was held"
+            time.sleep(0.1)
+        program.send_signal(signal.SIGTERM)
+        assert program.wait() != 0
+
+
 def test_lm_eval_goes_on_where_it_was(folder: Path) -> None:
     rows = fact_rows()
     asked = [
@@ -156,7 +175,7 @@ def test_lm_eval_goes_on_where_it_was(folder: Path) -> None:
     ]  # fmt: skip
     write_tasks({"facts": asked}, folder)
     order = lm_eval_order(FOLDER, ["facts"], folder / "stopped")
-    stop(order, folder, r"Running loglikelihood requests: +[1-6]\d%", signal.SIGTERM)
+    stop_while_held(order, folder)
     said = run_harness(order, folder)
     kept = re.search(r"Cached requests: (\d+), Requests remaining: (\d+)", said)
     assert kept is not None
