@@ -83,6 +83,10 @@ def test_a_merge_method(results: dict[str, dict[str, Any]]) -> None:
     }
 
 
+def test_a_backend(results: dict[str, dict[str, Any]]) -> None:
+    assert results["backend"] == {"correct": 1.0, "incorrect": 0.0, "error": None}
+
+
 def test_an_estimator(results: dict[str, dict[str, Any]]) -> None:
     found = results["estimator"]
     assert found["json"] == pytest.approx(2 / 4 - 3 / 4 * (1 - 2 / 4))

@@ -93,6 +93,22 @@ def use_merge_method(folder: Path) -> dict[str, Any]:
     }
 
 
+def use_backend(folder: Path) -> dict[str, Any]:
+    """Scores of a run whose answers come from the plugin's backend."""
+    import forgetmap as fm
+    from command_line import call
+
+    answers, items = folder / "answers.json", folder / "items.jsonl"
+    answers.write_text(json.dumps({"Capital of Peru?": "Lima", "Capital of Norway?": "Bergen"}))
+    golds = {"Capital of Peru?": "Lima", "Capital of Norway?": "Oslo", "Capital of Chad?": "x"}
+    rows = [{"question": question, "gold": gold, "task": "t"} for question, gold in golds.items()]
+    items.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = call("run", f"recorded:{answers}", "--suite", items, "--out", folder / "run")
+    assert done.code == 0, done.err
+    scores = fm.open_run(folder / "run").scores.collect().rows(named=True)
+    return {row["outcome"]: row["score"] for row in scores}
+
+
 def use_estimator(folder: Path) -> dict[str, Any]:
     """Everywhere that the plugin's estimator is to be seen."""
     import pyarrow as pa
@@ -148,7 +164,7 @@ USES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "scorer": use_scorer,
     "merge_method": use_merge_method,
     "estimator": use_estimator,
-    # "backend": group forgetmap.backends
+    "backend": use_backend,
     "figure": use_figure,
 }
 
