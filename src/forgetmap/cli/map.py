@@ -79,7 +79,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     from rich.console import Console
 
     from forgetmap.comparison import print_comparison
-    from forgetmap.evaluation import estimate_run, find_model, open_model, run_names
+    from forgetmap.evaluation import estimate_run, find_model, model_labels, open_model, run_names
     from forgetmap.map import REPEATS, REPORT, map_models
     from forgetmap.text import printable
 
@@ -89,7 +89,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     suite, settings = read_suite(options), make_settings(options)
     if options["dry_run"]:
         estimates = []
-        for source, name in zip(sources, run_names(models), strict=True):
+        for source, name in zip(sources, model_labels(models), strict=True):
             backend, _ = open_model(source, name=name, **model_load_kwargs(options))
             estimates.append((name, estimate_run(backend, suite, settings)))
         print_estimates(estimates)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.estimate import RunEstimate, estimate_run
     from forgetmap.evaluation.items import Item, Suite, Task
     from forgetmap.evaluation.journal import Journal
-    from forgetmap.evaluation.models import find_model, run_names, weights_stamp
+    from forgetmap.evaluation.models import find_model, model_labels, run_names, weights_stamp
     from forgetmap.evaluation.run import OnProgress, Step, is_complete, run_model
     from forgetmap.evaluation.run_records import ModelIdentity
     from forgetmap.evaluation.settings import Settings
@@ -105,6 +105,7 @@ __all__ = [
     "load_model",
     "load_rows",
     "load_suite",
+    "model_labels",
     "open_model",
     "run_model",
     "run_names",

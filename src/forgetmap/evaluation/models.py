@@ -168,15 +168,45 @@ def weights_stamp(source: ModelSource) -> str:
 
 
 def run_names(models: Sequence[Any]) -> list[str]:
-    """A name for each run: what the model is called, with its place in front."""
+    """A folder for the run of each model: its number, and what the model is called."""
     names = []
     for number, model in enumerate(models):
-        if not isinstance(model, str | Path):
-            raise UsageError(
-                "only paths, hub ids and addresses can be taken here",
-                hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
-            )
-        last = re.split(r"[/\\#]", str(model).rstrip("/\\"))[-1]
-        shown = re.sub(r"[^\w.-]+", "-", last).strip("-.") or "model"
-        names.append(f"{number}-{shown}")
+        last = re.sub(r"[^\w.-]+", "-", _name_parts(model)[-1]).strip("-.")
+        names.append(f"{number}-{last or 'model'}")
     return names
+
+
+def model_labels(models: Sequence[Any]) -> list[str]:
+    """What people read as the name of each model: as much of what was typed as tells them apart."""
+    parts = [_name_parts(model) for model in models]
+    depths = [1] * len(parts)
+    while True:
+        labels = ["/".join(part[-depth:]) for part, depth in zip(parts, depths, strict=True)]
+        growing = [
+            index
+            for index, label in enumerate(labels)
+            if labels.count(label) > 1 and depths[index] < len(parts[index])
+        ]
+        if not growing:
+            return _numbered(labels)
+        for index in growing:
+            depths[index] += 1
+
+
+def _name_parts(model: Any) -> list[str]:
+    """What was typed, in parts: folders of a path, owner and name of a hub id."""
+    if not isinstance(model, str | Path):
+        raise UsageError(
+            "only paths, hub ids and addresses can be taken here",
+            hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
+        )
+    return [part for part in re.split(r"[/\\#]", str(model)) if part] or ["model"]
+
+
+def _numbered(labels: Sequence[str]) -> list[str]:
+    """One model given twice has no other name."""
+    earlier = [labels[:index].count(label) for index, label in enumerate(labels)]
+    return [
+        f"{label} ({count + 1})" if count else label
+        for label, count in zip(labels, earlier, strict=True)
+    ]

@@ -128,10 +128,10 @@ def run_group_sequential(
             break
         _run_stage(models, _only(suite, chosen), out, settings, state, repeats)
         state.answers += sum(cost[name] for name in chosen)
-        _add_interim_results(state, [_joined(state, name) for name in models.names], chosen)
+        _add_interim_results(state, [_joined(state, name) for name in models.folders], chosen)
         state.decisions = decide(state.histories, state.decisions, rule)
         chosen &= {name for _, name in state.open_groups()}
-    for name in models.names:
+    for name in models.folders:
         _write(_joined(state, name), out / "runs" / name, overwrite=models.overwrite)
     decisions = give_up(state.histories, state.decisions, rule)
     return RepeatSpending(
@@ -211,7 +211,7 @@ def _run_stage(
         settings, repeats=repeats - state.repeats, seed=settings.seed + state.repeats
     )
     for index in models.order():
-        models.ask(index, suite, folder / models.names[index], stage_settings, f" {part}")
+        models.ask(index, suite, folder / models.folders[index], stage_settings, f" {part}")
     state.folders.append(folder)
     state.repeats = repeats
 
@@ -257,7 +257,7 @@ def _write(run: Run, folder: Path, *, overwrite: bool) -> None:
 
 def _refuse_other_runs(models: Models, out: Path) -> None:
     """Runs with a fixed number of repeats would be in the way at the end: say so now."""
-    there = [name for name in models.names if is_run_folder(out / "runs" / name)]
+    there = [name for name in models.folders if is_run_folder(out / "runs" / name)]
     if there and not models.overwrite and not (out / STAGES_FOLDER).is_dir():
         raise OutputError(
             f"{out / 'runs' / there[0]} was asked with a fixed number of repeats",

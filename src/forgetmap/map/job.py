@@ -17,7 +17,7 @@ from forgetmap.comparison import (
     write_result,
 )
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import Settings, Suite, load_suite, run_names
+from forgetmap.evaluation import Settings, Suite, load_suite, model_labels, run_names
 from forgetmap.map.adaptive import Auto, RepeatSpending, run_group_sequential
 from forgetmap.map.models import Models, OnMapProgress
 from forgetmap.report import make_payload, write_report
@@ -77,16 +77,23 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     out = Path(out)
     models_given = [before, after, *more]
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
-    models = Models(models_given, run_names(models_given), loading, overwrite, on_progress)
+    models = Models(
+        models_given,
+        run_names(models_given),
+        model_labels(models_given),
+        loading,
+        overwrite,
+        on_progress,
+    )
     spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)
         spending = run_group_sequential(models, chosen, out, settings or Settings(), repeats)
     else:
-        for index, name in enumerate(models.names):
+        for index, name in enumerate(models.folders):
             models.ask(index, chosen, out / "runs" / name, settings)
     models.close()
-    runs = [out / "runs" / name for name in models.names]
+    runs = [out / "runs" / name for name in models.folders]
     result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]
     if spending is not None:
         (out / REPEATS).write_text(spending.to_json() + "\n", encoding="utf-8")

@@ -28,14 +28,16 @@ class Models:
 
     Attributes:
         models: paths, hub ids or addresses.
-        names: of their runs.
+        folders: names of their run folders.
+        labels: names that people read.
         loading: dtype, device and the like, as for `open_model`.
         overwrite: start anew, whatever is there.
         on_progress: called after every answer.
     """
 
     models: Sequence[Any]
-    names: Sequence[str]
+    folders: Sequence[str]
+    labels: Sequence[str]
     loading: Mapping[str, Any] = field(default_factory=dict)
     overwrite: bool = False
     on_progress: OnMapProgress | None = None
@@ -46,7 +48,7 @@ class Models:
     ) -> None:
         """Write the run of one model; what is already there is not done again."""
         backend, identity = self._open(index)
-        label = f"{self.names[index]}{part}"
+        label = f"{self.labels[index]}{part}"
         progress = None if self.on_progress is None else partial(self.on_progress, label)
         run_model(
             backend,
@@ -73,7 +75,7 @@ class Models:
             # Two runs of one model must not share random numbers, or they would agree by chance.
             salt = str(index + 1)
             opened = open_model(
-                self.models[index], name=self.names[index], salt=salt, **self.loading
+                self.models[index], name=self.labels[index], salt=salt, **self.loading
             )
             self._opened = (index, *opened)
         return self._opened[1], self._opened[2]

@@ -26,7 +26,7 @@ class HoldingFinder:
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         if name != MODULE:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.loader is not None
@@ -55,4 +55,4 @@ def hold(model_class: Any) -> None:
 
 
 if os.environ.get("HOLD_LM_EVAL"):
-    sys.meta_path.insert(0, HoldingFinder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, HoldingFinder())

@@ -6,13 +6,14 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import peft
 import pytest
 import torch
 
 from forgetmap.errors import MissingPackageError, ModelError
-from forgetmap.evaluation import find_model, load_model
+from forgetmap.evaluation import find_model, load_model, model_labels
 from forgetmap.evaluation.backends.base import Message, Question
 from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from tiny_models import CONTEXT, tiny_model, tokenizer
@@ -185,3 +186,19 @@ def test_the_opening_token_is_put_in_front_once(folder: Path) -> None:
         dict(backend.loglikelihood([Question(text, (" sat",))]))[0] for text in ("a", "<s>a")
     )
     assert plain == opened
+
+
+@pytest.mark.parametrize(
+    ("models", "labels"),
+    [
+        (["models/base", Path("models/sft")], ["base", "sft"]),
+        (["/home/ann/runs/base/", "org/name"], ["base", "name"]),
+        (["a/model", "b/model", "c"], ["a/model", "b/model", "c"]),
+        (["x/a/model", "y/a/model"], ["x/a/model", "y/a/model"]),
+        (["model", "a/model"], ["model", "a/model"]),
+        (["model", "model"], ["model", "model (2)"]),
+        (["http://host/v1#org/name", "base+adapters/lora"], ["name", "lora"]),
+    ],
+)
+def test_models_are_called_by_what_tells_them_apart(models: list[Any], labels: list[str]) -> None:
+    assert model_labels(models) == labels
