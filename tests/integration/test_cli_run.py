@@ -33,6 +33,17 @@ def chatty(model: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def smaller_model(model: Path) -> Path:
+    """The same weights with half the context."""
+    folder = model.parent / "smaller"
+    shutil.copytree(model, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] //= 2
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
 def set_template(folder: Path, template: str) -> None:
     path = folder / "tokenizer_config.json"
     config = json.loads(path.read_text()) | {"chat_template": template}
@@ -156,3 +167,34 @@ def test_bad_input_is_refused_before_anything_is_asked(
     assert said in done.err
     assert "Hint: " in done.err
     assert not (tmp_path / "run").exists()
+
+
+def test_what_does_not_fit_is_left_out_on_request_and_said(
+    model: Path, smaller_model: Path, tmp_path: Path
+) -> None:
+    """Both models of a map leave out what does not fit into the smaller context."""
+    rows = [
+        {"question": f"Which is {n}?" + " cat" * (4 * n), "gold": "cat", "options": ["cat", "dog"]}
+        | {"task": "choices", "id": str(n)}
+        for n in range(40)
+    ]
+    suite = write(tmp_path / "long.jsonl", rows)
+    ask = ("--suite", suite, "--shots", "0")
+    refused = call("map", model, smaller_model, *ask, "--out", tmp_path / "refused")
+    assert refused.code == 2
+    assert "--skip-too-long" in refused.err
+    done = call("map", model, smaller_model, *ask, "--skip-too-long", "--out", tmp_path / "map")
+    assert done.code == 0, done.err
+    runs = [fm.open_run(path) for path in sorted((tmp_path / "map" / "runs").iterdir())]
+    (left_out,) = {tuple(run.info.left_out.items()) for run in runs}
+    ((task, count),) = left_out
+    assert task == "choices"
+    assert 0 < count < 40
+    assert all(len(run.scores.collect()) == 40 - count for run in runs)
+    result = json.loads((tmp_path / "map" / "result" / "comparison.json").read_text())
+    notices = [each for each in result["pairing"]["warnings"] if each["code"] == "left_out"]
+    assert len(notices) == 2
+    assert all(f"{count} items left out" in notice["message"] for notice in notices)
+    assert f"{count} items left out" in " ".join(done.out.split())
+    alone = call("run", smaller_model, *ask, "--skip-too-long", "--out", tmp_path / "run")
+    assert f"{count} items left out" in alone.err

@@ -16,6 +16,7 @@ from forgetmap.cli.options.evaluate import (
     print_estimates,
     print_services,
     read_suite,
+    without_too_long,
 )
 from forgetmap.cli.options.output import overwrite_option
 from forgetmap.cli.progress import JobProgress, stoppable
@@ -88,6 +89,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     repeats = _auto_repeats(options)
     suite, settings = read_suite(options), make_settings(options)
     if options["dry_run"]:
+        suite = without_too_long(suite, settings, sources, options)
         estimates = []
         for source, name in zip(sources, model_labels(models), strict=True):
             backend, _ = open_model(source, name=name, **model_load_kwargs(options))
@@ -103,6 +105,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
             repeats=repeats,
             chain=options["chain"],
             overwrite=options["overwrite"],
+            skip_too_long=options["skip_too_long"],
             on_progress=progress.show_answers,
             **model_load_kwargs(options),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from forgetmap.cli.options.evaluate import (
     make_settings,
     model_load_kwargs,
     print_estimates,
+    print_left_out,
     print_notes,
     print_services,
     read_suite,
@@ -49,12 +50,22 @@ def command(model: str, out: Path, **options: Any) -> None:
         run_with_harness(click.get_current_context(), out)
         return
     refuse_without_harness(options)
-    from forgetmap.evaluation import ServerBacked, estimate_run, find_model, open_model, run_model
+    from forgetmap.evaluation import (
+        ServerBacked,
+        estimate_run,
+        find_model,
+        fit_suite,
+        open_model,
+        run_model,
+    )
 
     source = find_model(model)
     suite = read_suite(options)
     settings = make_settings(options)
     backend, identity = open_model(source, name=out.name, **model_load_kwargs(options))
+    if options["skip_too_long"]:
+        suite = fit_suite(suite, settings, [backend])
+        print_left_out(suite.left_out)
     if options["dry_run"]:
         print_estimates([(identity.name, estimate_run(backend, suite, settings))])
         if isinstance(backend, ServerBacked):

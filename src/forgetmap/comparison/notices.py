@@ -34,6 +34,11 @@ def reading_warnings(*runs: Run) -> list[Notice]:
     """What happened while logs were read: runs left out, rows that could not be used."""
     notices = [Notice("log", f"{run.name}: {message}") for run in runs for message in run.notices]
     for run in runs:
+        if run.info.left_out:
+            items = counted(sum(run.info.left_out.values()), "item")
+            tasks = listed(sorted(run.info.left_out), "tasks")
+            message = f"{run.name}: {items} left out that did not fit into the context, in {tasks}."
+            notices.append(Notice("left_out", message))
         if run.problem_count:
             problems = counted(run.problem_count, "problem")
             notices.append(

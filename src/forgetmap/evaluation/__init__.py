@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring
     from forgetmap.evaluation.estimate import RunEstimate, estimate_run
     from forgetmap.evaluation.items import Item, Suite, Task
+    from forgetmap.evaluation.jobs import fit_suite
     from forgetmap.evaluation.journal import Journal
     from forgetmap.evaluation.models import find_model, model_labels, run_names, weights_stamp
     from forgetmap.evaluation.run import OnProgress, Step, is_complete, run_model
@@ -100,6 +101,7 @@ __all__ = [
     "estimate_run",
     "evaluate",
     "find_model",
+    "fit_suite",
     "is_address",
     "is_complete",
     "load_model",

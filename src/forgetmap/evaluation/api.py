@@ -12,6 +12,7 @@ from forgetmap.errors import UsageError
 from forgetmap.evaluation.backends.base import Backend, LoadOptions, ModelSource
 from forgetmap.evaluation.backends.registry import BACKENDS
 from forgetmap.evaluation.items import Suite
+from forgetmap.evaluation.jobs import fit_suite
 from forgetmap.evaluation.models import find_model, weights_stamp
 from forgetmap.evaluation.run import OnProgress, run_model
 from forgetmap.evaluation.run_records import ModelIdentity
@@ -22,7 +23,7 @@ from forgetmap.records import ModelInfo
 LOCAL, RAY = "local", "ray"
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913  # as many as the command has
     model: Any,
     suite: str | Path | Suite,
     out: str | Path,
@@ -31,6 +32,7 @@ def evaluate(
     settings: Settings | None = None,
     salt: str | None = None,
     overwrite: bool = False,
+    skip_too_long: bool = False,
     on_progress: OnProgress | None = None,
     **load_options: Any,
 ) -> Path:
@@ -47,6 +49,7 @@ def evaluate(
         salt: tells the random numbers of this run from those of other models; what the model is
             called if left out, and nothing for a live one.
         overwrite: start anew, whatever is there.
+        skip_too_long: leave out items that do not fit into the context; how many is recorded.
         on_progress: called after every answer.
         load_options: engine, traffic, device and the like, as for `open_model`.
 
@@ -60,6 +63,8 @@ def evaluate(
         backend, identity = open_model(
             model, tokenizer=tokenizer, name=name, salt=salt, **load_options
         )
+        if skip_too_long:
+            chosen = fit_suite(chosen, settings, [backend])
         return run_model(
             backend, chosen, Path(out), identity, settings,
             overwrite=overwrite, on_progress=on_progress,

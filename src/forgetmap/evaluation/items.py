@@ -75,7 +75,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Tasks that are run together."""
+    """Tasks that are run together.
+
+    Attributes:
+        name: of the suite.
+        tasks: in the order they are asked.
+        left_out: items of each task that were left out because they do not fit into a context.
+    """
 
     name: str
     tasks: tuple[Task, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from forgetmap.errors import UsageError
 from forgetmap.evaluation.backends.base import Backend, Decoding, Message
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.journal import Answer, Key
 from forgetmap.evaluation.prompts import continuations_of, messages_of, prompt_of
-from forgetmap.evaluation.settings import ResolvedSettings
+from forgetmap.evaluation.settings import ResolvedSettings, Settings, resolve
 from forgetmap.scoring import grade_response, load_scorer
 
 
@@ -79,21 +80,66 @@ def check_lengths(jobs: Sequence[Job], settings: ResolvedSettings, backend: Back
         UsageError: some do not fit into the context with room for an answer. Who counts only about
             right refuses what does not fit when it is asked.
     """
-    texts = list(dict.fromkeys(job.prompt for job in jobs))
-    counted = dict(zip(texts, backend.count_tokens(texts), strict=True))
-    if not getattr(backend, "counts_exactly", True):
-        return [counted[job.prompt] for job in jobs]
-    long = [job for job in jobs if counted[job.prompt] + _least(job, settings) > backend.context]
+    lengths = _prompt_lengths(jobs, backend)
+    long = _too_long_jobs(jobs, lengths, settings, backend)
     if long:
-        worst = max(long, key=lambda job: counted[job.prompt])
-        tasks = sorted({job.task.name for job in long})
+        length, worst = max(long, key=lambda pair: pair[0])
+        tasks = sorted({job.task.name for _, job in long})
         raise UsageError(
             f"{len(long):,} prompts are longer than the context of {backend.context:,} tokens, in "
             f"{', '.join(tasks[:3])}{' and others' if len(tasks) > 3 else ''}; "
-            f"item {worst.item.id!r} has {counted[worst.prompt]:,}",
-            hint="leave these tasks out with --tasks, or ask with fewer examples: --shots 0.",
+            f"item {worst.item.id!r} has {length:,}",
+            hint="leave out what does not fit with --skip-too-long, leave out these tasks with "
+            "--tasks, or ask with fewer examples: --shots 0.",
         )
-    return [counted[job.prompt] for job in jobs]
+    return lengths
+
+
+def fit_suite(suite: Suite, settings: Settings | None, backends: Iterable[Backend]) -> Suite:
+    """The suite without the items that do not fit into the context of one of the models.
+
+    Args:
+        suite: what is asked.
+        settings: how.
+        backends: the models; a generator may open one after the other. All of them get the same
+            items, so that they can be compared.
+    """
+    too_long: dict[str, set[str]] = {}
+    for backend in backends:
+        resolved = resolve(settings or Settings(), backend)
+        jobs = make_jobs(suite, resolved, backend, "")
+        lengths = _prompt_lengths(jobs, backend)
+        for _, job in _too_long_jobs(jobs, lengths, resolved, backend):
+            too_long.setdefault(job.task.name, set()).add(job.item.id)
+    return _leave_out(suite, too_long)
+
+
+def _leave_out(suite: Suite, items: Mapping[str, set[str]]) -> Suite:
+    """The suite without these items, by task; a second turn goes with the first."""
+    tasks, left_out = [], {}
+    for task in suite.tasks:
+        ids = items.get(task.name, set()) | items.get(task.follows or "", set())
+        kept = tuple(item for item in task.load() if item.id not in ids)
+        if len(kept) < len(task.load()):
+            left_out[task.name] = len(task.load()) - len(kept)
+        tasks.append(replace(task, load=partial(tuple, kept)))
+    return replace(suite, tasks=tuple(tasks), left_out=left_out)
+
+
+def _prompt_lengths(jobs: Sequence[Job], backend: Backend) -> list[int]:
+    texts = list(dict.fromkeys(job.prompt for job in jobs))
+    lengths = dict(zip(texts, backend.count_tokens(texts), strict=True))
+    return [lengths[job.prompt] for job in jobs]
+
+
+def _too_long_jobs(
+    jobs: Sequence[Job], lengths: Sequence[int], settings: ResolvedSettings, backend: Backend
+) -> list[tuple[int, Job]]:
+    """Jobs that do not fit, with their lengths; none where lengths are only about right."""
+    if not getattr(backend, "counts_exactly", True):
+        return []
+    pairs = zip(lengths, jobs, strict=True)
+    return [(size, job) for size, job in pairs if size + _least(job, settings) > backend.context]
 
 
 def _least(job: Job, settings: ResolvedSettings) -> int:

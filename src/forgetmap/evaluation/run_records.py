@@ -166,6 +166,7 @@ def run_info(
         tasks=tasks,
         metrics=_ranges(suite),
         fingerprint=fingerprint,
+        left_out=dict(suite.left_out),
     )
 
 

@@ -17,7 +17,7 @@ from forgetmap.comparison import (
     write_result,
 )
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import Settings, Suite, load_suite, model_labels, run_names
+from forgetmap.evaluation import Settings, Suite, fit_suite, load_suite, model_labels, run_names
 from forgetmap.map.adaptive import Auto, RepeatSpending, run_group_sequential
 from forgetmap.map.models import Models, OnMapProgress
 from forgetmap.report import make_payload, write_report
@@ -48,6 +48,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     repeats: Auto | None = None,
     chain: bool = False,
     overwrite: bool = False,
+    skip_too_long: bool = False,
     on_progress: OnMapProgress | None = None,
     **loading: Any,
 ) -> Mapped:
@@ -67,6 +68,8 @@ def map_models(  # noqa: PLR0913  # as many as the command has
             spent is in `repeats.json`.
         chain: the models are ordered checkpoints.
         overwrite: start anew, whatever is there.
+        skip_too_long: leave out items that do not fit into the context of one of the models, for
+            all of them; how many is in the runs and in the result. Opens every model once more.
         on_progress: called after every answer.
         loading: dtype, device and the like, as for `open_model`.
 
@@ -85,13 +88,15 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         overwrite,
         on_progress,
     )
+    if skip_too_long:
+        chosen = fit_suite(chosen, settings, models.backends())
     spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)
         spending = run_group_sequential(models, chosen, out, settings or Settings(), repeats)
     else:
-        for index, name in enumerate(models.folders):
-            models.ask(index, chosen, out / "runs" / name, settings)
+        for index in models.order():
+            models.ask(index, chosen, out / "runs" / models.folders[index], settings)
     models.close()
     runs = [out / "runs" / name for name in models.folders]
     result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,11 @@ class Models:
             overwrite=self.overwrite,
             on_progress=progress,
         )
+
+    def backends(self) -> Iterator[Backend]:
+        """Open one model after the other."""
+        for index in range(len(self.models)):
+            yield self._open(index)[0]
 
     def close(self) -> None:
         """Let go of the model that is loaded."""

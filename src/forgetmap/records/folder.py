@@ -80,7 +80,9 @@ def write_run(run: Run, path: Path, *, overwrite: bool = False) -> Path:
         if run.texts is not None:
             texts = batches_of(fill_texts(run.texts), texts_schema(), run)
             write_parquet(partial / TEXTS, texts, texts_schema())
-        manifest = run.info.model_dump_json(indent=2)
+        # Rare, so that manifests without it stay as older versions wrote them.
+        empty = set() if run.info.left_out else {"left_out"}
+        manifest = run.info.model_dump_json(indent=2, exclude=empty)
         (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     return path
 

@@ -98,6 +98,10 @@ class RunInfo(_Part):
     command: str | None = Field(
         default=None, description="What was run, where another program asked."
     )
+    left_out: dict[str, int] = Field(
+        default_factory=dict,
+        description="Items of each task that did not fit into the context, where left out.",
+    )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
 
     @property

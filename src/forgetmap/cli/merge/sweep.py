@@ -14,6 +14,7 @@ from forgetmap.cli.options.evaluate import (
     model_load_kwargs,
     print_estimates,
     read_suite,
+    without_too_long,
 )
 from forgetmap.cli.options.output import json_option, overwrite_option
 from forgetmap.cli.progress import JobProgress, stoppable
@@ -102,6 +103,7 @@ def command(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> Non
     target = split_names(options["target"])
     suite, targets = joined_suite(read_suite(options), target, options["target_suite"])
     methods = split_names(options["methods"])
+    suite = without_too_long(suite, settings, (base, *tuned), options)
     if options["dry_run"]:
         _print_estimate((base, *tuned), suite, settings, options)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -111,6 +111,9 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="Price of a million tokens that a server reads [default: not counted]."),
     click.option("--price-out", type=float,
                  help="Price of a million tokens that a server writes [default: not counted]."),
+    click.option("--skip-too-long", is_flag=True,
+                 help="Leave out items that do not fit into the context of every model "
+                 "[default: refuse the suite]."),
     click.option(
         "--dry-run", is_flag=True,
         help="Only estimate time, tokens and cost, by loading the models and trying a few items.",
@@ -182,11 +185,36 @@ def print_services(folders: Iterable[Path]) -> None:
     """What servers took, of every run among these that a server answered; each note once."""
     from forgetmap.records import MANIFEST, read_manifest
 
-    manifests = {folder.name: read_manifest(folder / MANIFEST) for folder in folders}
+    infos = {folder.name: read_manifest(folder / MANIFEST) for folder in folders}
+    manifests = {info.run_id or name: info for name, info in infos.items()}
     services = {name: info.service for name, info in manifests.items() if info.service is not None}
     print_notes(note for service in services.values() for note in service.notes)
     for name, service in services.items():
         click.echo(f"{name}: {_usage(service)}", err=True)
+
+
+def without_too_long(
+    suite: Suite, settings: Settings, models: Sequence[Any], options: dict[str, Any]
+) -> Suite:
+    """The suite that fits into the context of all models, if that was asked for."""
+    if not options["skip_too_long"]:
+        return suite
+    from forgetmap.evaluation import fit_suite, open_model
+
+    opened = (open_model(model, **model_load_kwargs(options))[0] for model in models)
+    fitting = fit_suite(suite, settings, opened)
+    print_left_out(fitting.left_out)
+    return fitting
+
+
+def print_left_out(left_out: Mapping[str, int]) -> None:
+    """How many items were left out, if any were."""
+    if left_out:
+        click.echo(
+            f"Note: {sum(left_out.values()):,} items left out that do not fit into the context, "
+            f"in {', '.join(sorted(left_out))}.",
+            err=True,
+        )
 
 
 def print_notes(notes: Iterable[str]) -> None:
