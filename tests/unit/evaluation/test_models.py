@@ -86,7 +86,10 @@ def test_where_a_model_comes_from_can_be_named(folder: Path, adapter: Path, tmp_
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/no/such/folder", "no/such.gguf", "a b", "../x"])
-def test_a_missing_path_is_said_to_be_missing(name: str) -> None:
+def test_a_missing_path_is_said_to_be_missing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match="There is no"):
         load_model(name)
 
