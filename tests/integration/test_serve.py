@@ -276,6 +276,7 @@ def test_the_rule_of_the_command_is_that_of_the_comparison(tmp_path: Path) -> No
         assert without["total"] == plain.result.model_dump(mode="json")["total"]
 
 
+@pytest.mark.slow
 def test_a_second_server_finds_what_the_first_prepared(tmp_path: Path) -> None:
     """And a run that changed in between is read again."""
     paths = [

@@ -38,8 +38,9 @@ def compared(folder: Path, kind: str) -> fm.Comparison | fm.FanOut | fm.Chain:
     return fm.compare(before, after, before) if kind == "many" else fm.chain(before, after, before)
 
 
-@pytest.mark.parametrize("kind", ["pair", "many", "chain"])
-@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "texts"), [("pair", True), ("pair", False), ("many", True), ("chain", True)]
+)
 def test_every_kind_of_report(
     validator: Draft202012Validator, tmp_path: Path, kind: str, texts: bool
 ) -> None:
