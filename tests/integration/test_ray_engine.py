@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +90,27 @@ def actors_of(name: str) -> list[psutil.Process]:
     return found
 
 
-def kill_one(killed: list[int], step: Step) -> None:
-    """After the first answers, an actor that is at it dies as if the machine had lost it."""
-    busy = actors_of("ray::ModelActor.answer")
-    if busy and len(killed) < 2 and step.done >= 20 * len(killed):
-        os.kill(busy[0].pid, signal.SIGKILL)
-        killed.append(busy[0].pid)
+@dataclass
+class Killer:
+    """Stops an actor, and kills it once it must have a batch in hand, as if its machine were lost.
+
+    A tiny model answers so quickly that an actor is hardly ever seen at work, but one that is
+    stopped keeps the next batch it gets. One dies while options are weighed, one over texts.
+    """
+
+    stopped: list[psutil.Process] = field(default_factory=list)
+    killed: list[int] = field(default_factory=list)
+
+    def __call__(self, step: Step) -> None:
+        part = 2 * ITEMS * len(self.killed)
+        if len(self.killed) == 2:
+            return
+        if len(self.stopped) == len(self.killed) and step.done > part:
+            self.stopped.append(actors_of("ray::ModelActor")[0])
+            self.stopped[-1].suspend()
+        elif step.done >= part + ITEMS:
+            self.stopped[-1].kill()
+            self.killed.append(self.stopped[-1].pid)
 
 
 def assert_same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
@@ -127,9 +142,9 @@ def test_the_records_are_those_of_the_local_run(
 def test_what_a_killed_actor_had_is_done_by_another(
     actors: RayBackend, model: Path, tmp_path: Path
 ) -> None:
-    killed: list[int] = []
-    found = answered(actors, tmp_path / "ray", SETTINGS, partial(kill_one, killed))
-    assert killed
+    killer = Killer()
+    found = answered(actors, tmp_path / "ray", SETTINGS, killer)
+    assert len(killer.killed) == 2
     assert_same(found, local_records(model, tmp_path / "local", SETTINGS))
 
 
