@@ -25,7 +25,8 @@ HEAVY = {"torch", "transformers", "pyspark", "ray", "playwright"}
 LONG_FILES = (
     "test_spark.py", "test_ray_engine.py", "test_harness_drivers.py", "test_merge_killed.py",
     "test_serve.py", "test_installations.py", "test_doctor.py", "test_merge_sweep.py",
-    "test_page.py", "test_properties.py", "test_snapshots.py", "test_backends.py", "test_server_faults.py",
+    "test_page.py", "test_properties.py", "test_snapshots.py", "test_backends.py",
+    "test_server_faults.py",
 )  # fmt: skip
 """Started first: with two workers, a long file that comes last leaves one of them idle."""
 
