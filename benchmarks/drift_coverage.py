@@ -2,7 +2,7 @@
 
     python benchmarks/drift_coverage.py [--evaluations N] [--draws N]
 
-The models are those of tests/unit/capabilities/drifting_models.py: items are drawn anew for every
+The models are those of tests/support/drifting_models.py: items are drawn anew for every
 evaluation, so that the truth is the drift on all items there could be. Prints a table in Markdown.
 """
 

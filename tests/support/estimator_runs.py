@@ -92,3 +92,21 @@ def every_group(shape: Shape, seed: int) -> list[tuple[GroupResult, list[Item]]]
         groups = {group.name: group for group in getattr(result, level)}
         found += [(groups[name], own) for name, own in names.items()]
     return found
+
+
+def passages(lost: set[int], *, size: int = 6, count: int = 12) -> tuple[pa.Table, pa.Table]:
+    """Passages of which some are lost as a whole; each also loses nothing else."""
+    tables = []
+    for side in (0, 1):
+        rows = [
+            {
+                "task": "t",
+                "item": f"{passage}-{place}",
+                "cluster": f"p{passage}",
+                "score": float(not (side and passage in lost)),
+            }
+            for passage in range(count)
+            for place in range(size)
+        ]
+        tables.append(as_arrow(rows))
+    return tables[0], tables[1]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 
@@ -14,7 +12,7 @@ import estimator_oracle as oracle
 import forgetmap as fm
 from backends import as_arrow
 from estimator_oracle import Shape
-from estimator_runs import every_group
+from estimator_runs import every_group, passages
 from forgetmap.stats.clusters import cluster_variance
 
 SEED = 6
@@ -56,24 +54,6 @@ def test_equal_clusters_agree_with_statsmodels() -> None:
     assert found.variance == pytest.approx(float(model.cov_params()[0, 0]))
 
 
-def passages(lost: set[int], *, size: int = 6, count: int = 12) -> tuple[pa.Table, pa.Table]:
-    """Passages of which some are lost as a whole; each also loses nothing else."""
-    tables = []
-    for side in (0, 1):
-        rows = [
-            {
-                "task": "t",
-                "item": f"{passage}-{place}",
-                "cluster": f"p{passage}",
-                "score": float(not (side and passage in lost)),
-            }
-            for passage in range(count)
-            for place in range(size)
-        ]
-        tables.append(as_arrow(rows))
-    return tables[0], tables[1]
-
-
 @pytest.mark.parametrize("lost", range(8))
 def test_few_affected_clusters_are_said(lost: int) -> None:
     method = fm.compare(*passages(set(range(lost)))).result.total.forgetting.method
@@ -107,19 +87,3 @@ def test_the_same_name_in_two_tasks_is_two_clusters() -> None:
     one = fm.compare(as_arrow(before), as_arrow(after)).result
     other = fm.compare(as_arrow(renamed[0]), as_arrow(renamed[1])).result
     assert one.total == other.total
-
-
-def test_clustered_intervals_cover_the_rate_that_all_passages_share() -> None:
-    dice = random.Random(3)
-    covered = {"clustered": 0, "alone": 0}
-    for _ in range(40):
-        lost = {passage for passage in range(30) if dice.random() < 0.3}
-        before, after = passages(lost, size=4, count=30)
-        bare = [table.drop_columns("cluster") for table in (before, after)]
-        for name, tables in (("clustered", (before, after)), ("alone", bare)):
-            found = fm.compare(tables[0], tables[1]).result.total.forgetting
-            assert found.low is not None
-            assert found.high is not None
-            covered[name] += found.low <= 0.3 <= found.high
-    assert covered["clustered"] >= 35
-    assert covered["alone"] < 35

@@ -11,7 +11,6 @@ import pytest
 import forgetmap as fm
 from forgetmap.comparison.result import GroupResult, Headline
 from forgetmap.errors import UsageError
-from forgetmap.simulation import Habits
 from small_runs import run
 
 
@@ -280,19 +279,3 @@ def test_a_loss_too_small_to_matter() -> None:
     assert found.of_known.high < 0.01
     assert found.verdict == "none_lost"
     assert found.words.startswith("no loss found: at most ")
-
-
-def test_simulated_models_get_the_verdict_that_is_true() -> None:
-    """Half of the items known; nothing or a fifth of it lost; redrawn, frozen or moved guesses."""
-    habits = [
-        Habits(),
-        Habits(persistence=1.0),
-        Habits(letter_bias=(4, 1), moved_bias=(1, 1, 4)),
-    ]
-    for habit in habits:
-        for lost, verdict in ((0.0, {"cannot_tell", "none_lost"}), (0.2, {"lost"})):
-            task = fm.SimulatedTask("t", items=1500, k=4, known=0.5, lost=lost, gained=0.0)
-            made = fm.simulate([task], seed=2, habits=habit)
-            found = fm.compare(made.before, made.after).result.total.headline
-            assert found.estimator == "matched"
-            assert found.verdict in verdict, (habit, lost)

@@ -1,14 +1,12 @@
-"""Repeats and --noise: against plain Python over all pairs of answers, and simulated truth."""
+"""Repeats and --noise: against plain Python over all pairs of answers."""
 
 from __future__ import annotations
 
 import math
 from statistics import fmean
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -17,7 +15,6 @@ import forgetmap as fm
 from backends import as_arrow
 from estimator_oracle import Shape
 from estimator_runs import compared, every_group
-from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess, excess_p, net
 from forgetmap.errors import PairingError
 from forgetmap.results import Estimate
 
@@ -177,58 +174,3 @@ def test_one_repeated_item_has_no_interval() -> None:
     total = fm.compare(pa.table(rows), pa.table(rows)).result.total
     assert total.excess.forgetting.value is None
     assert total.excess.forgetting.reason
-
-
-Counts = NDArray[np.int64]
-
-
-def drawn(dice: np.random.Generator, k: int, lost: float, items: int = 120) -> ItemSums:
-    """Two sampled models with two answers each; half known, some of that only half of the time."""
-    kind = dice.choice(3, size=items, p=[0.35, 0.25, 0.4])
-    gone = (kind < 2) & (dice.random(items) < lost)
-    sides = []
-    for is_gone in (np.zeros(items, bool), gone):
-        knows = np.select([is_gone, kind == 0, kind == 1], [0.0, 1.0, 0.6], 0.0)
-        guess = dice.integers(k, size=(items, 2))
-        sides.append(np.where(dice.random((items, 2)) < knows[:, None], 0, guess))
-    found: dict[ItemCounts, int] = {}
-    for before, after in zip(*sides, strict=True):
-        counts = _count(k, before, after)
-        found[counts] = found.get(counts, 0) + 1
-    return ItemSums(found)
-
-
-def _count(k: int, before: Counts, after: Counts) -> ItemCounts:
-    """Option 0 is right."""
-
-    def same(x: Counts, y: Counts) -> int:
-        return int(((x[:, None] == y[None, :]) & (x[:, None] > 0)).sum())
-
-    right_b, right_a = int((before == 0).sum()), int((after == 0).sum())
-    wrong = (same(before, after), same(before, before), same(after, after))
-    return ItemCounts(k, right_b, 2 - right_b, 0, 0, right_a, 2 - right_a, 0, 0, *wrong)
-
-
-@pytest.mark.parametrize("k", [3, 4, 10])
-def test_the_same_sampled_model_has_lost_nothing(k: int) -> None:
-    dice = np.random.default_rng(k)
-    sets = [drawn(dice, k, 0.0) for _ in range(400)]
-    for estimate in (excess, net):
-        found = [estimate(each) for each in sets]
-        covered = fmean(bool(each.contains(0.0)) for each in found if each)
-        values = [float(each.value) for each in found if each]
-        assert 0.92 <= covered <= 0.99
-        assert abs(fmean(values)) <= 3.5 * np.std(values) / math.sqrt(400)
-    rejected = fmean((excess_p(each) or 0.0) <= 0.05 for each in sets)
-    assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
-
-
-@pytest.mark.parametrize("k", [3, 4])
-def test_net_recovers_what_was_lost(k: int) -> None:
-    """A fully known item that is lost counts 1, a half known one the square of its mastery."""
-    dice = np.random.default_rng(10 + k)
-    found = [net(drawn(dice, k, 0.1)) for _ in range(400)]
-    values = [float(each.value) for each in found if each]
-    truth = 0.1 * (0.35 + 0.25 * (0.6 + 0.6**2) / 2)
-    assert fmean(values) == pytest.approx(truth, abs=float(4 * np.std(values)) / 20)
-    assert fmean(bool(each.contains(truth)) for each in found if each) >= 0.91

@@ -14,7 +14,7 @@ SWEEPS = 40
 
 
 def coverage() -> ModuleType:
-    path = Path(__file__).parents[3] / "benchmarks" / "sweep_coverage.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "sweep_coverage.py"
     spec = importlib.util.spec_from_file_location("sweep_coverage", path)
     assert spec is not None
     assert spec.loader is not None
