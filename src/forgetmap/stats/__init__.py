@@ -26,6 +26,13 @@ if TYPE_CHECKING:
         score_interval,
         weighted_interval,
     )
+    from forgetmap.stats.luck import (
+        LuckPart,
+        guess_rate_latent,
+        guess_rate_matched,
+        luck_needed,
+        luck_needed_by_test,
+    )
     from forgetmap.stats.mean_scores import (
         ScoreSums,
         knowledge_scale,
@@ -94,6 +101,7 @@ __all__ = [
     "Decision",
     "Interval",
     "Look",
+    "LuckPart",
     "MeanLimits",
     "Published",
     "Reals",
@@ -120,12 +128,16 @@ __all__ = [
     "false_discovery",
     "family_wise",
     "give_up",
+    "guess_rate_latent",
+    "guess_rate_matched",
     "items_needed",
     "items_to_detect",
     "joint_quantile",
     "knowledge_scale",
     "latent_sums",
     "look_at",
+    "luck_needed",
+    "luck_needed_by_test",
     "matched_sums",
     "mcnemar_p",
     "mean_interval",

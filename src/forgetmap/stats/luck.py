@@ -1,0 +1,147 @@
+"""How strong the assumption about lucky guesses is: how much more luck explains a loss away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forgetmap.stats.tests import mixed_luck_p
+
+SHIFT = 0.75
+"""Flips taken off before a lower limit is computed, as for every "at least"."""
+MAX_RATIO = 1e6
+"""A luck ratio beyond this is no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LuckPart:
+    """Counts of the items with one k, for a score s = c[10] - c u [E].
+
+    The answering part of a knowledge estimate adds its flips to the same items: give it n = 0 and
+    c = 1 beside the part that has n. On its own it has n and c = 1.
+
+    Attributes:
+        k: number of options; `inf` if open-ended.
+        n: items.
+        n10: right before, wrong after.
+        n_e: items in E, from which luck is read: wrong both times (latent), with different options
+            (matched), or a readable wrong answer that became none (answering).
+        u: lucky flips per item in E: 1/(k-1) (latent, answering), 1/(k-2) (matched), 0 (upper).
+        c: k/(k-1), or 1 if open-ended, without it; 1 for the answering part.
+    """
+
+    k: float
+    n: float
+    n10: float
+    n_e: float
+    u: float
+    c: float | None = None
+
+    @property
+    def scale(self) -> float:
+        """The factor c of the score."""
+        if self.c is not None:
+            return self.c
+        return 1.0 if math.isinf(self.k) else self.k / (self.k - 1)
+
+
+def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) -> float:
+    """How many times as often as blindly gold must be hit until the lower limit is 0: t*.
+
+    Let gold be hit t times as often as one other option. Then s(t) = c[10] - t c u [E], and t* is
+    the smaller positive root over the two branches of Q in `score_interval` of
+    (C1 - t D1)^2 = z^2 (q(t) + b1 t + b2 t^2 + cbar^2/4), q the larger of E1 t + E2 t^2 and
+    C2 - cbar C1 + cbar D1 t + E2 t^2, with n10 - 3/4 in place of n10. At t = 1 this is the interval
+    shown, so t* > 1 if and only if its lower limit is above 0.
+
+    Args:
+        parts: counts for each k.
+        z: quantile of the interval.
+        inflate: design effect of clusters, 1 for independent items.
+
+    Returns:
+        t*; 0 if even without any luck nothing is shown, `inf` if no luck explains it.
+    """
+    n = sum(part.n for part in parts)
+    if not n:
+        return 0.0
+    cbar = sum(part.scale * part.n for part in parts) / n
+    c1, c2 = (
+        sum(part.scale**power * part.n10 for part in parts) - SHIFT * inflate * cbar**power
+        for power in (1, 2)
+    )
+    if c1 <= 0:
+        return 0.0
+    d1 = sum(part.scale * part.u * part.n_e for part in parts)
+    e1, e2 = (sum(part.scale**2 * part.u**power * part.n_e for part in parts) for power in (1, 2))
+    b1, b2 = (sum(part.scale**2 * part.u**power * part.n for part in parts) / n for power in (1, 2))
+    z2 = z**2 * inflate
+    a = d1**2 - z2 * (e2 + b2)
+    return min(
+        _smaller_root(a, 2 * c1 * d1 + z2 * (slope + b1), c1**2 - z2 * (start + cbar**2 / 4))
+        for slope, start in ((e1, 0.0), (cbar * d1, c2 - cbar * c1))
+    )
+
+
+def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float) -> float:
+    """The same for the test of `mixed_luck_p`: the t at which its one-sided mid-p is the size.
+
+    Of the items in 10 and E a share t u / (1 + t u) is in 10 by luck. Where the test decides about
+    the lower limit, t* is the smaller of the two.
+
+    Args:
+        parts: counts for each k; parts without luck (u = 0) are left out, as in the test.
+        size: of the test.
+
+    Returns:
+        t; 0 if there is no flip, `inf` if luck plays no part.
+    """
+    lucky = [part for part in parts if part.u > 0 and part.n10 + part.n_e > 0]
+    if not lucky:
+        return math.inf if any(part.n10 for part in parts) else 0.0
+    if not any(part.n10 for part in lucky):
+        return 0.0
+    low, high = -math.log(MAX_RATIO), math.log(MAX_RATIO)
+    if _mid_p(lucky, math.exp(high)) <= size:
+        return math.inf
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _mid_p(lucky, math.exp(middle)) <= size else (low, middle)
+    return math.exp(low)
+
+
+def guess_rate_latent(t: float, k: float) -> float:
+    """Share g* of the unknown items wrong after that were right before: t / (t + k - 1).
+
+    The loss stands unless more than g* of them were right before by luck. Blind guesses that are
+    redrawn give 1/k; repeated ones fewer; moved habits up to 1/(k-1). Needs no model of guessing.
+    """
+    return 1.0 if math.isinf(t) else t / (t + k - 1)
+
+
+def guess_rate_matched(t: float, k: float) -> float:
+    """Guess rate g* at which enough options are ruled out on every unknown item: t / (2t + k - 2).
+
+    Ruling out options removes the different wrong answers that luck is read from:
+    (k - 2)(1 - 1/t) of them make gold t times as likely as the luck that is read. Never above 1/2:
+    `matched` cannot see elimination to two options.
+    """
+    return 0.5 if math.isinf(t) else t / (2 * t + k - 2)
+
+
+def _smaller_root(a: float, b: float, g: float) -> float:
+    """The smaller positive root of a t^2 - b t + g."""
+    if g <= 0:
+        return 0.0
+    inside = b**2 - 4 * a * g
+    if inside < 0:
+        return math.inf
+    denominator = b + math.sqrt(inside)
+    return 2 * g / denominator if denominator > 0 else math.inf
+
+
+def _mid_p(parts: Sequence[LuckPart], t: float) -> float:
+    chances = [t * part.u / (1 + t * part.u) for part in parts]
+    flips = [int(part.n10) for part in parts]
+    return mixed_luck_p(flips, [int(part.n10 + part.n_e) for part in parts], chances)
