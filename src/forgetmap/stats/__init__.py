@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.stats.bounded_mean import betting_upper_limit
     from forgetmap.stats.chance_adjustment import Published, published
     from forgetmap.stats.clusters import MIN_CLUSTERS, ClusterVariance, cluster_variance
     from forgetmap.stats.intervals import (
@@ -113,6 +114,7 @@ __all__ = [
     "alarm_p",
     "allocate",
     "balance_p",
+    "betting_upper_limit",
     "between_interval",
     "change_p",
     "cluster_terms",
