@@ -11,7 +11,7 @@ from forgetmap.stats.tests import mixed_luck_p
 SHIFT = 0.75
 """Flips taken off before a lower limit is computed, as for every "at least"."""
 MAX_RATIO = 1e6
-"""A luck ratio beyond this is no limit."""
+"""The largest luck ratio that is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float) -> float:
         size: of the test.
 
     Returns:
-        t; 0 if there is no flip, `inf` if luck plays no part.
+        t; 0 if there is no flip, `inf` if only items that cannot be guessed flipped.
     """
     lucky = [part for part in parts if part.u > 0 and part.n10 + part.n_e > 0]
     if not lucky:
@@ -103,8 +103,6 @@ def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float) -> float:
     if not any(part.n10 for part in lucky):
         return 0.0
     low, high = -math.log(MAX_RATIO), math.log(MAX_RATIO)
-    if _mid_p(lucky, math.exp(high)) <= size:
-        return math.inf
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _mid_p(lucky, math.exp(middle)) <= size else (low, middle)

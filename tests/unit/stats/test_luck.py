@@ -120,5 +120,8 @@ def test_luck_needed_by_the_test() -> None:
     assert (t > 1) == (mixed_luck_p([60, 12], [120, 21], [1 / 3, 1 / 2]) <= 0.025)
     assert luck_needed_by_test([LuckPart(4, 10, 0, 5, 0.5)], size=0.025) == 0
     assert luck_needed_by_test([LuckPart(math.inf, 10, 3, 0, 0.0)], size=0.025) == math.inf
-    assert luck_needed_by_test([LuckPart(4, 100, 9, 0, 0.5)], size=0.025) == math.inf
+    # All of nine flips by luck: p^9 / 2 = .025.
+    chance = 0.05 ** (1 / 9)
+    found = luck_needed_by_test([LuckPart(4, 100, 9, 0, 0.5)], size=0.025)
+    assert found == pytest.approx(chance / (1 - chance) / 0.5)
     assert luck_needed_by_test([LuckPart(math.inf, 10, 0, 0, 0.0)], size=0.025) == 0
