@@ -70,10 +70,10 @@ class LoraAdapter:
             adapter._check(target, base[target])
         return adapter
 
-    def changed(self, base: dict[str, TensorInfo]) -> dict[str, TensorInfo]:
-        """The tensors of the base with this adapter on it."""
-        stands = {target: self.file.tensors[name] for target, name in self.replaced.items()}
-        return base | stands
+    @property
+    def replacements(self) -> dict[str, TensorInfo]:
+        """Shape and dtype of the tensors that stand in the place of those of the base."""
+        return {target: self.file.tensors[name] for target, name in self.replaced.items()}
 
     def add(self, name: str, weight: torch.Tensor) -> torch.Tensor:
         """A tensor of the base with the adapter on it, rounded once to the base's dtype."""
@@ -87,7 +87,7 @@ class LoraAdapter:
         summed = weight + delta.T if across else delta.add_(weight)
         if "lora_magnitude_vector" in pieces:
             magnitude = self.file.read(pieces["lora_magnitude_vector"]).float()
-            summed = _rescaled(summed, magnitude, axis=0 if turned else 1)
+            summed = _rescale(summed, magnitude, axis=0 if turned else 1)
         return summed.to(weight.dtype)
 
     def _factors(self, pieces: dict[str, str]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -171,7 +171,7 @@ def _by_pattern(patterns: dict[str, Any] | None, module: str, default: Any) -> A
     return default
 
 
-def _rescaled(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch.Tensor:
+def _rescale(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch.Tensor:
     """DoRA: every output gets the length that was learned for it, in place."""
     import torch  # heavy
 

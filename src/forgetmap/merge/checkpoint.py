@@ -25,7 +25,7 @@ HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.tiktok
 MODEL_HINT = (
     "give a folder with config.json and *.safetensors, a hub id such as org/name, or BASE+ADAPTER."
 )
-SHOWN = 3
+MAX_NAMES = 3
 
 TensorChange = Callable[["torch.Tensor"], "torch.Tensor"]
 
@@ -87,7 +87,7 @@ class Checkpoint:
         weight = self._files[name].read(name) if stands is None else self.adapter.file.read(stands)
         return self.adapter.add(name, weight)
 
-    def changed(
+    def with_changes(
         self, changes: Mapping[str, TensorChange], rows: int, config: dict[str, Any]
     ) -> Self:
         """The same with tensors that are changed while reading, to this many rows."""
@@ -121,7 +121,7 @@ class Checkpoint:
         if adapter.replaced.keys() - self.tensors.keys():
             config["tie_word_embeddings"] = False  # the adapter brought an output layer
         stamp = hashlib.sha256(f"{self.stamp} {extra}".encode()).hexdigest()
-        tensors = adapter.changed(self.tensors)
+        tensors = self.tensors | adapter.replacements
         return replace(self, config=config, tensors=tensors, stamp=stamp, adapter=adapter)
 
 
@@ -190,7 +190,7 @@ def _weights(folder: Path) -> dict[str, TensorFile]:
         file = TensorFile.open(folder / SINGLE)
         return dict.fromkeys(file.tensors, file)
     if (folder / INDEX).is_file():
-        return _sharded(folder)
+        return _shard_files(folder)
     others = sorted(path.name for path in folder.glob("*.bin")) or ["no weights"]
     raise ModelError(
         f"The folder {folder} has {others[0]} instead of {SINGLE} or {INDEX}.",
@@ -198,10 +198,12 @@ def _weights(folder: Path) -> dict[str, TensorFile]:
     )
 
 
-def _sharded(folder: Path) -> dict[str, TensorFile]:
+def _shard_files(folder: Path) -> dict[str, TensorFile]:
     index = folder / INDEX
     shard_of = _json(index).get("weight_map")
-    if not isinstance(shard_of, dict) or not all(_plain(shard) for shard in shard_of.values()):
+    if not isinstance(shard_of, dict) or not all(
+        _is_file_name(shard) for shard in shard_of.values()
+    ):
         raise UnreadableError(
             "The index has no weight_map from tensors to files.",
             file=str(index),
@@ -227,14 +229,14 @@ def _sharded(folder: Path) -> dict[str, TensorFile]:
     return unlisted | {name: files[shard] for name, shard in shard_of.items()}
 
 
-def _plain(shard: Any) -> bool:
+def _is_file_name(shard: Any) -> bool:
     """Whether it is the name of a file in the same folder."""
     return isinstance(shard, str) and shard not in {"", ".."} and Path(shard).name == shard
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def _stamp(folder: Path, config: dict[str, Any], files: dict[str, TensorFile]) -> str:

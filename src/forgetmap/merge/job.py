@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -14,42 +14,6 @@ from forgetmap.merge.method import Draws, Method
 
 Source = tuple[str, str]
 """A model and the name of a tensor of it."""
-
-
-class Compute(Protocol):
-    """Makes a tensor of what was read: of the models, and of the base."""
-
-    def __call__(
-        self,
-        tensors: Sequence[torch.Tensor],
-        base: torch.Tensor | None,
-        result: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Merge, into `result` if it is given."""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorJob:
-    """How one tensor of the result is made.
-
-    Attributes:
-        name: in the result.
-        shape: of the result.
-        dtype: of the result, as torch calls it.
-        inputs: what to read, in the order `compute` takes it.
-        base: what to read of the base, if it is used.
-        compute: makes the tensor from what was read, as it was stored; in memory that is given, or
-            else in its own.
-        elementwise: `compute` may also be given equal pieces of all tensors, in one row.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    inputs: tuple[Source, ...]
-    base: Source | None
-    compute: Compute
-    elementwise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +37,7 @@ class Computation:
         base: torch.Tensor | None,
         result: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Merge."""
+        """Merge, into `result` if it is given, else into memory of its own."""
         stored = [*tensors, base] if base is not None else list(tensors)
         if not stored[0].is_floating_point():
             return self._require_equal(stored)
@@ -93,3 +57,26 @@ class Computation:
                 hint="merge only models that share it.",
             )
         return stored[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorJob:
+    """How one tensor of the result is made.
+
+    Attributes:
+        name: in the result.
+        shape: of the result.
+        dtype: of the result, as torch calls it.
+        inputs: what to read, in the order `compute` takes it.
+        base: what to read of the base, if it is used.
+        compute: makes the tensor from what was read, as it was stored.
+        elementwise: `compute` may also be given equal pieces of all tensors, in one row.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    inputs: tuple[Source, ...]
+    base: Source | None
+    compute: Computation
+    elementwise: bool = False

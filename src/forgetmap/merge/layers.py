@@ -27,9 +27,9 @@ class Layer:
     @property
     def name(self) -> str:
         """The name of the tensor."""
-        return self.moved(self.index)
+        return self.name_in(self.index)
 
-    def moved(self, index: int) -> str:
+    def name_in(self, index: int) -> str:
         """The name it has in another layer."""
         return ".".join([*filter(None, [self.stack]), str(index), self.rest])
 

@@ -113,11 +113,11 @@ class Method:
         direction: which way its parameters go, for help and model cards.
         base: whether a base model is needed, possible or ignored. A base that is needed or
             possible is handed over apart, and is not among the tensors.
-        fewest: how many models it takes at least, the base not counted.
-        most: how many at most, None for any number.
+        min_models: how many models it takes at least, the base not counted.
+        max_models: how many at most, None for any number.
         ordered: the order of the models matters.
         elementwise: a value of the result depends only on the values at the same index.
-        stepwise: the function takes `ChunkedTensor` and returns a step.
+        by_chunks: the function takes `ChunkedTensor` and returns a chunk function.
         draws: the keyword under which it takes random numbers, if it does.
     """
 

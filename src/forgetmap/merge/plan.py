@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from forgetmap.errors import ModelError
+from forgetmap.errors import FieldError, ModelError
 from forgetmap.merge.job import Computation, TensorJob
 from forgetmap.merge.layers import (
     Layer,
@@ -16,10 +17,17 @@ from forgetmap.merge.layers import (
     may_be_tied,
     stacks,
 )
-from forgetmap.merge.method import Draws, Method
+from forgetmap.merge.method import Draws, Method, Parameter
 from forgetmap.merge.recipe.checks import check_recipe
-from forgetmap.merge.recipe.model import ModelPart, Recipe, Settings, Slice, settings_of, short_name
-from forgetmap.merge.recipe.values import Scope, values_for
+from forgetmap.merge.recipe.model import (
+    ModelPart,
+    Recipe,
+    Settings,
+    Slice,
+    Value,
+    settings_of,
+    short_name,
+)
 from forgetmap.merge.tensor_file import TensorInfo
 
 Infos = Sequence[tuple[str, TensorInfo]]
@@ -54,6 +62,21 @@ class _Output:
     sources: Sequence[tuple[ModelPart, str]]
     position: float = 0.0
     around: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A tensor of the result, and the settings around it.
+
+    Attributes:
+        tensor: its name.
+        position: of its layer, from 0 for the first to 1 for the last; 0 outside of all layers.
+        settings: the nearest first; those of a model come before all of them.
+    """
+
+    tensor: str
+    position: float
+    settings: tuple[Settings, ...]
 
 
 def plan_merge(recipe: Recipe, models: Mapping[str, ModelShape]) -> list[TensorJob]:
@@ -124,7 +147,7 @@ def _of_slice(layers: Slice, start: int, models: Mapping[str, ModelShape]) -> It
         names = [(part.model, list(by_rest)) for part, by_rest in tensors]
         for rest in _common_names(names, tied=False):
             sources = [(part, by_rest[rest].name) for part, by_rest in tensors]
-            name = tensors[0][1][rest].moved(start + offset)
+            name = tensors[0][1][rest].name_in(start + offset)
             position = _position(offset, layers.layers)
             yield _Output(name, sources, position, layers.parameters)
 
@@ -155,15 +178,56 @@ def _job(
     infos = [(model, models[model].tensors[name]) for model, name in read]
     shape = _shape(output.name, infos)
     dtype = _dtype(output.name, recipe, infos, recipe.base or output.sources[0][0].model)
-    scope = Scope(output.name, output.position, (output.around, recipe.parameters))
+    scope = _Scope(output.name, output.position, (output.around, recipe.parameters))
     compute = Computation(
         method=method,
-        values=values_for(method, scope, [part for part, _ in sources]),
+        values=_values_of(method, scope, [part for part, _ in sources]),
         draws=Draws(recipe.seed, output.name, _distinct_names([model for model, _ in inputs])),
         dtype=dtype,
         computed_in=_computation_dtype(recipe, infos),
     )
     return TensorJob(output.name, shape, dtype, inputs, base, compute, method.elementwise)
+
+
+def _values_of(method: Method, scope: _Scope, parts: Sequence[ModelPart]) -> Mapping[str, Any]:
+    """The value of every parameter of a method; one for each model where it takes that."""
+    values: dict[str, Any] = {}
+    for parameter in method.parameters:
+        if parameter.per_model:
+            values[parameter.name] = tuple(_value(parameter, scope, part) for part in parts)
+        else:
+            values[parameter.name] = _value(parameter, scope)
+    return values
+
+
+def _value(parameter: Parameter, scope: _Scope, part: ModelPart | None = None) -> bool | float:
+    nearest = (part.parameters,) if part else ()
+    for settings in (*nearest, *scope.settings):
+        for rule in settings.get(parameter.name, ()):
+            if rule.fits(scope.tensor):
+                value = interpolate(rule.value, scope.position)
+                return bool(value) if parameter.flag else float(value)
+    if parameter.default is None:
+        model = f" of '{part.model}'" if part else ""
+        raise FieldError(
+            f"'{parameter.name}'{model} has no value for the tensor '{scope.tensor}'.",
+            field=parameter.name,
+            hint="give one, or add a rule without a filter to its list.",
+        )
+    return parameter.default
+
+
+def interpolate(value: Value, position: float) -> bool | float:
+    """A list of values is a line through points that are spread evenly from 0 to 1."""
+    if not isinstance(value, tuple):
+        return value
+    if len(value) == 1:
+        return value[0]
+    step = min(int(position * (len(value) - 1)), len(value) - 2)
+    start, stop = list(pairwise(value))[step]
+    share = position * (len(value) - 1) - step
+    # At the points themselves nothing is computed, so that they come out exactly.
+    return start + share * (stop - start) if share not in {0.0, 1.0} else (stop if share else start)
 
 
 def _distinct_names(models: Sequence[str]) -> tuple[str, ...]:

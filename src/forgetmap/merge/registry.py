@@ -20,14 +20,14 @@ BUILT_IN = {
     "linear": "averaging",
     "ema": "averaging",
     "wise_ft": "averaging",
-    "slerp": "spherical",
-    "task_arithmetic": "arithmetic",
-    "ties": "ties",
+    "slerp": "angles",
+    "task_arithmetic": "task_vectors",
+    "ties": "task_vectors",
     "dare_linear": "dare",
     "dare_ties": "dare",
     "breadcrumbs": "breadcrumbs",
     "breadcrumbs_ties": "breadcrumbs",
-    "model_stock": "stock",
+    "model_stock": "angles",
     "passthrough": "averaging",
 }
 

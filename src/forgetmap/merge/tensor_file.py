@@ -32,7 +32,7 @@ DTYPES = {
 CODES = {name: code for code, (name, _) in DTYPES.items()}
 WIDTHS = dict(DTYPES.values())
 LENGTH_BYTES = 8
-LONGEST_HEADER = 100_000_000
+MAX_HEADER_BYTES = 100_000_000
 """The limit of the format."""
 
 
@@ -75,7 +75,7 @@ class TensorFile:
         entries = _entries(path, header)
         infos, starts, end = {}, {}, 0
         for name, entry in sorted(entries.items(), key=lambda item: _offset(item[1])):
-            info, start, stop = _described(path, name, entry)
+            info, start, stop = _describe(path, name, entry)
             if start != end:
                 raise _broken(path, f"Tensor '{name}' does not begin where the one before ends")
             infos[name], starts[name], end = info, first + start, stop
@@ -122,7 +122,7 @@ def _header(path: Path) -> tuple[bytes, int]:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-        if size < LENGTH_BYTES or length > min(LONGEST_HEADER, size - LENGTH_BYTES):
+        if size < LENGTH_BYTES or length > min(MAX_HEADER_BYTES, size - LENGTH_BYTES):
             raise _broken(path, f"The file has {size:,} bytes, fewer than its header alone")
         return file.read(length), LENGTH_BYTES + length
 
@@ -139,14 +139,14 @@ def _entries(path: Path, header: bytes) -> dict[str, Any]:
 
 
 def _offset(entry: Any) -> tuple[int, int]:
-    """Where a tensor lies, for sorting; nonsense is found by `_described`."""
+    """Where a tensor lies, for sorting; nonsense is found by `_describe`."""
     match entry:
         case {"data_offsets": [int(start), int(stop)]}:
             return start, stop
     return 0, 0
 
 
-def _described(path: Path, name: str, entry: Any) -> tuple[TensorInfo, int, int]:
+def _describe(path: Path, name: str, entry: Any) -> tuple[TensorInfo, int, int]:
     match entry:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(stop)]}:
             pass

@@ -167,16 +167,15 @@ def _smallest(
             hint="name a model with fewer tokens as tokenizer, or set vocabulary to 'base'.",
         )
     cut = {
-        name: _resized(model, least, lambda _: lambda t: t[:least])
-        for name, model in models.items()
+        name: _resize(model, least, lambda _: lambda t: t[:least]) for name, model in models.items()
     }
     return SharedVocabulary(cut, fitting)
 
 
-def _resized(model: Checkpoint, rows: int, change_of: Any) -> Checkpoint:
+def _resize(model: Checkpoint, rows: int, change_of: Any) -> Checkpoint:
     names = [name for name in model.tensors if has_a_row_per_token(name)]
     changes: dict[str, TensorChange] = {name: change_of(name) for name in names}
-    return model.changed(changes, rows, {**model.config, "vocab_size": rows})
+    return model.with_changes(changes, rows, {**model.config, "vocab_size": rows})
 
 
 def _added_tokens(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any]]:
@@ -213,7 +212,7 @@ def _by_token(
         if at not in named:
             row_indices[main][at] = at  # rows that no token has stay those of the base
     resized = {
-        name: _resized(
+        name: _resize(
             model,
             rows,
             lambda tensor, n=name: _fill_missing_rows(models, row_indices, main, n, tensor),

@@ -12,9 +12,8 @@ import torch
 from forgetmap.errors import FieldError, ModelError
 from forgetmap.merge.job import TensorJob
 from forgetmap.merge.layers import at_the_start, layer_of
-from forgetmap.merge.plan import ModelShape, plan_merge
+from forgetmap.merge.plan import ModelShape, interpolate, plan_merge
 from forgetmap.merge.recipe.model import Recipe
-from forgetmap.merge.recipe.values import interpolate
 from forgetmap.merge.tensor_file import TensorInfo
 
 pytestmark = pytest.mark.needs_torch
@@ -436,7 +435,7 @@ def test_the_first_number_in_a_name_is_the_layer(name: str, stack: str, index: i
     layer = layer_of(name)
     assert layer is not None
     assert (layer.stack, layer.index, layer.name) == (stack, index, name)
-    assert layer.moved(99) == f"{stack}.99.{name.removeprefix(f'{stack}.{index}.')}"
+    assert layer.name_in(99) == f"{stack}.99.{name.removeprefix(f'{stack}.{index}.')}"
 
 
 def test_embeddings_come_before_the_layers() -> None:

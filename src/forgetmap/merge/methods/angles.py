@@ -1,20 +1,99 @@
-"""Angles between tensors as vectors."""
+"""Methods that go by the angle between models: slerp and model stock."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
 from forgetmap._lazy import LazyModule
-from forgetmap.merge.chunks import CHUNK_VALUES, chunk_slices
+from forgetmap.merge.chunks import CHUNK_VALUES, ChunkedTensor, ChunkFunction, chunk_slices
+from forgetmap.merge.method import ChunkedTensors, OneChunkedTensor, Share, merge_method
+from forgetmap.merge.methods.averaging import along
+from forgetmap.merge.methods.task_vectors import TaskVector
 
 if TYPE_CHECKING:
     import torch
 else:
     torch = LazyModule("torch")
 
+ALMOST_PARALLEL = 0.9995
+"""Above this cosine the straight line is taken, as is usual: it leaves the arc by at most 0.013 %
+of its length, and dividing by the sine of a small angle costs more digits than that."""
+OPPOSED = 1e-6
+"""At the most obtuse angle that k changes can have among each other, 1 + (k - 1) c and their mean
+are both 0 but for rounding: the base stays."""
 PRODUCT_VALUES = 1 << 20
 """Values whose products are added up at once."""
+
+
+@merge_method(
+    "slerp",
+    summary="a point on the arc from the base to one other model",
+    direction="At `t` 0 the result is the base bit for bit, at 1 the other model.",
+    paper="Shoemake 1985, Animating rotation with quaternion curves, SIGGRAPH",
+)
+def slerp(tensors: OneChunkedTensor, base: ChunkedTensor, *, t: Share) -> ChunkFunction:
+    """At `t` 0 the base, at 1 the other model; the angle is that between the whole tensors.
+
+    A tensor of zeros counts as perpendicular to all others.
+    """
+    other = tensors[0]
+    # The ends too: sin(angle) / sin(angle) times a tensor is not always that tensor.
+    if t in {0.0, 1.0} or abs(between := cosine(base, other)) > ALMOST_PARALLEL:
+        return lambda chunk: along(base[chunk], other[chunk], t)
+    angle = math.acos(between)
+    of_base = math.sin((1.0 - t) * angle) / math.sin(angle)
+    of_other = math.sin(t * angle) / math.sin(angle)
+    return lambda chunk: (base[chunk] * of_base).add_(other[chunk], alpha=of_other)
+
+
+@merge_method(
+    "model_stock",
+    summary="between base and mean, as far as the angle between the changes advises",
+    paper="Jang et al. 2024, Model Stock, arXiv:2403.19522",
+    min_models=2,
+)
+def model_stock(
+    tensors: ChunkedTensors, base: ChunkedTensor, *, filter_wise: bool = False
+) -> ChunkFunction:
+    """The sum t * mean + (1 - t) * base, t = k c / (1 + (k - 1) c), c the mean cosine of changes.
+
+    `filter_wise` takes the angle row by row instead of for the whole tensor.
+    """
+    changes = [TaskVector(tensor, base) for tensor in tensors]
+    by_row = filter_wise and len(base.shape) > 1 and len(base) > 0
+    part = _part_by_row(changes, base) if by_row else _part_of_all(changes)
+
+    def merge_chunk(chunk: slice) -> torch.Tensor:
+        total = changes[0][chunk]
+        for change in changes[1:]:
+            total += change[chunk]
+        return base[chunk] + total * (part(chunk) / len(changes))
+
+    return merge_chunk
+
+
+def _part_of_all(changes: Sequence[TaskVector]) -> Callable[[slice], float]:
+    part = _part([cosine(*pair) for pair in combinations(changes, 2)], len(changes))
+    return lambda _: part
+
+
+def _part_by_row(changes: Sequence[TaskVector], base: ChunkedTensor) -> ChunkFunction:
+    rows = base.shape[0]
+    size = len(base) // rows
+    pairs = [row_cosines(*pair, rows).tolist() for pair in combinations(changes, 2)]
+    parts = [_part(cosines, len(changes)) for cosines in zip(*pairs, strict=True)]
+    values = torch.tensor(parts, dtype=base.dtype)
+    return lambda chunk: values[torch.arange(chunk.start, chunk.stop) // size]
+
+
+def _part(cosines: Sequence[float], count: int) -> float:
+    """How far towards the mean."""
+    mean = sum(cosines) / len(cosines)
+    below = 1 + (count - 1) * mean
+    return count * mean / below if below > OPPOSED else 0.0
 
 
 class Vector(Protocol):

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction
-from forgetmap.merge.method import ChunkedTensors, PerModel, SharePerModel, merge_method
+from forgetmap.merge.method import (
+    ChunkedTensors,
+    MethodFunction,
+    PerModel,
+    SharePerModel,
+    merge_method,
+)
 from forgetmap.merge.methods.task_vectors import (
     PruneChunk,
     Pruning,
@@ -23,51 +29,40 @@ else:
 PAPER = "Davari and Belilovsky 2023, Model Breadcrumbs, arXiv:2312.06795"
 
 
-@merge_method(
+def _breadcrumbs(*, elect: bool) -> MethodFunction:
+    def merge(
+        tensors: ChunkedTensors,
+        base: ChunkedTensor,
+        *,
+        weight: PerModel,
+        density: SharePerModel = (1.0,),
+        gamma: SharePerModel = (0.01,),
+        normalize: bool = False,
+        lambda_: float = 1.0,
+    ) -> ChunkFunction:
+        """Leaves out the share `gamma` of largest values, and of small ones until `density` stay.
+
+        The share that stays comes first: with `density` 1 nothing is left out.
+        """
+        prune = _keep_middle(density, gamma)
+        return merge_task_vectors(
+            tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune,
+            elect=elect,
+        )  # fmt: skip
+
+    return merge
+
+
+breadcrumbs = merge_method(
     "breadcrumbs",
     summary="changes without their smallest and largest values, added up",
     paper=PAPER,
-)
-def breadcrumbs(
-    tensors: ChunkedTensors,
-    base: ChunkedTensor,
-    *,
-    weight: PerModel,
-    density: SharePerModel = (1.0,),
-    gamma: SharePerModel = (0.01,),
-    normalize: bool = False,
-    lambda_: float = 1.0,
-) -> ChunkFunction:
-    """Leaves out the share `gamma` of largest values, and of small ones until `density` stay.
-
-    The share that stays comes first: with `density` 1 nothing is left out.
-    """
-    prune = _keep_middle(density, gamma)
-    return merge_task_vectors(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune
-    )
-
-
-@merge_method(
+)(_breadcrumbs(elect=False))
+breadcrumbs_ties = merge_method(
     "breadcrumbs_ties",
     summary="changes without their smallest and largest values, merged where the signs agree",
     paper=PAPER,
-)
-def breadcrumbs_ties(
-    tensors: ChunkedTensors,
-    base: ChunkedTensor,
-    *,
-    weight: PerModel,
-    density: SharePerModel = (1.0,),
-    gamma: SharePerModel = (0.01,),
-    normalize: bool = False,
-    lambda_: float = 1.0,
-) -> ChunkFunction:
-    """As `breadcrumbs`, but with the election of `ties`."""
-    prune = _keep_middle(density, gamma)
-    return merge_task_vectors(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune, elect=True
-    )
+)(_breadcrumbs(elect=True))
 
 
 def _keep_middle(density: tuple[float, ...], gamma: tuple[float, ...]) -> Pruning:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, chunk_slices
-from forgetmap.merge.method import ChunkedTensors, Draws, PerModel, SharePerModel, merge_method
+from forgetmap.merge.method import (
+    ChunkedTensors,
+    Draws,
+    MethodFunction,
+    PerModel,
+    SharePerModel,
+    merge_method,
+)
 from forgetmap.merge.methods.task_vectors import PruneChunk, Pruning, TaskVector, merge_task_vectors
 
 if TYPE_CHECKING:
@@ -19,54 +26,41 @@ else:
 PAPER = "Yu et al. 2023, Language models are super Mario, arXiv:2311.03099"
 
 
-@merge_method(
+def _dare(*, elect: bool) -> MethodFunction:
+    def dare(  # noqa: PLR0913
+        tensors: ChunkedTensors,
+        base: ChunkedTensor,
+        *,
+        weight: PerModel,
+        draws: Draws,
+        density: SharePerModel = (1.0,),
+        normalize: bool = False,
+        lambda_: float = 1.0,
+        rescale: bool = True,
+        keep_norm: bool = False,
+    ) -> ChunkFunction:
+        """Each value of a change stays with probability `density`, and is then divided by it.
+
+        With `keep_norm` what stays is enlarged so that the sum of magnitudes is what it was, rather
+        than only in the mean over all draws.
+        """
+        prune = _drop_at_random(density, draws, rescale=rescale, keep_norm=keep_norm)
+        return merge_task_vectors(
+            tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune,
+            elect=elect,
+        )  # fmt: skip
+
+    return dare
+
+
+dare_linear = merge_method(
     "dare_linear", summary="changes dropped at random, the rest enlarged and added up", paper=PAPER
-)
-def dare_linear(  # noqa: PLR0913
-    tensors: ChunkedTensors,
-    base: ChunkedTensor,
-    *,
-    weight: PerModel,
-    draws: Draws,
-    density: SharePerModel = (1.0,),
-    normalize: bool = False,
-    lambda_: float = 1.0,
-    rescale: bool = True,
-    keep_norm: bool = False,
-) -> ChunkFunction:
-    """Each value of a change stays with probability `density`, and is then divided by it.
-
-    With `keep_norm` what stays is enlarged so that the sum of magnitudes is what it was, rather
-    than only in the mean over all draws.
-    """
-    prune = _drop_at_random(density, draws, rescale=rescale, keep_norm=keep_norm)
-    return merge_task_vectors(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune
-    )
-
-
-@merge_method(
+)(_dare(elect=False))
+dare_ties = merge_method(
     "dare_ties",
     summary="changes dropped at random, the rest enlarged and merged where the signs agree",
     paper=PAPER,
-)
-def dare_ties(  # noqa: PLR0913
-    tensors: ChunkedTensors,
-    base: ChunkedTensor,
-    *,
-    weight: PerModel,
-    draws: Draws,
-    density: SharePerModel = (1.0,),
-    normalize: bool = False,
-    lambda_: float = 1.0,
-    rescale: bool = True,
-    keep_norm: bool = False,
-) -> ChunkFunction:
-    """As `dare_linear`, but with the election of `ties`."""
-    prune = _drop_at_random(density, draws, rescale=rescale, keep_norm=keep_norm)
-    return merge_task_vectors(
-        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune, elect=True
-    )
+)(_dare(elect=True))
 
 
 def _drop_at_random(

@@ -1,6 +1,7 @@
-"""What methods on task vectors share: a task vector is a model's tensor minus the base's.
+"""Task arithmetic and TIES, and what all methods on task vectors share.
 
-The largest values of one are found without sorting or copying it.
+A task vector is a model's tensor minus the base's. Its largest values are found without sorting or
+copying it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from forgetmap._lazy import LazyModule
 from forgetmap.merge.chunks import ChunkedTensor, ChunkFunction, chunk_slices
-from forgetmap.merge.method import ChunkedTensors, Tensors
+from forgetmap.merge.method import (
+    ChunkedTensors,
+    PerModel,
+    SharePerModel,
+    Tensors,
+    merge_method,
+)
 from forgetmap.merge.methods.averaging import shares
 
 if TYPE_CHECKING:
@@ -43,6 +50,52 @@ PruneChunk = Callable[["torch.Tensor", slice], "torch.Tensor"]
 """Sets some values of a chunk of a task vector to zero, in place."""
 Pruning = Callable[[int, TaskVector], PruneChunk]
 """Reads the whole task vector of the model at an index, and decides what to set to zero."""
+
+
+@merge_method(
+    "task_arithmetic",
+    summary="the base plus the weighted changes of the models",
+    paper="Ilharco et al. 2022, Editing models with task arithmetic, arXiv:2212.04089",
+    elementwise=True,
+)
+def task_arithmetic(
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
+    *,
+    weight: PerModel,
+    normalize: bool = False,
+    lambda_: float = 1.0,
+) -> ChunkFunction:
+    """The base + lambda * sum of weight * (tensor - base); negative weights unlearn."""
+    return merge_task_vectors(tensors, base, weight=weight, normalize=normalize, scale=lambda_)
+
+
+@merge_method(
+    "ties",
+    summary="the largest changes of each model, where the models agree on the sign",
+    paper="Yadav et al. 2023, TIES-Merging, arXiv:2306.01708",
+)
+def ties(
+    tensors: ChunkedTensors,
+    base: ChunkedTensor,
+    *,
+    weight: PerModel,
+    density: SharePerModel = (1.0,),
+    normalize: bool = True,
+    lambda_: float = 1.0,
+) -> ChunkFunction:
+    """Keep the share `density` of each change, the largest; then the mean of what agrees in sign.
+
+    The sign of a position is that of the weighted sum; `normalize` off gives the sum.
+    """
+
+    def prune(index: int, change: TaskVector) -> PruneChunk:
+        stay = largest_values(change, kept_count(len(change), density[index]))
+        return lambda part, chunk: part.mul_(stay.mask(part, chunk.start))
+
+    return merge_task_vectors(
+        tensors, base, weight=weight, normalize=normalize, scale=lambda_, prune=prune, elect=True
+    )
 
 
 def merge_task_vectors(

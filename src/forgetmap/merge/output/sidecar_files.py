@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,13 @@ from forgetmap.errors import ModelError
 from forgetmap.merge.checkpoint import INDEX, Checkpoint
 from forgetmap.merge.layers import LAYER_COUNTS
 from forgetmap.merge.output.atomic_folder import RECIPE_FILE
-from forgetmap.merge.output.card import model_card
 from forgetmap.merge.output.layout import WeightLayout
+from forgetmap.merge.registry import find_method
 from forgetmap.merge.token_rows import SharedVocabulary, extend_tokenizer
 
 if TYPE_CHECKING:
     from forgetmap.merge.job import TensorJob
-    from forgetmap.merge.recipe.model import Recipe
+    from forgetmap.merge.recipe.model import ModelPart, Recipe
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
@@ -146,6 +147,61 @@ def _count_layers(config: dict[str, Any], merge: PreparedMerge) -> None:
     if isinstance(kinds, list):
         ranges = [layers.sources[0].layer_range or (0, 0) for layers in slices]
         target["layer_types"] = [kinds[at] for start, stop in ranges for at in range(start, stop)]
+
+
+def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
+    """README.md, with the header that the hub reads."""
+    method = find_method(recipe.method)
+    dtype = config.get("dtype") or config.get("torch_dtype")
+    lines = [
+        *_card_header(recipe),
+        f"# {name}",
+        "",
+        f"Merged with forgetmap {version('forgetmap')} by `{recipe.method}`: {method.summary}.",
+        *([f"Paper: {method.paper}."] if method.paper else []),
+        *([method.direction] if method.direction else []),
+        "",
+        "| model | role | parameters |",
+        "|---|---|---|",
+        *([f"| {recipe.base} | base | |"] if recipe.base else []),
+        *(_card_row(part) for part in recipe.parts),
+        "",
+        f"Architecture: {config.get('model_type', 'unknown')}; weights in {dtype}.",
+        "Licence and limits of use are those of the models it is made of.",
+        "",
+        "## Recipe",
+        "",
+        "To make it again: `forgetmap merge apply merge.yaml --out DIR`.",
+        "",
+        "```yaml",
+        recipe.as_yaml().rstrip("\n"),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _card_header(recipe: Recipe) -> list[str]:
+    """Only names that mean something elsewhere: no folders of this machine."""
+    ids = [model.partition("@")[0] for model in recipe.all_models if "+" not in model]
+    public = [model for model in ids if not Path(model).expanduser().exists()]
+    named = ["base_model:", *(f"- {json.dumps(model)}" for model in public)] if public else []
+    return ["---", "library_name: transformers", "tags:", "- merge", *named, "---", ""]
+
+
+def _card_row(part: ModelPart) -> str:
+    role = "merged"
+    if part.layer_range is not None:
+        role = f"layers {part.layer_range[0]} to {part.layer_range[1] - 1}"
+    parameters = part.model_dump(mode="json")["parameters"]
+    values = ", ".join(f"{name} {_card_value(rules)}" for name, rules in parameters.items())
+    return f"| {part.model} | {role} | {values} |"
+
+
+def _card_value(rules: list[dict[str, Any]]) -> str:
+    if len(rules) == 1 and rules[0]["filter"] is None:
+        return str(rules[0]["value"])
+    return "; ".join(f"{rule['value']} for {rule['filter'] or 'the rest'}" for rule in rules)
 
 
 def _replace_template(folder: Path, template: str) -> None:
