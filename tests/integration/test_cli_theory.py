@@ -10,7 +10,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from command_line import call
-from forgetmap.theory.claims.registry import find_claims
+from forgetmap.theory import formulas, verification
+from forgetmap.theory.claims.registry import (
+    find_claims,
+)
 from forgetmap.theory.verification import outcomes_markdown, verify_claims
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "theory.md"
@@ -36,7 +39,6 @@ def test_verify_as_json_and_markdown() -> None:
 
 
 def test_verify_fails_where_a_formula_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    from forgetmap.theory import formulas
 
     right = formulas.natural_weight
     monkeypatch.setattr(formulas, "natural_weight", lambda *args: 1.1 * right(*args))
@@ -133,3 +135,8 @@ def test_the_table_in_the_docs_is_that_of_the_claims() -> None:
     for row in fresh.splitlines()[2:]:
         cells, shown = row.split(" | "), rows[row.split(" | ")[0].strip("| ")].split(" | ")
         assert shown[:6] == cells[:6]
+
+
+def test_claims_run_in_several_processes() -> None:
+    found = {each.id for each in verification.verify_claims(("F3", "TT4"), controls=True)}
+    assert found == {"F3", "TT4"}

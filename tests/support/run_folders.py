@@ -15,6 +15,7 @@ from forgetmap.records.manifest import RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.schema import BY_NAME
 
+ENDINGS = ["csv", "jsonl", "parquet"]
 Row = dict[str, Any]
 
 
@@ -47,3 +48,9 @@ def scores_of(run: Run) -> list[tuple[Any, ...]]:
     """Task, item, repeat and score of every result."""
     frame = run.scores.select("task", "item", "repeat", "score").collect()
     return sorted((tuple(row) for row in frame.iter_rows()), key=str)
+
+
+def both_tables(folder: Path) -> tuple[list[Row], list[Row]]:
+    """The texts of several metrics of one item are the same."""
+    texts = {(row["task"], row["item"], row["repeat"]): row for row in on_disk(folder, "texts")}
+    return on_disk(folder, "scores"), list(texts.values())

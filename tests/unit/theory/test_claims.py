@@ -83,8 +83,3 @@ def test_outcomes_as_json_and_markdown() -> None:
     table = verification.outcomes_markdown(outcomes).splitlines()
     assert len(table) == 4
     assert table[2].startswith("| R2 |")
-
-
-def test_claims_run_in_several_processes() -> None:
-    found = {each.id for each in verification.verify_claims(("F3", "TT4"), controls=True)}
-    assert found == {"F3", "TT4"}

@@ -14,7 +14,7 @@ from forgetmap.errors import OutputError
 from forgetmap.harness_runs import process
 from forgetmap.harness_runs.process import OUTPUT, claimed, follow, last_lines
 
-PROGRAM = str(Path(__file__).parents[2] / "support" / "small_harness.py")
+PROGRAM = str(Path(__file__).parents[1] / "support" / "small_harness.py")
 
 
 def run(what: str, work: Path, shown: list[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from forgetmap.report import Payload
 from forgetmap.report.payloads.comparison import payload_from_folder
 from reports import two_runs
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "payload.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "payload.schema.json"
 COUNTS = {"a": {"n11": 20, "n10": 5, "n01": 5, "n00": 10}, "b": {"n11": 4, "n10": 1}}
 TEXTS = {"question": "What?", "options": ["x", "y"], "gold": "x", "response": "x", "k": 2}
 

@@ -23,7 +23,7 @@ from forgetmap.report.payloads.drift_rows import make_drift_rows
 from forgetmap.report.payloads.schema import Capabilities, Payload
 from forgetmap.report.static import draw
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "schemas" / "payload.schema.json"
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "payload.schema.json"
 
 
 @cache
