@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from command_line import Done, call, process
-from forgetmap.doctor import trials
-from forgetmap.doctor.parts import Part, all_parts, examine
+from forgetmap import doctor
+from forgetmap.doctor import Part, all_parts, examine
 from forgetmap.errors import ForgetmapError
 from scripted_server import scripted_server, usual
 
@@ -94,7 +94,7 @@ def test_an_old_java_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = examine(part(trials.spark))
+    found = examine(part(doctor.try_spark))
     assert found.state == "broken"
     assert "version 8" in found.detail
     assert "default-jre-headless" in found.todo
@@ -102,25 +102,25 @@ def test_an_old_java_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_no_browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert examine(part(trials.browser)).state == "broken"
+    assert examine(part(doctor.try_browser)).state == "broken"
 
 
 def test_a_library_that_takes_the_process_down_is_a_finding() -> None:
     with pytest.raises(ForgetmapError, match="does not start"):
-        trials._in_process("import os; os.kill(os.getpid(), 11)")
-    assert trials._in_process("print('noise'); print(42)") == "42"
+        doctor._in_process("import os; os.kill(os.getpid(), 11)")
+    assert doctor._in_process("print('noise'); print(42)") == "42"
 
 
 def test_a_server_is_tried() -> None:
     with scripted_server(usual) as address:
-        found = examine(part(trials.server(f"{address}#yes"), needed=True))
+        found = examine(part(doctor.try_server(f"{address}#yes"), needed=True))
     assert found.state == "works", found
     assert "completions" in found.detail
 
 
 def test_a_server_that_is_not_there_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     one = [each for each in all_parts(["http://127.0.0.1:9/v1#m"]) if each.serves == "a server"]
-    monkeypatch.setattr("forgetmap.doctor.parts.all_parts", lambda _: one)
+    monkeypatch.setattr("forgetmap.doctor.all_parts", lambda _: one)
     done = call("doctor", "http://127.0.0.1:9/v1#m")
     assert done.code == 1
     assert "fails" in done.out

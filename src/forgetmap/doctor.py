@@ -1,4 +1,8 @@
-"""Trials of single parts: each says in a few words what it found, or raises."""
+"""What works on this machine, and what to do about what does not.
+
+A part is tried by a function that says in a few words what it found, or raises; `all_parts` is the
+table of them.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,35 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal
 
 from forgetmap.errors import ForgetmapError, ModelError
+from forgetmap.harness_runs import DRIVERS
 
-LEAST_JAVA = 17
-LEAST_GIBIBYTES = 1.0
+State = Literal["works", "installed", "missing", "broken"]
+"""`installed` is there, but trying it would take long."""
+
+LIBRARY_ERRORS = (
+    ImportError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    AttributeError,
+    TypeError,
+    KeyError,
+)
+"""What libraries raise that are there and do not work."""
+
+MIN_JAVA = 17
+MIN_FREE_GIB = 1.0
 HUB = ("huggingface.co", 443)
-HUB_SECONDS = 3.0
-SLOW_SECONDS = 300.0
+HUB_TIMEOUT_S = 3.0
+START_TIMEOUT_S = 300.0
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "open", "xdg-open")
 CHART = {
     "data": {"values": [{"x": 1}, {"x": 2}]},
@@ -28,12 +49,166 @@ CHART = {
 }
 
 
-def python() -> str:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that may or may not work here.
+
+    Attributes:
+        group: what it is a part of.
+        name: what it is called.
+        serves: what it is good for.
+        trial: tries it and says what was found; raises if it does not work.
+        todo: what to do if it is missing.
+        thorough: tries what takes long; what is found without it is not tried.
+        needed: nothing works without it.
+    """
+
+    group: str
+    name: str
+    serves: str
+    trial: Callable[[], str]
+    todo: str
+    thorough: Callable[[], str] | None = None
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of a part."""
+
+    group: str
+    name: str
+    serves: str
+    state: State
+    detail: str
+    todo: str = ""
+    needed: bool = False
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return asdict(self)
+
+
+def examine(part: Part, *, thorough: bool = False) -> Finding:
+    """Try one part; whatever goes wrong is a finding."""
+    about = (part.group, part.name, part.serves)
+    try:
+        detail = part.trial()
+        if part.thorough is None:
+            return Finding(*about, "works", detail, needed=part.needed)
+        if not thorough:
+            return Finding(*about, "installed", detail, needed=part.needed)
+        return Finding(*about, "works", part.thorough(), needed=part.needed)
+    except ModuleNotFoundError as error:
+        missing = f"the package {error.name} is not installed"
+        return Finding(*about, "missing", missing, part.todo, part.needed)
+    except ForgetmapError as error:
+        return Finding(*about, "broken", error.message, error.hint, part.needed)
+    except LIBRARY_ERRORS as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        again = f"install it again; {part.todo}" if part.todo else "install it again."
+        return Finding(*about, "broken", reason, again, part.needed)
+
+
+def all_parts(servers: Sequence[str] = ()) -> list[Part]:
+    """What is tried, in the order it is shown; servers by address."""
+    return [
+        *_core_parts(),
+        *_model_parts(servers),
+        *_harness_parts(),
+        *_scoring_parts(),
+        *_table_parts(),
+        *_report_parts(),
+    ]
+
+
+def _pip_install(name: str) -> str:
+    """How an optional part is installed."""
+    return f'pip install "forgetmap[{name}]".'
+
+
+def _core_parts() -> list[Part]:
+    group = "forgetmap"
+    return [
+        Part(group, "Python", "everything", try_python, "use Python 3.11 or newer.", needed=True),
+        Part(group, "DuckDB", "comparing", try_duckdb, "pip install duckdb.", needed=True),
+        Part(group, "memory and disk", "everything", try_resources, "make room.", needed=True),
+    ]
+
+
+def _model_parts(servers: Sequence[str]) -> list[Part]:
+    group = "models"
+    hub = "give models as folders, or download them where the hub can be reached."
+    parts = [
+        Part(group, "transformers", "run, map", try_transformers, _pip_install("run")),
+        Part(group, "LoRA adapters", "BASE+ADAPTER", try_imports("peft"), _pip_install("run")),
+        Part(group, "GGUF files", "MODEL.gguf", try_imports("gguf"), _pip_install("run")),
+        Part(group, "model hub", "hub ids", try_hub, hub),
+        Part(group, "vLLM", "vllm:MODEL", try_vllm, _pip_install("vllm"), start_vllm),
+        Part(group, "Ray", "--engine ray", try_imports("ray"), _pip_install("ray"), start_ray),
+        Part(group, "servers", "http://HOST/v1#MODEL", try_client, _pip_install("run")),
+    ]
+    own_servers = [
+        Part(group, address, "a server", try_server(address), _pip_install("run"), needed=True)
+        for address in servers
+    ]
+    return parts + own_servers
+
+
+def _harness_parts() -> list[Part]:
+    return [
+        Part(
+            "other harnesses",
+            name,
+            f"--harness {name}",
+            try_package(driver.distribution, driver.module.split(".")[0]),
+            f"{driver.install}, or name the Python that has it: --harness-python.",
+        )
+        for name, driver in DRIVERS.items()
+    ]
+
+
+def _scoring_parts() -> list[Part]:
+    group = "scoring"
+    names = ("emoji", "jsonschema", "langdetect", "markdown_it")
+    return [
+        Part(group, "sandbox", "programs that models wrote", try_sandbox, ""),
+        Part(group, "mathematics", "formulas", try_imports("math_verify"), _pip_install("drift")),
+        Part(group, "other scorers", "drift", try_imports(*names), _pip_install("drift")),
+    ]
+
+
+def _table_parts() -> list[Part]:
+    group = "tables"
+    remote = try_imports("aiohttp", "gcsfs", "huggingface_hub", "s3fs")
+    return [
+        Part(group, "pandas", "dataframes", try_imports("pandas"), _pip_install("pandas")),
+        Part(group, "Polars", "dataframes", try_imports("polars"), _pip_install("polars")),
+        Part(group, "Spark", "dataframes", try_spark, _pip_install("spark"), start_spark),
+        Part(
+            group, "remote paths", "https://, s3://, gs://, hf://", remote, _pip_install("remote")
+        ),
+    ]
+
+
+def _report_parts() -> list[Part]:
+    group = "showing"
+    pages = try_imports("starlette", "uvicorn")
+    read = "open reports on another machine, or install a browser."
+    return [
+        Part(group, "figures", "reports", try_figures, "pip install vl-convert-python."),
+        Part(group, "explorer", "serve", pages, _pip_install("serve")),
+        Part(group, "browser", "reading reports", try_browser, read),
+    ]
+
+
+def try_python() -> str:
     """Which one runs this."""
     return f"{sys.version.split()[0]} at {sys.executable}"
 
 
-def duckdb() -> str:
+def try_duckdb() -> str:
     """Count something."""
     library = import_module("duckdb")
     with library.connect() as engine:
@@ -43,10 +218,10 @@ def duckdb() -> str:
     return version("duckdb")
 
 
-def room() -> str:
+def try_resources() -> str:
     """Processors, memory and disk."""
     free = shutil.disk_usage(Path.cwd()).free / 2**30
-    if free < LEAST_GIBIBYTES:
+    if free < MIN_FREE_GIB:
         raise ForgetmapError(
             f"this disk has {free:.1f} GiB left", hint="make room, or write elsewhere: --out."
         )
@@ -54,7 +229,7 @@ def room() -> str:
     return f"{os.cpu_count()} processors, {memory:,.0f} GiB memory, {free:,.0f} GiB free disk"
 
 
-def transformers() -> str:
+def try_transformers() -> str:
     """One pass through a model made on the spot."""
     torch, library = import_module("torch"), import_module("transformers")
     torch.manual_seed(0)
@@ -72,7 +247,7 @@ def transformers() -> str:
     return f"{version('transformers')}, torch {version('torch')} on {device}"
 
 
-def hub() -> str:
+def try_hub() -> str:
     """Whether the hub can be reached."""
     import_module("huggingface_hub")
     if os.environ.get("HF_HUB_OFFLINE"):
@@ -80,7 +255,7 @@ def hub() -> str:
             "turned off by HF_HUB_OFFLINE", hint="unset it, or give models as folders."
         )
     try:
-        socket.create_connection(HUB, timeout=HUB_SECONDS).close()
+        socket.create_connection(HUB, timeout=HUB_TIMEOUT_S).close()
     except OSError as error:
         raise ForgetmapError(
             f"{HUB[0]} cannot be reached from here",
@@ -89,7 +264,7 @@ def hub() -> str:
     return f"{HUB[0]} can be reached"
 
 
-def vllm() -> str:
+def try_vllm() -> str:
     """Which build, without loading it."""
     if find_spec("vllm") is None:
         raise ModuleNotFoundError(name="vllm")
@@ -97,13 +272,13 @@ def vllm() -> str:
     return ", ".join(sorted(f"{name} {_packages()[name]}" for name in names & set(_packages())))
 
 
-def vllm_starts() -> str:
+def start_vllm() -> str:
     """Load it in a process of its own."""
     code = "import vllm; from vllm.platforms import current_platform as p; print(p.device_type)"
-    return f"{vllm()} on {_in_process(code)}"
+    return f"{try_vllm()} on {_in_process(code)}"
 
 
-def ray_starts() -> str:
+def start_ray() -> str:
     """A cluster on this machine, and one task on it."""
     code = (
         "from forgetmap.evaluation import connect_ray\n"
@@ -116,24 +291,20 @@ def ray_starts() -> str:
     return f"{version('ray')}, a cluster was started"
 
 
-def client() -> str:
+def try_client() -> str:
     """What servers are asked with; whether there is a key, and never which."""
     import_module("aiohttp")
-    from forgetmap.evaluation import KEY  # not before it is asked for
+    from forgetmap.evaluation import KEY
 
     key = "is set" if os.environ.get(KEY) else "is not set"
     return f"aiohttp {version('aiohttp')}, {KEY} {key}"
 
 
-def server(address: str) -> Callable[[], str]:
+def try_server(address: str) -> Callable[[], str]:
     """A trial of the server there: its model is found, and everything it claims is tried."""
 
     def trial() -> str:
-        from forgetmap.evaluation import (
-            Traffic,
-            connect_server,  # heavy
-            find_model,  # heavy
-        )
+        from forgetmap.evaluation import Traffic, connect_server, find_model
 
         source = find_model(address)
         if source.via != "server":
@@ -149,28 +320,28 @@ def server(address: str) -> Callable[[], str]:
     return trial
 
 
-def sandbox() -> str:
+def try_sandbox() -> str:
     """Lock a process in."""
-    from forgetmap.scoring import require_sandbox  # heavy
+    from forgetmap.scoring import require_sandbox
 
     require_sandbox()
     return "programs can be locked in"
 
 
-def spark() -> str:
+def try_spark() -> str:
     """The library, and a Java that runs it."""
     import_module("pyspark")
     java = _java()
-    if java is None or java < LEAST_JAVA:
+    if java is None or java < MIN_JAVA:
         state = "no Java was found" if java is None else f"Java is version {java}"
         raise ForgetmapError(
-            f"{state}, and Spark needs {LEAST_JAVA}",
+            f"{state}, and Spark needs {MIN_JAVA}",
             hint="install it (Debian: apt-get install default-jre-headless) or set JAVA_HOME.",
         )
     return f"{version('pyspark')}, Java {java}"
 
 
-def spark_starts() -> str:
+def start_spark() -> str:
     """A session, and one query."""
     code = (
         "from pyspark.sql import SparkSession\n"
@@ -181,10 +352,10 @@ def spark_starts() -> str:
     output = _in_process(code)
     if output != "100":
         raise ForgetmapError(f"Spark counts {output!r} of 100", hint="install pyspark again.")
-    return f"{spark()}, a session was started"
+    return f"{try_spark()}, a session was started"
 
 
-def figures() -> str:
+def try_figures() -> str:
     """Draw one."""
     svg = import_module("vl_convert").vegalite_to_svg(CHART, allowed_base_urls=[])
     if "<svg" not in svg:
@@ -192,7 +363,7 @@ def figures() -> str:
     return f"vl-convert {version('vl_convert')}"
 
 
-def browser() -> str:
+def try_browser() -> str:
     """A program that opens pages."""
     paths = filter(None, map(shutil.which, BROWSERS))
     path = next(paths, None)
@@ -203,7 +374,7 @@ def browser() -> str:
     return path
 
 
-def imports(*modules: str) -> Callable[[], str]:
+def try_imports(*modules: str) -> Callable[[], str]:
     """A trial that loads these and says which versions they are."""
 
     def trial() -> str:
@@ -217,7 +388,7 @@ def imports(*modules: str) -> Callable[[], str]:
     return trial
 
 
-def package(name: str, module: str) -> Callable[[], str]:
+def try_package(name: str, module: str) -> Callable[[], str]:
     """A trial that only looks whether something is installed, as loading it takes long."""
 
     def trial() -> str:
@@ -260,11 +431,11 @@ def _in_process(code: str) -> str:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SLOW_SECONDS,
+            timeout=START_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:
         raise ForgetmapError(
-            f"it did not start within {SLOW_SECONDS:.0f} s", hint="try again on an idle machine."
+            f"it did not start within {START_TIMEOUT_S:.0f} s", hint="try again on an idle machine."
         ) from error
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     if done.returncode or not lines:
