@@ -46,7 +46,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "harness_runs": "other harnesses run, their logs imported",
     },
     {"doctor": "what works on this machine"},
-    {"cli": "commands, one file each"},
+    {"cli": "commands and groups of commands, one file each"},
 )
 """From the bottom up; each package with what it is for."""
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from forgetmap.cli.options.compare import by_option, comparison_options
-from forgetmap.cli.options.logs import reading_progress
-from forgetmap.cli.options.output import (
+from forgetmap.cli.options import (
     json_option,
     overwrite_option,
     refuse_overwriting_inputs,
 )
+from forgetmap.cli.options.compare import by_option, comparison_options
+from forgetmap.cli.options.logs import reading_progress
 from forgetmap.comparison import Kind
 from forgetmap.errors import UsageError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forgetmap import __version__
-from forgetmap.cli.options.output import json_option
+from forgetmap.cli.options import json_option
 
 if TYPE_CHECKING:
     from rich.console import Console

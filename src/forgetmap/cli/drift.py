@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from forgetmap.capabilities import AGGREGATORS, BOOTSTRAP_DRAWS, BOOTSTRAP_SEED, PROFILES
-from forgetmap.cli.options import Command, split_names, with_options
+from forgetmap.cli.options import (
+    Command,
+    json_option,
+    overwrite_option,
+    refuse_existing,
+    split_names,
+    with_options,
+)
 from forgetmap.cli.options.compare import pair_by_option
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
-from forgetmap.cli.options.output import json_option, overwrite_option, refuse_existing
 from forgetmap.cli.options.report import (
     REPORT_FORMATS,
     pop_payload_options,

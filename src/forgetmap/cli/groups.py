@@ -1,33 +1,33 @@
 """Groups of commands that import the module of a command only when it is used.
 
-A command lies in the module of its name (`forgetmap merge sweep` in `cli/merge/sweep.py`) under the
-name `command`; the group knows nothing of it but the line that its help shows.
+A command is a function of the module of its group. Where it is long, or the group is the root, it
+lies in the module of its name (`forgetmap merge sweep` in `cli/merge/sweep.py`) under the name
+`command`; then the group knows nothing of it but the line that its help shows.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from keyword import iskeyword
 from typing import Any, cast
 
 import click
 from click.shell_completion import CompletionItem
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are modules of a package.
+class CommandGroup(click.Group):
+    """A group that lists its commands in an order of its own and imports them when used.
 
     Args:
-        package: the package of the modules.
         lines: name of each command and what it does, in the order of the help.
+        package: the package of commands that have a module of their own.
         default: the command that is meant where none is named.
     """
 
     def __init__(
         self,
         *args: Any,
-        package: str,
         lines: dict[str, str],
+        package: str | None = None,
         default: str | None = None,
         **options: Any,
     ) -> None:
@@ -40,12 +40,12 @@ class LazyGroup(click.Group):
         """The names, in the order of the help."""
         return list(self.lines)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of this name, imported now."""
-        if cmd_name not in self.lines:
-            return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        return cast("click.Command", import_module(f"{self.package}.{name}").command)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now if the group does not have it yet."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None or cmd_name not in self.lines:
+            return command
+        return cast("click.Command", import_module(f"{self.package}.{cmd_name}").command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -8,9 +8,10 @@ import os
 import sys
 
 import click
+from click.shell_completion import get_completion_class
 
 from forgetmap import __version__
-from forgetmap.cli.groups import LazyGroup
+from forgetmap.cli.groups import CommandGroup
 from forgetmap.errors import ForgetmapError, HarnessError
 
 COMMANDS = {
@@ -41,10 +42,16 @@ Examples:
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl
 """
+COMPLETION_EXAMPLES = """\b
+Examples:
+  forgetmap completion bash >> ~/.bashrc
+  forgetmap completion zsh >> ~/.zshrc
+  forgetmap completion fish > ~/.config/fish/completions/forgetmap.fish
+"""
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=CommandGroup,
     package="forgetmap.cli",
     lines=COMMANDS,
     epilog=EXAMPLES,
@@ -55,6 +62,16 @@ Examples:
 )
 def cli() -> None:
     """Show what a language model lost in post-training: which items, how many, and why."""
+
+
+@cli.command("completion", epilog=COMPLETION_EXAMPLES)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell."""
+    script = get_completion_class(shell)
+    assert script is not None  # noqa: S101  # click has all three
+    click.echo(script(ctx.find_root().command, {}, "forgetmap", "_FORGETMAP_COMPLETE").source())
 
 
 def script() -> None:

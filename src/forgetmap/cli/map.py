@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.options.evaluate import (
     AUTO,
     evaluation_options,
@@ -18,7 +19,6 @@ from forgetmap.cli.options.evaluate import (
     read_suite,
     without_too_long,
 )
-from forgetmap.cli.options.output import overwrite_option
 from forgetmap.cli.progress import JobProgress, stoppable
 from forgetmap.errors import UsageError
 

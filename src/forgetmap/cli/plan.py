@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forgetmap.cli.options import json_option
 from forgetmap.cli.options.compare import by_option
 from forgetmap.cli.options.logs import table_options
-from forgetmap.cli.options.output import json_option
 from forgetmap.comparison import OPTION_COUNTS, REPEAT_COUNTS, Wish
 from forgetmap.errors import UsageError
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forgetmap.cli.options import overwrite_option, refuse_existing
 from forgetmap.cli.options.compare import comparison_options
 from forgetmap.cli.options.logs import reading_progress
-from forgetmap.cli.options.output import overwrite_option, refuse_existing
 from forgetmap.cli.options.report import (
     FIGURE_FORMATS,
     REPORT_FORMATS,

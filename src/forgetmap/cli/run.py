@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.options.evaluate import (
     evaluation_options,
     make_settings,
@@ -18,7 +19,6 @@ from forgetmap.cli.options.evaluate import (
     read_suite,
 )
 from forgetmap.cli.options.harness import harness_options, refuse_without_harness, run_with_harness
-from forgetmap.cli.options.output import overwrite_option
 from forgetmap.cli.progress import JobProgress, stoppable
 
 EXAMPLES = """\b

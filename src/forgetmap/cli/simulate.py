@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.options import Command
-from forgetmap.cli.options.output import overwrite_option
+from forgetmap.cli.options import Command, overwrite_option
 
 if TYPE_CHECKING:
     from forgetmap.simulation import SimulatedTask

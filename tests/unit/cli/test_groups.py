@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from forgetmap.cli.groups import LazyGroup
+from forgetmap.cli.groups import CommandGroup
 
 COMMAND = """
 import click
@@ -22,15 +22,15 @@ def command(words, loud):
 
 
 @pytest.fixture
-def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LazyGroup:
-    """`say` and `import`, of which `say` is meant where none is named."""
+def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandGroup:
+    """`say` and `fetch`, of which `say` is meant where none is named."""
     package = tmp_path / "lazy_commands"
     package.mkdir()
-    for module, name in {"__init__": "x", "say": "say", "import_": "import"}.items():
+    for module, name in {"__init__": "x", "say": "say", "fetch": "fetch"}.items():
         (package / f"{module}.py").write_text(COMMAND.format(name=name))
     monkeypatch.syspath_prepend(tmp_path)
-    lines = {"say": "Say it.", "import": "Fetch it.", "absent": "Not there."}
-    return LazyGroup("group", package="lazy_commands", lines=lines, default="say")
+    lines = {"say": "Say it.", "fetch": "Fetch it.", "absent": "Not there."}
+    return CommandGroup("group", package="lazy_commands", lines=lines, default="say")
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,25 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LazyGroup:
         (["say", "yes"], "say yes\n"),
         (["yes", "no"], "say yes no\n"),
         (["--loud", "yes"], "say yes!\n"),
-        (["import", "yes"], "import yes\n"),
+        (["fetch", "yes"], "fetch yes\n"),
     ],
 )
-def test_a_command_or_the_default(group: LazyGroup, args: list[str], output: str) -> None:
+def test_a_command_or_the_default(group: CommandGroup, args: list[str], output: str) -> None:
     assert CliRunner().invoke(group, args).output == output
 
 
-def test_help_and_completion_import_no_command(group: LazyGroup) -> None:
+def test_a_command_of_the_group_itself_needs_no_module(group: CommandGroup) -> None:
+    @group.command("absent")
+    def absent() -> None:
+        click.echo("here after all")
+
+    assert CliRunner().invoke(group, ["absent"]).output == "here after all\n"
+
+
+def test_help_and_completion_import_no_command(group: CommandGroup) -> None:
     shown = CliRunner().invoke(group, ["--help"]).output
     assert [line.split()[0] for line in shown.split("Commands:")[1].split("\n") if line] == [
-        "say", "import", "absent",
+        "say", "fetch", "absent",
     ]  # fmt: skip
     context = click.Context(group)
     assert [item.value for item in group.shell_complete(context, "a")] == ["absent"]
@@ -57,7 +65,7 @@ def test_help_and_completion_import_no_command(group: LazyGroup) -> None:
         group.get_command(context, "absent")
 
 
-def test_without_a_default_an_unknown_command_is_refused(group: LazyGroup) -> None:
+def test_without_a_default_an_unknown_command_is_refused(group: CommandGroup) -> None:
     group.default = None
     done = CliRunner().invoke(group, ["nonsense"])
     assert done.exit_code == 2

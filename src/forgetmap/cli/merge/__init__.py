@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from forgetmap.cli.groups import LazyGroup
+from forgetmap.cli.groups import CommandGroup
+from forgetmap.cli.options import json_option
+from forgetmap.cli.options.merge import write_merge, writing_options
 from forgetmap.merge import method_names
+
+if TYPE_CHECKING:
+    from forgetmap.merge import Method, Parameter
 
 COMMANDS = {
     "apply": "Merge as a recipe in YAML says: ours, or mergekit's as it is.",
@@ -21,7 +31,7 @@ Examples:
 """
 
 
-class MergeGroup(LazyGroup):
+class MergeGroup(CommandGroup):
     """Adds a command per merge method, made from its signature."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -50,3 +60,120 @@ def command() -> None:
 
     A merge that was stopped goes on where it was; its folder appears only when it is whole.
     """
+
+
+APPLY_EXAMPLES = """\b
+Examples:
+  forgetmap merge apply recipe.yaml --out merged
+  forgetmap merge apply mergekit.yml --out merged --shard-size 2GB
+"""
+
+
+@command.command("apply", epilog=APPLY_EXAMPLES)
+@click.argument("recipe", type=click.Path(path_type=Path))
+@writing_options
+def apply(recipe: Path, **writing: Any) -> None:
+    """Merge as a RECIPE in YAML says: ours, or mergekit's as it is.
+
+    The folder gets the weights, configuration, tokenizer, a model card and the recipe itself.
+    """
+    from forgetmap._lazy import require
+
+    require("yaml", "A recipe")
+    from forgetmap.merge import read_recipe
+
+    write_merge(read_recipe(recipe), **writing)
+
+
+METHODS_EXAMPLES = """\b
+Examples:
+  forgetmap merge methods
+  forgetmap merge methods --json
+"""
+
+
+@command.command("methods", epilog=METHODS_EXAMPLES)
+@json_option
+def methods(*, as_json: bool) -> None:
+    """List the methods, their parameters and papers."""
+    from forgetmap.merge import find_method, method_names
+
+    methods = [find_method(name) for name in method_names()]
+    if as_json:
+        click.echo(json.dumps([_as_json(method) for method in methods], indent=2))
+        return
+    for method in methods:
+        _print_method(method)
+
+
+def _as_json(method: Method) -> dict[str, object]:
+    return {
+        "name": method.name,
+        "says": method.summary,
+        "paper": method.paper,
+        "base": method.base,
+        "parameters": [asdict(parameter) for parameter in method.parameters],
+    }
+
+
+def _print_method(method: Method) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    console.print(Text(method.name, style="bold"), Text(method.summary), soft_wrap=True)
+    parameters = ", ".join(map(_parameter, method.parameters)) or "no parameters"
+    base = {"needed": "needs a base; ", "possible": "may have a base; "}.get(method.base, "")
+    console.print(Text(f"    {base}{parameters}", style="dim"), soft_wrap=True)
+    if method.paper:
+        console.print(Text(f"    {method.paper}", style="dim"), soft_wrap=True)
+
+
+def _parameter(parameter: Parameter) -> str:
+    per_model = " per model" if parameter.per_model else ""
+    default = "" if parameter.default is None else f" ({parameter.default})"
+    return f"{parameter.name}{default}{per_model}"
+
+
+DRIFT_EXAMPLES = """\b
+Examples:
+  forgetmap merge drift models/base models/tuned
+  forgetmap merge drift org/base org/base+adapters/sft --json
+  forgetmap merge drift models/base models/tuned --figure drift.svg
+"""
+
+
+@command.command("drift", epilog=DRIFT_EXAMPLES)
+@click.argument("base")
+@click.argument("tuned")
+@click.option(
+    "--no-ranks", is_flag=True, help="Leave out effective ranks, which take longest to compute."
+)
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also draw layers and kinds of modules: .svg, .png or .pdf [default: no figure].",
+)
+@json_option
+def drift(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json: bool) -> None:
+    """How far do the weights of TUNED lie from those of BASE, by layer and module?
+
+    Models are folders with safetensors, hub ids, or BASE+ADAPTER. One tensor of each is in memory
+    at a time.
+    """
+    from rich.console import Console
+
+    from forgetmap._lazy import require
+    from forgetmap.text import print_blocks
+
+    require("torch", "Comparing weights")
+    from forgetmap.merge import weight_drift
+    from forgetmap.report import tell_weights, weight_drift_figure, write_figure
+
+    drift = weight_drift(base, tuned, ranks=not no_ranks)
+    if figure is not None:
+        write_figure(weight_drift_figure(drift), figure, words=True)
+    if as_json:
+        click.echo(json.dumps(drift.model_dump(), indent=2, allow_nan=False))
+    else:
+        print_blocks(Console(), tell_weights(drift))

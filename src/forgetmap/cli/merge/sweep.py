@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.options import split_names
+from forgetmap.cli.options import json_option, overwrite_option, split_names
 from forgetmap.cli.options.evaluate import (
     evaluation_options,
     make_settings,
@@ -16,7 +16,6 @@ from forgetmap.cli.options.evaluate import (
     read_suite,
     without_too_long,
 )
-from forgetmap.cli.options.output import json_option, overwrite_option
 from forgetmap.cli.progress import JobProgress, stoppable
 
 if TYPE_CHECKING:

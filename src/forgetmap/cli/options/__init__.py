@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import click
+
+from forgetmap.errors import OutputError, UsageError
+
 Command = Callable[..., Any]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace an earlier result of the same name."
+)
 
 
 def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
@@ -18,3 +28,23 @@ def with_options(command: Command, options: Sequence[Callable[[Command], Command
 def split_names(text: str | None) -> list[str]:
     """The names in a list such as `mmlu:*, piqa:main`."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def refuse_overwriting_inputs(out: Path, inputs: Sequence[str]) -> None:
+    """Refuse to write where the results come from: --overwrite would replace them."""
+    for path in map(Path, inputs):
+        if path.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")
+
+
+def refuse_existing(out: Path, inputs: Sequence[str], *, overwrite: bool) -> None:
+    """Replace neither an input nor, without --overwrite, an earlier result.
+
+    Raises:
+        OutputError: there is something at this path already.
+    """
+    refuse_overwriting_inputs(out, inputs)
+    if out.exists() and not overwrite:
+        raise OutputError(
+            f"{out} exists already", hint="choose another --out, or replace it with --overwrite."
+        )

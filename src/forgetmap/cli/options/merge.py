@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.options import Command, with_options
-from forgetmap.cli.options.output import overwrite_option
+from forgetmap.cli.options import Command, overwrite_option, with_options
 from forgetmap.cli.progress import JobProgress, stoppable
 
 if TYPE_CHECKING:

@@ -1,0 +1,245 @@
+"""`forgetmap probe`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.groups import CommandGroup
+from forgetmap.cli.options import json_option, overwrite_option
+from forgetmap.cli.options.evaluate import data_root_option, item_columns_option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from forgetmap.probe import GroupFinding, Probe
+
+COMMANDS = {
+    "choose": "Choose few items that runs of the model before know stably.",
+    "check": "What does a run on the chosen items say of forgetting?",
+}
+EXAMPLES = """\b
+Examples:
+  forgetmap probe runs/base --suite basics --detect 0.05 --out probe.jsonl
+  forgetmap run models/tuned --suite probe.jsonl --out runs/tuned-probe
+  forgetmap probe check probe.jsonl runs/tuned-probe
+"""
+
+_metric_option = click.option(
+    "--metric", help="Metric to use, METRIC or METRIC/SCORER [default: the main one of each task]."
+)
+
+
+@click.group("probe", cls=CommandGroup, lines=COMMANDS, default="choose", epilog=EXAMPLES)
+def command() -> None:
+    """Which few items show forgetting as a full run would?
+
+    `forgetmap probe RUN --suite SUITE --out FILE` chooses them from a full run of the model before;
+    `forgetmap probe choose --help` lists its options.
+    """
+
+
+CHOOSE_EXAMPLES = """\b
+Examples:
+  forgetmap probe choose runs/base --suite basics --out probe.jsonl
+  forgetmap probe choose runs/seed-1 runs/seed-2 --suite items.csv --detect 0.02 --out probe.jsonl
+"""
+EVIDENCE = {
+    "repeats": "right every time",
+    "margin": "right by a clear margin of log-likelihood",
+    "one answer": "right once, which says nothing about how stably",
+}
+
+
+@command.command("choose", epilog=CHOOSE_EXAMPLES)
+@click.argument("runs", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="File of items to write."
+)
+@click.option(
+    "--suite",
+    help="Suite that the runs were asked, as for `run`; items are asked as there "
+    "[default: as the runs recorded them].",
+)
+@item_columns_option
+@data_root_option
+@click.option(
+    "--detect",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Forgetting to detect in each group, as a share of what is known stably.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["category", "task", "total"]),
+    default="category",
+    show_default=True,
+    help="What the groups are.",
+)
+@click.option(
+    "--lead",
+    "margin",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Log-likelihood by which the right answer must lead to count as known stably.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the choice.")
+@_metric_option
+@json_option
+@overwrite_option
+def choose(runs: tuple[str, ...], out: Path, **options: Any) -> None:
+    """Choose few items that RUNS of the model before know stably."""
+    from forgetmap.evaluation import load_suite
+    from forgetmap.probe import choose_probe, write_probe
+
+    name = options["suite"]
+    suite = None
+    if name is not None:
+        loaded = load_suite(name, column_map=options["column_map"], root=options["data_root"])
+        suite = (_suite_name(name, out), loaded)
+    names = ("detect", "by", "margin", "seed", "metric")
+    probe = choose_probe(runs, suite=suite, **{key: options[key] for key in names})
+    write_probe(probe, out, overwrite=options["overwrite"])
+    if options["as_json"]:
+        click.echo(probe.to_json())
+    else:
+        _print_probe(probe, out)
+
+
+def _suite_name(name: str, out: Path) -> str:
+    """A file of items by its name if it lies beside the probe, else by its whole path."""
+    path = Path(name)
+    if not path.is_file():
+        return name
+    is_beside = path.absolute().parent == out.absolute().parent
+    return path.name if is_beside else str(path.absolute())
+
+
+def _print_probe(probe: Probe, out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from forgetmap.text import counted, percent, printable
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "items", "known stably", "chosen", "unchanged, wrong", "detects"):
+        table.add_column(name, justify="left" if not name else "right")
+    for group in probe.groups:
+        table.add_row(
+            printable(group.name),
+            f"{group.items:,}",
+            f"{group.stable:,}",
+            f"{group.chosen:,}",
+            percent(group.floor),
+            percent(group.detectable),
+        )
+    Console(highlight=False).print(table)
+    items = sum(group.items for group in probe.groups)
+    stable = sum(group.stable for group in probe.groups)
+    click.echo(
+        f"\n{counted(len(probe.rows), 'item')} of {items:,}. Known stably: "
+        f"{EVIDENCE[probe.evidence]}.\nThe probe does not see gains, nor losses among the "
+        f"{items - stable:,} items that are not known stably."
+    )
+    if any(group.detectable is None or group.detectable > probe.detect for group in probe.groups):
+        click.echo(
+            f"Some groups have too few such items to detect {percent(probe.detect)}: all are taken."
+        )
+    click.echo(printable(f"Written to {out}. Run a model with --suite {out}."))
+
+
+CHECK_EXAMPLES = """\b
+Examples:
+  forgetmap probe check probe.jsonl runs/tuned-probe
+  forgetmap probe check probe.jsonl runs/tuned-probe --before runs/base --full runs/tuned
+"""
+
+
+@command.command("check", epilog=CHECK_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path())
+@click.option(
+    "--before",
+    multiple=True,
+    type=click.Path(),
+    help="Full run the probe was chosen from. Repeatable.",
+)
+@click.option(
+    "--full",
+    type=click.Path(),
+    help="Full run of the model after, to compare with [default: none].",
+)
+@_metric_option
+@json_option
+def check(file: Path, run: str, **options: Any) -> None:
+    """What does a RUN on the items of FILE say of forgetting?
+
+    With --before and --full also whether full runs say the same.
+    """
+    from forgetmap.probe import check_probe, findings_json
+
+    names = ("before", "full", "metric")
+    findings = check_probe(file, run, **{name: options[name] for name in names})
+    if options["as_json"]:
+        click.echo(findings_json(findings))
+        return
+    _print_findings(findings)
+
+
+def _print_findings(findings: list[GroupFinding]) -> None:
+    from rich.console import Console
+
+    from forgetmap.text import percent, printable
+
+    Console(highlight=False).print(_table(findings))
+    alarms = [finding.name for finding in findings if finding.alarm]
+    verdict = f"Forgot: {', '.join(alarms)}." if alarms else "No group shows forgetting."
+    click.echo()
+    click.echo(printable(f"{verdict} Lost means: of what was known stably before."))
+    missing = sum(finding.missing for finding in findings)
+    if missing:
+        click.echo(f"{missing:,} chosen items have no scored answer.")
+    for finding in findings:
+        full = finding.full
+        if full is not None:
+            click.echo(
+                printable(
+                    f"{finding.name}: the full runs lost {percent(full.forgetting)} of all items,"
+                    f" {percent(full.unseen)} where no probe sees it, and gained "
+                    f"{percent(full.gained)}."
+                )
+            )
+
+
+def _table(findings: list[GroupFinding]) -> Table:
+    from rich.table import Table
+
+    has_full = any(finding.full for finding in findings)
+    table = Table(box=None, pad_edge=False)
+    heads = ["", "asked", "of", "lost", "of these items", "of items like these", "p"]
+    for name in heads + (["full", "within"] if has_full else []):
+        table.add_column(name, justify="right" if name else "left")
+    for finding in findings:
+        table.add_row(*_cells(finding))
+    return table
+
+
+def _cells(finding: GroupFinding) -> list[str]:
+    from forgetmap.text import percent, printable
+
+    lost = finding.lost
+    cells = [printable(finding.name), f"{lost.asked:,}", f"{lost.of:,}"]
+    if lost.asked:
+        cells += [percent(lost.value), f"{percent(lost.low)} to {percent(lost.high)}"]
+        cells += [f"{percent(lost.wide_low)} to {percent(lost.wide_high)}"]
+        cells += ["<0.001" if finding.p < 0.001 else f"{finding.p:.3f}"]
+    else:
+        cells += ["-"] * 4
+    if finding.full is not None:
+        within = {True: "yes", False: "no", None: "-"}[finding.agrees]
+        cells += [percent(finding.full.share), within]
+    return cells

@@ -1,0 +1,379 @@
+"""`forgetmap records`: check, show, convert, import, schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.groups import CommandGroup
+from forgetmap.cli.options import Command, json_option, overwrite_option, with_options
+from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from forgetmap.records import Run, Survey, TaskSurvey
+
+COMMANDS = {
+    "check": "Name the first fault with file, line and field.",
+    "show": "Say what is in a table or run.",
+    "convert": "Write a run folder or one table.",
+    "import": "Write the logs of a harness as a run folder.",
+    "schema": "Print a published JSON schema.",
+}
+EXAMPLES = """\b
+Examples:
+  forgetmap records check runs/base
+  forgetmap records show base.csv --columns item=question_id,score=correct
+  forgetmap records convert base.csv --out runs/base
+"""
+MAX_PROBLEMS = 10
+
+_save_map_option = click.option(
+    "--save-map",
+    is_flag=True,
+    help="Keep --columns and --task next to the table, and use them from now on.",
+)
+
+
+@click.group("records", cls=CommandGroup, lines=COMMANDS, epilog=EXAMPLES)
+def command() -> None:
+    """Check, show and convert tables of per-item results."""
+
+
+def _manifest_options(command: Command) -> Command:
+    """What a manifest says that logs and tables do not."""
+    options = [
+        click.option("--run-id", help="Name of the run, for lineage [default: as in PATH]."),
+        click.option("--model", help="Name of the model that answered [default: as in PATH]."),
+        click.option(
+            "--stage",
+            help="Stage of training: base, cpt, sft, dpo, rl, merge, ... [default: as in PATH].",
+        ),
+        click.option("--parent", help="Run id of the checkpoint before [default: as in PATH]."),
+    ]
+    return with_options(command, options)
+
+
+def _with_manifest_options(run: Run, options: dict[str, Any]) -> Run:
+    """The run with what `manifest_options` say of it."""
+    from dataclasses import replace
+
+    from forgetmap.records import ModelInfo
+
+    update = {name: options[name] for name in ("run_id", "stage", "parent") if options[name]}
+    if options["model"]:
+        update["model"] = ModelInfo(name=options["model"])
+    return replace(run, info=run.info.model_copy(update=update))
+
+
+def _open_checked(path: str, options: dict[str, Any]) -> Run:
+    """Open a run and check every result; with --save-map its columns are kept."""
+    from rich.console import Console
+
+    from forgetmap.records import check_run
+    from forgetmap.sources import Reading, open_run, save_map
+    from forgetmap.text import printable
+
+    columns, task = options["column_map"], options["task"]
+    with Console(stderr=True).status("Reading ...") as status:
+        reading = Reading(
+            run=options["run"][0] if options["run"] else None,
+            strict=options["strict"],
+            cached=options["cached"],
+            processes=options["processes"],
+            progress=reading_progress(status),
+        )
+        run = open_run(path, column_map=columns, task=task, reading=reading)
+    check_run(run, unique=True)
+    if options["save_map"]:
+        saved = save_map(path, columns, task=task)
+        click.echo(printable(f"Columns are kept in {saved}."), err=True)
+    return run
+
+
+def _summary(survey: Survey) -> str:
+    """How many results, tasks and repeats, in a sentence."""
+    from forgetmap.text import counted
+
+    tasks = len({task.task for task in survey.tasks})
+    repeats = f", {counted(survey.repeats, 'repeat')}" if survey.repeats > 1 else ""
+    missing = survey.rows - sum(task.scored for task in survey.tasks)
+    without = f"; {missing:,} without score" if missing else ""
+    return f"{counted(survey.rows, 'result')} of {counted(tasks, 'task')}{repeats}{without}."
+
+
+def _print_problems(console: Console, run: Run) -> None:
+    """What was left out while logs were read."""
+    from rich.text import Text
+
+    from forgetmap.text import counted, printable
+
+    for notice in run.notices:
+        console.print(Text(printable(f"! {notice}"), style="yellow"))
+    if run.problem_count:
+        count = f"\n{counted(run.problem_count, 'problem')}; everything else was read."
+        console.print(Text(count, style="yellow"))
+    for problem in run.problems[:MAX_PROBLEMS]:
+        console.print(Text(printable(f"  {problem}")))
+
+
+CHECK_EXAMPLES = """\b
+Examples:
+  forgetmap records check runs/base
+  forgetmap records check base.csv --columns item=question_id,score=correct --json
+"""
+
+
+@command.command("check", epilog=CHECK_EXAMPLES)
+@click.argument("path", type=click.Path())
+@table_options
+@_save_map_option
+@log_options
+@json_option
+def check(path: str, *, as_json: bool, **options: Any) -> None:
+    """Check every result in PATH; the first fault is named with file, line and field."""
+    from forgetmap.comparison import SIMULATED
+    from forgetmap.records import survey
+    from forgetmap.text import printable
+
+    run = _open_checked(path, options)
+    content, simulated = survey(run), run.info.simulated
+    if as_json:
+        facts = {"valid": True, "simulated": simulated, **content.as_dict()}
+        click.echo(json.dumps(facts, indent=2))
+        return
+    click.echo(printable(f"{path}: valid. {_summary(content)}"))
+    if simulated:
+        click.echo(SIMULATED)
+
+
+SHOW_EXAMPLES = """\b
+Examples:
+  forgetmap records show runs/base
+  forgetmap records show base.csv --columns item=question_id,score=correct --save-map
+  forgetmap records show lm-eval-logs/base --run 2026-01-31
+  forgetmap records show answers.csv#model_a
+"""
+TASK_HEADS = ("task", "metric", "items", "results", "scored", "mean score")
+EXAMPLE_COLUMNS = ("task", "item", "repeat", "score", "outcome", "k", "gold", "answer")
+METRIC_WIDTH, EXAMPLE_WIDTH = 20, 28
+
+
+@command.command("show", epilog=SHOW_EXAMPLES)
+@click.argument("path", type=click.Path())
+@table_options
+@_save_map_option
+@log_options
+@json_option
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Number of results to list.",
+)
+def show(path: str, *, as_json: bool, limit: int, **options: Any) -> None:
+    """Say what is in PATH: format, model, tasks, items, repeats, metrics, problems."""
+    from rich.console import Console
+
+    from forgetmap.records import survey
+
+    run = _open_checked(path, options)
+    content = survey(run)
+    if as_json:
+        facts = {
+            **content.as_dict(),
+            "format": run.format,
+            "notices": run.notices,
+            "problem_count": run.problem_count,
+            "problems": [asdict(problem) for problem in run.problems],
+            "manifest": run.info.model_dump(mode="json"),
+        }
+        click.echo(json.dumps(facts, indent=2))
+        return
+    _print_survey(Console(), run, content, limit)
+
+
+def _print_survey(console: Console, run: Run, survey: Survey, limit: int) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from forgetmap.comparison import SIMULATED
+    from forgetmap.text import Sheet, print_sheet, printable
+
+    console.print(Text(printable(f"{survey.name}: {_summary(survey)}"), style="bold"))
+    if run.info.simulated:
+        console.print(Text(SIMULATED, style="bold yellow"))
+    grid = Table.grid(padding=(0, 2))
+    for name, value in _facts(run, survey).items():
+        grid.add_row(Text(name, style="dim"), Text(printable(value)))
+    console.print(grid)
+    console.print()
+    print_sheet(console, Sheet(TASK_HEADS, [_task_row(run, task) for task in survey.tasks]))
+    _print_problems(console, run)
+    rows = run.scores.head(limit).collect().rows(named=True) if limit else []
+    if rows:
+        console.print(Text("\nFirst results", style="bold"))
+        console.print(_examples(rows))
+
+
+def _facts(run: Run, survey: Survey) -> dict[str, str]:
+    """Format, what the manifest says, and columns, in words."""
+    manifest = run.info.model_dump(exclude_defaults=True, exclude={"tasks", "metrics", "simulated"})
+    texts = " (and texts)" if survey.has_texts else ""
+    return {
+        **({"format": run.format} if run.format else {}),
+        **{name: _in_words(value) for name, value in manifest.items()},
+        "columns": f"{', '.join(survey.columns)}{texts}",
+    }
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {part}".removeprefix("name ") for name, part in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _task_row(run: Run, task: TaskSurvey) -> tuple[str, ...]:
+    """The measure that would be compared is marked."""
+    from forgetmap.text import shorten
+
+    measure = task.metric if task.scorer == "default" else f"{task.metric}/{task.scorer}"
+    info = run.info.tasks.get(task.task)
+    if info and (info.main_metric, info.main_scorer) == (task.metric, task.scorer):
+        measure += " *"
+    mean = "-" if task.mean_score is None else f"{task.mean_score:.3f}"
+    counts = (f"{count:,}" for count in (task.items, task.rows, task.scored))
+    return task.task, shorten(measure, METRIC_WIDTH), *counts, mean
+
+
+def _examples(rows: Sequence[dict[str, Any]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from forgetmap.text import printable, shorten
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    names = [name for name in EXAMPLE_COLUMNS if any(row.get(name) is not None for row in rows)]
+    for name in names:
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        cells = ("" if row[name] is None else str(row[name]) for name in names)
+        table.add_row(*(Text(shorten(printable(cell), EXAMPLE_WIDTH)) for cell in cells))
+    return table
+
+
+TABLE_ENDINGS = (".csv", ".jsonl", ".parquet")
+CONVERT_EXAMPLES = """\b
+Examples:
+  forgetmap records convert base.csv --out runs/base --model my/model --stage base
+  forgetmap records convert runs/base --out base.parquet
+  forgetmap records convert runs/base --out base.jsonl --format every-eval-ever
+"""
+
+
+@command.command("convert", epilog=CONVERT_EXAMPLES)
+@click.argument("path", type=click.Path())
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Run folder to write, or table if it ends in .csv, .jsonl or .parquet.",
+)
+@table_options
+@_save_map_option
+@log_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["auto", "every-eval-ever"]),
+    default="auto",
+    show_default=True,
+    help="Format of --out; auto: by its ending; every-eval-ever: instances, one JSON object per "
+    "line.",
+)
+@_manifest_options
+@overwrite_option
+def convert(path: str, out: Path, form: str, **options: Any) -> None:
+    """Write PATH as a run folder, or as one CSV, JSON lines or Parquet table."""
+    from forgetmap.records import refuse_to_replace, survey, write_run, write_table
+    from forgetmap.text import printable
+
+    refuse_to_replace(out, overwrite=options["overwrite"])
+    run = _with_manifest_options(_open_checked(path, options), options)
+    if form == "every-eval-ever":
+        _write_instances(run, out)
+        return
+    write = write_table if out.suffix in TABLE_ENDINGS else write_run
+    write(run, out, overwrite=options["overwrite"])
+    click.echo(printable(f"Written to {out}. {_summary(survey(run))}"))
+
+
+def _write_instances(run: Run, out: Path) -> None:
+    from forgetmap.records import write_instances
+    from forgetmap.text import counted, printable
+
+    instances = write_instances(run, out)
+    left_out = instances.left_out
+    without = f"; {left_out:,} without score were left out" if left_out else ""
+    count = counted(instances.rows, "instance")
+    click.echo(printable(f"Written to {out}. {count}{without}."))
+
+
+IMPORT_EXAMPLES = """\b
+Examples:
+  forgetmap records import lm-eval-logs/base --out runs/base --stage base
+  forgetmap records import logs/2026-01-01_arc.eval --out runs/arc --strict
+  forgetmap records import s3://bucket/evals/tuned --out runs/tuned --parent base
+"""
+
+
+@command.command("import", epilog=IMPORT_EXAMPLES)
+@click.argument("path", type=click.Path())
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Run folder to write.")
+@table_options
+@_save_map_option
+@log_options
+@_manifest_options
+@overwrite_option
+def import_(path: str, out: Path, **options: Any) -> None:
+    """Write what is in PATH as a run folder, and say what could not be used."""
+    from rich.console import Console
+
+    from forgetmap.records import refuse_to_replace, survey, write_run
+    from forgetmap.text import printable
+
+    refuse_to_replace(out, overwrite=options["overwrite"])
+    run = _with_manifest_options(_open_checked(path, options), options)
+    write_run(run, out, overwrite=options["overwrite"])
+    click.echo(printable(f"Written to {out}. {_summary(survey(run))}"))
+    _print_problems(Console(), run)
+
+
+SCHEMA_EXAMPLES = """\b
+Examples:
+  forgetmap records schema record > record.schema.json
+  forgetmap records schema comparison
+"""
+
+
+@command.command("schema", epilog=SCHEMA_EXAMPLES)
+@click.argument("what", type=click.Choice(["record", "comparison", "fan-out"]))
+def schema(what: str) -> None:
+    """Print the JSON schema of a record, or of what `compare --json` prints."""
+    from forgetmap.comparison import ComparisonResult, FanOutResult
+    from forgetmap.records import json_schema
+
+    schemas = {
+        "record": json_schema,
+        "comparison": ComparisonResult.model_json_schema,
+        "fan-out": FanOutResult.model_json_schema,
+    }
+    click.echo(json.dumps(schemas[what](), indent=2))
