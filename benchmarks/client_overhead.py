@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     address = f"http://127.0.0.1:{ours.recv()}/v1#instant"
     measure(address, sums(200), options.concurrency, chat=False)
     print(f"{options.items:,} items, {options.concurrency} at once, journal synced every "
-          f"{1000 * journal.SYNC:.0f} ms")  # fmt: skip
+          f"{1000 * journal.SYNC_SECONDS:.0f} ms")  # fmt: skip
     for name, chat in (("completions", False), ("chats", True)):
         spent, passed = measure(address, sums(options.items), options.concurrency, chat=chat)
         print(f"{name:12} {spent:.3f} ms of CPU, {passed:.3f} ms in all, per item")

@@ -42,23 +42,28 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.backends.transformers.load import LoadedModel, load_model
     from forgetmap.evaluation.backends.transformers.network import Network
     from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring
-    from forgetmap.evaluation.estimate import RunEstimate, estimate_run
     from forgetmap.evaluation.items import Item, Suite, Task
     from forgetmap.evaluation.jobs import fit_suite
     from forgetmap.evaluation.journal import Journal
     from forgetmap.evaluation.models import find_model, model_labels, run_names, weights_stamp
-    from forgetmap.evaluation.run import OnProgress, Step, is_complete, run_model
+    from forgetmap.evaluation.run import (
+        OnProgress,
+        RunEstimate,
+        Step,
+        estimate_run,
+        is_complete,
+        run_model,
+    )
     from forgetmap.evaluation.run_records import ModelIdentity
     from forgetmap.evaluation.settings import Settings
-    from forgetmap.evaluation.suites.catalogue import load_suite
+    from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, load_suite
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
-    from forgetmap.evaluation.suites.probes import MARK
     from forgetmap.evaluation.suites.tables import table_rows
 
 __all__ = [
     "KEY",
-    "MARK",
     "PASS_TOKENS",
+    "PROBE_COLUMN",
     "ROWS",
     "Backend",
     "DecodeRow",

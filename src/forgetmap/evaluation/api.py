@@ -9,8 +9,7 @@ from typing import Any
 
 from forgetmap._lazy import require
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.backends.base import Backend, LoadOptions, ModelSource
-from forgetmap.evaluation.backends.registry import BACKENDS
+from forgetmap.evaluation.backends.base import BACKENDS, Backend, LoadOptions, ModelSource
 from forgetmap.evaluation.items import Suite
 from forgetmap.evaluation.jobs import fit_suite
 from forgetmap.evaluation.models import find_model, weights_stamp

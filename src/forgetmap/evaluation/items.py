@@ -1,9 +1,10 @@
-"""What is asked: items, tasks and suites."""
+"""What is asked: items, tasks and suites; and the order of options, fixed by seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from forgetmap.scoring import AnswerKind
@@ -86,3 +87,13 @@ class Suite:
     name: str
     tasks: tuple[Task, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def insert_gold(gold: str, wrong: Sequence[str], index: int) -> tuple[str, ...]:
+    """The right option at an index among the wrong ones, for suites that draw the index."""
+    return (*wrong[:index], gold, *wrong[index:])
+
+
+def order_by_hash(seed: str, options: Iterable[str]) -> tuple[str, ...]:
+    """Options in an order that depends on the seed and their texts, not on how they are stored."""
+    return tuple(sorted(options, key=lambda option: sha256(f"{seed}\n{option}".encode()).digest()))

@@ -15,7 +15,7 @@ from forgetmap.records import writable
 
 Key = tuple[str, str, int]
 """Task, item and repeat."""
-SYNC = 0.025
+SYNC_SECONDS = 0.025
 """Seconds between two times that the file is brought to the disk; half of what is promised."""
 
 
@@ -86,7 +86,7 @@ class Journal(Generic[Kept]):
     """An append-only file beside the run folder to be; the first line says which run it is of.
 
     What is added is with the system at once, so it survives whatever happens to this process; and
-    on the disk within `SYNC` seconds, so it survives the machine.
+    on the disk within `SYNC_SECONDS`, so it survives the machine.
     """
 
     def __init__(self, path: Path, fingerprint: str, kind: Callable[..., Kept]) -> None:
@@ -98,7 +98,7 @@ class Journal(Generic[Kept]):
             if path.exists():
                 self._resume(fingerprint)
             self._file: IO[str] = path.open("a", encoding="utf-8")
-            self._syncing = _Syncing(self._file.fileno())
+            self._syncer = _Syncer(self._file.fileno())
             if not self.path.stat().st_size:
                 self._write({"fingerprint": fingerprint})
 
@@ -112,7 +112,7 @@ class Journal(Generic[Kept]):
         """End, with everything on the disk; a journal without an answer is none."""
         with writable(self.path):
             self._file.flush()
-            self._syncing.end()
+            self._syncer.end()
             self._file.close()
             if not self.done:
                 self.path.unlink(missing_ok=True)
@@ -120,13 +120,13 @@ class Journal(Generic[Kept]):
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
-        self._syncing.wanted()
+        self._syncer.request()
 
     def _resume(self, fingerprint: str) -> None:
         """Read what is there; a last line that was cut off is taken away."""
         whole = 0
-        for place, (line, end) in enumerate(_whole_lines(self.path)):
-            if place == 0:
+        for index, (line, end) in enumerate(_whole_lines(self.path)):
+            if index == 0:
                 self._check(line, fingerprint)
             else:
                 entry = self._kind(**line)
@@ -144,7 +144,7 @@ class Journal(Generic[Kept]):
             )
 
 
-class _Syncing:
+class _Syncer:
     """Brings a file to the disk some time after it was written to, for all lines of that time."""
 
     def __init__(self, handle: int) -> None:
@@ -155,8 +155,8 @@ class _Syncing:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def wanted(self) -> None:
-        """There is something to bring to the disk.
+    def request(self) -> None:
+        """Ask for what was written to be brought to the disk.
 
         Raises:
             OSError: the last time it could not be done.
@@ -182,7 +182,7 @@ class _Syncing:
             except OSError as error:
                 self._error = error
                 return
-            self._ended.wait(SYNC)
+            self._ended.wait(SYNC_SECONDS)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:

@@ -11,8 +11,7 @@ from typing import Any
 
 from forgetmap._lazy import require
 from forgetmap.errors import ModelError, UsageError
-from forgetmap.evaluation.backends.base import ModelSource
-from forgetmap.evaluation.backends.registry import BACKENDS
+from forgetmap.evaluation.backends.base import BACKENDS, ModelSource
 from forgetmap.evaluation.backends.servers.connection import checked_address, is_address
 
 VLLM = "vllm"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from forgetmap.errors import FieldError, UsageError
-from forgetmap.evaluation import MARK, table_rows
+from forgetmap.evaluation import PROBE_COLUMN, table_rows
 from forgetmap.probe.choose import By, group_of
 from forgetmap.probe.stable import MARGIN, Key, answered_items, known_stably, open_repeats
 from forgetmap.sources import open_run
@@ -83,7 +83,7 @@ def read_design(path: Path) -> list[Design]:
     """How the items of a probe were chosen."""
     designs = []
     for line, row in table_rows(path):
-        mark = row.get(MARK)
+        mark = row.get(PROBE_COLUMN)
         try:
             designs.append(_design((str(row.get("task")), str(row.get("id"))), mark))
         except (KeyError, TypeError, ValueError) as error:
@@ -91,7 +91,7 @@ def read_design(path: Path) -> list[Design]:
                 "this is no line of a probe",
                 file=str(path),
                 line=line,
-                field=MARK,
+                field=PROBE_COLUMN,
                 hint="give the file that `forgetmap probe RUN --out FILE` wrote.",
             ) from error
     return designs

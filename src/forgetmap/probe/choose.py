@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forgetmap.errors import OutputError, UsageError
-from forgetmap.evaluation import MARK, Item, Suite
+from forgetmap.evaluation import PROBE_COLUMN, Item, Suite
 from forgetmap.probe.stable import (
     MARGIN,
     AnsweredItem,
@@ -183,7 +183,7 @@ def _row(item: Item, task: str, category: str | None, mark: Mapping[str, Any]) -
     row |= {"options": list(item.options)} if item.options else {}
     row |= {"also_right": list(item.also_right)} if item.also_right else {}
     row |= {"cluster": item.cluster} if item.cluster else {}
-    return row | {MARK: dict(mark)}
+    return row | {PROBE_COLUMN: dict(mark)}
 
 
 def _rows_of_run(chosen: Mapping[Key, Mapping[str, Any]], run: Run) -> list[dict[str, Any]]:

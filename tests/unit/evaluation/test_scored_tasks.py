@@ -24,7 +24,7 @@ from forgetmap.evaluation.backends.base import Failure
 from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.settings import Settings
-from forgetmap.evaluation.suites.catalogue import _prepared
+from forgetmap.evaluation.suites.catalogue import _with_limit
 from forgetmap.records.validate import check_run
 from forgetmap.scoring.registry import find_scorer
 from forgetmap.scoring.scorer import ScorerInput
@@ -377,7 +377,7 @@ def test_a_limit_keeps_turns_and_paraphrases_together() -> None:
     def task(name: str) -> Task:
         return Task(name, None, "text", partial(many, name), scorers=("style",))
 
-    kept = [[item.id for item in _prepared(task(name), 7).load()] for name in ("a", "b")]
+    kept = [[item.id for item in _with_limit(task(name), 7).load()] for name in ("a", "b")]
     assert kept[0] == kept[1]
     assert len(kept[0]) == 7
 

@@ -1,16 +1,18 @@
 """The seam between a run and whatever answers: a model in this process, a server, a cluster.
 
 To add a backend: write a class with the methods of `Backend` and a function that opens it, and name
-that function in `registry.py` (or, in a package of your own, in an entry point).
+that function in `BACKENDS`. A package names its own by an entry point in the group
+`forgetmap.backends`; the name of the entry point is what users put before a model (`NAME:MODEL`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, cast, runtime_checkable
 
+from forgetmap._plugins import Registry
 from forgetmap.evaluation.backends.servers.connection import Traffic
 from forgetmap.evaluation.choices import Dtype
 
@@ -227,3 +229,24 @@ class Backend(Protocol):
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
         """Weigh the continuations of each question."""
+
+
+OpenBackend = Callable[[ModelSource, LoadOptions], Backend]
+
+
+def _check_opener(entry: object) -> OpenBackend:
+    if not callable(entry):
+        raise TypeError("a backend is a function from a model source and options to a backend")
+    return cast("OpenBackend", entry)
+
+
+BACKENDS: Registry[OpenBackend] = Registry(
+    group="forgetmap.backends",
+    kind="backend",
+    built_in={
+        "transformers": "forgetmap.evaluation.backends.transformers.backend:open_transformers",
+        "vllm": "forgetmap.evaluation.backends.vllm:open_vllm",
+        "server": "forgetmap.evaluation.backends.servers.backend:open_server",
+    },
+    check=_check_opener,
+)

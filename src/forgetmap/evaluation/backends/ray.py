@@ -12,6 +12,7 @@ from typing import Any
 from forgetmap import __version__
 from forgetmap.errors import ForgetmapError, ModelError
 from forgetmap.evaluation.backends.base import (
+    BACKENDS,
     Backend,
     Decoding,
     Failure,
@@ -24,7 +25,6 @@ from forgetmap.evaluation.backends.base import (
     Response,
 )
 from forgetmap.evaluation.backends.ray_cluster import Share, check_alive, connect_ray, share_of
-from forgetmap.evaluation.backends.registry import BACKENDS
 
 CHECK_SECONDS = 5.0
 """Seconds without an answer after which we look whether the cluster is still there."""

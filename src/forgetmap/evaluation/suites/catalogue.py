@@ -15,13 +15,16 @@ from hashlib import sha256
 from pathlib import Path
 
 from forgetmap._plugins import Registry
-from forgetmap.errors import UsageError
+from forgetmap.errors import FieldError, UsageError
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.suites.files import file_suite, hub_suite
 from forgetmap.evaluation.suites.hub import HubData
-from forgetmap.evaluation.suites.probes import part_of, suite_of_probe
+from forgetmap.evaluation.suites.tables import table_rows
 
 HUB = "hub:"
+PROBE_COLUMN = "probe"
+"""Column of a file of items that `forgetmap probe` chose: names the suite they are of, so that they
+are asked word by word as in a full run."""
 
 
 def _check_suite(value: object) -> Callable[[Path | None], Suite]:
@@ -64,11 +67,13 @@ def load_suite(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"a limit of {limit} leaves no items", hint="give 1 or more.")
-    suite = _found(str(name_or_path), column_map, root)
-    return replace(suite, tasks=tuple(_prepared(task, limit) for task in _chosen(suite, only)))
+    suite = _find_suite(str(name_or_path), column_map, root)
+    return replace(
+        suite, tasks=tuple(_with_limit(task, limit) for task in _select_tasks(suite, only))
+    )
 
 
-def _found(name: str, column_map: Mapping[str, str] | None, root: Path | None) -> Suite:
+def _find_suite(name: str, column_map: Mapping[str, str] | None, root: Path | None) -> Suite:
     if name in SUITES.names():
         if column_map:
             raise UsageError(
@@ -79,13 +84,13 @@ def _found(name: str, column_map: Mapping[str, str] | None, root: Path | None) -
     if name.startswith(HUB):
         return hub_suite(_hub_data(name), column_map=column_map, root=root)
     if Path(name).is_file() or Path(name).suffix:
-        whole = suite_of_probe(Path(name))
+        whole = _suite_of_probe(Path(name))
         if whole is not None:
-            return part_of(_found(whole, column_map, root), Path(name))
+            return _part_of(_find_suite(whole, column_map, root), Path(name))
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",
-        hint=f"{_meant(name, SUITES.names())}; or give a file, or {HUB}OWNER/NAME.",
+        hint=f"{_suggest(name, SUITES.names())}; or give a file, or {HUB}OWNER/NAME.",
     )
 
 
@@ -95,13 +100,13 @@ def _hub_data(name: str) -> HubData:
     return HubData(dataset, split or "test", config or None)
 
 
-def _chosen(suite: Suite, only: Sequence[str]) -> list[Task]:
+def _select_tasks(suite: Suite, only: Sequence[str]) -> list[Task]:
     names = [task.name for task in suite.tasks]
     for pattern in only:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UsageError(
                 f"the suite {suite.name!r} has no task {pattern!r}",
-                hint=f"{_meant(pattern, names)}.",
+                hint=f"{_suggest(pattern, names)}.",
             )
     return [
         task
@@ -110,7 +115,7 @@ def _chosen(suite: Suite, only: Sequence[str]) -> list[Task]:
     ]
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     # The part behind the colon is what people remember.
     tails = {known_name.rpartition(":")[2]: known_name for known_name in known}
@@ -118,25 +123,80 @@ def _meant(name: str, known: Iterable[str]) -> str:
     near += [tails[tail] for tail in get_close_matches(name, tails, n=5)]
     if near:
         return f"did you mean {', '.join(dict.fromkeys(near))}?"
-    shown = ", ".join(known[:10])
-    return f"choose from {shown}{', ...' if len(known) > 10 else ''}"
+    names = ", ".join(known[:10])
+    return f"choose from {names}{', ...' if len(known) > 10 else ''}"
 
 
-def _prepared(task: Task, limit: int | None) -> Task:
+def _with_limit(task: Task, limit: int | None) -> Task:
     """Items are read once, however often they are asked for."""
-    return replace(task, load=cache(partial(_loaded, task, limit)))
+    return replace(task, load=cache(partial(_limited_items, task, limit)))
 
 
-def _loaded(task: Task, limit: int | None) -> tuple[Item, ...]:
+def _limited_items(task: Task, limit: int | None) -> tuple[Item, ...]:
     items = tuple(task.load())
     if limit is None or len(items) <= limit:
         return items
     # Turns of a conversation and paraphrases share their ids, and must be kept together.
     among = "" if task.scorers else task.name
-    kept = sorted(items, key=lambda item: _draw(among, item.id))[:limit]
-    names = {item.id for item in kept}
+    order = {item.id: sha256(f"{among}\n{item.id}".encode()).digest() for item in items}
+    names = set(sorted(order, key=order.__getitem__)[:limit])
     return tuple(item for item in items if item.id in names)
 
 
-def _draw(task: str, item: str) -> bytes:
-    return sha256(f"{task}\n{item}".encode()).digest()
+def _suite_of_probe(path: Path) -> str | None:
+    """The suite that a file of items is a part of; None if it is not the part of any."""
+    if path.suffix != ".jsonl" or not path.is_file():
+        return None
+    for _, row in table_rows(path):
+        mark = row.get(PROBE_COLUMN)
+        suite = mark.get("suite") if isinstance(mark, Mapping) else None
+        if not isinstance(suite, str):
+            return None
+        beside = path.parent / suite
+        return str(beside) if beside.is_file() else suite
+    return None
+
+
+def _part_of(suite: Suite, path: Path) -> Suite:
+    """The items of a suite that a file names.
+
+    Raises:
+        FieldError: the suite does not have one of them.
+    """
+    tasks = {task.name: task for task in suite.tasks}
+    chosen: dict[str, dict[str, int]] = {}
+    for line, row in table_rows(path):
+        name, item = str(row.get("task")), str(row.get("id"))
+        if name not in tasks:
+            raise _probe_error(f"the suite {suite.name!r} has no task {name!r}", path, line, "task")
+        chosen.setdefault(name, {})[item] = line
+    # Second turns need the first ones that they follow.
+    for name, items in [*chosen.items()]:
+        follows = tasks[name].follows
+        if follows is not None:
+            chosen[follows] = {**items, **chosen.get(follows, {})}
+    kept = [
+        replace(task, load=partial(_items_of_probe, task, chosen[task.name], path))
+        for task in suite.tasks
+        if task.name in chosen
+    ]
+    return Suite(path.stem, tuple(kept))
+
+
+def _items_of_probe(task: Task, lines: Mapping[str, int], path: Path) -> tuple[Item, ...]:
+    items = tuple(item for item in task.load() if item.id in lines)
+    present = {item.id for item in items}
+    for name, line in lines.items():
+        if name not in present:
+            raise _probe_error(f"the task {task.name!r} has no item {name!r}", path, line, "id")
+    return items
+
+
+def _probe_error(message: str, path: Path, line: int, field: str) -> FieldError:
+    return FieldError(
+        message,
+        file=str(path),
+        line=line,
+        field=field,
+        hint="the suite has changed since the probe was chosen; choose it again.",
+    )

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import ColumnError, EmptyInputError, FieldError
-from forgetmap.evaluation.items import Item, Suite, Task
+from forgetmap.evaluation.items import Item, Suite, Task, order_by_hash
 from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
 from forgetmap.evaluation.suites.lessons import format_lessons
-from forgetmap.evaluation.suites.option_order import order_by_hash
 from forgetmap.evaluation.suites.schemas import READERS, BenchmarkRow, Reader, fingerprint, named
 from forgetmap.scoring import AnswerKind
 

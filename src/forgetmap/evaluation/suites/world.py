@@ -13,8 +13,7 @@ from functools import cache, partial
 from itertools import combinations, permutations
 from pathlib import Path
 
-from forgetmap.evaluation.items import Item, Suite, Task
-from forgetmap.evaluation.suites.option_order import insert_gold
+from forgetmap.evaluation.items import Item, Suite, Task, insert_gold
 from forgetmap.evaluation.suites.world_facts import FactRelation, Ranking, seeded, shuffled, world
 
 MOST_ITEMS = 30

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from forgetmap.evaluation.items import Item, Task
+from forgetmap.evaluation.items import Item, Task, insert_gold
 from forgetmap.evaluation.suites.lessons import format_lessons
-from forgetmap.evaluation.suites.option_order import insert_gold
 from forgetmap.scoring import AnswerKind
 
 ITEMS = 50
