@@ -34,7 +34,7 @@ WORLDS: dict[str, tuple[Draw, float]] = {
 @pytest.mark.parametrize("size", [8, 32, 100, 300])
 def test_the_limit_is_below_the_mean_in_at_most_one_of_twenty(world: str, size: int) -> None:
     draw, mean = WORLDS[world]
-    limits = betting_upper_limit(draw(np.random.default_rng(3), (1000, size)))
+    limits = betting_upper_limit(draw(np.random.default_rng(3), (400, size)))
     assert (limits < mean).mean() <= 0.05
 
 

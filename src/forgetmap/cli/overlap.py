@@ -45,7 +45,7 @@ def command() -> None:
     """How far did a model move, and what does it certainly still do?
 
     `forgetmap overlap BEFORE AFTER --prompts FILE` lets both models write, weighs everything with
-    both, and estimates overlap, divergence and a floor of what is kept.
+    both, and estimates overlap, divergence and what is kept for sure.
     """
 
 

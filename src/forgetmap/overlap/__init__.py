@@ -3,8 +3,8 @@
     prompts -> completions of both models -> weighed by both -> estimates -> forgetting against KL
 
 `samples` are completions with the log-probabilities both models give them, `estimate` makes numbers
-of them, `measure` gets them from models, `records` from evaluation results, and `bridge` relates
-divergence to forgetting over several models.
+of them, `certificate` says what is kept for sure, `measure` gets them from models, `records` from
+evaluation results, and `bridge` relates divergence to forgetting over several models.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from forgetmap.overlap.prompts import read_prompts
     from forgetmap.overlap.records import EventGroup, EventResult, overlap_from_records
     from forgetmap.overlap.result import (
+        Certificate,
         OverlapEstimates,
         OverlapGroup,
         OverlapNotice,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BridgeResult",
+    "Certificate",
     "EventGroup",
     "EventResult",
     "Fit",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, UsageError
+from forgetmap.overlap.certificate import certify, certify_prompts
 from forgetmap.overlap.notices import trust_notices
 from forgetmap.overlap.result import LengthResult, OverlapGroup, OverlapResult, PromptResult, Scope
 from forgetmap.overlap.samples import (
@@ -52,7 +53,7 @@ class OverlapSettings:
     """What is estimated, and how surely.
 
     Attributes:
-        level: of intervals, and of the upper limit behind a certificate.
+        level: of intervals, and one-sided of a certificate.
         new_share: weight of the model after before a completion is seen, for misassignment.
         behaviours: probabilities, before, of behaviours to be certified.
         seed: of the bootstrap.
@@ -197,6 +198,7 @@ def _group(name: str, table: SampleTable, settings: OverlapSettings) -> OverlapG
         effective_after=_finite(np.nansum(sizes[1]) if np.isfinite(sizes[1]).any() else None),
         **values,
         **_retention(limits["forward_kl"], 1, settings)[0],
+        certificate=certify(table, settings.behaviours, settings.level, scope),
     )
 
 
@@ -215,6 +217,7 @@ def _prompts(table: SampleTable, settings: OverlapSettings) -> Iterator[PromptRe
         for row, prompt in enumerate(prompts):
             values = {name: _estimate(name, limits[name], row, settings) for name in QUANTITIES}
             results[int(prompt)] = values | retention[row]
+    certificates = certify_prompts(table, settings.behaviours, settings.level)
     for index, name in enumerate(table.prompts):
         yield PromptResult(
             prompt=name,
@@ -223,6 +226,7 @@ def _prompts(table: SampleTable, settings: OverlapSettings) -> Iterator[PromptRe
             samples_after=counts[1, index],
             effective_before=_finite(sizes[0][index]),
             effective_after=_finite(sizes[1][index]),
+            certificate=certificates[index],
             **results[index],
         )
 
@@ -233,6 +237,7 @@ def _length(tokens: int, table: SampleTable, settings: OverlapSettings) -> Lengt
     names = ("overlap", "forward_kl", "reverse_kl")
     return LengthResult(
         tokens=tokens,
+        certificate=certify(table, settings.behaviours, settings.level, scope),
         **{
             name: _estimate(
                 name, _over_prompts(name, table, terms[name], settings, scope), 0, settings
@@ -314,7 +319,7 @@ def _estimate(
 def _retention(
     limits: MeanLimits | None, rows: int, settings: OverlapSettings
 ) -> list[dict[str, Any]]:
-    """Of each row: the upper limit of KL(before||after), and what it certifies."""
+    """Of each row: the upper limit of KL(before||after), and what would be left if it holds."""
     upper = np.full(rows, np.nan) if limits is None else limits.upper.clip(min=0.0)
     known = np.isfinite(upper)
     floors = {

@@ -19,6 +19,24 @@ class OverlapNotice(Value):
     text: str
 
 
+class Certificate(Value):
+    """What any behaviour keeps for sure: its probability before less what TV may have taken.
+
+    Of several prompts it is about the average over them.
+    """
+
+    total_variation_limit: float = Field(
+        description="One-sided upper limit of the mean total variation distance."
+    )
+    kept: dict[str, float | None] = Field(
+        description="Probability of a behaviour before -> the least it still has after; null: no "
+        "guarantee."
+    )
+    tokens: int | None = Field(description="Longest completion: later tokens are not certified.")
+    draws: int = Field(description="Independent draws behind it: prompts, or completions of few.")
+    method: str
+
+
 class OverlapEstimates(Value):
     """The estimates of some prompts, or of one."""
 
@@ -34,8 +52,11 @@ class OverlapEstimates(Value):
     misassigned_after: Estimate = Field(description="The other way round.")
     kl_limit: float | None = Field(description="One-sided upper limit of forward_kl.")
     kept: dict[str, float | None] = Field(
-        description="Probability of a behaviour before -> the least it still has after, certified "
-        "by kl_limit."
+        description="Probability of a behaviour before -> the least it still has after if kl_limit "
+        "holds, which no number of prompts ensures: `certificate` is the guarantee."
+    )
+    certificate: Certificate | None = Field(
+        default=None, description="What is kept for sure; null in files of older versions."
     )
 
 
@@ -60,6 +81,9 @@ class LengthResult(Value):
     overlap: Estimate
     forward_kl: Estimate
     reverse_kl: Estimate
+    certificate: Certificate | None = Field(
+        default=None, description="Of what shows within these tokens."
+    )
 
 
 class OverlapGroup(OverlapEstimates):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from forgetmap.overlap import (
     BridgeResult,
+    Certificate,
     EventGroup,
     EventResult,
     OverlapEstimates,
@@ -20,10 +21,12 @@ from forgetmap.text import Blocks, Line, Sheet, shorten
 MAX_PROMPTS = 10
 NAME_WIDTH = 28
 LIMITS = (
-    "The certificate holds for any behaviour of that probability before, on prompts like these, if "
-    "the upper limit of KL does; per prompt 1 in 20 limits fails. All figures are of completions "
-    "sampled at temperature 1, in nats. They say nothing about other prompts."
+    "The guarantee is of any behaviour of that probability before, on average over prompts drawn "
+    "like these, also where rare prompts moved far; of 100 such guarantees {wrong:g} may fail, of "
+    "single prompts and beginnings likewise. All figures are of completions sampled at temperature "
+    "1, in nats. They say nothing about other prompts."
 )
+NO_GUARANTEE = "none"
 
 
 def tell_overlap(result: OverlapResult) -> Blocks:
@@ -37,7 +40,7 @@ def tell_overlap(result: OverlapResult) -> Blocks:
     if total.old_mass.value is not None:
         blocks.append(Line(f"Old mass left in {result.after}: {_with_limits(total.old_mass)}."))
     blocks += _notices(result.notices)
-    return [*blocks, Line(LIMITS, "faint")]
+    return [*blocks, Line(LIMITS.format(wrong=round(100 * (1 - result.level), 6)), "faint")]
 
 
 def tell_events(result: EventResult) -> Blocks:
@@ -84,12 +87,24 @@ def tell_bridge(result: BridgeResult) -> Blocks:
 def _headline(result: OverlapResult, total: OverlapGroup) -> str:
     kl = total.forward_kl
     moved = "an unknown divergence" if kl.value is None else f"KL {_with_limits(kl)} nats"
-    kept = "; ".join(
+    certificate = total.certificate
+    guarantee = f" {_guarantee(result, certificate)}" if certificate else ""
+    return f"{result.after} moved by {moved} from {result.before}.{guarantee}"
+
+
+def _guarantee(result: OverlapResult, certificate: Certificate) -> str:
+    within = f"completions of up to {certificate.tokens:,} tokens" if certificate.tokens else ""
+    kept = [
         f"what {result.before} did with probability {mass} it still does with {floor:.3g} or more"
-        for mass, floor in total.kept.items()
+        for mass, floor in certificate.kept.items()
         if floor is not None
+    ]
+    if kept:
+        return f"Guaranteed{' for ' * bool(within)}{within}: {'; '.join(kept)}."
+    return (
+        f"No guarantee{' for ' * bool(within)}{within}: of a behaviour, up to "
+        f"{certificate.total_variation_limit:.3g} may be gone."
     )
-    return f"{result.after} moved by {moved} from {result.before}" + (f": {kept}." if kept else ".")
 
 
 def _groups(result: OverlapResult) -> Sheet:
@@ -112,22 +127,24 @@ def _groups(result: OverlapResult) -> Sheet:
 
 
 def _lengths(result: OverlapResult) -> Sheet:
+    masses = list(result.groups[0].kept)
     rows = [
         (
             f"first {length.tokens:,}",
             _with_limits(length.overlap),
             _with_limits(length.forward_kl),
             _with_limits(length.reverse_kl),
+            *_certificate_cells(length.certificate, masses),
         )
         for length in result.lengths
     ]
-    return Sheet(("tokens", "overlap", "KL before||after", "KL after||before"), rows)
+    heads = ("tokens", "overlap", "KL before||after", "KL after||before", *_kept_heads(masses))
+    return Sheet(heads, rows, spare=("KL after||before",))
 
 
 def _prompts(result: OverlapResult) -> Sheet:
     masses = list(result.groups[0].kept)
-    heads = ("prompt", "overlap", "KL before||after", "at most",
-             *(f"{mass} keeps\nat least" for mass in masses))  # fmt: skip
+    heads = ("prompt", "overlap", "KL before||after", *_kept_heads(masses))
     order = sorted(result.prompts, key=lambda prompt: -_or_zero(prompt.forward_kl.value))
     rows = [
         (shorten(prompt.prompt, NAME_WIDTH), *_prompt_cells(prompt, masses))
@@ -139,9 +156,21 @@ def _prompts(result: OverlapResult) -> Sheet:
 def _prompt_cells(estimates: OverlapEstimates, masses: Sequence[str]) -> Iterator[str]:
     yield _number(estimates.overlap.value)
     yield _with_limits(estimates.forward_kl)
-    yield _number(estimates.kl_limit)
+    yield from _certificate_cells(estimates.certificate, masses)
+
+
+def _kept_heads(masses: Sequence[str]) -> tuple[str, ...]:
+    return ("TV\nat most", *(f"{mass} keeps\nat least" for mass in masses))
+
+
+def _certificate_cells(certificate: Certificate | None, masses: Sequence[str]) -> Iterator[str]:
+    if certificate is None:
+        yield from ("-" for _ in range(1 + len(masses)))
+        return
+    yield _number(certificate.total_variation_limit)
     for mass in masses:
-        yield _number(estimates.kept[mass])
+        floor = certificate.kept[mass]
+        yield NO_GUARANTEE if floor is None else _number(floor)
 
 
 def _event_row(group: EventGroup) -> tuple[str, ...]:
