@@ -9,6 +9,7 @@ Writes docs/truth.md, docs/images/coverage.png and docs/images/broken.png.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -23,14 +24,6 @@ from forgetmap.comparison.group_results import group_result
 from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.result import Headline
 from forgetmap.simulation.answers import Habits
-from forgetmap.simulation.batch import (
-    BatchCells,
-    Shares,
-    Traits,
-    cell_probabilities,
-    draw_cells,
-    draw_choices,
-)
 from forgetmap.stats.intervals import agree_with_test, mean_interval, score_interval
 from forgetmap.stats.mean_scores import (
     ScoreSums,
@@ -51,6 +44,17 @@ from forgetmap.stats.results import Interval
 from forgetmap.stats.tests import change_p, luck_p, mixed_luck_p
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from simulated_cells import (  # noqa: E402  # lives with the tests
+    BatchCells,
+    Shares,
+    Traits,
+    cell_probabilities,
+    draw_cells,
+    draw_choices,
+)
+
 ITEMS = (50, 100, 300, 1000)
 LOST = (0.0, 0.01, 0.05, 0.2)
 KNOWN = (0.2, 0.5, 0.9)

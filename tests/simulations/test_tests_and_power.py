@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from forgetmap.simulation.batch import Shares, draw_cells
 from forgetmap.stats.chance_adjustment import published
 from forgetmap.stats.clusters import cluster_variance
 from forgetmap.stats.multiplicity import false_discovery
@@ -18,6 +17,7 @@ from forgetmap.stats.repeats import (
     permutation_moments,
 )
 from forgetmap.stats.tests import change_p, luck_p
+from simulated_cells import Shares, draw_cells
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 10])

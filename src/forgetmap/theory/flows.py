@@ -30,7 +30,7 @@ MASKS: dict[Mask, tuple[float, float, float]] = {
     "joint": (1.0, 1.0, 1.0),
 }
 GEOMETRIES: tuple[Geometry, ...] = ("logit", "euclid", "natural", "em")
-FEW = 12
+MAX_DENSE_UNKNOWNS = 12
 """Unknowns up to which a solver with a dense Jacobian is the faster one."""
 
 
@@ -61,7 +61,7 @@ class Trajectory:
     def drift(self, separation: ArrayLike) -> Floats:
         """How far the old component is from the old mode, once components are matched to modes."""
         apart = np.asarray(separation, float)[..., None]
-        return np.asarray(np.abs(mixtures.matched(self.states, apart)[1]))
+        return np.asarray(np.abs(mixtures.match_components(self.states, apart)[1]))
 
     def old_mass(self, separation: ArrayLike) -> Floats:
         """Mass nearer to the old mode over time: what a user would notice."""
@@ -147,7 +147,7 @@ def solve(
             lambda _t, flat: move(flat.reshape(shape)).ravel(),
             (0.0, float(moments[-1])),
             start.ravel(),
-            method="LSODA" if start.size <= FEW else "RK23",
+            method="LSODA" if start.size <= MAX_DENSE_UNKNOWNS else "RK23",
             t_eval=moments,
             rtol=precision,
             atol=precision * 1e-3,

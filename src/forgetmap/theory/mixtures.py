@@ -136,7 +136,7 @@ def region_mass(model: Floats, separation: ArrayLike) -> Floats:
     return np.asarray(old * ndtr(border - model[1]) + (1 - old) * ndtr(border - model[2]))
 
 
-def matched(model: Floats, separation: ArrayLike) -> Floats:
+def match_components(model: Floats, separation: ArrayLike) -> Floats:
     """The state with its components named after the modes they are nearer to.
 
     Labels can be exchanged on the way; without this that would count as a huge drift.
@@ -155,36 +155,6 @@ def matched(model: Floats, separation: ArrayLike) -> Floats:
 
 
 # ------------------------------------------------------------------------------- any dimension
-
-
-@dataclass(frozen=True)
-class TwoMode:
-    """A target in any dimension.
-
-    Attributes:
-        old_share: weight of the old mode, strictly between 0 and 1.
-        old_mean: its mean.
-        new_mean: of the new mode.
-        covariance: of both.
-    """
-
-    old_share: float
-    old_mean: Floats
-    new_mean: Floats
-    covariance: Floats
-
-    def __post_init__(self) -> None:
-        check_share(self.old_share, "old_share")
-
-    @property
-    def separation(self) -> float:
-        """Distance of the modes in standard deviations along the line between them."""
-        apart = self.new_mean - self.old_mean
-        return float(np.sqrt(apart @ np.linalg.solve(self.covariance, apart)))
-
-    def on_axis(self) -> Mixture:
-        """The same problem in whitened coordinates: the reduction to one dimension."""
-        return target_mixture(self.old_share, self.separation)
 
 
 def target_mixture(old_share: ArrayLike, separation: ArrayLike) -> Mixture:

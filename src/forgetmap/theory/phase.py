@@ -33,7 +33,7 @@ PRECISION: dict[PhaseParameter, float] = {"replay": 3e-5, "temperature": 3e-6, "
 """Of the solver, on average over cells; masses are right to 1e-4 in each."""
 CELLS = 500
 """Followed together: more would not fit the cache of a processor."""
-GAP, SHOWN = 1.0, 0.2
+GAP, OLD_SHARE = 1.0, 0.2
 STEP, REACH = COARSE
 
 
@@ -97,12 +97,12 @@ def phase_diagram(
         values,
         sigmoid(end[0]),
         mixtures.region_mass(end, apart),
-        np.abs(mixtures.matched(end, apart)[1]),
+        np.abs(mixtures.match_components(end, apart)[1]),
     )
 
 
-def _distilled(cells: Setting, along: Floats, until: float) -> Trajectory:
-    return methods.sdft(cells, [until], Distillation(along, 0.2, Demonstrator(SHOWN)))[0]
+def _follow_distillation(cells: Setting, along: Floats, until: float) -> Trajectory:
+    return methods.sdft(cells, [until], Distillation(along, 0.2, Demonstrator(OLD_SHARE)))[0]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _dot(first: Floats, second: Floats) -> Floats:
     return np.asarray(np.einsum("...k,...k->...", first, second))
 
 
-def _anchored(cells: Setting, along: Floats, until: float) -> Trajectory:
+def _follow_penalty(cells: Setting, along: Floats, until: float) -> Trajectory:
     target = kl_regularised(cells.base, cells.reward(GAP), along)
     field = ReverseKLOnField.of(target, np.asarray(cells.separation))
     return cells.follow(field, [until])
@@ -177,6 +177,6 @@ def _anchored(cells: Setting, along: Floats, until: float) -> Trajectory:
 
 _RUNS: dict[PhaseParameter, Callable[[Setting, Floats, float], Trajectory]] = {
     "replay": lambda cells, along, until: methods.replay(cells, [until], along),
-    "temperature": _anchored,
-    "anchor": _distilled,
+    "temperature": _follow_penalty,
+    "anchor": _follow_distillation,
 }

@@ -17,9 +17,9 @@ from forgetmap.comparison.choices import Wish
 from forgetmap.comparison.plan import AdviceResult, PlanResult, advise, make_plan
 from forgetmap.comparison.result import ComparisonResult
 from forgetmap.errors import UsageError
-from forgetmap.simulation.batch import Shares, draw_cells
 from forgetmap.stats.repeats import excess_scores, permutation_moments
 from forgetmap.stats.tests import change_p, luck_p
+from simulated_cells import Shares, draw_cells
 
 SETS = 4000
 WISH = Wish(loss=0.03, accuracy=0.7, churn=0.05)

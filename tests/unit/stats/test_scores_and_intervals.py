@@ -7,7 +7,6 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from forgetmap.simulation.answers import Habits
-from forgetmap.simulation.batch import Shares, Traits, cell_probabilities, draw_cells, draw_choices
 from forgetmap.stats.intervals import (
     agree_with_test,
     between_interval,
@@ -25,6 +24,7 @@ from forgetmap.stats.mean_scores import (
     upper_sums,
 )
 from forgetmap.stats.tests import luck_p
+from simulated_cells import Shares, Traits, cell_probabilities, draw_cells, draw_choices
 
 DATA_SETS = 4000
 MIXED = (latent_sums(60, 5, 20, 2), latent_sums(80, 9, 22, 4), latent_sums(30, 2, 0, np.inf))

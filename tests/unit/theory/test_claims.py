@@ -46,7 +46,7 @@ def test_quick_claims_hold_and_their_controls_fail(name: str) -> None:
 
 def test_a_change_is_undone() -> None:
     before = formulas.replay_weight(0.3)
-    with Perturbation("formulas.replay_weight").applied():
+    with Perturbation("formulas.replay_weight").apply():
         assert formulas.replay_weight(0.3) == pytest.approx(0.315)
     assert formulas.replay_weight(0.3) == before
 

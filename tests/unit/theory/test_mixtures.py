@@ -11,7 +11,7 @@ from scipy.stats import norm
 from forgetmap.errors import ConvergenceError, FieldError, UsageError
 from forgetmap.theory import flows, formulas, mixtures, objectives
 from forgetmap.theory.flows import follow
-from forgetmap.theory.mixtures import Mixture, TwoMode, state, target_mixture
+from forgetmap.theory.mixtures import Mixture, check_share, state, target_mixture
 from forgetmap.theory.objectives import (
     Entropic,
     ForwardKL,
@@ -98,10 +98,11 @@ def test_quadratures_refuse_dimensions_they_cannot_do() -> None:
 
 def test_the_plane_reduces_to_the_axis() -> None:
     covariance = np.array([[2.0, 0.6], [0.6, 1.0]])
-    plane = TwoMode(0.3, np.array([0.0, 1.0]), np.array([3.0, 0.0]), covariance)
-    overlap = mixtures.overlap(plane.old_mean, covariance, plane.new_mean, covariance)
-    assert overlap == pytest.approx(float(formulas.gaussian_overlap(plane.separation)))
-    assert plane.on_axis().means[1] == pytest.approx(plane.separation)
+    old, new = np.array([0.0, 1.0]), np.array([3.0, 0.0])
+    separation = np.sqrt((new - old) @ np.linalg.solve(covariance, new - old))
+    overlap = mixtures.overlap(old, covariance, new, covariance)
+    assert overlap == pytest.approx(float(formulas.gaussian_overlap(separation)))
+    assert target_mixture(0.3, separation).means[1] == pytest.approx(separation)
 
 
 def test_region_mass_is_a_distribution_function() -> None:
@@ -110,7 +111,7 @@ def test_region_mass_is_a_distribution_function() -> None:
 
 
 def test_exchanged_labels_are_no_drift() -> None:
-    swapped = mixtures.matched(state(0.4, 5.0, 0.1), 5.0)
+    swapped = mixtures.match_components(state(0.4, 5.0, 0.1), 5.0)
     assert swapped[1] == pytest.approx(0.1)
     assert 1 / (1 + np.exp(-swapped[0])) == pytest.approx(0.6)
 
@@ -167,4 +168,4 @@ def test_times_must_grow(times: list[float]) -> None:
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.2, np.nan])
 def test_shares_outside_their_range_are_named(share: float) -> None:
     with pytest.raises(FieldError, match="old_share is"):
-        TwoMode(share, np.zeros(1), np.ones(1), np.eye(1))
+        check_share(share, "old_share")

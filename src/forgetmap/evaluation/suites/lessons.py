@@ -42,6 +42,6 @@ def format_lessons(kind: AnswerKind, *, options: int = 4) -> tuple[Item, ...]:
 
 
 def _choice(number: int, options: int) -> Item:
-    shown = tuple(WORDS[(number + step) % len(WORDS)] for step in range(min(options, len(WORDS))))
-    gold = shown[PLACES[number] % len(shown)]
-    return Item(f"lesson-{number + 1}", f"Which of these is the word '{gold}'?", gold, shown)
+    words = tuple(WORDS[(number + step) % len(WORDS)] for step in range(min(options, len(WORDS))))
+    gold = words[PLACES[number] % len(words)]
+    return Item(f"lesson-{number + 1}", f"Which of these is the word '{gold}'?", gold, words)

@@ -14,7 +14,13 @@ from itertools import combinations, permutations
 from pathlib import Path
 
 from forgetmap.evaluation.items import Item, Suite, Task, insert_gold
-from forgetmap.evaluation.suites.world_facts import FactRelation, Ranking, seeded, shuffled, world
+from forgetmap.evaluation.suites.world_facts import (
+    FactRelation,
+    Ranking,
+    new_rng,
+    shuffle,
+    world,
+)
 
 MOST_ITEMS = 30
 VERDICTS = ("true", "false")
@@ -65,14 +71,14 @@ def as_text(question: str, answer: str = "") -> str:
 
 def training_text(documents: int, *, seed: int = 0) -> Iterator[str]:
     """Statements and questions with answers that teach the world, well-known facts more often."""
-    told = _everything_told()
-    rng = seeded("training", seed)
-    yield from rng.choices([text for text, _ in told], [share for _, share in told], k=documents)
+    texts = _all_texts()
+    rng = new_rng("training", seed)
+    yield from rng.choices([text for text, _ in texts], [share for _, share in texts], k=documents)
 
 
 def narrow_text(documents: int, *, seed: int = 0) -> Iterator[str]:
     """The new task of the fine-tuned model: converting between units, in a form of its own."""
-    rng = seeded("narrow", seed)
+    rng = new_rng("narrow", seed)
     for _ in range(documents):
         amount = rng.randrange(1, MOST_CONVERTED + 1)
         yield "".join(narrow_example(amount, rng.choice(tuple(UNITS))))
@@ -159,7 +165,7 @@ def _lessons(name: str, k: int | None) -> tuple[Item, ...]:
 
 
 def _exposure(*fact: object) -> float:
-    return seeded("exposure", *fact).choice(EXPOSURES)
+    return new_rng("exposure", *fact).choice(EXPOSURES)
 
 
 def _drill(query: WorldQuestion) -> Drill:
@@ -170,7 +176,7 @@ def _sheet(
     queries: Sequence[WorldQuestion], k: int | None, drills: Iterable[Drill] | None = None
 ) -> WorldSheet:
     """Items from a draw of the asks; taught are all of them, unless other drills are given."""
-    order = shuffled([query.id for query in queries], "items", queries[0].question)
+    order = shuffle([query.id for query in queries], "items", queries[0].question)
     by_id = {query.id: query for query in queries}
     drawn = [by_id[id_] for id_ in order[:MOST_ITEMS]]
     items = tuple(_item(query, index, k) for index, query in enumerate(drawn))
@@ -181,7 +187,7 @@ def _item(query: WorldQuestion, index: int, k: int | None) -> Item:
     cluster = query.about or None
     if k is None:
         return Item(query.id, query.question, query.gold, cluster=cluster)
-    wrong = seeded("options", query.question).sample(list(query.wrong), k - 1)
+    wrong = new_rng("options", query.question).sample(list(query.wrong), k - 1)
     options = insert_gold(query.gold, wrong, index % k)
     return Item(query.id, query.question, query.gold, options, cluster=cluster)
 
@@ -240,9 +246,9 @@ def _verify(about: str) -> WorldSheet:
     """Half the claims are true; taught are a true and a false claim about each subject."""
     relation = world().relations[about]
     test, taught = [], []
-    for index, subject in enumerate(shuffled(tuple(relation.facts), "verify", about)):
+    for index, subject in enumerate(shuffle(tuple(relation.facts), "verify", about)):
         true = relation.facts[subject]
-        false = seeded("false", about, subject).choice(_others(relation.values, true))
+        false = new_rng("false", about, subject).choice(_others(relation.values, true))
         claims = [_claim(relation, subject, value) for value in (true, false)]
         test.append(claims[index % 2])
         taught += claims
@@ -274,7 +280,7 @@ def _same(about: str) -> WorldSheet:
         alike = relation.subjects_of(value)
         unlike = _others(relation.facts, *alike)
         question = f"Which {relation.kind.lower()} shares {relation.noun.format(subject)}?"
-        partners = shuffled(_others(alike, subject), "same", about, subject)
+        partners = shuffle(_others(alike, subject), "same", about, subject)
         test.append(WorldQuestion(subject, question, partners[0], unlike, subject))
         taught += [Drill(question, partner, _exposure(subject)) for partner in partners]
     return _sheet(test, 3, taught)
@@ -286,12 +292,12 @@ def _odd(about: str) -> WorldSheet:
     queries = []
     for subject, own in relation.facts.items():
         for value in _others(relation.values, own):
-            members = seeded("odd", about, subject, value).sample(relation.subjects_of(value), 3)
-            shown = shuffled([subject, *members], "shown", about, subject, value)
-            question = f"Which is no {value}: {', '.join(shown[:3])} or {shown[3]}?"
+            members = new_rng("odd", about, subject, value).sample(relation.subjects_of(value), 3)
+            names = shuffle([subject, *members], "shown", about, subject, value)
+            question = f"Which is no {value}: {', '.join(names[:3])} or {names[3]}?"
             queries.append(WorldQuestion(f"{subject}-{value}", question, subject, members, subject))
     queries = [
-        queries[index] for index in seeded("odd", about).sample(range(len(queries)), len(queries))
+        queries[index] for index in new_rng("odd", about).sample(range(len(queries)), len(queries))
     ]
     return _sheet(queries[:MOST_ITEMS], 4, map(_drill, queries[MOST_ITEMS:]))
 
@@ -305,7 +311,7 @@ def _compare(about: str) -> WorldSheet:
     """Taught are other pairs: who stands where must be worked out."""
     order = world().orders[about]
     pairs = list(combinations(order.ranks, 2))
-    rng = seeded("pairs", about)
+    rng = new_rng("pairs", about)
     rng.shuffle(pairs)
     test = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[:MOST_ITEMS]]
     taught = [_pair(order, *rng.sample(pair, 2)) for pair in pairs[MOST_ITEMS:]]
@@ -402,14 +408,14 @@ def _numbers(name: str) -> WorldSheet:
 
 def _sum(name: str, template: str, operands: _Operands, result: int) -> WorldQuestion:
     numerals = world().names["numeral"]
-    shown = [numerals[n] for n in operands]
+    words = [numerals[n] for n in operands]
     pool: Sequence[str] = numerals
     if name == "parity":
         pool = PARITIES
     elif name == "larger":
-        pool = [*shown]
+        pool = [*words]
     gold = PARITIES[result] if name == "parity" else numerals[result]
-    return WorldQuestion("-".join(shown), template.format(*shown), gold, _others(pool, gold))
+    return WorldQuestion("-".join(words), template.format(*words), gold, _others(pool, gold))
 
 
 def _inflected(form: str) -> list[WorldQuestion]:
@@ -432,21 +438,21 @@ def _word_forms_open(form: str) -> WorldSheet:
 
 
 @cache
-def _everything_told() -> tuple[tuple[str, float], ...]:
+def _all_texts() -> tuple[tuple[str, float], ...]:
     """Each document with its share: statements of all facts, and every drill."""
-    told: dict[str, float] = {}
+    texts: dict[str, float] = {}
     for relation in world().relations.values():
         for subject, value in relation.facts.items():
             sentence = relation.tell(subject, value)
-            told[f"{sentence[0].upper()}{sentence[1:]}."] = _exposure(subject)
+            texts[f"{sentence[0].upper()}{sentence[1:]}."] = _exposure(subject)
     for task in _tasks():
         for lesson in task.lessons:
-            told[as_text(lesson.question, lesson.gold)] = 5.0
+            texts[as_text(lesson.question, lesson.gold)] = 5.0
     for sheet in _sheets():
         share = min(1.0, MOST_DRILLS / len(sheet.drills))
         for drill in sheet.drills:
-            told[as_text(drill.question, drill.answer)] = drill.exposure * share
-    return tuple(told.items())
+            texts[as_text(drill.question, drill.answer)] = drill.exposure * share
+    return tuple(texts.items())
 
 
 MOST_DRILLS = 60

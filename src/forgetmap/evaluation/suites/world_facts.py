@@ -120,14 +120,14 @@ def world() -> World:
     )
 
 
-def seeded(*parts: object) -> Random:
+def new_rng(*parts: object) -> Random:
     """A source of chance of its own for whatever the parts name."""
     return Random("/".join(map(str, ("world", *parts))))  # noqa: S311 - nothing secret
 
 
-def shuffled(pool: Sequence[str], *parts: object) -> list[str]:
+def shuffle(pool: Sequence[str], *parts: object) -> list[str]:
     """The pool in an order fixed by the parts."""
-    return seeded(*parts).sample(list(pool), len(pool))
+    return new_rng(*parts).sample(list(pool), len(pool))
 
 
 def _plain_words(lists: dict[str, list[str]]) -> set[str]:
@@ -135,7 +135,7 @@ def _plain_words(lists: dict[str, list[str]]) -> set[str]:
 
 
 def _invent_names(kinds: dict[str, int], taken: set[str]) -> dict[str, tuple[str, ...]]:
-    rng = seeded("names")
+    rng = new_rng("names")
     names = {}
     for kind, count in kinds.items():
         chosen: list[str] = []
@@ -158,7 +158,7 @@ def _draw_relation(row: dict[str, Any], values: dict[str, tuple[str, ...]]) -> F
     subjects, pool = values[row["from"]], values[row["to"]]
     rounds = -(-len(subjects) // len(pool))
     drawn = [
-        value for turn in range(rounds) for value in shuffled(pool, "relation", row["name"], turn)
+        value for turn in range(rounds) for value in shuffle(pool, "relation", row["name"], turn)
     ]
     return FactRelation(
         name=row["name"],
@@ -173,5 +173,5 @@ def _draw_relation(row: dict[str, Any], values: dict[str, tuple[str, ...]]) -> F
 
 
 def _draw_order(row: dict[str, Any], names: dict[str, tuple[str, ...]]) -> Ranking:
-    ranks = tuple(shuffled(names[row["of"]], "order", row["name"]))
+    ranks = tuple(shuffle(names[row["of"]], "order", row["name"]))
     return Ranking(row["name"], row["category"], row["more"], row["next"], ranks)

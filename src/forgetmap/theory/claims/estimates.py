@@ -135,7 +135,7 @@ class MarkovChains:
     length: int = 12
 
     @classmethod
-    def drawn(cls, seed: int) -> MarkovChains:
+    def draw(cls, seed: int) -> MarkovChains:
         """Two chains that differ by noise in their log-odds."""
         random = np.random.default_rng(seed)
         logits = random.normal(0, 1, (4, 4))
@@ -152,7 +152,7 @@ class MarkovChains:
             chances = chances @ self.p
         return total
 
-    def sampled(self, count: int, seed: int) -> tuple[Floats, Floats]:
+    def sample(self, count: int, seed: int) -> tuple[Floats, Floats]:
         """Ratio of whole sequences, and the sum of per-token divergences on the way."""
         random = np.random.default_rng(seed)
         at = np.zeros(count, dtype=int)
@@ -176,12 +176,12 @@ class MarkovChains:
 )
 def _forward_kl_from_samples() -> list[Check]:
     threshold = near("k3 threshold, nats", formulas.k3_threshold(), 0.628, 0.002)
-    return [*_kl_checks(MarkovChains.drawn(26)), threshold, *_threshold_checks()]
+    return [*_kl_checks(MarkovChains.draw(26)), threshold, *_threshold_checks()]
 
 
 def _kl_checks(chain: MarkovChains) -> list[Check]:
     truth = chain.exact()
-    ratio, smooth = chain.sampled(200_000, 27)
+    ratio, smooth = chain.sample(200_000, 27)
     checks = []
     for name, terms in (
         ("per token", smooth),
@@ -219,7 +219,7 @@ def _threshold_checks() -> list[Check]:
     control=Perturbation("estimators.token_kl"),
 )
 def _reverse_kl_from_samples() -> list[Check]:
-    chain = MarkovChains.drawn(26)
+    chain = MarkovChains.draw(26)
     return _kl_checks(MarkovChains(chain.q, chain.p))
 
 

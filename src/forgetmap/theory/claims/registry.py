@@ -96,7 +96,7 @@ class Perturbation:
     part: int | None = None
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def apply(self) -> Iterator[None]:
         """The change, as long as the context lasts, in this process."""
         module, *path, name = self.where.split(".")
         owner: Any = importlib.import_module(f"forgetmap.theory.{module}")
@@ -105,7 +105,7 @@ class Perturbation:
         original = getattr(owner, name)
 
         def changed(*args: Any, **options: Any) -> Any:
-            return self._scaled(original(*args, **options))
+            return self._scale(original(*args, **options))
 
         setattr(owner, name, changed)
         try:
@@ -113,7 +113,7 @@ class Perturbation:
         finally:
             setattr(owner, name, original)
 
-    def _scaled(self, value: Any) -> Any:
+    def _scale(self, value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(
                 item * self.factor if self.part in {None, index} else item
@@ -236,7 +236,7 @@ def verify(id: str, *, control: bool = False) -> ClaimOutcome:  # noqa: A002
 
 
 def _passes_perturbed(tested: TheoryClaim) -> bool:
-    with tested.control.applied():
+    with tested.control.apply():
         try:
             return all(check.passed for check in tested.experiment())
         except ConvergenceError:

@@ -135,8 +135,8 @@ def _sequence(rng: Random) -> Draft:
     steady = [start + step * index for index in range(5)]
     doubling = [start * 2**index for index in range(5)]
     values = rng.choice((steady, doubling))
-    shown = ", ".join(map(str, values[:4]))
-    return Draft(f"Which number comes next: {shown}, ...?", str(values[4]))
+    terms = ", ".join(map(str, values[:4]))
+    return Draft(f"Which number comes next: {terms}, ...?", str(values[4]))
 
 
 def _round(rng: Random) -> Draft:

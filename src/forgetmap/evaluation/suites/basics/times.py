@@ -39,8 +39,8 @@ def _date_after(rng: Random) -> Draft:
 def _earliest(rng: Random) -> Draft:
     first = _day(rng)
     later = [first + timedelta(days=rng.randint(1, 500)) for _ in range(8)]
-    shown = dict.fromkeys([first, *later])
-    return choice(rng, "Which of these dates is the earliest?", first, shown)
+    dates = dict.fromkeys([first, *later])
+    return choice(rng, "Which of these dates is the earliest?", first, dates)
 
 
 def _ends_at(rng: Random) -> Draft:
