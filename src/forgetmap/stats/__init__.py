@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from forgetmap.stats.bounded_mean import betting_upper_limit
     from forgetmap.stats.chance_adjustment import Published, published
     from forgetmap.stats.clusters import MIN_CLUSTERS, ClusterVariance, cluster_variance
+    from forgetmap.stats.graded import graded_interval
+    from forgetmap.stats.homogeneity import fisher_p, stuart_maxwell_p
     from forgetmap.stats.intervals import (
         LEVEL,
         agree_with_test,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         luck_needed,
         luck_needed_by_test,
     )
+    from forgetmap.stats.macro import clip_interval, join_in_quadrature
     from forgetmap.stats.mean_scores import (
         ScoreSums,
         knowledge_scale,
@@ -42,7 +45,8 @@ if TYPE_CHECKING:
         raw_sums,
         upper_sums,
     )
-    from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise
+    from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise, selected_level
+    from forgetmap.stats.option_count import impossible_k
     from forgetmap.stats.power import (
         detectable,
         detectable_excess,
@@ -76,6 +80,7 @@ if TYPE_CHECKING:
         give_up,
         look_at,
     )
+    from forgetmap.stats.shrinkage import Shrinkage, score_variance, shrink
     from forgetmap.stats.simultaneous import (
         MIN_PAIRS,
         ClusterDesign,
@@ -108,6 +113,7 @@ __all__ = [
     "Reals",
     "SampledShare",
     "ScoreSums",
+    "Shrinkage",
     "StoppingRule",
     "TermGroup",
     "agree_with_test",
@@ -117,6 +123,7 @@ __all__ = [
     "betting_upper_limit",
     "between_interval",
     "change_p",
+    "clip_interval",
     "cluster_terms",
     "cluster_variance",
     "combined_interval",
@@ -129,11 +136,15 @@ __all__ = [
     "excess_scores",
     "false_discovery",
     "family_wise",
+    "fisher_p",
     "give_up",
+    "graded_interval",
     "guess_rate_latent",
     "guess_rate_matched",
+    "impossible_k",
     "items_needed",
     "items_to_detect",
+    "join_in_quadrature",
     "joint_quantile",
     "knowledge_scale",
     "latent_sums",
@@ -155,8 +166,12 @@ __all__ = [
     "sampled_share",
     "score_interval",
     "score_p",
+    "score_variance",
+    "selected_level",
     "self_churn",
     "self_loss",
+    "shrink",
+    "stuart_maxwell_p",
     "studentised_bootstrap",
     "upper_sums",
     "weighted_interval",

@@ -26,6 +26,25 @@ def family_wise(p: ArrayLike) -> Reals:
     return _adjusted(p, _holm)
 
 
+def selected_level(rejected: int, size: int, level: float = 0.95) -> float:
+    """Level of the intervals of groups that were selected: 1 - (1 - level) R/m.
+
+    If R of m groups are called lost, their plain 95 % limits miss too often, as the largest were
+    picked. At this level the expected share of selected intervals that miss is at most 1 - level,
+    for independent groups; the lower limit is above 0 where Benjamini-Hochberg rejects.
+
+    Args:
+        rejected: R, groups selected.
+        size: m, groups in the family.
+        level: wanted among the selected.
+
+    References:
+        Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for
+        selected parameters, 2005.
+    """
+    return 1 - (1 - level) * rejected / size if 0 < rejected < size else level
+
+
 def _adjusted(p: ArrayLike, adjust: Callable[[Reals], Reals]) -> Reals:
     p = np.asarray(p, float)
     known = ~np.isnan(p)
