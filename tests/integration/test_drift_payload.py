@@ -58,7 +58,7 @@ def test_the_sentence_says_what_how_far_and_how_sure() -> None:
     assert first.startswith(
         "model-2: Mathematics [maths] drifted most: it surely got worse (effect"
     )
-    assert "95% limits" in first
+    assert "95% interval" in first
     assert "3 of 4 capabilities have data, 4 of 5 metrics" in section(report()).leads[1]
 
 
@@ -185,7 +185,7 @@ def test_markdown_and_numbers_alone() -> None:
     assert "drifted most" in words
     assert "| tools Tool use | no data | no data |" in words
     one_model = as_markdown(drifted(1).result)
-    assert "95% limits" in one_model
+    assert "95% interval" in one_model
 
 
 def test_written_as_one_file(tmp_path: Path) -> None:

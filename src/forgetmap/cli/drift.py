@@ -121,7 +121,6 @@ def _pairing_options(command: Command) -> Command:
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "--by",
-    "rows",
     type=click.Choice(["capability", "metric"]),
     default="capability",
     show_default=True,
@@ -155,11 +154,12 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     """
     from rich.console import Console
 
-    from forgetmap.capabilities import drift_with_runs, print_drift
+    from forgetmap.capabilities import drift_with_runs
     from forgetmap.records import writable
-    from forgetmap.report import make_drift_payload, parse_patterns
+    from forgetmap.report import make_drift_payload, parse_patterns, tell_drift
+    from forgetmap.text import print_blocks
 
-    rows, as_json = options.pop("rows"), options.pop("as_json")
+    by, as_json = options.pop("by"), options.pop("as_json")
     out, form = options.pop("out"), options.pop("form")
     overwrite, payload_options = options.pop("overwrite"), pop_payload_options(options)
     options["target"] = split_names(options["target"])
@@ -183,4 +183,4 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     if as_json:
         click.echo(result.to_json())
     else:
-        print_drift(Console(), result, rows=rows)
+        print_blocks(Console(), tell_drift(result, by))

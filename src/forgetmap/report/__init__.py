@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from forgetmap.report.payloads.schema import Items, Payload
     from forgetmap.report.payloads.texts import parse_patterns
     from forgetmap.report.static import write_figure, write_figures
+    from forgetmap.report.terminal.drift import DriftTable, tell_drift
     from forgetmap.report.terminal.overlap import tell_bridge, tell_events, tell_overlap
     from forgetmap.report.terminal.sweep import tell_sweep, tell_weights
     from forgetmap.report.terminal.theory import tell_advice, tell_outcomes, tell_run
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_ITEMS",
     "MISSING_IN_FOLDER",
+    "DriftTable",
     "Figure",
     "FigurePlugin",
     "Format",
@@ -65,6 +67,7 @@ __all__ = [
     "served_html",
     "tell_advice",
     "tell_bridge",
+    "tell_drift",
     "tell_events",
     "tell_outcomes",
     "tell_overlap",

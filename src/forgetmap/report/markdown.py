@@ -14,9 +14,9 @@ from forgetmap.comparison import ComparisonResult, FanOutResult, tell_comparison
 from forgetmap.overlap import BridgeResult
 from forgetmap.report.figures.plugins import plugin_figures
 from forgetmap.report.payloads import AnyPayload, Reportable, payload_for
-from forgetmap.report.payloads.drift_words import tell_drift
-from forgetmap.report.payloads.schema import Cell, Items, Payload
+from forgetmap.report.payloads.schema import Capabilities, Cell, Items, Payload
 from forgetmap.report.payloads.sweep import title_of
+from forgetmap.report.terminal.drift import tell_drift
 from forgetmap.report.terminal.overlap import tell_bridge
 from forgetmap.report.terminal.sweep import tell_sweep
 from forgetmap.sweep import SweepResult
@@ -61,7 +61,7 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
         parts = [*blocks_to_markdown(tell_bridge(payload)), *_plugin_figures(payload)]
         return _document("Forgetting against divergence", parts)
     if payload.capabilities:
-        blocks = tell_drift(payload.capabilities)
+        blocks = _tell_drift(payload.capabilities)
         names = list(payload.capabilities.result.models)
     else:
         blocks = _with_cells(_tell_comparisons(payload, by), payload.comparisons)
@@ -94,6 +94,15 @@ def _plugin_figures(payload: AnyPayload) -> list[str]:
 
 def _figure_cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else escape_markdown(str(value))
+
+
+def _tell_drift(drift: Capabilities) -> Blocks:
+    """With every metric that has no value: a file can be longer than a screen."""
+    missing = [
+        Line(f"{', '.join(part.ids)} ({', '.join(part.models)}).", lead=part.note)
+        for part in drift.withheld
+    ]
+    return [*tell_drift(drift.result), *missing]
 
 
 def _tell_comparisons(payload: Payload, by: str) -> Blocks:

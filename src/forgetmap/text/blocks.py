@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 Look = Literal["plain", "strong", "faint", "warning", "simulated"]
@@ -28,12 +28,14 @@ class Sheet:
         rows: as many cells each as there are heads.
         strong: how many rows on top are stressed.
         spare: columns to leave out, one after the other, where there is no room.
+        shades: (row, column) -> -1 (loss) to 1 (gain), for cells with a colour behind them.
     """
 
     heads: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     strong: int = 0
     spare: tuple[str, ...] = ()
+    shades: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
 
 Blocks = list[Line | Sheet]

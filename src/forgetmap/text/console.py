@@ -67,7 +67,13 @@ def fit(sheet: Sheet, width: int) -> Sheet:
         (shorten(printable(row[0]), longest), *(printable(row[index]) for index in columns[1:]))
         for row in sheet.rows
     ]
-    return Sheet(tuple(sheet.heads[index] for index in columns), rows, sheet.strong)
+    shades = {
+        (row, columns.index(column)): shade
+        for (row, column), shade in sheet.shades.items()
+        if column in columns
+    }
+    heads = tuple(sheet.heads[index] for index in columns)
+    return Sheet(heads, rows, sheet.strong, shades=shades)
 
 
 def shorten(name: str, width: int) -> str:
@@ -106,5 +112,18 @@ def _rich_table(sheet: Sheet) -> RenderableType:
             style=_COLOURS.get(head.rpartition("\n")[2]),
         )
     for index, row in enumerate(sheet.rows):
-        table.add_row(*map(Text, row), style="bold" if index < sheet.strong else None)
+        cells = [
+            Text(cell, style=_background(sheet.shades.get((index, column), 0.0)))
+            for column, cell in enumerate(row)
+        ]
+        table.add_row(*cells, style="bold" if index < sheet.strong else None)
     return table
+
+
+def _background(shade: float) -> str:
+    """Red for losses, blue for gains, the darker the larger; nothing for 0."""
+    if not shade:
+        return ""
+    light = round(235 - 150 * min(abs(shade), 1.0))
+    r, g, b = (235, light, light) if shade < 0 else (light, light, 235)
+    return f"black on rgb({r},{g},{b})"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+from io import StringIO
 
-from forgetmap.text import Line, Sheet, blocks_to_text, fit, shorten
+import pytest
+from rich.console import Console
+
+from forgetmap.text import Line, Sheet, blocks_to_text, fit, print_sheet, shorten
 
 SHEET = Sheet(
     ("task", "items", "forgotten"),
@@ -43,3 +47,13 @@ def test_lines_and_tables_as_text() -> None:
     assert lines[:2] == ["Title", "! x\ufffd[2J"]
     assert lines[2].split() == ["task", "items", "forgotten"]
     assert all(len(line) <= 60 for line in lines)
+
+
+def test_colours_follow_the_columns_that_are_left() -> None:
+    shaded = replace(SHEET, shades={(1, 1): -0.5, (1, 2): 1.0})
+    assert fit(shaded, 100).shades == shaded.shades
+    assert fit(shaded, 29).shades == {(1, 1): 1.0}
+    stream = StringIO()
+    print_sheet(Console(file=stream, color_system="truecolor", force_terminal=True), shaded)
+    assert "48;2;235;160;160" in stream.getvalue()
+    assert "48;2;85;85;235" in stream.getvalue()

@@ -78,7 +78,7 @@ function groupCard(row, cell, state) {
   return make("section", { class: `card measure ${edge}`, "aria-label": row.name },
     make("h2", {}, row.name),
     make("p", { class: "figure", "data-group": cell.id }, row.shown.replace(/[*~]$/, "")),
-    make("p", { class: "faint" }, [limits && `95% limits ${limits}`, STATES[row.state]].filter(Boolean).join("; "), "."),
+    make("p", { class: "faint" }, [limits && `95% interval ${limits}`, STATES[row.state]].filter(Boolean).join("; "), "."),
     make("p", { class: "faint" }, `${row.coverage} metrics${cell.n ? `, ${counted(cell.n)} items` : ""}. ${
       cell.size === null || state.scale !== "effect" ? "" : `Moved by ${cell.size.toFixed(2)} either way. `}${
       DIRECTION_WORDS[row.direction]}`));
@@ -144,7 +144,7 @@ function renderDriftTables(root, payload, find, state) {
     make("div", { class: "bar" },
       chooser("by", "Rows", Object.entries(DRIFT_LEVELS), level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`drift-by-${level}`, () => driftFile(records, models)))),
-    make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% limits below; * beyond chance, ~ within the noise of the model before.`),
+    make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% interval below; * beyond chance, ~ within the noise of the model before.`),
     tableRegion(caption, [first, ...columns], records));
 }
 

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forgetmap import __version__
-from forgetmap.capabilities import DriftResult, DriftWithRuns, Gate, Taxonomy
+from forgetmap.capabilities import (
+    DriftResult,
+    DriftWithRuns,
+    Gate,
+    Taxonomy,
+    headline,
+    lead,
+    sentence,
+)
 from forgetmap.report.choices import MAX_ITEMS
-from forgetmap.report.payloads import drift_words as words
 from forgetmap.report.payloads.comparison import cut_to_fit, shareable, without_paths
 from forgetmap.report.payloads.drift_items import items_of_drift
 from forgetmap.report.payloads.drift_rows import make_drift_rows
-from forgetmap.report.payloads.schema import Capabilities, Payload, Rows
+from forgetmap.report.payloads.schema import Capabilities, Payload, Rows, Withheld
 from forgetmap.report.payloads.texts import Secret, parse_patterns
 
 
@@ -64,17 +71,35 @@ def _capabilities(result: DriftResult) -> Capabilities:
     rows, scales = make_drift_rows(result)
     return Capabilities(
         result=result,
-        headlines=[words.headline(result, model) for model in result.models],
-        leads=[words.lead(result, model) for model in result.models],
+        headlines=[headline(result, model) for model in result.models],
+        leads=[lead(result, model) for model in result.models],
         said=[
-            {cell.id: words.sentence(cell, result) for cell in result.capabilities
+            {cell.id: sentence(cell, result) for cell in result.capabilities
              if cell.model == model}
             for model in result.models
         ],
         scales=scales,
         rows=rows,
-        withheld=words.withheld(result),
+        withheld=_withheld(result),
     )  # fmt: skip
+
+
+def _withheld(result: DriftResult) -> list[Withheld]:
+    """What has no value, by the reason why."""
+    by_note: dict[str, dict[str, dict[str, None]]] = {}
+    for cell in result.metrics:
+        if cell.note:
+            by_note.setdefault(cell.note, {}).setdefault(cell.id, {})[cell.model] = None
+    parts = []
+    for note, ids in by_note.items():
+        by_models: dict[tuple[str, ...], list[str]] = {}
+        for id_, models in ids.items():
+            by_models.setdefault(tuple(models), []).append(id_)
+        parts += [
+            Withheld(note=note, level="metric", models=list(models), ids=listed)
+            for models, listed in by_models.items()
+        ]
+    return parts
 
 
 def _title(result: DriftResult) -> str:

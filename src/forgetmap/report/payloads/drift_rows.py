@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forgetmap.capabilities import Cell, DriftResult, MetricCell
+from forgetmap.capabilities import (
+    EITHER_WAY,
+    NO_DATA,
+    Cell,
+    DriftResult,
+    MetricCell,
+    mark_of,
+    signed,
+    state_of,
+    title_of_cell,
+)
 from forgetmap.report.figures.look import label_of
-from forgetmap.report.payloads.drift_words import NO_DATA, NOT_HERE, signed, state_of
-from forgetmap.report.payloads.schema import DriftLevel, DriftRows, DriftScale, ScaleWords
+from forgetmap.report.payloads.schema import (
+    DriftLevel,
+    DriftRows,
+    DriftScale,
+    DriftState,
+    ScaleWords,
+)
 
 SCALES: dict[DriftScale, str] = {
     "effect": "effect, the same for all kinds of metrics",
@@ -25,7 +40,9 @@ STRONGEST_SHADE: dict[DriftScale, tuple[float, float]] = {
 """The strongest colour is that of the largest drift of a capability, between these."""
 MAX_CAPABILITIES = 10_000
 """Capabilities a group may have."""
-EITHER_WAY = " \N{UP DOWN ARROW}"
+NOT_HERE = "n/a"
+DIGITS: dict[DriftScale, int] = {"effect": 2, "points": 1, "relative": 1, "published": 1}
+UNITS: dict[DriftScale, str] = {"effect": "", "points": "", "relative": "%", "published": "%"}
 WHY_OFF: dict[DriftScale, str] = {
     "points": "no share, so no percentage points",
     "relative": "no relative change: too near to nothing or to guessing before",
@@ -90,17 +107,16 @@ def _row(
 ) -> dict[str, object]:
     parent = cell.capability if isinstance(cell, MetricCell) else cell.group
     direction = _direction(cell, result)
-    state = state_of(cell)
+    state: DriftState = state_of(cell)
     note = cell.note
     if drift.value is None and state != "none":
         state, note = "off", WHY_OFF.get(scale)
-    name = cell.id if cell.name in cell.id else f"{cell.id}{':' * (level == 'group')} {cell.name}"
     return {
         "comparison": index,
         "after": label_of(cell.model),
         "level": level,
         "id": cell.id,
-        "name": label_of(name) + EITHER_WAY * (direction != "better"),
+        "name": label_of(title_of_cell(cell)) + f" {EITHER_WAY}" * (direction != "better"),
         "parent": parent,
         "capability": {"group": "", "capability": cell.id, "metric": parent}[level],
         "order": order,
@@ -130,8 +146,7 @@ def _direction(cell: Cell | MetricCell, result: DriftResult) -> str:
 def _shown(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str:
     if drift.value is None:
         return NO_DATA if cell.value is None else NOT_HERE
-    mark = {"noise": "~", "sure": "*"}.get(state_of(cell), "")
-    return signed(drift.value, scale) + mark
+    return signed(drift.value, DIGITS[scale]) + UNITS[scale] + mark_of(cell)
 
 
 def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drift:

@@ -67,10 +67,10 @@ def scope_words(result: SweepResult) -> tuple[str, str]:
 
 def points_sheet(pair: PairResult) -> Sheet:
     """One row per point; ends that paths share stand once."""
-    heads = ("merge", "weight", "accuracy", "forgotten", "95% limits", "gained", "gains kept",
+    heads = ("merge", "weight", "accuracy", "forgotten", "95% interval", "gained", "gains kept",
              "recovered", "benefit", "in budget")  # fmt: skip
     rows = [_point(pair, index) for index in listed_points(pair)]
-    return Sheet(heads, rows, spare=("gained", "accuracy", "95% limits"))
+    return Sheet(heads, rows, spare=("gained", "accuracy", "95% interval"))
 
 
 def _point(pair: PairResult, index: int) -> tuple[str, ...]:
@@ -213,7 +213,15 @@ def parents_sheet(pair: PairResult) -> Sheet:
 def category_sheets(pair: PairResult) -> Iterable[Sheet]:
     """One sheet per category, named by its first head."""
     names = [group.name for group in pair.points[0].groups]
-    heads = ("items", "accuracy", "forgotten", "95% limits", "gained", "95% limits", "really lost")
+    heads = (
+        "items",
+        "accuracy",
+        "forgotten",
+        "95% interval",
+        "gained",
+        "95% interval",
+        "really lost",
+    )
     for index, name in enumerate(names):
         rows = []
         for number in listed_points(pair):

@@ -28,7 +28,7 @@ def forest(payload: Payload) -> Figure | None:
     return Figure(
         name="categories" if level == "category" else "tasks",
         title=f"What was forgotten and gained, by {level}",
-        caption="Points are estimates, lines their 95% limits; a thick bar without a point is a "
+        caption="Points are estimates, lines their 95% intervals; a thick bar without a point is a "
         "bracket: the data cannot say where in it the value lies."
         + " The grey band is the noise floor: how often one model flips against itself. It is "
         "shown for raw counts; other estimators have taken it out."

@@ -11,7 +11,7 @@ from forgetmap.report.payloads.schema import Capabilities, Payload
 STEP = 24
 DOWN, UP, NOISE = "down", "up", "noise"
 HOW_TO_READ = (
-    "Points are drift, lines their 95% limits: down is worse, or less. Filled is beyond chance "
+    "Points are drift, lines their 95% intervals: down is worse, or less. Filled is beyond chance "
     "(5%), hollow may be chance, grey is within the noise of the model before (the grey band, of "
     "effects)."
 )

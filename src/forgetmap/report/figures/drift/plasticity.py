@@ -29,7 +29,7 @@ def plasticity(payload: Payload, drift: Capabilities) -> Figure | None:
         name="plasticity",
         title="What was learnt against what it cost",
         caption="Across: drift of the tasks the models were trained for. Up: drift of each group "
-        "of capabilities. Lower right: learnt, and paid for. Lines are 95% limits. Groups where "
+        "of capabilities. Lower right: learnt, and paid for. Lines are 95% intervals. Groups where "
         "any change is drift go up where there is more.",
         alt=alt,
         table=as_table(records),

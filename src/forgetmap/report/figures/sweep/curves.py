@@ -124,7 +124,7 @@ def _group_of(point: PointResult, name: str) -> object | None:
 
 _DIRECTIONS = {FORGOTTEN: "forgetting", GAINED: "backward_transfer"}
 _COLOURS = {FORGOTTEN: look.FORGOTTEN, GAINED: look.GAINED}
-EACH = "Bands are 95% limits of each point on its own; luck is included."
+EACH = "Bands are 95% intervals of each point on its own; luck is included."
 
 
 def path(result: SweepResult) -> Figure | None:
@@ -212,7 +212,7 @@ def connectivity(result: SweepResult) -> Figure:
         title="Is the way between the models level?",
         caption="Accuracy along the path, against the dashed line between its ends. A path that "
         "sinks below it crosses a barrier: the two models are not connected linearly. Bars are "
-        "95% limits of the distance from the line, for all merges at once.",
+        "95% intervals of the distance from the line, for all merges at once.",
         alt=f"{alt}.",
         table=as_table(records),
         spec=axes.spec(alt)

@@ -22,8 +22,8 @@ def pareto_front(result: SweepResult) -> Figure | None:
         title="What is kept against what is forgotten",
         caption="Each point is a merge; a line follows the share of the tuned model from base "
         "(lower left) to tuned. Best is the upper left. Full points are on the Pareto front: no "
-        "other forgets less and keeps more. Thin lines are 95% limits for all merges at once; the "
-        "ring is the best by the rule.",
+        "other forgets less and keeps more. Thin lines are 95% intervals for all merges at once; "
+        "the ring is the best by the rule.",
         alt=alt,
         table=as_table(records),
         spec=axes.spec(alt)

@@ -130,7 +130,7 @@ def benefits(result: SweepResult) -> Figure | None:
         name="drift_benefit",
         title="Does merging help where the weights moved less?",
         caption=f"{alt} Benefit: gains kept and forgetting recovered, beyond what mixing the "
-        "answers of both parents would give, at the best of all merges; bars are 95% limits of "
+        "answers of both parents would give, at the best of all merges; bars are 95% intervals of "
         "that greatest benefit.",
         alt=alt,
         table=as_table(records),
