@@ -220,7 +220,7 @@ def category_sheets(pair: PairResult) -> Iterable[Sheet]:
         "95% interval",
         "gained",
         "95% interval",
-        "really lost",
+        "forgetting (adjusted)",
     )
     for index, name in enumerate(names):
         rows = []
