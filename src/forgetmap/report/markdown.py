@@ -33,7 +33,7 @@ from forgetmap.text import (
 MAX_FIGURE_ROWS = 40
 MAX_FLIPS = 10
 """Of each comparison and transition."""
-SHOWN = {
+FLIP_COLUMNS = {
     "task": "task",
     "metric": "metric",
     "item": "item",
@@ -140,12 +140,16 @@ def _flips(items: Items, after: str) -> list[str]:
         places = _first_of_each_task(columns, kind)[:MAX_FLIPS]
         if not places:
             continue
-        shown = [name for name in SHOWN if any(columns[name][n] for n in places if name in columns)]
+        shown = [
+            name
+            for name in FLIP_COLUMNS
+            if any(columns[name][n] for n in places if name in columns)
+        ]
         rows = [[_cell(columns[name][n]) for name in shown] for n in places]
         title = f"{kind} ({after}): {len(places):,} of {total:,}"
         parts += [
             f"## {escape_markdown(title)}",
-            markdown_table([SHOWN[name] for name in shown], rows),
+            markdown_table([FLIP_COLUMNS[name] for name in shown], rows),
         ]
     return parts
 

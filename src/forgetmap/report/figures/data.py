@@ -24,7 +24,7 @@ MAX_GROUPS = 40
 
 
 class Point(NamedTuple):
-    """One estimate of one group; a bracket has limits and no value."""
+    """One estimate of one group; a range has ends and no value."""
 
     group: str
     value: float | None

@@ -109,7 +109,7 @@ def _switches_of_drift(drift: Capabilities, *, one: bool) -> list[Record]:
     ]
 
 
-def wanted(payload: Payload, *levels: Level, scale: str = "scale", beside: str = "") -> str:
+def row_filter(payload: Payload, *levels: Level, scale: str = "scale", beside: str = "") -> str:
     """The test that a row is drawn: of these levels, as the switches say.
 
     Args:

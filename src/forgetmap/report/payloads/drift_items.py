@@ -69,13 +69,13 @@ def _of_model(
         "after": _answers(after, metrics),
     }
     with reading(before.run, after.run):
-        found = sql(_CHANGED, **tables).to_arrow_table()
-    total = _totals(found)
-    found = found.drop_columns(["total", "others", "nr", "most", "far"])
+        changes = sql(_CHANGED, **tables).to_arrow_table()
+    total = _totals(changes)
+    changes = changes.drop_columns(["total", "others", "nr", "most", "far"])
     if texts:
-        found = _with_texts(found, before, after)
-    found = found.drop_columns(["own_before", "own_after"]).sort_by(_ORDER)
-    return Items(comparison=index, total=total, columns=columns_of(found))
+        changes = _with_texts(changes, before, after)
+    changes = changes.drop_columns(["own_before", "own_after"]).sort_by(_ORDER)
+    return Items(comparison=index, total=total, columns=columns_of(changes))
 
 
 def _wanted(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:

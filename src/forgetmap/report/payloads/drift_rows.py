@@ -63,7 +63,7 @@ def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
     scales = PUBLISHED if result.aggregator == "captrack-relative" else SCALES
     columns: dict[str, list[object]] = {name: [] for name in DriftRows.model_fields}
     words = []
-    for scale, said in scales.items():
+    for scale, label in scales.items():
         entries = [
             (index, level, order, cell, _on(scale, cell, result))
             for index, model in enumerate(result.models)
@@ -74,7 +74,7 @@ def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
                  if level == "capability" and drift.value is not None]  # fmt: skip
         least, most = STRONGEST_SHADE[scale]
         strong = min(max([least, *known]), most)
-        words.append(ScaleWords(name=scale, words=said, strong=strong))
+        words.append(ScaleWords(name=scale, words=label, strong=strong))
         for index, level, order, cell, drift in entries:
             row = _row(result, index, level, order, cell, scale, drift, strong)
             for name, value in row.items():

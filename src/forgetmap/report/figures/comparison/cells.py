@@ -25,12 +25,12 @@ def cells(payload: Payload) -> Figure | None:
     ]
     if not records:
         return None
-    told = ", ".join(
+    summary = ", ".join(
         f"{record['cell']} {record['count']:,} ({record['share']})"
         for record in records
         if record["comparison"] == records[0]["comparison"]
     )
-    alt = f"Of {payload.comparisons[0].total.n:,} results: {told}."
+    alt = f"Of {payload.comparisons[0].total.n:,} results: {summary}."
     return Figure(
         name="cells",
         title="Kept, forgotten, gained, never right",

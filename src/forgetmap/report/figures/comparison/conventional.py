@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from forgetmap.report.figures import data, look
-from forgetmap.report.figures.comparison.directions import FEWEST, SIZE, axis, diagonal, placed
+from forgetmap.report.figures.comparison.directions import (
+    MIN_GROUPS,
+    SIZE,
+    axis,
+    diagonal,
+    end_points,
+)
 from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.payloads.schema import Payload
 
@@ -13,7 +19,7 @@ def conventional(payload: Payload) -> Figure | None:
     level = data.fine_level(payload)
     facts = _facts(payload)
     first = [fact for fact in facts if fact["comparison"] == 0]
-    if len(first) < FEWEST:
+    if len(first) < MIN_GROUPS:
         return None
     hidden = sum(each["drop"] == 0 and each["forgotten"] > 0 for each in first)
     alt = (
@@ -59,14 +65,14 @@ def _spec(payload: Payload, alt: str, facts: list[Record]) -> Spec:
         "height": 380,
         "transform": [
             {
-                "filter": look.wanted(payload, data.fine_level(payload), scale="'items'")
+                "filter": look.row_filter(payload, data.fine_level(payload), scale="'items'")
                 + " && datum.direction === 'forgetting'"
             },
             *look.with_facts(facts, "label", "drop"),
-            *placed("drop", "null", "null"),
-            *placed("value", "datum.low", "datum.high"),
+            *end_points("drop", "null", "null"),
+            *end_points("value", "datum.low", "datum.high"),
         ],
-        "layer": [diagonal("drop", "value"), _BRACKET, _POINT],
+        "layer": [diagonal("drop", "value"), _RANGE, _POINT],
     }
 
 
@@ -77,7 +83,7 @@ _TOOLTIP: list[Spec] = [
     {"field": "value", "title": "forgetting", "format": ".1%"},
     {"field": "n", "title": "results", "format": ","},
 ]
-_BRACKET: Spec = {
+_RANGE: Spec = {
     "mark": {"type": "rule", "size": 4, "opacity": 0.5, "color": look.FORGOTTEN},
     "encoding": {
         "x": _X,

@@ -6,7 +6,7 @@ from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Spec
 from forgetmap.report.payloads.schema import Payload
 
-FEWEST = 2
+MIN_GROUPS = 2
 TICKS = 6
 
 
@@ -23,7 +23,7 @@ def directions(payload: Payload) -> Figure | None:
         for group, loss in lost.items()
         if loss is not None and (gain := gained.get(group)) is not None
     ]
-    if len(both) < FEWEST:
+    if len(both) < MIN_GROUPS:
         return None
     more = sum(loss > gain for loss, gain in both)
     alt = f"{more:,} of {len(both):,} {data.plural(level)} lost more than they gained."
@@ -31,7 +31,7 @@ def directions(payload: Payload) -> Figure | None:
         name="directions",
         title=f"Forgetting against backward transfer, by {level}",
         caption=f"Each point is a {level}, larger with more results. Above the line more was "
-        "lost than gained. A cross without a point is a bracket in both directions.",
+        "lost than gained. A cross without a point is a range in both directions.",
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt),
@@ -42,7 +42,10 @@ def _spec(payload: Payload, alt: str) -> Spec:
     return look.vega_lite(payload, alt) | {
         "data": {"name": "rows"},
         "height": 380,
-        "transform": [{"filter": look.wanted(payload, data.fine_level(payload))}, *side_by_side()],
+        "transform": [
+            {"filter": look.row_filter(payload, data.fine_level(payload))},
+            *side_by_side(),
+        ],
         "layer": [diagonal("lost", "gained"), *_CROSS, _POINT],
     }
 
@@ -73,13 +76,13 @@ def side_by_side() -> list[Spec]:
         *(
             step
             for name in short
-            for step in placed(name, f"datum.{name}_low", f"datum.{name}_high")
+            for step in end_points(name, f"datum.{name}_low", f"datum.{name}_high")
         ),
     ]
 
 
-def placed(name: str, low: str, high: str) -> list[Spec]:
-    """Where a value or a bracket is drawn: its middle and its ends."""
+def end_points(name: str, low: str, high: str) -> list[Spec]:
+    """Where a value or a range is drawn: its middle and its ends."""
     ends = {"at": f"({low} + {high}) / 2", "from": low, "to": high}
     return [
         {"calculate": f"isValid(datum.{name}) ? datum.{name} : {other}", "as": f"{name}_{end}"}
@@ -128,11 +131,11 @@ _TOOLTIP: list[Spec] = [
     {"field": "gained", "title": "backward transfer", "format": ".1%"},
     {"field": "n", "title": "results", "format": ","},
 ]
-_BRACKET: Spec = {
+_RANGE: Spec = {
     "mark": {"type": "rule", "size": 2, "opacity": 0.45, "color": look.FORGOTTEN},
 }
 _CROSS: list[Spec] = [
-    _BRACKET
+    _RANGE
     | {
         "encoding": {
             "x": _X | {"field": "gained_from"},
@@ -141,7 +144,7 @@ _CROSS: list[Spec] = [
             "tooltip": _TOOLTIP,
         }
     },
-    _BRACKET
+    _RANGE
     | {
         "encoding": {
             "y": _Y | {"field": "lost_from"},

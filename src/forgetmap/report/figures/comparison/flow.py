@@ -43,7 +43,7 @@ def flow(payload: Payload) -> Figure | None:
         return None
     stages = [first.before.name, *(stage.name for stage in first.stages)]
     moves = moves_of(first.paths)
-    told = "; ".join(
+    summary = "; ".join(
         f"from {stages[index]} to {stages[index + 1]} "
         + ", ".join(f"{move.results:,} {move.kind}" for move in moves if move.stage == index)
         for index in range(len(stages) - 1)
@@ -54,7 +54,7 @@ def flow(payload: Payload) -> Figure | None:
         title="What was lost and regained from stage to stage",
         caption=f"{counted(total, 'result')} scored at every stage; right above, wrong below. "
         "Regained is what was right at an earlier stage and lost since.",
-        alt=f"Flow of {counted(total, 'result')}: {told}.",
+        alt=f"Flow of {counted(total, 'result')}: {summary}.",
         table={
             "from": [stages[move.stage] for move in moves],
             "to": [stages[move.stage + 1] for move in moves],

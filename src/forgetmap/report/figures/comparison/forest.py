@@ -7,7 +7,7 @@ from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.payloads.schema import NOISE_FLOOR, Payload
 
 ALL = "all items"
-FEW = 20
+MAX_TALL_ROWS = 20
 ABOVE_ALL = 9
 """Sorts above every share."""
 
@@ -29,7 +29,7 @@ def forest(payload: Payload) -> Figure | None:
         name="categories" if level == "category" else "tasks",
         title=f"What was forgotten and gained, by {level}",
         caption="Points are estimates, lines their 95% intervals; a thick bar without a point is a "
-        "bracket: the data cannot say where in it the value lies."
+        "range: the data cannot say where in it the value lies."
         + " The grey band is the noise floor: how often one model flips against itself. It is "
         "shown for raw counts; other estimators have taken it out."
         * (NOISE_FLOOR in payload.rows.estimator)
@@ -67,10 +67,10 @@ def _spec(payload: Payload, alt: str, facts: list[Record]) -> Spec:
     lines = look.most_per_comparison([fact["comparison"] for fact in facts])
     return look.vega_lite(payload, alt) | {
         "data": {"name": "rows"},
-        "height": lines * (30 if lines <= FEW else 22),
+        "height": lines * (30 if lines <= MAX_TALL_ROWS else 22),
         "transform": [
             {
-                "filter": look.wanted(
+                "filter": look.row_filter(
                     payload, "total", data.named_level(payload), beside=NOISE_FLOOR
                 )
             },

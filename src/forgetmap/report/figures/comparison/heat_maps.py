@@ -6,7 +6,7 @@ from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.payloads.schema import Direction, Payload
 
-FEWEST = 2
+MIN_COMPARISONS = 2
 MAX_PRINTED = 240
 """Cells with their value printed in them."""
 
@@ -15,7 +15,7 @@ SHADES: dict[Direction, str] = {"forgetting": "oranges", "backward_transfer": "b
 
 def heat_maps(payload: Payload) -> list[Figure]:
     """One for each direction."""
-    if len(data.each_pair(payload)) < FEWEST:
+    if len(data.each_pair(payload)) < MIN_COMPARISONS:
         return []
     figures = [_heat_map(payload, direction) for direction in SHADES]
     return [figure for figure in figures if figure is not None]
@@ -29,16 +29,16 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
     what = direction.replace("_", " ")
     rows = "Stages" if payload.kind == "chain" else "Models"
     names = data.names_after(payload)
-    told = "; ".join(
+    summary = "; ".join(
         f"{names[index]}: {data.extremes(data.points(payload, level, direction, index))}"
         for index in data.each_pair(payload)
     )
-    alt = f"{what.capitalize()} of {len(data.each_pair(payload))} {rows.lower()}: {told}."
+    alt = f"{what.capitalize()} of {len(data.each_pair(payload))} {rows.lower()}: {summary}."
     return Figure(
         name=f"heat_{direction}",
         title=f"{what.capitalize()} of each {rows[:-1].lower()} by {level}",
-        caption=f"{rows} across, {data.plural(level)} down; darker is more. A range is a bracket, "
-        "shaded by its middle; an empty cell has no data." + data.left_out(payload, level),
+        caption=f"{rows} across, {data.plural(level)} down; darker is more. A range "
+        "is shaded by its middle; an empty cell has no data." + data.left_out(payload, level),
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt, direction, facts),
@@ -78,14 +78,14 @@ def _spec(payload: Payload, alt: str, direction: Direction, facts: list[Record])
                 "datum.estimator === estimator && datum.scale === scale"
             },
             *look.with_facts(facts, "label", "after", "place"),
-            *_SHOWN,
+            *_CELL_STEPS,
         ],
         "encoding": _PLACES,
         "layer": [_cells(direction), *text],
     }
 
 
-_SHOWN: list[Spec] = [
+_CELL_STEPS: list[Spec] = [
     {
         "calculate": "isValid(datum.value) ? datum.value : "
         "isValid(datum.low) ? (datum.low + datum.high) / 2 : null",

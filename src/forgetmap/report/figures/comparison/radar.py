@@ -24,17 +24,17 @@ def radar(payload: Payload) -> Figure | None:
     if payload.kind != "many" or not MIN_SPOKES <= len(spokes) <= MAX_SPOKES:
         return None
     models = _models(payload)
-    told = "; ".join(
+    summary = "; ".join(
         f"{model['model']}: {data.extremes(data.points(payload, level, comparison=model['key']))}"
         for model in models
     )
-    alt = f"Forgetting of {len(models)} models over {len(spokes)} {data.plural(level)}: {told}."
+    alt = f"Forgetting of {len(models)} models over {len(spokes)} {data.plural(level)}: {summary}."
     more = len(payload.comparisons) - len(models)
     return Figure(
         name="radar",
         title=f"Forgetting and backward transfer of each model by {level}",
         caption="One line per model; further out is more. Each axis follows its data. A gap in a "
-        "line is a category without data; a bar without a point is a bracket. "
+        "line is a category without data; a bar without a point is a range. "
         "A dashed ring is zero, where values go below."
         + f" {more} more models are in the heat maps."
         * (more > 0),
@@ -316,7 +316,7 @@ def _line() -> Spec:
 
 
 def _limits() -> Spec:
-    """A bracket, beside those of the other models."""
+    """A range, beside those of the other models."""
     return {
         "type": "rule",
         "from": {"data": "panel_points"},
@@ -333,7 +333,7 @@ def _limits() -> Spec:
 
 
 def _point() -> Spec:
-    told = (
+    tooltip = (
         "{model: datum.model, group: datum.group, value: format(datum.value, '.1%'), "
         "low: isValid(datum.low) ? format(datum.low, '.1%') : 'none', "
         "high: isValid(datum.high) ? format(datum.high, '.1%') : 'none'}"
@@ -346,7 +346,7 @@ def _point() -> Spec:
                 "fill": {"scale": "colour", "field": "model"},
                 "shape": {"scale": "shape", "field": "model"},
                 "size": {"signal": "isValid(datum.value) ? 45 : 0"},
-                "tooltip": {"signal": told},
+                "tooltip": {"signal": tooltip},
             }
             | _at("datum.inner", "datum.angle")
         },

@@ -19,8 +19,8 @@ def reasons(payload: Payload) -> Figure | None:
     total = payload.comparisons[0].total
     counts = {REASON_LABELS[name]: count for name, count in total.reasons.items() if count}
     ordered = sorted(counts.items(), key=lambda entry: -entry[1])
-    told = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was lost"
-    alt = f"Of {total.n10:,} lost results: {told}."
+    summary = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was lost"
+    alt = f"Of {total.n10:,} lost results: {summary}."
     level = data.named_level(payload)
     return Figure(
         name="reasons",

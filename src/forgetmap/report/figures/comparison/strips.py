@@ -31,7 +31,7 @@ def strips(payload: Payload) -> Figure | None:
     counts = _counts(payload, histories)
     shown = _shown(histories, counts)
     drawn = sum(map(len, shown.values()))
-    told = ", ".join(f"{path} {counts[path]:,}" for path in list(shown)[:6])
+    summary = ", ".join(f"{path} {counts[path]:,}" for path in list(shown)[:6])
     more = len(counts) - len(shown)
     return Figure(
         name="histories",
@@ -41,7 +41,7 @@ def strips(payload: Payload) -> Figure | None:
         f"{counted(histories.total, 'item')} are drawn; the counts are of all."
         + f" {more:,} further histories are not drawn."
         * (more > 0),
-        alt=f"{counted(histories.total, 'item')} by history, 1 is right: {told}.",
+        alt=f"{counted(histories.total, 'item')} by history, 1 is right: {summary}.",
         table={name: getattr(histories, name) for name in ("task", "item", "path", "kind")},
         svg=svg.as_text(_draw(histories, shown, counts)),
     )

@@ -9,7 +9,7 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Capabilities, Payload
 
 HEIGHT = 340
-FEW = 8
+MAX_NAMES = 8
 """Models whose names fit."""
 
 
@@ -43,7 +43,7 @@ def plasticity(payload: Payload, drift: Capabilities) -> Figure | None:
                 *_ZEROS,
                 *_LIMITS,
                 _point(records),
-                *([_NAMES] if len(models) <= FEW else []),
+                *([_NAMES] if len(models) <= MAX_NAMES else []),
             ],
         },
     )

@@ -10,7 +10,7 @@ HEIGHT = 320
 DASHES = [[1, 0], [6, 4], [2, 3], [8, 3, 2, 3], [4, 2], [10, 4], [1, 2]]
 """Of methods: told apart by dashes and by shapes."""
 SHARES: Spec = {"format": "~%", "labelFlush": False, "tickCount": 6}
-CHOSEN: Spec = {"filter": "datum.comparison === comparison"}
+SELECTED_PAIR: Spec = {"filter": "datum.comparison === comparison"}
 
 
 def spec(alt: str) -> Spec:

@@ -56,7 +56,7 @@ def _curves(
         | {
             "data": {"values": known},
             "height": words.height,
-            "transform": [axes.CHOSEN],
+            "transform": [axes.SELECTED_PAIR],
             "encoding": {
                 "color": {
                     "field": "what",
@@ -124,7 +124,7 @@ def _group_of(point: PointResult, name: str) -> object | None:
 
 _DIRECTIONS = {FORGOTTEN: "forgetting", GAINED: "backward_transfer"}
 _COLOURS = {FORGOTTEN: look.FORGOTTEN, GAINED: look.GAINED}
-EACH = "Bands are 95% intervals of each point on its own; luck is included."
+BANDS = "Bands are 95% intervals of each point on its own; luck is included."
 
 
 def path(result: SweepResult) -> Figure | None:
@@ -133,7 +133,7 @@ def path(result: SweepResult) -> Figure | None:
     words = _Words(
         "path",
         "Forgotten and gained along the path",
-        f"Against base, as shares of all items.{where} {EACH}",
+        f"Against base, as shares of all items.{where} {BANDS}",
         "share of all items",
     )
     return _curves(result, words, _curve_records(result, _DIRECTIONS), _COLOURS)
@@ -147,7 +147,7 @@ def trade(result: SweepResult) -> Figure | None:
         "What a merge keeps of both parents",
         "Of what the tuned model gained, and of what it forgot, the share that the merge has "
         "right. Where the two add up to more than 100%, the merge is more than a mixture of its "
-        f"parents' answers. {EACH}",
+        f"parents' answers. {BANDS}",
         "share",
     )
     colours = {KEPT: look.GAINED, RECOVERED: look.KEPT}
@@ -172,7 +172,7 @@ def categories(result: SweepResult) -> list[Figure | None]:
             _Words(
                 f"path_{index:02d}_{re.sub(r'[^A-Za-z0-9]+', '_', name)}",
                 look.label_of(name),
-                f"Forgotten and gained against base, of {_items(result, name):,} items. {EACH}",
+                f"Forgotten and gained against base, of {_items(result, name):,} items. {BANDS}",
                 "share of these items",
                 CATEGORY_HEIGHT,
             ),
@@ -219,7 +219,7 @@ def connectivity(result: SweepResult) -> Figure:
         | {
             "data": {"values": records},
             "height": axes.HEIGHT,
-            "transform": [axes.CHOSEN],
+            "transform": [axes.SELECTED_PAIR],
             "encoding": {"color": axes.method_colour(result)},
             "layer": [
                 {

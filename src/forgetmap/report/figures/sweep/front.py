@@ -30,7 +30,7 @@ def pareto_front(result: SweepResult) -> Figure | None:
         | {
             "data": {"values": records},
             "height": axes.HEIGHT + 60,
-            "transform": [axes.CHOSEN],
+            "transform": [axes.SELECTED_PAIR],
             "encoding": {"color": axes.method_colour(result)},
             "layer": _front_layers(result),
         },

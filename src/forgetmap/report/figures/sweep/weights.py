@@ -80,7 +80,7 @@ def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
         | {
             "data": {"values": known},
             "height": {"step": 24 if len(known) < 40 else 14},
-            "transform": [axes.CHOSEN],
+            "transform": [axes.SELECTED_PAIR],
             "encoding": {"y": y, "x": x},
             "layer": [
                 {"mark": {"type": "bar", "color": look.GAINED, "height": {"band": 0.7}},
