@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
+from string import ascii_uppercase
 from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows, small_document
 from forgetmap.sources.fields import Fields, replace_surrogates
 from forgetmap.sources.files import LogFile, nearest_file
@@ -16,7 +19,8 @@ KEYS = ("problem_idx", "reward", "model_response")
 BUNDLE = ("run_id", "config", "benchmark")
 REWARD = "reward"
 DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
-QUESTIONS, CATEGORIES, OPTIONS = ("question",), ("category", "subject"), ("choices", "options")
+QUESTIONS, CATEGORIES = ("question", "Question"), ("category", "subject")
+OPTIONS = ("choices", "options")
 """Where benchmarks put these in their metadata."""
 
 
@@ -73,17 +77,25 @@ def _log(file: LogFile, bundle: LogFile | None) -> Log:
 
 def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
     metadata, details = row.part("metadata"), row.part("scoring_details")
-    prompt = row.written("prompt")
-    error = _error(details)
+    prompt, gold, answer = (
+        row.written(name) for name in ("prompt", "expected_answer", "extracted_answer")
+    )
+    error, options = _error(details), _options(metadata)
+    choice = _named_option(answer, options)
     return Sample(
         task=task,
         item=item,
-        scores=_scores(row, failed=error is not None),
+        scores=[
+            _with_outcome(score, answer, choice, options)
+            for score in _scores(row, failed=error is not None)
+        ],
         repeat=row.whole("repeat") or 0,
         question=_one(metadata, QUESTIONS) or prompt or None,
-        options=next(filter(None, (_options(metadata, name) for name in OPTIONS)), None),
-        gold=row.written("expected_answer") or None,
-        answer=row.written("extracted_answer"),
+        options=options,
+        gold=gold or None,
+        gold_index=letter_index(gold, options),
+        choice=choice,
+        answer=answer,
         category=_one(metadata, CATEGORIES),
         prompt=prompt if texts else None,
         response=row.text("model_response") if texts and error is None else None,
@@ -101,11 +113,39 @@ def _one(metadata: Fields, names: Sequence[str]) -> str | None:
     )
 
 
-def _options(metadata: Fields, name: str) -> list[str] | None:
-    value = metadata.values.get(name)
-    if not isinstance(value, list) or not all(isinstance(option, str) for option in value):
+def _options(metadata: Fields) -> list[str] | None:
+    """The options as shown: a list, else the fields A, B, ...; what pads them to ten is none."""
+    lists = (metadata.values.get(name) for name in OPTIONS)
+    lettered = takewhile(
+        lambda value: value is not None, (metadata.values.get(name) for name in ascii_uppercase)
+    )
+    options = next((value for value in lists if isinstance(value, list)), None) or [*lettered]
+    if not all(isinstance(option, str) for option in options):
         return None
-    return [replace_surrogates(option) for option in value]
+    while options and not options[-1].strip():
+        options = options[:-1]
+    return [replace_surrogates(option) for option in options] or None
+
+
+def _named_option(answer: str | None, options: list[str] | None) -> str | None:
+    """The option that an answer names by its letter, or is."""
+    index = letter_index(answer, options)
+    if options and index is not None:
+        return options[index]
+    return answer if options and answer in options else None
+
+
+def _with_outcome(
+    score: Score, answer: str | None, choice: str | None, options: list[str] | None
+) -> Score:
+    """How the answer to a multiple-choice item ended; of other items the reward says too little."""
+    if options is None or score.outcome is not None or score.value not in (0.0, 1.0):
+        return score
+    if score.value == 1.0:
+        score.outcome = Outcome.CORRECT
+    else:
+        score.outcome = Outcome.INCORRECT if choice or answer else Outcome.NO_ANSWER
+    return score
 
 
 def _error(details: Fields) -> str | None:

@@ -119,3 +119,45 @@ def test_row_without_problem_is_left_out(tmp_path: Path) -> None:
     run = opened(path)
     assert rewards(run) == {("0", 0): 1.0}
     assert [p.line for p in run.problems] == [2, 3]
+
+
+OPTIONS = ["Lima", "Quito", "Sucre", "B"]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"choices": OPTIONS},
+        {"options": [*OPTIONS, *[""] * 6]},
+        dict(zip("ABCDEFGHIJ", [*OPTIONS, *[""] * 6], strict=True)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("extracted", "reward", "choice", "outcome"),
+    [
+        ("A", 1.0, "Lima", "correct"),
+        ("B", 0.0, "Quito", "incorrect"),
+        ("Sucre", 0.0, "Sucre", "incorrect"),
+        ("J", 0.0, None, "no_answer"),
+        (None, 0.0, None, "no_answer"),
+        ("", 0.0, None, "no_answer"),
+    ],
+)
+def test_letters_name_options_and_padding_is_none(
+    tmp_path: Path,
+    metadata: dict[str, Any],
+    extracted: str | None,
+    reward: float,
+    choice: str | None,
+    outcome: str,
+) -> None:
+    row = answer(0, reward, expected_answer="A", extracted_answer=extracted, metadata=metadata)
+    scores = opened(write_lines(tmp_path / "x.jsonl", [row])).scores.collect()
+    fields = ("k", "gold_index", "gold", "choice", "outcome")
+    assert [scores[name].to_list()[0] for name in fields] == [4, 0, "Lima", choice, outcome]
+
+
+def test_options_of_a_wrong_type_are_none(tmp_path: Path) -> None:
+    row = answer(0, 0.0, metadata={"choices": [1, 2]}, extracted_answer="A")
+    scores = opened(write_lines(tmp_path / "x.jsonl", [row])).scores.collect()
+    assert [scores[name].to_list()[0] for name in ("k", "choice", "gold_index")] == [None] * 3
