@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.records.engine import (
-        connection,
-        fresh_name,
-        literal,
-        quote,
-        readable,
-        scan,
-    )
+    from forgetmap.records.engine import connection, fresh_name, literal, quote, readable, scan
     from forgetmap.records.export.every_eval_ever import METADATA_KEYS, write_instances
     from forgetmap.records.folder import (
         MANIFEST,

@@ -49,11 +49,7 @@ def unreadable(origin: str, error: Exception) -> UnreadableError:
             file=origin,
             hint="close other programs, point TMPDIR to a larger disk, or use Spark.",
         )
-    return UnreadableError(
-        f"cannot be read: {facts}",
-        file=origin,
-        hint=TRUNCATED_HINT,
-    )
+    return UnreadableError(f"cannot be read: {facts}", file=origin, hint=TRUNCATED_HINT)
 
 
 def quote(name: str) -> str:

@@ -147,8 +147,7 @@ def _reader(
     if kind == "maths":
         return MathsReader(gold, also_right)
     raise UsageError(
-        f"unknown kind of answer: {kind!r}",
-        hint="use one of option, text, number, maths.",
+        f"unknown kind of answer: {kind!r}", hint="use one of option, text, number, maths."
     )
 
 

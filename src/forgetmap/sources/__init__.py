@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.column_maps import save_map
     from forgetmap.sources.files import LogFile
-    from forgetmap.sources.harnesses.captrack.adapter import PROVISIONAL_SCORER, captrack_samples
+    from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
     from forgetmap.sources.open import open_run
     from forgetmap.sources.remote import is_remote

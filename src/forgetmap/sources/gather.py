@@ -390,11 +390,7 @@ def _text_hash(text: str | None) -> int | None:
     return text_hash(text) if text and not text.isspace() else None
 
 
-def describe(
-    info: RunInfo,
-    writer: RunWriter,
-    preferred: Mapping[str, Sequence[str]],
-) -> RunInfo:
+def describe(info: RunInfo, writer: RunWriter, preferred: Mapping[str, Sequence[str]]) -> RunInfo:
     """The manifest with the main measure of each task and the range of each metric filled in.
 
     Args:

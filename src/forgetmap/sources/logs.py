@@ -15,14 +15,7 @@ from pathlib import Path
 from forgetmap._cache import cached_folder, temporary_path
 from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
-from forgetmap.records import (
-    MANIFEST,
-    Problem,
-    Run,
-    RunInfo,
-    complete_folder,
-    read_run,
-)
+from forgetmap.records import MANIFEST, Problem, Run, RunInfo, complete_folder, read_run
 from forgetmap.sources.adapter import Adapter, Log, Problems
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
@@ -185,9 +178,7 @@ def _parts(logs: Sequence[Log], folder: Path, reading: Reading) -> list[LogPart]
     # With each log its adapter, so that a worker imports no more than it needs.
     return [
         LogPart(
-            folder / f"part-{number}",
-            [(adapter(log.adapter), log) for log in group],
-            reading.texts,
+            folder / f"part-{number}", [(adapter(log.adapter), log) for log in group], reading.texts
         )
         for number, group in enumerate(groups)
     ]

@@ -26,7 +26,7 @@ _BUILT_IN = {
     "verifiers": "verifiers:Verifiers",
     "mmlu-pro": "mmlu_pro:MmluPro",
     "nemo-evaluator": "nemo_evaluator:NemoEvaluator",
-    "captrack": "captrack.adapter:CapTrack",
+    "captrack": "captrack:CapTrack",
     "every-eval-ever": "every_eval_ever:EveryEvalEver",
 }
 

@@ -1,1 +1,13 @@
-"""Runs Python that nobody has read: locked in, limited, and unable to claim its own success."""
+"""Runs Python that nobody has read: locked in, limited, and unable to claim its own success.
+
+Below is what those who start a sandbox and those in it must agree on.
+"""
+
+WORK = "/tmp"  # noqa: S108  # of the sandbox, not of the system
+PACKAGES = "/packages"
+
+MAX_TASKS = 4
+"""Processes and threads of one program; with the memory of each they bound the memory of all."""
+
+CLOCK_PER_PROCESSOR = 3
+"""Seconds on the clock for each second of work: other programs may be running."""

@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from forgetmap.scoring.sandbox import kernel
-from forgetmap.scoring.sandbox.agreed import MAX_TASKS, WORK
+from forgetmap.scoring.sandbox import MAX_TASKS, WORK, kernel
 
 _WORK_BYTES = 16 * 2**20
 _WORK_FILES = 2_000

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any, Self
 
 from forgetmap.errors import UsageError
-from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES, WORK
+from forgetmap.scoring.sandbox import CLOCK_PER_PROCESSOR, PACKAGES, WORK
 from forgetmap.scoring.scorer import Program, ProgramResult
 
 _START_SECONDS = 60.0

@@ -25,8 +25,7 @@ import sys
 from types import ModuleType
 from typing import Any, NoReturn
 
-from forgetmap.scoring.sandbox import confinement, kernel
-from forgetmap.scoring.sandbox.agreed import CLOCK_PER_PROCESSOR, PACKAGES
+from forgetmap.scoring.sandbox import CLOCK_PER_PROCESSOR, PACKAGES, confinement, kernel
 
 _PRELOADED = (
     "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",

@@ -77,10 +77,7 @@ class ShortAnswerScorer:
             )
         grade = _grade_names(sample, names, anywhere=False)
         passage = passage_of(sample.material, sample.gold)
-        return {
-            **both_forms(grade),
-            **({"evidence": _evidence(grade, passage)} if passage else {}),
-        }
+        return {**both_forms(grade), **({"evidence": _evidence(grade, passage)} if passage else {})}
 
 
 def _evidence(grade: Grade, passage: str) -> Grade:

@@ -248,10 +248,7 @@ def _matched(
                 worth[row, column] = 1 + agreed / (2 * len(expected))
     rows, columns = linear_sum_assignment(worth, maximize=True)
     return [
-        _Pair(
-            right=bool(worth[row, column] > 1),
-            literal=_is_literal(expected[row], calls[column]),
-        )
+        _Pair(right=bool(worth[row, column] > 1), literal=_is_literal(expected[row], calls[column]))
         for row, column in zip(rows, columns, strict=True)
         if worth[row, column]
     ]

@@ -13,14 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forgetmap.errors import UnreadableError
-from forgetmap.records import (
-    METADATA_KEYS,
-    HarnessInfo,
-    MetricInfo,
-    ModelInfo,
-    Outcome,
-    RunInfo,
-)
+from forgetmap.records import METADATA_KEYS, HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import Malformed, decode, document, number, rows
 from forgetmap.sources.fields import MAX_COUNT, Fields, as_mapping, as_objects, replace_surrogates
@@ -122,9 +115,7 @@ def _decoding(
     return {}
 
 
-def _metrics(
-    results: Sequence[Mapping[str, Any]],
-) -> Iterator[tuple[str, tuple[str, MetricInfo]]]:
+def _metrics(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[str, MetricInfo]]]:
     """Result id -> name, range and direction of its metric."""
     for result in results:
         key, config = result.get("evaluation_result_id"), result.get("metric_config")

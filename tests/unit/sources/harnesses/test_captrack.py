@@ -11,7 +11,7 @@ import pytest
 
 from forgetmap.errors import UsageError
 from forgetmap.records.run import Run
-from forgetmap.sources.harnesses.captrack.cells import structured
+from forgetmap.sources.harnesses.captrack import structured
 from forgetmap.sources.logs import recognise
 from log_writers import opened
 

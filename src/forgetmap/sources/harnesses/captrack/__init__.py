@@ -1,1 +1,0 @@
-"""Responses and metrics collected for CapTrack."""
