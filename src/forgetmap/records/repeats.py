@@ -15,17 +15,9 @@ from forgetmap.records.run import Frame, Run
 from forgetmap.records.validate import FileRow, file_of, reading
 
 SHARED_FIELDS = (
-    "model",
-    "stage",
-    "harness",
-    "template_hash",
-    "system_prompt_hash",
-    "protocol",
-    "decoding",
-    "simulated",
-    "tasks",
-    "metrics",
-)
+    "model", "stage", "harness", "template_hash", "system_prompt_hash", "protocol", "decoding",
+    "simulated", "tasks", "metrics",
+)  # fmt: skip
 
 
 def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:

@@ -22,6 +22,8 @@ import msgspec
 from forgetmap.sources.fields import replace_surrogates
 
 Doc = Mapping[str, Any]
+Extractor = Callable[[Doc], Any]
+"""Takes what is needed out of a row."""
 MAX_LABEL_LENGTH = 4
 MAX_OPTIONS = 1_000
 
@@ -61,8 +63,8 @@ class Shape:
 
     needs: tuple[str, ...]
     ask: tuple[str, ...] | Callable[[Doc], str]
-    options: Callable[[Doc], object] | None = None
-    gold: Callable[[Doc], object] | None = None
+    options: Extractor | None = None
+    gold: Extractor | None = None
     category: str | None = None
     has_gold: bool = True
 
@@ -132,7 +134,7 @@ def _letter(gold: str, options: int) -> int | None:
     return None if gold.strip("() ").isdigit() else option_index(gold, options)
 
 
-def _tried(extract: Callable[[Doc], object], doc: Doc) -> object:
+def _tried(extract: Extractor, doc: Doc) -> object:
     """What an extractor finds in a row that may be damaged anywhere."""
     try:
         return extract(doc)
@@ -169,19 +171,34 @@ def _is_label(text: str) -> bool:
     return not bare or (len(bare) == 1 and bare.isascii() and bare.isalpha())
 
 
-def _fields(*names: str) -> Callable[[Doc], object]:
+def _declare(
+    needs: tuple[str, ...],
+    ask: str | tuple[str, ...] | Extractor,
+    options: str | tuple[str, ...] | Extractor | None,
+    gold: str | Extractor,
+    category: str | None = None,
+) -> Shape:
+    """A shape by the names of its fields; several names of options are one option each."""
+    return Shape(
+        needs,
+        (ask,) if isinstance(ask, str) else ask,
+        options if options is None or callable(options) else _cells(options),
+        gold if callable(gold) else _cells(gold),
+        category,
+    )
+
+
+def _cells(names: str | tuple[str, ...]) -> Extractor:
+    if isinstance(names, str):
+        return lambda doc: doc[names]
     return lambda doc: [doc[name] for name in names]
 
 
-def _field(name: str) -> Callable[[Doc], object]:
-    return lambda doc: doc[name]
-
-
-def _minus_one(name: str) -> Callable[[Doc], object]:
+def _minus_one(name: str) -> Extractor:
     return lambda doc: int(doc[name]) - 1
 
 
-def _number(name: str) -> Callable[[Doc], object]:
+def _number(name: str) -> Extractor:
     return lambda doc: int(doc[name])
 
 
@@ -240,186 +257,124 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _first_true(labels: Sequence[object]) -> int:
-    return labels.index(1)
-
-
 def _drop_answer(doc: Doc) -> object:
     first = doc["answers"][0]
     return ", ".join(map(str, first)) if isinstance(first, list | tuple) else first
 
 
-def _last_turn(doc: Doc) -> str:
-    question: str = doc["questions"]["input_text"][-1]
-    return f"{doc['story'].strip()}\n{question.strip()}"
-
-
 SHAPES: tuple[Shape, ...] = (
     # GPQA: the order of the options is drawn anew by every run; the texts are not.
-    Shape(
+    _declare(
         ("Question", "choice1", "choice2", "choice3", "choice4", "Correct Answer"),
-        ("Question",),
-        _fields("choice1", "choice2", "choice3", "choice4"),
-        _field("answer"),
-        "High-level domain",
+        "Question", ("choice1", "choice2", "choice3", "choice4"), "answer", "High-level domain",
     ),
-    Shape(
+    _declare(
         ("Question", "Correct Answer", "Incorrect Answer 1"),
-        ("Question",),
-        _fields("Correct Answer", *(f"Incorrect Answer {n}" for n in (1, 2, 3))),
-        lambda _: 0,
-        "High-level domain",
+        "Question", ("Correct Answer", *(f"Incorrect Answer {n}" for n in (1, 2, 3))),
+        lambda _: 0, "High-level domain",
     ),
     # HellaSwag: lm-eval cleans the texts, other harnesses do not, so the raw ones count.
-    Shape(("ctx", "endings", "label"), ("ctx",), _field("endings"), _number("label")),
+    _declare(("ctx", "endings", "label"), "ctx", "endings", _number("label")),
     # OpenBookQA, ARC and CommonsenseQA
-    Shape(("question_stem", "choices", "answerKey"), ("question_stem",), _labelled, _answer_key),
-    Shape(("question", "choices", "answerKey"), ("question",), _labelled, _answer_key),
+    _declare(("question_stem", "choices", "answerKey"), "question_stem", _labelled, _answer_key),
+    _declare(("question", "choices", "answerKey"), "question", _labelled, _answer_key),
     # MMLU-Pro, MMLU
-    Shape(
-        ("question", "options", "answer_index"),
-        ("question",),
-        _field("options"),
-        _field("answer_index"),
-        "category",
+    _declare(
+        ("question", "options", "answer_index"), "question", "options", "answer_index", "category"
     ),
-    Shape(
-        ("question", "choices", "answer", "subject"),
-        ("question",),
-        _field("choices"),
-        _field("answer"),
-        "subject",
+    _declare(
+        ("question", "choices", "answer", "subject"), "question", "choices", "answer", "subject"
     ),
     # MuSR
-    Shape(
-        ("narrative", "question", "choices", "answer_index"),
-        ("narrative", "question"),
-        lambda doc: _list(doc["choices"]),
-        _field("answer_index"),
+    _declare(
+        ("narrative", "question", "choices", "answer_index"), ("narrative", "question"),
+        lambda doc: _list(doc["choices"]), "answer_index",
     ),
     # WinoGrande, PIQA, Social IQa, COPA
-    Shape(
-        ("sentence", "option1", "option2", "answer"),
-        ("sentence",),
-        _fields("option1", "option2"),
-        _minus_one("answer"),
+    _declare(
+        ("sentence", "option1", "option2", "answer"), "sentence",
+        ("option1", "option2"), _minus_one("answer"),
     ),
-    Shape(("goal", "sol1", "sol2", "label"), ("goal",), _fields("sol1", "sol2"), _number("label")),
-    Shape(
-        ("context", "question", "answerA", "answerB", "answerC"),
-        ("context", "question"),
-        _fields("answerA", "answerB", "answerC"),
-        _minus_one("label"),
+    _declare(("goal", "sol1", "sol2", "label"), "goal", ("sol1", "sol2"), _number("label")),
+    _declare(
+        ("context", "question", "answerA", "answerB", "answerC"), ("context", "question"),
+        ("answerA", "answerB", "answerC"), _minus_one("label"),
     ),
-    Shape(
-        ("premise", "choice1", "choice2", "question"),
-        ("premise", "question"),
-        _fields("choice1", "choice2"),
-        _number("label"),
+    _declare(
+        ("premise", "choice1", "choice2", "question"), ("premise", "question"),
+        ("choice1", "choice2"), _number("label"),
     ),
     # SciQ: the right answer has a field of its own.
-    Shape(
-        ("question", "correct_answer", "distractor1"),
-        ("question",),
-        _fields("distractor1", "distractor2", "distractor3", "correct_answer"),
-        _field("correct_answer"),
+    _declare(
+        ("question", "correct_answer", "distractor1"), "question",
+        ("distractor1", "distractor2", "distractor3", "correct_answer"), "correct_answer",
     ),
     # TruthfulQA: multiple choice and generation
-    Shape(
-        ("question", "mc1_targets"),
-        ("question",),
+    _declare(
+        ("question", "mc1_targets"), "question",
         lambda doc: doc["mc1_targets"]["choices"],
-        lambda doc: _first_true(doc["mc1_targets"]["labels"]),
+        lambda doc: doc["mc1_targets"]["labels"].index(1),
     ),
-    Shape(
-        ("question", "best_answer", "correct_answers"),
-        ("question",),
-        None,
-        _field("best_answer"),
-        "category",
+    _declare(
+        ("question", "best_answer", "correct_answers"), "question", None, "best_answer", "category"
     ),
     # LogiQA, RACE (packed by lm-eval, and as it is)
-    Shape(
-        ("context", "question", "options", "label"),
-        ("context", "question"),
-        _field("options"),
-        _field("label"),
+    _declare(
+        ("context", "question", "options", "label"), ("context", "question"), "options", "label"
     ),
-    Shape(
+    _declare(
         ("article", "problems"),
         lambda doc: f"{doc['article'].strip()}\n{_last_problem(doc)['question'].strip()}",
-        lambda doc: _last_problem(doc)["options"],
-        lambda doc: _last_problem(doc)["answer"],
+        lambda doc: _last_problem(doc)["options"], lambda doc: _last_problem(doc)["answer"],
     ),
-    Shape(
-        ("article", "question", "options", "answer"),
-        ("article", "question"),
-        _field("options"),
-        _field("answer"),
+    _declare(
+        ("article", "question", "options", "answer"), ("article", "question"), "options", "answer"
     ),
     # MathQA, MedMCQA, Belebele, SWAG and MedQA, StoryCloze
-    Shape(
-        ("Problem", "options", "correct"),
-        ("Problem",),
-        lambda doc: _MATHQA_OPTION.findall(doc["options"]),
-        _field("correct"),
-        "category",
+    _declare(
+        ("Problem", "options", "correct"), "Problem",
+        lambda doc: _MATHQA_OPTION.findall(doc["options"]), "correct", "category",
     ),
-    Shape(
-        ("question", "opa", "opb", "opc", "opd", "cop"),
-        ("question",),
-        _fields("opa", "opb", "opc", "opd"),
-        _field("cop"),
-        "subject_name",
+    _declare(
+        ("question", "opa", "opb", "opc", "opd", "cop"), "question",
+        ("opa", "opb", "opc", "opd"), "cop", "subject_name",
     ),
-    Shape(
-        ("flores_passage", "question", "mc_answer1"),
-        ("flores_passage", "question"),
-        _fields(*(f"mc_answer{n}" for n in (1, 2, 3, 4))),
-        _minus_one("correct_answer_num"),
+    _declare(
+        ("flores_passage", "question", "mc_answer1"), ("flores_passage", "question"),
+        tuple(f"mc_answer{n}" for n in (1, 2, 3, 4)), _minus_one("correct_answer_num"),
     ),
-    Shape(
-        ("startphrase", "ending0", "ending3"),
-        ("startphrase",),
-        _fields("ending0", "ending1", "ending2", "ending3"),
-        _field("label"),
+    _declare(
+        ("startphrase", "ending0", "ending3"), "startphrase",
+        ("ending0", "ending1", "ending2", "ending3"), "label",
     ),
-    Shape(
-        ("sent1", "ending0", "ending3"),
-        ("sent1", "sent2"),
-        _fields("ending0", "ending1", "ending2", "ending3"),
-        _field("label"),
+    _declare(
+        ("sent1", "ending0", "ending3"), ("sent1", "sent2"),
+        ("ending0", "ending1", "ending2", "ending3"), "label",
     ),
-    Shape(
+    _declare(
         ("input_sentence_1", "sentence_quiz1", "sentence_quiz2"),
         tuple(f"input_sentence_{n}" for n in (1, 2, 3, 4)),
-        _fields("sentence_quiz1", "sentence_quiz2"),
-        _minus_one("answer_right_ending"),
+        ("sentence_quiz1", "sentence_quiz2"), _minus_one("answer_right_ending"),
     ),
     # Worked mathematics: GSM8K, MGSM, MATH, ASDiv, SVAMP
-    Shape(
-        ("question", "answer_number"), ("question",), None, lambda doc: str(doc["answer_number"])
+    _declare(("question", "answer_number"), "question", None, lambda d: str(d["answer_number"])),
+    _declare(("problem", "solution"), "problem", None, _boxed, "type"),
+    _declare(
+        ("body", "question", "answer", "formula"), ("body", "question"),
+        None, lambda doc: doc["answer"].partition(" (")[0],
     ),
-    Shape(("problem", "solution"), ("problem",), None, _boxed, "type"),
-    Shape(
-        ("body", "question", "answer", "formula"),
-        ("body", "question"),
-        None,
-        lambda doc: doc["answer"].partition(" (")[0],
-    ),
-    Shape(
+    _declare(
         ("Body", "Question", "Answer"), ("Body", "Question"), None, lambda doc: str(doc["Answer"])
     ),
     # Reading: DROP, CoQA, BoolQ, TriviaQA
-    Shape(("passage", "question", "answers"), ("passage", "question"), None, _drop_answer),
-    Shape(
+    _declare(("passage", "question", "answers"), ("passage", "question"), None, _drop_answer),
+    _declare(
         ("story", "questions", "answers"),
-        _last_turn,
-        None,
-        lambda doc: doc["answers"]["input_text"][-1],
+        lambda doc: f"{doc['story'].strip()}\n{doc['questions']['input_text'][-1].strip()}",
+        None, lambda doc: doc["answers"]["input_text"][-1],
     ),
-    Shape(
-        ("question", "answer", "entity_pages"), ("question",), None, lambda d: d["answer"]["value"]
+    _declare(
+        ("question", "answer", "entity_pages"), "question", None, lambda d: d["answer"]["value"]
     ),
     # IFEval, HumanEval, MBPP: no text is the right one.
     Shape(("prompt", "instruction_id_list"), ("prompt",), has_gold=False),
@@ -430,7 +385,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(("text", "span1_text", "span2_text"), ("text", "span1_text", "span2_text")),
     Shape(("word", "sentence1", "sentence2"), ("word", "sentence1", "sentence2")),
     Shape(("paragraph", "question", "answer", "label"), ("paragraph", "question", "answer")),
-)
+)  # fmt: skip
 
 QUESTION_FIELDS = (
     *("passage", "context", "CONTEXTS", "article", "story", "narrative", "paragraph", "body"),

@@ -28,23 +28,9 @@ from forgetmap.records.schema import KEY, TEXT_NAMES, scores_schema, texts_schem
 VERSION = "0.3.0"
 ROWS_PER_SLICE = 1_000
 _FIELDS = (
-    "repeat",
-    "metric",
-    "scorer",
-    "outcome",
-    "k",
-    "category",
-    "tags",
-    "cluster",
-    "gold_index",
-    "choice",
-    "seed",
-    "tokens_in",
-    "tokens_out",
-    "finish_reason",
-    "logprob_answer",
-    "logprob_gold",
-)
+    "repeat", "metric", "scorer", "outcome", "k", "category", "tags", "cluster", "gold_index",
+    "choice", "seed", "tokens_in", "tokens_out", "finish_reason", "logprob_answer", "logprob_gold",
+)  # fmt: skip
 METADATA_KEYS = {name: f"forgetmap_{name}" for name in _FIELDS}
 """Fields of ours that the schema has no place for, or only in part -> keys in its metadata."""
 

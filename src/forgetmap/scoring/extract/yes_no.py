@@ -26,14 +26,8 @@ _NO = (
 )
 _MEANS = dict.fromkeys(_YES.split(), True) | dict.fromkeys(_NO.split(), False)
 _CHINESE = {
-    "是": True,
-    "是的": True,
-    "对": True,
-    "正确": True,
-    "不": False,
-    "不是": False,
-    "否": False,
-}
+    "是": True, "是的": True, "对": True, "正确": True, "不": False, "不是": False, "否": False,
+}  # fmt: skip
 _MEANS |= _CHINESE | {"错误": False, "不对": False}
 _FIRST_WORD = re.compile(r"[^\W\d_][^\s,.;:!?()*\"，。、]*")
 _DENIED = re.compile(r"^(?:not|isn't|is not)\s+(true|correct|false|incorrect)\b", re.IGNORECASE)

@@ -8,13 +8,8 @@ import platform
 from dataclasses import dataclass
 
 NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET, NEWUTS = (
-    0x00020000,
-    0x08000000,
-    0x10000000,
-    0x20000000,
-    0x40000000,
-    0x04000000,
-)
+    0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000, 0x04000000,
+)  # fmt: skip
 NEW_ANY = NEWNS | NEWIPC | NEWUSER | NEWPID | NEWNET | NEWUTS | 0x02000000
 
 NOSUID, NODEV, NOEXEC = 0x2, 0x4, 0x8
@@ -34,40 +29,17 @@ _PROCESSORS = ("x86_64", "aarch64")
 _AUDIT = (0xC000003E, 0xC00000B7)
 _CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
 _DENIED = {
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "memfd_create": (319, 279),
-    "shmget": (29, 194),
-    "semget": (64, 190),
-    "msgget": (68, 186),
-    "mq_open": (240, 180),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "kcmp": (312, 272),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "pidfd_getfd": (438, 438),
-    "mount_setattr": (442, 442),
-    "memfd_secret": (447, 447),
-}
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "memfd_create": (319, 279), "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186),
+    "mq_open": (240, 180), "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40),
+    "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "keyctl": (250, 219),
+    "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "kcmp": (312, 272),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "pidfd_getfd": (438, 438),
+    "mount_setattr": (442, 442), "memfd_secret": (447, 447),
+}  # fmt: skip
 """Numbers of the calls that a program has no honest use for, by processor."""
 
 

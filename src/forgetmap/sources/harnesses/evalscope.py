@@ -70,12 +70,8 @@ class EvalScope:
 
     name = "evalscope"
     preferred: Sequence[str] = (
-        "acc",
-        "prompt_level_strict",
-        "prompt_level_strict_acc",
-        "pass@1",
-        "mean_acc",
-    )
+        "acc", "prompt_level_strict", "prompt_level_strict_acc", "pass@1", "mean_acc",
+    )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """One log per file of reviews."""

@@ -48,34 +48,19 @@ LOWER_IS_BETTER = ("wer", "wer_score", "mer_score", "wip_score", "cer_score", "t
 # Main metrics of HELM's schemas, where the order of `Helm.preferred` does not give them.
 MAIN_METRICS: dict[str, tuple[str, ...]] = {
     "quasi_exact_match": (
-        "babi_qa",
-        "banking77",
-        "boolq",
-        "casehold",
-        "civil_comments",
-        "entity_data_imputation",
-        "entity_matching",
-        "imdb",
-        "legal_support",
-        "legalbench",
-        "lsat_qa",
-        "med_qa",
-        "raft",
-        "synthetic_reasoning",
-        "wikifact",
+        "babi_qa", "banking77", "boolq", "casehold", "civil_comments", "entity_data_imputation",
+        "entity_matching", "imdb", "legal_support", "legalbench", "lsat_qa", "med_qa", "raft",
+        "synthetic_reasoning", "wikifact",
     ),
     "f1_score": ("narrative_qa", "natural_qa_closedbook", "natural_qa_openbook_longans", "quac"),
     "f1_set_match": ("synthetic_reasoning_natural",),
     "rouge_2": (
-        "billsum_legal_summarization",
-        "eurlexsum_legal_summarization",
-        "multilexsum_legal_summarization",
-        "summarization_cnndm",
-        "summarization_xsum",
+        "billsum_legal_summarization", "eurlexsum_legal_summarization",
+        "multilexsum_legal_summarization", "summarization_cnndm", "summarization_xsum",
     ),
     "rouge_l": ("legal_contract_summarization", "sumosum", "infinite_bench_en_sum"),
     "bleu_4": ("wmt_14",),
-}
+}  # fmt: skip
 _MAIN_OF = {group: metric for metric, groups in MAIN_METRICS.items() for group in groups}
 
 # Arguments in the name of a run that say nothing about the items.
@@ -90,27 +75,12 @@ class Helm:
 
     name = "helm"
     preferred: Sequence[str] = (
-        "bbq_accuracy",
-        "chain_of_thought_correctness",
-        "final_number_exact_match",
-        "exact_match_indicator",
-        "math_equiv_chain_of_thought",
-        "math_equiv",
-        "ifeval_strict_accuracy",
-        "omni_math_accuracy",
-        "execution_accuracy",
-        "program_accuracy",
-        "pass",
-        "test_avg",
-        "exact_match",
-        "quasi_exact_match",
-        "quasi_prefix_exact_match",
-        "prefix_exact_match",
-        "f1_score",
-        "rouge_2",
-        "rouge_l",
-        "bleu_4",
-    )
+        "bbq_accuracy", "chain_of_thought_correctness", "final_number_exact_match",
+        "exact_match_indicator", "math_equiv_chain_of_thought", "math_equiv",
+        "ifeval_strict_accuracy", "omni_math_accuracy", "execution_accuracy", "program_accuracy",
+        "pass", "test_avg", "exact_match", "quasi_exact_match", "quasi_prefix_exact_match",
+        "prefix_exact_match", "f1_score", "rouge_2", "rouge_l", "bleu_4",
+    )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """One log per folder that holds statistics of instances."""

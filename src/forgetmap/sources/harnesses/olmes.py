@@ -51,17 +51,9 @@ class Olmes:
 
     name = "olmes"
     preferred: Sequence[str] = (
-        "acc_per_char",
-        "acc_raw",
-        "exact_match",
-        "exact_match_flex",
-        "exact_match_simple",
-        "accuracy",
-        "pass_at_1",
-        "mc1",
-        "f1",
-        "recall",
-    )
+        "acc_per_char", "acc_raw", "exact_match", "exact_match_flex", "exact_match_simple",
+        "accuracy", "pass_at_1", "mc1", "f1", "recall",
+    )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """One log per file of predictions."""

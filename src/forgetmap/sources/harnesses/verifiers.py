@@ -31,30 +31,11 @@ IDS = frozenset({"example_id", "id"})
 EPISODE = ("env", "task", "traces", "ok")
 METADATA = ("model", "num_examples", "rollouts_per_example")
 REWARD = "reward"
-NO_METRICS = frozenset(
-    {
-        *KEYS,
-        *IDS,
-        "answer",
-        "error",
-        "error_chain",
-        "generation_ms",
-        "info",
-        "is_completed",
-        "is_truncated",
-        "long_error_chain",
-        "metrics",
-        "scoring_ms",
-        "src_id",
-        "stop_condition",
-        "task",
-        "timing",
-        "token_usage",
-        "tool_defs",
-        "total_ms",
-        "trajectory",
-    }
-)
+NO_METRICS = frozenset({
+    *KEYS, *IDS, "answer", "error", "error_chain", "generation_ms", "info", "is_completed",
+    "is_truncated", "long_error_chain", "metrics", "scoring_ms", "src_id", "stop_condition", "task",
+    "timing", "token_usage", "tool_defs", "total_ms", "trajectory",
+})  # fmt: skip
 """Columns of a row that are no metrics."""
 _FOLDER = re.compile(r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/")
 

@@ -44,17 +44,9 @@ class Lighteval:
 
     name = "lighteval"
     preferred: Sequence[str] = (
-        "extractive_match",
-        "acc",
-        "acc_norm",
-        "loglikelihood_acc",
-        "loglikelihood_acc_norm",
-        "em",
-        "qem",
-        "exact_match",
-        "prompt_level_strict_acc",
-        "truthfulqa_mc1",
-    )
+        "extractive_match", "acc", "acc_norm", "loglikelihood_acc", "loglikelihood_acc_norm", "em",
+        "qem", "exact_match", "prompt_level_strict_acc", "truthfulqa_mc1",
+    )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Parquet files with lighteval's columns, each with the settings that belong to it."""
