@@ -6,11 +6,14 @@
 Seconds from starting a process to its end, median of the rounds. Every round starts the bare
 interpreter (`python -c pass`) and all commands in turn, so that all see the same machine. At most 6
 times the bare interpreter is asked for `forgetmap --help`, 10 times for every other command.
+Modules are compiled, as in any installation that was used once: a round that does not count
+compiles them, also where the environment forbids Python to keep what it compiled.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -22,6 +25,9 @@ import click
 from forgetmap.cli.main import cli
 
 MAX_RATIO, MAX_RATIO_OF_COMMANDS = 6.0, 10.0
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
 START = "from forgetmap.cli.main import main; main()"
 
 
@@ -33,6 +39,8 @@ def main() -> None:
     paths = list(command_paths(cli, ()))
     bare: list[float] = []
     seconds: dict[tuple[str, ...], list[float]] = {path: [] for path in paths}
+    for path in paths:
+        time_of(START, *path, "--help")
     for _ in range(rounds):
         bare.append(time_of("pass"))
         for path in paths:
@@ -63,7 +71,12 @@ def command_paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tup
 def time_of(code: str, *args: str) -> float:
     """Seconds that a fresh interpreter takes."""
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code, *args], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [sys.executable, "-c", code, *args],
+        stdout=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+        check=True,
+    )
     return time.perf_counter() - start
 
 
