@@ -383,11 +383,11 @@ def plot_broken(rows: list[tuple[str, float, dict[str, float]]], path: Path) -> 
             axis.plot(means[name]["raw"], place, "s", color="grey", ms=5)
             axis.plot(means[name]["matched"], place, "o", color="tab:orange", ms=6)
         axis.axvline(lost, color="black", lw=1)
-        axis.set(title=f"really lost: {lost:.0%}", xlabel="estimated share of items lost")
+        axis.set(title=f"truth: {lost:.0%} lost", xlabel="estimated share of items lost")
     axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()
     marks = [
-        plt.Line2D([], [], color="tab:blue", lw=5, alpha=0.25, label="bracket latent .. upper"),
+        plt.Line2D([], [], color="tab:blue", lw=5, alpha=0.25, label="range latent .. upper"),
         plt.Line2D([], [], color="tab:orange", marker="o", ls="", label="matched"),
         plt.Line2D([], [], color="grey", marker="s", ls="", label="raw"),
     ]
@@ -425,10 +425,10 @@ that interval and test never contradict each other. With nothing lost at all thi
 
 ## Where they do not
 
-4 options, 60 % known, 1,000 items. The bracket is `latent` to `upper`; bold is off by more than 1 %
+4 options, 60 % known, 1,000 items. The range is `latent` to `upper`; bold is off by more than 1 %
 of items.
 
-| guesses | really lost | raw | latent | matched | upper | bracket holds |
+| guesses | lost (truth) | raw | latent | matched | upper | range holds |
 |---|---|---|---|---|---|---|
 {broken}
 
@@ -443,12 +443,12 @@ The same data sets through the code that writes the headline. "Too much": the le
 claimed is above the truth; "too little": nothing is said to be lost though something was, or the
 most that is claimed is below the truth. 2.5 % each is what a 95 % interval allows.
 
-| guesses | really lost | situation | says lost | too much | too little | cannot tell |
+| guesses | lost (truth) | situation | says lost | too much | too little | cannot tell |
 |---|---|---|---|---|---|---|
 {claims}
 
 Where options can be eliminated, a single run of a multiple-choice test makes `matched` and the
-bracket claim losses that did not happen, and where a wrong option attracts, `matched` claims too
+range claim losses that did not happen, and where a wrong option attracts, `matched` claims too
 little: nothing in the answers gives it away, so every such claim ends with what it assumes
 ("assumes blind guesses where it does not know", "guessing habits that did not move"; "and greedy
 answers" where nobody recorded how they were decoded, which is when partial mastery could pass for

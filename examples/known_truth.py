@@ -22,7 +22,7 @@ def main() -> None:
         after = row["answer_after"] or row["outcome_after"]
         print(f"{row['item']}: {row['answer_before']} -> {after}")
     lost = simulation.truth["class"].to_pylist().count("lost")
-    print(f"The truth: {lost} items were really lost.")
+    print(f"The truth: {lost} items were lost.")
 
 
 if __name__ == "__main__":

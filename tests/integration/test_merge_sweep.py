@@ -82,6 +82,9 @@ def test_every_merge_is_evaluated_and_the_ends_are_the_parents(
     assert sorted(path.name for path in (out / "runs").iterdir()) == [
         "0-base", "1-tuned", "1-tuned-linear-0.5", "1-tuned-slerp-0.5"
     ]  # fmt: skip
+    names = {path.name: read_run(path).info.run_id for path in (out / "runs").iterdir()}
+    assert (names["0-base"], names["1-tuned"]) == ("base", "tuned")
+    assert names["1-tuned-linear-0.5"] == "linear 0.5 of tuned"
     for point in points:
         run = read_run(out / "runs" / point["run"])
         scores = run.scores.collect()

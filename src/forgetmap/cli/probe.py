@@ -81,7 +81,6 @@ EVIDENCE = {
 )
 @click.option(
     "--lead",
-    "margin",
     type=float,
     default=1.0,
     show_default=True,
@@ -101,7 +100,7 @@ def choose(runs: tuple[str, ...], out: Path, **options: Any) -> None:
     if name is not None:
         loaded = load_suite(name, column_map=options["column_map"], root=options["data_root"])
         suite = (_suite_name(name, out), loaded)
-    names = ("detect", "by", "margin", "seed", "metric")
+    names = ("detect", "by", "lead", "seed", "metric")
     probe = choose_probe(runs, suite=suite, **{key: options[key] for key in names})
     write_probe(probe, out, overwrite=options["overwrite"])
     if options["as_json"]:

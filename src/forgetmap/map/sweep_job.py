@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forgetmap.errors import OutputError, UsageError
-from forgetmap.evaluation import Settings, Step, Suite, load_suite, open_model, run_model, run_names
+from forgetmap.evaluation import (
+    Settings,
+    Step,
+    Suite,
+    load_suite,
+    model_labels,
+    open_model,
+    run_model,
+    run_names,
+)
 from forgetmap.merge import WeightDrift, drift_between
 from forgetmap.records import ModelInfo, is_run_folder, read_run, writable
 from forgetmap.report import write_sweep
@@ -64,9 +73,14 @@ class Plan:
     keep_weights: bool
 
     @property
-    def names(self) -> list[str]:
-        """Of the runs of the parents."""
+    def folders(self) -> list[str]:
+        """Names of the run folders of the parents."""
         return run_names([self.base, *self.tuned])
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the parents that people read."""
+        return model_labels([self.base, *self.tuned])
 
 
 def merge_sweep(  # noqa: PLR0913
@@ -139,9 +153,10 @@ def merge_sweep(  # noqa: PLR0913
 def _run(plan: Plan, asking: _Asking, *, budget: float, drift: bool) -> Sweep:
     out = asking.out
     opened = _checked(plan)
-    for number, (model, name) in enumerate(zip((plan.base, *plan.tuned), plan.names, strict=True)):
-        asking.ask(model, name, salt=str(number + 1))
-    base, *tuned = plan.names
+    models = (plan.base, *plan.tuned)
+    for number, run in enumerate(zip(plan.folders, plan.labels, strict=True)):
+        asking.ask(models[number], run, salt=str(number + 1))
+    base, *tuned = plan.folders
     paths, drifts = [], []
     for number, name in enumerate(tuned):
         runs = {}
@@ -219,44 +234,53 @@ class _Asking:
     loading: dict[str, Any]
 
     def ask(
-        self, model: str, name: str, *, salt: str, recipe: tuple[str, str] | None = None
+        self, model: str, run: tuple[str, str], *, salt: str, recipe: tuple[str, str] | None = None
     ) -> None:
-        """Evaluate a model; a merge is known by its recipe, not by files that will be deleted."""
-        backend, identity = open_model(model, name=name, salt=salt, **self.loading)
+        """Evaluate a model; a merge is known by its recipe, not by files that will be deleted.
+
+        Args:
+            model: path or hub id.
+            run: its folder, and the name that people read.
+            salt: tells the random numbers of this run from those of other models.
+            recipe: name and revision of a merge.
+        """
+        folder, label = run
+        backend, identity = open_model(model, name=label, salt=salt, **self.loading)
         if recipe is not None:
             info = ModelInfo(name=recipe[0], revision=recipe[1])
             identity = replace(identity, info=info, stamp=recipe[1])
-        seen = None if self.report is None else partial(self.report, name)
-        folder = self.out / "runs" / name
+        on_progress = None if self.report is None else partial(self.report, label)
         run_model(
             backend,
             self.suite,
-            folder,
+            self.out / "runs" / folder,
             identity,
             self.settings,
             overwrite=self.overwrite,
-            on_progress=seen,
+            on_progress=on_progress,
         )
         del backend
         gc.collect()
 
 
 def _evaluate_merge(plan: Plan, number: int, merge: Merge, asking: _Asking) -> str:
-    """The name of the run of a merge, which is made where it is not there yet."""
+    """The folder of the run of a merge, which is made where it is not there yet."""
     from forgetmap.merge import apply_recipe  # torch
 
-    out, parent = asking.out, plan.names[number + 1]
+    out, parent = asking.out, plan.folders[number + 1]
     name = f"{parent}-{merge.name}"
     recipe = recipe_of(merge, plan.base, plan.tuned[number], density=plan.density, seed=plan.seed)
-    mark = _mark(out, [plan.names[0], parent], recipe.as_yaml())
+    mark = _mark(out, [plan.folders[0], parent], recipe.as_yaml())
     weights = out / "weights" / name
     done = not asking.overwrite and _is_done(out / "runs" / name, mark)
     if (not done or plan.keep_weights) and _mark_of(weights) != mark:
         apply_recipe(recipe, weights, overwrite=True)
         (weights / MARK).write_text(mark, encoding="utf-8")
     if not done:
-        model = f"{merge.method} {merge.weight:g} of {plan.base} and {plan.tuned[number]}"
-        asking.ask(str(weights), name, salt=name, recipe=(model, mark))
+        label = f"{merge.method} {merge.weight:g}"
+        model = f"{label} of {plan.base} and {plan.tuned[number]}"
+        run = (name, f"{label} of {plan.labels[number + 1]}")
+        asking.ask(str(weights), run, salt=name, recipe=(model, mark))
     if not plan.keep_weights:
         shutil.rmtree(weights, ignore_errors=True)
     return name

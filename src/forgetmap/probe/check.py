@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.evaluation import PROBE_COLUMN, table_rows
 from forgetmap.probe.choose import By, group_of
-from forgetmap.probe.stable import MARGIN, Key, answered_items, known_stably, open_repeats
+from forgetmap.probe.stable import DEFAULT_LEAD, Key, answered_items, known_stably, open_repeats
 from forgetmap.sources import open_run
 from forgetmap.stats import SampledShare, alarm_p, family_wise, sampled_share
 
@@ -76,7 +76,7 @@ class Design:
     known: int
     floor: float
     by: By
-    margin: float
+    lead: float
 
 
 def read_design(path: Path) -> list[Design]:
@@ -106,7 +106,7 @@ def _design(key: Key, mark: Any) -> Design:
         known=int(mark["known"]),
         floor=float(mark["floor"]),
         by=cast("By", mark["by"]),
-        margin=float(mark.get("margin", MARGIN)),
+        lead=float(mark.get("margin", DEFAULT_LEAD)),
     )
 
 
@@ -183,7 +183,7 @@ def _full(
             "a full run of the model after alone does not say what was known",
             hint="give the run that the probe was chosen from with --before.",
         )
-    known = known_stably(open_repeats(before), margin=designs[0].margin, metric=metric)
+    known = known_stably(open_repeats(before), lead=designs[0].lead, metric=metric)
     after = {item.key: item.share for item in answered_items(open_run(full), metric)}
     stable = {item.key for item in known.stable}
     groups: dict[str, list[tuple[float, float, bool]]] = {}

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.evaluation import PROBE_COLUMN, Item, Suite
 from forgetmap.probe.stable import (
-    MARGIN,
+    DEFAULT_LEAD,
     AnsweredItem,
     Evidence,
     Key,
@@ -79,7 +79,7 @@ def choose_probe(
     detect: float = 0.05,
     by: By = "category",
     suite: tuple[str, Suite] | None = None,
-    margin: float = MARGIN,
+    lead: float = DEFAULT_LEAD,
     seed: int = 0,
     metric: str | None = None,
 ) -> Probe:
@@ -90,7 +90,7 @@ def choose_probe(
         detect: forgetting, as a share of what is known stably, that is to be seen in each group.
         by: what the groups are.
         suite: its name and itself; then items are asked as there, else by what the run recorded.
-        margin: that a single answer by log-likelihood must have to count as stable.
+        lead: log-likelihood by which a single answer must lead to count as stable.
         seed: of the choice.
         metric: where a run has several.
     """
@@ -99,7 +99,7 @@ def choose_probe(
             f"a loss of {detect:g} cannot be looked for", hint="give a share such as --detect 0.05."
         )
     run = open_repeats(runs)
-    known = known_stably(run, margin=margin, metric=metric)
+    known = known_stably(run, lead=lead, metric=metric)
     members: dict[str, list[AnsweredItem]] = {}
     for item in known.answered:
         members.setdefault(group_of(item, by), []).append(item)
@@ -112,7 +112,7 @@ def choose_probe(
         groups.append(group)
         for item, size in picked:
             chosen[item.key] = {"group": name, "known": size, "floor": group.floor, "by": by} | (
-                {"margin": margin} if known.evidence == "margin" else {}
+                {"margin": lead} if known.evidence == "margin" else {}
             )
     if not chosen:
         raise UsageError(

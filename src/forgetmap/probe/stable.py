@@ -14,7 +14,7 @@ from forgetmap.records import Run, as_repeats, reading
 from forgetmap.sources import open_run
 from forgetmap.stats import self_loss
 
-MARGIN = 1.0
+DEFAULT_LEAD = 1.0
 """How much more likely, in units of the natural logarithm, the right option must be than any other
 for an answer that was given once to count as stable."""
 CORRECT_AT = 0.5
@@ -34,7 +34,7 @@ class AnsweredItem:
         category: of the item.
         right: right answers.
         answers: scored answers.
-        margin: how much more likely the answer was than the next option; None if nobody knows.
+        lead: how much more likely the answer was than the next option; None if nobody knows.
     """
 
     task: str
@@ -42,7 +42,7 @@ class AnsweredItem:
     category: str | None
     right: int
     answers: int
-    margin: float | None
+    lead: float | None
 
     @property
     def key(self) -> Key:
@@ -88,22 +88,22 @@ def answered_items(run: Run, metric: str | None = None) -> list[AnsweredItem]:
     side = prepare(run, metric)
     frame = side.measured.scores
     present = frame.collect_schema().names()
-    margin = nw.lit(None, dtype=nw.Float64)
+    lead = nw.lit(None, dtype=nw.Float64)
     if {"logprob_answer", "logprob_next"} <= set(present):
-        margin = nw.col("logprob_answer") - nw.col("logprob_next")
+        lead = nw.col("logprob_answer") - nw.col("logprob_next")
     category = nw.col("category") if "category" in present else nw.lit(None, dtype=nw.String)
     rows = frame.filter(~nw.col("score").is_null()).select(
         "task",
         nw.col("item").cast(nw.String),
         category=category,
         right=(nw.col("score") >= CORRECT_AT).cast(nw.Int64),
-        margin=margin,
+        lead=lead,
     )
     summed = rows.group_by("task", "item").agg(
         nw.col("category").max(),
         nw.col("right").sum(),
         nw.len().alias("answers"),
-        nw.col("margin").min(),
+        nw.col("lead").min(),
     )
     with reading(run):
         collected = summed.sort("task", "item").collect().rows(named=True)
@@ -117,16 +117,16 @@ def _answered_item(row: Mapping[str, Any]) -> AnsweredItem:
         category=row["category"],
         right=int(row["right"]),
         answers=int(row["answers"]),
-        margin=None if row["margin"] is None else float(row["margin"]),
+        lead=None if row["lead"] is None else float(row["lead"]),
     )
 
 
-def known_stably(run: Run, *, margin: float = MARGIN, metric: str | None = None) -> Known:
+def known_stably(run: Run, *, lead: float = DEFAULT_LEAD, metric: str | None = None) -> Known:
     """The items that the model of a run knows stably.
 
     Args:
         run: a full run of it, with repeats if answers were sampled.
-        margin: that a single answer by log-likelihood must have.
+        lead: log-likelihood by which a single answer must lead.
         metric: `METRIC` or `METRIC/SCORER`, where a run has several.
 
     Raises:
@@ -142,8 +142,8 @@ def known_stably(run: Run, *, margin: float = MARGIN, metric: str | None = None)
             hint="run it again with --repeats 4 or more, or greedily with --temperature 0.",
         )
     right = [item for item in answered if item.right]
-    weighed = [item for item in right if item.margin is not None]
+    weighed = [item for item in right if item.lead is not None]
     if not weighed:
         return Known(tuple(answered), tuple(right), "one answer")
-    sure = [item for item in weighed if item.margin is not None and item.margin >= margin]
+    sure = [item for item in weighed if item.lead is not None and item.lead >= lead]
     return Known(tuple(answered), tuple(sure), "margin")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import NamedTuple
 
 from forgetmap.comparison import Comparison, FanOut, GroupResult, Rule, compare
 from forgetmap.errors import UsageError
+from forgetmap.evaluation import model_labels
 from forgetmap.merge import WeightDrift
 from forgetmap.pairing import prepare
 from forgetmap.sources import open_run
@@ -82,9 +83,8 @@ def compare_runs(
     headlines = dict(zip(later, _headlines(from_base), strict=True))
     from_tuned = {path.run: _from_tuned(folder, base[1], path) for path in paths}
     pairs = []
-    for path, label, drift in zip(
-        paths, _labels(paths), drifts or [None] * len(paths), strict=True
-    ):
+    labels = model_labels([path.model for path in paths])
+    for path, label, drift in zip(paths, labels, drifts or [None] * len(paths), strict=True):
         runs = list(dict.fromkeys([base[1], path.run, *path.merges.values()]))
         sides = [prepare(open_run(folder / run), rule.metric) for run in runs]
         pair = analyse_pair(
@@ -107,14 +107,6 @@ def compare_runs(
         correlation=correlate(pairs),
     )
     return Sweep(result, from_base, from_tuned)
-
-
-def _labels(paths: Sequence[MergedPath]) -> list[str]:
-    """The last part of each model's name; of equal ones their runs'."""
-    short = [PurePath(path.model).name or path.model for path in paths]
-    return [
-        path.run if short.count(name) > 1 else name for path, name in zip(paths, short, strict=True)
-    ]
 
 
 def _from_tuned(folder: Path, base: str, path: MergedPath) -> FanOut | Comparison:

@@ -25,7 +25,7 @@ class PointGroup(Value):
     forgetting: Estimate = Field(description="Right in base, wrong here; share of all items.")
     backward_transfer: Estimate = Field(description="Wrong in base, right here.")
     really_lost: Estimate = Field(
-        description="Forgetting without luck, as `compare` would headline it; a bracket has limits "
+        description="Forgetting without luck, as `compare` would headline it; a range has limits "
         "and no value."
     )
 
