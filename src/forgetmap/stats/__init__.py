@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         raw_sums,
         upper_sums,
     )
+    from forgetmap.stats.monitoring import MonitorLook, look_alpha, loss_evidence, monitor
     from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise, selected_level
     from forgetmap.stats.option_count import impossible_k
     from forgetmap.stats.power import (
@@ -109,6 +110,7 @@ __all__ = [
     "Look",
     "LuckPart",
     "MeanLimits",
+    "MonitorLook",
     "Published",
     "Reals",
     "SampledShare",
@@ -148,7 +150,9 @@ __all__ = [
     "joint_quantile",
     "knowledge_scale",
     "latent_sums",
+    "look_alpha",
     "look_at",
+    "loss_evidence",
     "luck_needed",
     "luck_needed_by_test",
     "matched_sums",
@@ -156,6 +160,7 @@ __all__ = [
     "mean_interval",
     "mean_limits",
     "mixed_luck_p",
+    "monitor",
     "net_scores",
     "normal_quantile",
     "permutation_moments",
