@@ -53,6 +53,28 @@ class Estimates(Value):
         return cls(**dict.fromkeys(cls.model_fields, Estimate.missing(method, reason)))
 
 
+def outer_ends(low: Estimates, high: Estimates) -> Estimates:
+    """Both ends of a range and the uncertainty of each."""
+    return Estimates(
+        forgetting=outer_end(low.forgetting, high.forgetting),
+        backward_transfer=outer_end(low.backward_transfer, high.backward_transfer),
+    )
+
+
+def outer_end(low: Estimate, high: Estimate) -> Estimate:
+    """From the lower limit of one estimate to the upper limit of the other."""
+    reason = (
+        low.reason or "guesses may be redrawn or repeated: the data allow a range, not one value"
+    )
+    return Estimate(
+        value=None,
+        low=low.low,
+        high=high.high,
+        method=f"from {low.method} to {high.method}",
+        reason=reason,
+    )
+
+
 class PublishedResult(Estimates):
     """The published chance adjustment with its ceilings."""
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from forgetmap.comparison.chains import Chain
     from forgetmap.comparison.choices import (
         CORRECT_AT,
+        MARGIN,
         MIN_PAIRED,
+        NOISE_FLOOR,
         OPTION_COUNTS,
         REPEAT_COUNTS,
         TASK_TABLES,
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
         select_flips,
         with_texts,
     )
-    from forgetmap.comparison.headline import loss_sentence
     from forgetmap.comparison.pipeline import compare_sides, pair_and_count
     from forgetmap.comparison.plan import (
         AdviceResult,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         RunResult,
     )
     from forgetmap.comparison.task_tables import plain_name
+    from forgetmap.comparison.verdict import loss_sentence
     from forgetmap.comparison.words import REASON_LABELS, SIMULATED
 
 __all__ = [
@@ -74,7 +76,9 @@ __all__ = [
     "CELL_NAMES",
     "CORRECT_AT",
     "KINDS",
+    "MARGIN",
     "MIN_PAIRED",
+    "NOISE_FLOOR",
     "OPTION_COUNTS",
     "REASONS",
     "REASON_LABELS",

@@ -14,7 +14,7 @@ from forgetmap.comparison.chains import Chain, build_chain, order_by_lineage
 from forgetmap.comparison.choices import Rollup
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.estimators import check_estimator
-from forgetmap.comparison.pipeline import compare_sides
+from forgetmap.comparison.pipeline import compare_sides, in_one_family
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import FanOutResult, Rule
 from forgetmap.comparison.task_tables import load_table
@@ -138,8 +138,10 @@ def compare(
         noise = align([sides[0], prepare(run, rule.metric)])[1]
     if chain:
         return build_chain(sides, rule, noise=noise)
-    comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
-    return comparisons[0] if len(comparisons) == 1 else FanOut(comparisons)
+    comparisons = [compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:]]
+    if len(comparisons) == 1:
+        return comparisons[0]
+    return FanOut(tuple(in_one_family(comparisons)))
 
 
 def chain(first: Any, second: Any, /, *more: Any, **options: Unpack[Options]) -> Chain:

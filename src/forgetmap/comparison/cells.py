@@ -7,7 +7,6 @@ Spark; counts are what comes back, no item is ever collected to count it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
@@ -15,10 +14,10 @@ from typing import Any, NamedTuple, Self
 import narwhals as nw
 
 from forgetmap.comparison.choice_counts import (
-    CHOICE_COLUMNS,
     OptionCounts,
     add_options,
     count_options,
+    knows_answers,
     options_from,
     options_of,
     relation,
@@ -70,7 +69,6 @@ class Cells:
         ordered_twins: pairs of them told apart by nothing but their order.
         reasons: n10 by the way the answer ended after.
         options: scored pairs by number of options, and by how the choices relate.
-        positions: results before by number of options and place of the right one, where known.
     """
 
     paired: int = 0
@@ -89,7 +87,6 @@ class Cells:
     ordered_twins: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     options: dict[float, OptionCounts] = field(default_factory=dict)
-    positions: dict[tuple[float, int], int] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -107,16 +104,10 @@ class Cells:
             for name in REASONS
             if name in names
         }
-        positions: Counter[tuple[float, int]] = Counter()
-        for part in parts:
-            positions.update(part.positions)
-        options = add_options(part.options for part in parts)
-        return cls(**counts, reasons=reasons, options=options, positions=dict(positions))
+        return cls(**counts, reasons=reasons, options=add_options(part.options for part in parts))
 
 
-_COUNTS = tuple(
-    each.name for each in fields(Cells) if each.name not in ("reasons", "options", "positions")
-)
+_COUNTS = tuple(count.name for count in fields(Cells) if count.name not in ("reasons", "options"))
 
 
 class Label(NamedTuple):
@@ -196,7 +187,7 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
         marks["tie_kind"] = nw.col("tie").str.slice(0, 1)
     if pairs.columns & {"k_before", "k_after"}:
         marks["k"] = nw.when(both_sides()).then(options_of(pairs.columns))
-    if pairs.columns >= CHOICE_COLUMNS:
+    if knows_answers(pairs.columns):
         marks["relation"] = relation(pairs.columns)
     return marks
 

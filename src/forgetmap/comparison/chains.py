@@ -10,24 +10,23 @@ from typing import Any
 import narwhals as nw
 
 from forgetmap.comparison.cells import count_cells
-from forgetmap.comparison.choice_counts import CHOICE_COLUMNS
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.evidence import gather_evidence
 from forgetmap.comparison.frames import to_library
-from forgetmap.comparison.gold_positions import with_gold_positions
 from forgetmap.comparison.group_results import group_result
 from forgetmap.comparison.pipeline import compare_sides, make_policy, pair_noise
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
+from forgetmap.comparison.side_counts import count_side
 from forgetmap.errors import LineageError
-from forgetmap.pairing import RIGHT, WRONG, Pairs, Side, both_sides, scored_pair, side_value
+from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, Side, both_sides, scored_pair, side_value
 from forgetmap.records import CONTENT_HASHES, Frame, Run, reading
 
 ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
 MIN_CHECKPOINTS = 3
 """Checkpoints in a chain; two are a comparison."""
 
-ANSWER_COLUMNS = ("outcome", "wrong")
+ANSWER_COLUMNS = ("outcome", "wrong", "answer")
 ITEM_FACTS = ("k", "cluster", "gold", "gold_index")
 """What the estimators need of each stage, and once."""
 
@@ -198,10 +197,13 @@ def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
     )  # fmt: skip
 
 
-def _of_items(pairs: Pairs) -> Frame:
-    """What is the same at every stage, under the names of the table."""
-    names = [name for name in ITEM_FACTS if f"{name}_before" in pairs.columns]
-    return pairs.frame.select("task", *(nw.col(f"{name}_before").alias(name) for name in names))
+def _answers_of(pairs: Pairs, side: str) -> Frame:
+    """What a side says of the items that are followed, under the names of the table."""
+    names = {name: f"{name}_before" for name in ITEM_FACTS}
+    names |= {"answer": f"answer_{side}"}
+    columns = {name: nw.col(at) for name, at in names.items() if at in pairs.columns}
+    score = nw.col(f"state_{side}").cast(nw.Float64)
+    return pairs.frame.select("task", **columns, score=score)
 
 
 def _keyed_noise(noise: Pairs) -> Pairs:
@@ -254,14 +256,16 @@ def _stage(
     noise: Pairs | None,
 ) -> StageResult:
     comparison = comparisons[stage - 1]
+    rule = comparison.result.rule
     against = {}
     for name, earlier in (("previous", stage - 1), ("first", 0)):
         pairs = _between(followed, comparisons[0].pairs, earlier, stage)
         cells = count_cells(pairs)
-        if pairs.columns >= CHOICE_COLUMNS:
-            cells = with_gold_positions(cells, _of_items(pairs))
-        evidence = gather_evidence(pairs, cells, None if earlier else noise).total()
-        policy = make_policy(comparison.result.rule, sides[earlier].run, sides[stage].run, pairs)
+        before, after = (count_side(_answers_of(pairs, side), RIGHT) for side in SIDES)
+        evidence = gather_evidence(
+            pairs, cells, None if earlier else noise, sides=(before, after), level=rule.level
+        ).total()
+        policy = make_policy(rule, sides[earlier].run, sides[stage].run, pairs)
         against[name] = group_result(name, evidence, policy)
     return StageResult(
         name=comparison.after.name,

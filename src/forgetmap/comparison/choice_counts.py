@@ -1,7 +1,7 @@
 """How the options chosen before and after relate, counted by the number of options.
 
 The score of a pair under every estimator depends only on its cell, on k and on this relation, so
-these counts are all that `estimators` needs.
+these counts are all that the estimators need.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class ChoiceRelation(IntEnum):
     FROM_NONE = 3
     OTHER = 4
     UNKNOWN = 5
+    NONE_BOTH = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class OptionCounts:
         different: of n00, two different wrong options.
         wrong_to_none: of n00, a wrong option before and no answer after.
         none_to_wrong: of n00, no answer before and a wrong option after.
+        none_to_none: of n00, no answer before nor after.
         unknown: pairs with a wrong answer of which the chosen option was not recorded.
     """
 
@@ -59,12 +61,23 @@ class OptionCounts:
     different: int = 0
     wrong_to_none: int = 0
     none_to_wrong: int = 0
+    none_to_none: int = 0
     unknown: int = 0
 
     @property
     def n(self) -> int:
         """Scored pairs."""
         return self.n11 + self.n10 + self.n01 + self.n00
+
+    @property
+    def lost_to_wrong(self) -> int:
+        """Right before, a wrong answer after."""
+        return self.n10 - self.lost_to_none
+
+    @property
+    def wrong_to_wrong(self) -> int:
+        """A wrong answer before and after."""
+        return self.n00 - self.wrong_to_none - self.none_to_wrong - self.none_to_none
 
     def __add__(self, other: Self) -> OptionCounts:
         return OptionCounts(
@@ -83,6 +96,7 @@ class OptionCounts:
             different=self.different,
             wrong_to_none=self.none_to_wrong,
             none_to_wrong=self.wrong_to_none,
+            none_to_none=self.none_to_none,
             unknown=self.unknown,
         )
 
@@ -96,6 +110,7 @@ _FIELDS = {
     ("n00", ChoiceRelation.DIFFERENT): "different",
     ("n00", ChoiceRelation.TO_NONE): "wrong_to_none",
     ("n00", ChoiceRelation.FROM_NONE): "none_to_wrong",
+    ("n00", ChoiceRelation.NONE_BOTH): "none_to_none",
 }
 
 
@@ -139,27 +154,45 @@ def options_from(value: object) -> float:
 
 
 def relation(columns: frozenset[str]) -> nw.Expr:
-    """How the two choices of a joined row relate; null for a pair that was right both times."""
-    picked = {side: ~nw.col(f"wrong_{side}").is_null() for side in ("before", "after")}
+    """How the two answers of a joined row relate; null for a pair that was right both times.
+
+    An answer counts as given unless its outcome says otherwise: the outcomes alone tell whether an
+    item is no longer answered, and the options, where they are recorded, which one was chosen.
+    """
+    picked = {side: _picked(side, columns) for side in ("before", "after")}
     none = {side: ~picked[side] & answer_failed(side, columns) for side in picked}
     lost, gained, wrong = (
         is_transition(RIGHT, WRONG),
         is_transition(WRONG, RIGHT),
         is_transition(WRONG, WRONG),
     )
-    to_none = none["after"] & (lost | (wrong & picked["before"]))
-    from_none = none["before"] & (gained | (wrong & picked["after"]))
     both = wrong & picked["before"] & picked["after"]
-    different = both & (nw.col("wrong_before") != nw.col("wrong_after"))
+    different = (
+        both & (nw.col("wrong_before") != nw.col("wrong_after"))
+        if columns >= CHOICE_COLUMNS
+        else both
+    )
     other = both | (lost & picked["after"]) | (gained & picked["before"])
-    other = other | (wrong & none["before"] & none["after"])
     return (
-        nw.when(different).then(_code(ChoiceRelation.DIFFERENT))
-        .when(to_none).then(_code(ChoiceRelation.TO_NONE))
-        .when(from_none).then(_code(ChoiceRelation.FROM_NONE))
+        nw.when(wrong & none["before"] & none["after"]).then(_code(ChoiceRelation.NONE_BOTH))
+        .when(different).then(_code(ChoiceRelation.DIFFERENT))
+        .when((lost | wrong) & none["after"]).then(_code(ChoiceRelation.TO_NONE))
+        .when((gained | wrong) & none["before"]).then(_code(ChoiceRelation.FROM_NONE))
         .when(other).then(_code(ChoiceRelation.OTHER))
         .when(lost | gained | wrong).then(_code(ChoiceRelation.UNKNOWN))
     )  # fmt: skip
+
+
+def _picked(side: str, columns: frozenset[str]) -> nw.Expr:
+    """Whether it is recorded which wrong option was chosen, on both sides alike."""
+    if not columns >= CHOICE_COLUMNS:
+        return nw.lit(False)  # noqa: FBT003
+    return ~nw.col(f"wrong_{side}").is_null()
+
+
+def knows_answers(columns: frozenset[str]) -> bool:
+    """Whether anything tells how the answers of a pair relate."""
+    return columns >= CHOICE_COLUMNS or bool(columns & {"outcome_before", "outcome_after"})
 
 
 def answer_failed(side: str, columns: frozenset[str]) -> nw.Expr:

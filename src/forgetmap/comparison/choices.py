@@ -16,7 +16,11 @@ Rollup = Literal["default", "post-forget"]
 TASK_TABLES = ("as-published", "corrected")
 """Tables of tasks that are shipped: number of options and category."""
 MIN_PAIRED = 0.8
-"""Share of the smaller side that must pair."""
+"""Share of what each side scored that must be paired and scored on the other."""
+MARGIN = 0.02
+"""Loss, as a share of all items, that is put up with."""
+NOISE_FLOOR = 0.005
+"""Share of greedy answers that batching and hardware flip one way, where nobody measured it."""
 CORRECT_AT = 0.5
 """Score from which on an answer is right."""
 OPTION_COUNTS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)
@@ -32,9 +36,11 @@ class Wish:
     Attributes:
         loss: share of all items that is lost.
         accuracy: of the model before.
-        churn: how often two runs of one sampled model flip one way.
+        noise_floor: how often two runs of one sampled model flip one way.
+        margin: loss that is put up with.
     """
 
-    loss: float = 0.02
+    loss: float = 0.05
     accuracy: float = 0.6
-    churn: float = 0.05
+    noise_floor: float = 0.05
+    margin: float = MARGIN

@@ -1,31 +1,37 @@
 """Items that stand or fall together: how much wider that makes an interval.
 
-Repeats of one item are a cluster, and so are items that share a `cluster`. Scores are summed within
-clusters; clusters with the same sums are counted together.
+Repeats of one item are a cluster, items that share a `cluster` are one, also over tasks, and in
+totals so are items with the same content. Scores are summed within clusters; clusters with the same
+sums are counted together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from forgetmap.comparison.cells import Label, label_columns, label_of
+from forgetmap.comparison.cells import is_none, label_columns
 from forgetmap.comparison.choice_counts import (
     CHOICE_COLUMNS,
     TWO_OPTIONS,
     ChoiceRelation,
+    knows_answers,
     options_of,
     relation,
 )
+from forgetmap.comparison.luck import TaskTrust
 from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, is_transition, scored_pair, side_value
+from forgetmap.records import CONTENT_HASHES
 from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIGITS = 9
 """Sums are equal or differ by much more than this."""
+DIRECTIONS = ("lost", "gained")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +47,70 @@ class ClusterSums:
             merged[sums] = merged.get(sums, 0) + count
         return ClusterSums(self.names, merged)
 
-    def variance(self, name: str, squares: float) -> ClusterVariance | None:
-        """CR2 variance of the mean of one score; None if every cluster has one member."""
+    def variance(
+        self, scores: Sequence[str], squares: float, lost: Sequence[str] = ()
+    ) -> ClusterVariance | None:
+        """CR2 variance of the mean of a score; None if every cluster has one member.
+
+        Args:
+            scores: names of scores of which it is the sum.
+            squares: sum of its squares over items.
+            lost: names of counts of losses; clusters with any of them are affected.
+        """
         if all(sums[0] <= 1 for sums in self.counts):
             return None
-        index = self.names.index(name)
-        alike: Counter[tuple[float, float]] = Counter()
+        places = [self.names.index(name) for name in scores]
+        losses = [self.names.index(name) for name in lost]
+        alike: Counter[tuple[float, float, bool]] = Counter()
         for sums, count in self.counts.items():
-            alike[sums[0], sums[index]] += count
+            affected = any(sums[at] > 0 for at in losses)
+            alike[sums[0], sum(sums[at] for at in places), affected] += count
         # In an order of their own, or sums of floats would depend on the other scores.
-        rows = np.array(sorted(alike))
-        times = [alike[size, total] for size, total in sorted(alike)]
-        return cluster_variance(*np.repeat(rows, times, axis=0).T, squares=squares)
+        rows = sorted(alike)
+        times = [alike[row] for row in rows]
+        sizes, totals, hit = np.repeat(np.array(rows, float), times, axis=0).T
+        return cluster_variance(
+            sizes, totals, squares=squares, affected=int(hit.sum()) if lost else None
+        )
 
 
 def is_clustered(pairs: Pairs) -> bool:
-    """Whether there is anything to cluster by."""
-    return pairs.repeats or any(f"cluster_{side}" in pairs.columns for side in SIDES)
+    """Whether there is anything to cluster by within tasks."""
+    return pairs.repeats or has_cluster_names(pairs)
 
 
-def sum_clusters(pairs: Pairs, within: Sequence[str]) -> dict[Label, ClusterSums]:
-    """Score sums of every cluster of scored pairs, by task and these labels.
+def has_cluster_names(pairs: Pairs) -> bool:
+    """Whether some side names clusters of items."""
+    return any(f"cluster_{side}" in pairs.columns for side in SIDES)
 
-    A cluster whose items differ in a label is one cluster of its task, and one of each label.
+
+def has_shared_content(pairs: Pairs) -> bool:
+    """Whether some question occurs in several items, of one task or of several."""
+    if "question_hash_before" not in pairs.columns:
+        return False
+    rows = pairs.frame.filter(scored_pair() & (nw.col("repeat") == 0))
+    counts = rows.select(
+        nw.col("question_hash_before").n_unique().alias("different"),
+        nw.col("question_hash_before").count().alias("all"),
+    ).collect()
+    return int(counts["different"][0]) < int(counts["all"][0])
+
+
+def sum_clusters(
+    pairs: Pairs, level: str, scores: Mapping[str, nw.Expr], *, by_content: bool
+) -> dict[str, ClusterSums]:
+    """Score sums of every cluster of scored pairs.
+
+    Args:
+        pairs: both sides.
+        level: `task`, `category`, `tags` or `total`: a cluster of which a part lies in another
+            group is one cluster of each.
+        scores: as `score_columns` makes them.
+        by_content: items with the same content are a cluster, unless the level is `task`.
     """
-    labels = {name: value for name, value in label_columns(pairs).items() if name in within}
-    scores, cluster = _scores(pairs), _cluster(pairs)
-    by = ("task", *labels)
+    labels = {} if level in ("task", "total") else {level: label_columns(pairs)[level]}
+    by = () if level == "total" else (level,)
+    cluster = cluster_columns(pairs, within_task=level == "task", by_content=by_content)
     # Step by step: an expression written out within others would be worked on many times.
     per_cluster = (
         pairs.frame.filter(scored_pair())
@@ -78,14 +121,18 @@ def sum_clusters(pairs: Pairs, within: Sequence[str]) -> dict[Label, ClusterSums
         .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores))
     )
     rounded = per_cluster.with_columns(*(nw.col(name).round(DIGITS) for name in scores))
-    clusters = rounded.group_by(*by, "size", *scores).agg(nw.len().alias("clusters")).collect()
+    counts = rounded.group_by(*by, "size", *scores).agg(nw.len().alias("clusters")).collect()
     names = ("size", *scores)
-    groups: dict[Label, dict[tuple[float, ...], int]] = {}
-    for row in clusters.rows(named=True):
+    groups: dict[str, dict[tuple[float, ...], int]] = {}
+    for row in counts.rows(named=True):
         sums = tuple(float(row[name]) for name in names)
-        counts = groups.setdefault(label_of(row), {})
-        counts[sums] = counts.get(sums, 0) + int(row["clusters"])
-    return {label: ClusterSums(names, counts) for label, counts in groups.items()}
+        group = groups.setdefault(_group_name(row, level), {})
+        group[sums] = group.get(sums, 0) + int(row["clusters"])
+    return {name: ClusterSums(names, group) for name, group in groups.items()}
+
+
+def _group_name(row: Mapping[str, Any], level: str) -> str:
+    return "" if level == "total" or is_none(row[level]) else str(row[level])
 
 
 def total_clusters(parts: Iterable[ClusterSums]) -> ClusterSums | None:
@@ -96,16 +143,30 @@ def total_clusters(parts: Iterable[ClusterSums]) -> ClusterSums | None:
     return total
 
 
-def _cluster(pairs: Pairs) -> dict[str, nw.Expr]:
-    """The cluster of a pair: as recorded, else the item itself."""
+def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dict[str, nw.Expr]:
+    """The cluster of a pair: as recorded, else its content, else the item itself."""
+    task = {"_task": nw.col("task")}
     item = {name: nw.col(name) for name in pairs.item_columns}
-    if not any(f"cluster_{side}" in pairs.columns for side in SIDES):
-        return item
-    recorded = side_value("cluster", pairs.columns)
-    parts = [value.cast(nw.String) for value in item.values()]
-    own = nw.concat_str(nw.lit("item "), *parts, separator="\x1f")
-    named = nw.concat_str(nw.lit("cluster "), recorded)
-    return {"cluster": nw.when(recorded.is_null()).then(own).otherwise(named)}
+    recorded = has_cluster_names(pairs)
+    if not recorded and (within_task or not by_content):
+        return task | item
+    own = _text("item", "task", *pairs.item_columns)
+    hashes = [f"{name}_before" for name in CONTENT_HASHES if f"{name}_before" in pairs.columns]
+    if by_content and not within_task and hashes:
+        content = _text("content", *hashes)
+        own = nw.when(nw.col("question_hash_before").is_null()).then(own).otherwise(content)
+    if not recorded:
+        return {"cluster": own}
+    name = side_value("cluster", pairs.columns)
+    named = nw.concat_str(nw.lit("cluster "), name)
+    cluster = {"cluster": nw.when(name.is_null()).then(own).otherwise(named)}
+    return task | cluster if within_task else cluster
+
+
+def _text(kind: str, *names: str) -> nw.Expr:
+    """One text for several columns, the same for the same values."""
+    parts = [nw.coalesce(nw.col(name).cast(nw.String), nw.lit("")) for name in names]
+    return nw.concat_str(nw.lit(kind), *parts, separator="\x1f")
 
 
 _K, _C = nw.col("_k"), nw.col("_c")
@@ -121,32 +182,91 @@ def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
         "_lost": is_transition(RIGHT, WRONG),
         "_gained": is_transition(WRONG, RIGHT),
         "_both_wrong": is_transition(WRONG, WRONG),
+        "_how": nw.lit(int(ChoiceRelation.UNKNOWN), dtype=nw.Int8),
     }
-    return facts | ({"_how": relation(pairs.columns)} if pairs.columns >= CHOICE_COLUMNS else {})
+    if knows_answers(pairs.columns):
+        facts["_how"] = nw.coalesce(
+            relation(pairs.columns), nw.lit(int(ChoiceRelation.OTHER), dtype=nw.Int8)
+        )
+    return facts
 
 
-def _scores(pairs: Pairs) -> dict[str, nw.Expr]:
-    """Every score of a pair, for forgetting and for backward transfer."""
-    zero, one = nw.lit(0.0), nw.lit(1.0)
-    how, both_wrong = nw.col("_how"), nw.col("_both_wrong")
-    scores = {}
-    for name, none in {"lost": ChoiceRelation.TO_NONE, "gained": ChoiceRelation.FROM_NONE}.items():
-        moved = nw.col(f"_{name}")
-        latent = nw.when(moved).then(_C).when(both_wrong).then(-nw.col("_luck")).otherwise(zero)
-        scores[f"raw_{name}"] = nw.when(moved).then(one).otherwise(zero)
-        scores[f"upper_{name}"] = nw.when(moved).then(_C).otherwise(zero)
-        scores[f"latent_{name}"] = latent
-        if pairs.columns >= CHOICE_COLUMNS:
-            many = (
-                nw.when(moved & (how == int(none))).then(one)
-                .when(moved).then(_C)
-                .when(how == int(ChoiceRelation.DIFFERENT)).then(-_C / (_K - 2))
-                .when(both_wrong & (how == int(none))).then(-1 / (_K - 1))
-                .otherwise(zero)
-            )  # fmt: skip
-            few = _K.is_null() | (_K == TWO_OPTIONS)
-            scores[f"matched_{name}"] = nw.when(few).then(latent).otherwise(many)
-            scores[f"matched_upper_{name}"] = (
-                nw.when(few).then(scores[f"upper_{name}"]).otherwise(many)
-            )
+def score_columns(
+    pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: Iterable[str]
+) -> dict[str, nw.Expr]:
+    """The parts of every score of a pair, for forgetting and for backward transfer.
+
+    `wrong_` and `none_` count flips to and from a wrong answer and none; `answering_` and, under
+    the name of an estimator, its knowledge part, are scores.
+
+    Args:
+        pairs: both sides.
+        trust: what may be trusted in each task.
+        lacking: tasks of which not all choices are recorded.
+    """
+    uneven = sorted({task for task, known in trust.items() if known.lopsided} | set(lacking))
+    scores: dict[str, nw.Expr] = {}
+    for name, other in (DIRECTIONS, DIRECTIONS[::-1]):
+        scores |= _part_scores(name, has_choices=pairs.columns >= CHOICE_COLUMNS)
+        redrawn, repeated = scores[f"latent_{name}"], scores[f"upper_{name}"]
+        moved = _moved(trust, name, other, redrawn)
+        by_choices = scores.get(f"matched_{name}")
+        if by_choices is None:
+            scores |= {f"low_{name}": moved, f"high_{name}": repeated}
+            continue
+        plain = _K.is_null() | (_K > TWO_OPTIONS)
+        if uneven:
+            plain = plain & ~nw.col("task").is_in(uneven)
+        scores[f"low_{name}"] = nw.when(plain).then(by_choices).otherwise(moved)
+        scores[f"high_{name}"] = nw.when(plain).then(by_choices).otherwise(repeated)
     return scores
+
+
+def _part_scores(name: str, *, has_choices: bool) -> dict[str, nw.Expr]:
+    """Scores that need no trust."""
+    zero, one, how = nw.lit(0.0), nw.lit(1.0), nw.col("_how")
+    none = ChoiceRelation.TO_NONE if name == "lost" else ChoiceRelation.FROM_NONE
+    to_none = how == int(none)
+    moved, both_wrong = nw.col(f"_{name}"), nw.col("_both_wrong")
+    answered = ~how.is_in([
+        int(ChoiceRelation.TO_NONE), int(ChoiceRelation.FROM_NONE), int(ChoiceRelation.NONE_BOTH)
+    ])  # fmt: skip
+    wrong_twice = both_wrong & answered
+    latent = (
+        nw.when(moved & ~to_none).then(_C).when(wrong_twice).then(-nw.col("_luck")).otherwise(zero)
+    )
+    no_longer = nw.when(both_wrong & to_none & ~_K.is_null()).then(-1 / (_K - 1)).otherwise(zero)
+    scores = {
+        f"wrong_{name}": nw.when(moved & ~to_none).then(one).otherwise(zero),
+        f"none_{name}": nw.when(moved & to_none).then(one).otherwise(zero),
+        f"answering_{name}": nw.when(moved & to_none).then(one).otherwise(no_longer),
+        f"upper_{name}": nw.when(moved & ~to_none).then(_C).otherwise(zero),
+        f"latent_{name}": latent,
+    }
+    if has_choices:
+        many = (
+            nw.when(moved & ~to_none).then(_C)
+            .when(how == int(ChoiceRelation.DIFFERENT)).then(-_C / (_K - 2))
+            .otherwise(zero)
+        )  # fmt: skip
+        few = _K.is_null() | (_K == TWO_OPTIONS)
+        scores[f"matched_{name}"] = nw.when(few).then(latent).otherwise(many)
+    return scores
+
+
+def _moved(trust: Mapping[str, TaskTrust], name: str, other: str, redrawn: nw.Expr) -> nw.Expr:
+    """The lower end where guesses are redrawn, or as many lost by luck as gained."""
+    how, zero = nw.col("_how"), nw.lit(0.0)
+    to_none, from_none = (ChoiceRelation.TO_NONE, ChoiceRelation.FROM_NONE)
+    none, none_other = (to_none, from_none) if name == "lost" else (from_none, to_none)
+    turned = (
+        nw.when(nw.col(f"_{name}") & (how != int(none))).then(_C)
+        .when(nw.col(f"_{other}") & (how != int(none_other))).then(-_C)
+        .otherwise(zero)
+    )  # fmt: skip
+    score = redrawn
+    for task, known in sorted(trust.items()):
+        for k in sorted(known.moved):
+            here = (nw.col("task") == task) & (k == _K)
+            score = nw.when(here).then(turned).otherwise(score)
+    return score

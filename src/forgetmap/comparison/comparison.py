@@ -6,14 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetmap.comparison.choices import Kind
+from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.flips import select_flips, select_unpaired, with_texts
 from forgetmap.comparison.frames import small_frame, to_library
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import (
     ComparisonResult,
 )
+from forgetmap.comparison.verdict import Policy
 from forgetmap.pairing import Pairs
 from forgetmap.records import Frame, Run, reading
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Grounds:
+    """What the verdict of the total rests on, to reach it anew among other models."""
+
+    evidence: Evidence
+    policy: Policy
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,12 +35,14 @@ class Comparison:
         before: the run before.
         after: the run after.
         pairs: every result with its counterpart, lazy.
+        grounds: what the verdict rests on.
     """
 
     result: ComparisonResult
     before: Run
     after: Run
     pairs: Pairs
+    grounds: Grounds
 
     @property
     def headline(self) -> str:

@@ -9,6 +9,7 @@ from decimal import ROUND_FLOOR, Context
 import narwhals as nw
 
 from forgetmap.comparison.cells import Cells, Label, by_task
+from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.errors import TooFewPairedError
 from forgetmap.pairing import Pairs, Side, is_in
 from forgetmap.records import Frame
@@ -31,6 +32,9 @@ class PairingCoverage:
         duplicates: results that share question, options and gold with another item of their task.
         conflicts: same task and id on both sides, but other content; not paired.
         unscored: pairs without a score on one side or both; not counted as wrong.
+        scored_before: share of what was scored before that is paired and scored after; None where
+            nothing was.
+        scored_after: the other way round.
     """
 
     rows_before: int
@@ -42,11 +46,22 @@ class PairingCoverage:
     duplicates: int
     conflicts: int
     unscored: int
+    scored_before: float | None = None
+    scored_after: float | None = None
 
     @property
     def share(self) -> float:
         """Paired share of the smaller side."""
         return self.paired / min(self.rows_before, self.rows_after)
+
+    @property
+    def covered(self) -> float:
+        """What must be enough: the smaller share of what a side scored.
+
+        Of results that nobody scored there is only the share that paired.
+        """
+        known = [share for share in (self.scored_before, self.scored_after) if share is not None]
+        return min(known, default=self.share)
 
 
 def is_one_to_one(cells: Cells, before: Side, after: Side) -> bool:
@@ -63,7 +78,13 @@ def is_one_to_one(cells: Cells, before: Side, after: Side) -> bool:
     )
 
 
-def measure_coverage(pairs: Pairs, cells: Cells, before: Side, after: Side) -> PairingCoverage:
+def measure_coverage(
+    pairs: Pairs,
+    cells: Cells,
+    before: Side,
+    after: Side,
+    counts: tuple[Mapping[Label, SideCounts], ...] = (),
+) -> PairingCoverage:
     """Coverage from the sums; only conflicts need another look, and only where they can occur."""
     possible = pairs.keys.use_content and cells.only_before and cells.only_after
     conflicts = _count_conflicts(pairs) if possible else 0
@@ -77,7 +98,37 @@ def measure_coverage(pairs: Pairs, cells: Cells, before: Side, after: Side) -> P
         duplicates=cells.twins,
         conflicts=conflicts,
         unscored=cells.unscored,
+        **_scored_shares(cells, before, after, counts),
     )
+
+
+def _scored_shares(
+    cells: Cells, before: Side, after: Side, counts: tuple[Mapping[Label, SideCounts], ...]
+) -> dict[str, float | None]:
+    """Of what each side scored, the share that is a scored pair.
+
+    A model that was asked more often has answers without counterpart: there items are compared.
+    """
+    shares: dict[str, float | None] = {}
+    for name, side, own in zip(
+        ("scored_before", "scored_after"), (before, after), counts, strict=False
+    ):
+        scored = sum(part.scored for part in own.values())
+        pairs = cells.n
+        if before.repeats != after.repeats:
+            scored, pairs = round(scored / side.repeats), cells.items
+        shares[name] = min(pairs / scored, 1.0) if scored else None
+    return shares
+
+
+def missing_items(
+    cells: Cells, counts: tuple[Mapping[Label, SideCounts], ...]
+) -> tuple[int, int] | None:
+    """How many results scored before are in no scored pair, and how many of them were right."""
+    before = SideCounts.total(counts[0].values())
+    missing = before.scored - cells.n
+    right = before.right - cells.n11 - cells.n10
+    return (missing, right) if missing > 0 and 0 <= right <= missing else None
 
 
 def conflicting(pairs: Pairs) -> Frame:
@@ -103,18 +154,28 @@ def require_enough(
     Raises:
         TooFewPairedError: saying how little, what differs, and what to do.
     """
-    if coverage.paired and coverage.share >= min_paired:
+    if coverage.paired and coverage.covered >= min_paired:
         return
     if coverage.paired:
-        smaller = min(coverage.rows_before, coverage.rows_after)
-        problem = (
-            f"only {coverage.paired:,} of {smaller:,} results of {names[0]} and {names[1]} pair, "
-            f"less than the share of {min_paired:g} that is required"
-        )
+        problem = _too_little(coverage, min_paired, names)
     else:
         problem = f"no item of {names[0]} occurs in {names[1]}"
     raise TooFewPairedError(
         f"{problem}; {_difference(coverage, groups)}", hint=_advice(coverage, groups)
+    )
+
+
+def _too_little(coverage: PairingCoverage, min_paired: float, names: tuple[str, str]) -> str:
+    """Which side is covered too little."""
+    shares = (coverage.scored_before, coverage.scored_after)
+    known = {name: share for name, share in zip(names, shares, strict=True) if share is not None}
+    if not known:
+        return f"only {coverage.share:.1%} of the results of {names[0]} and {names[1]} pair"
+    name = min(known, key=lambda name: known[name])
+    other = names[1] if name == names[0] else names[0]
+    return (
+        f"only {known[name]:.1%} of what was scored in {name} is scored in {other} too, less than "
+        f"the {min_paired:.0%} that is required"
     )
 
 
@@ -152,7 +213,7 @@ def _advice(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
         )
     if coverage.paired:
         # Rounded down, so that what is proposed is also accepted.
-        enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.share)
+        enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.covered)
         return (
             "evaluate both models on the same items, or accept what there is with --min-paired "
             f"{enough:f}."

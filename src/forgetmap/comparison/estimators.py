@@ -122,7 +122,9 @@ def _from_repeats(name: str) -> Callable[[Evidence], Estimates | Estimate]:
         from forgetmap.comparison import repeated
 
         assert evidence.items is not None  # noqa: S101  # repeats are what these need
-        return repeated.estimate(name, evidence.items)
+        return repeated.estimate(
+            name, evidence.items, level=evidence.level, clusters=evidence.item_clusters
+        )
 
     return estimate
 
@@ -134,9 +136,10 @@ def _published(evidence: Evidence) -> Estimates:
 
 
 def _bracket(evidence: Evidence) -> Estimates:
-    from forgetmap.comparison.from_counts import bracket_ends, outer_ends
+    from forgetmap.comparison.from_counts import estimate
+    from forgetmap.results import outer_ends
 
-    return outer_ends(*bracket_ends(evidence))
+    return outer_ends(estimate("low", evidence), estimate("high", evidence))
 
 
 def _score_over_tasks(
@@ -154,7 +157,7 @@ def _matched_over_tasks(
     """None where the choices of some task are not known or cannot be trusted."""
     from forgetmap.results import Estimates
 
-    unknown = any(task.lacks(("choices", "balance")) for task in evidence)
+    unknown = any(task.lacks(("possible_options", "choices", "balance")) for task in evidence)
     if total.forgetting.value is not None and unknown:
         return Estimates.missing(name, "some tasks do not have it")
     return _score_over_tasks(name, evidence, tasks, total)
@@ -166,7 +169,8 @@ def _repeats_over_tasks(
     from forgetmap.comparison.repeated import over_tasks
 
     del total
-    return over_tasks(name, [task.items for task in evidence if task.items is not None], tasks)
+    items = [task.items for task in evidence if task.items is not None]
+    return over_tasks(name, items, tasks, evidence[0].level)
 
 
 BUILT_IN = (
@@ -204,10 +208,10 @@ BUILT_IN = (
         label="if all guesses were redrawn (lower end)",
         legend="lucky guesses, if all are redrawn",
         meaning="Lower end of the plausible range: all guesses redrawn.",
-        formula="c P10 - (c²/k) P00",
+        formula="c P[1→w] - (c²/k) P[w→w] + P[1→0] - P[w→0]/(k-1)",
         misleads="guesses repeat (greedy): then far too low; habits move: too high. Never alone",
         estimate=_from_counts("latent"),
-        needs=(),
+        needs=("items", "possible_options"),
         over_tasks=_score_over_tasks,
         assumes="blind guesses, all redrawn",
     ),
@@ -217,12 +221,11 @@ BUILT_IN = (
         label="if all guesses were repeated (upper end)",
         legend="lucky guesses, if all are repeated",
         meaning="Upper end of the plausible range: all guesses repeated.",
-        formula="c P10",
+        formula="c P[1→w] + P[1→0] - P[w→0]/(k-1)",
         misleads="guesses are redrawn: then much too high",
         estimate=_from_counts("upper"),
-        needs=(),
+        needs=("items", "possible_options"),
         over_tasks=_score_over_tasks,
-        is_count=True,
     ),
     Estimator(
         name="matched",
@@ -230,12 +233,19 @@ BUILT_IN = (
         label="without luck, read off the wrong options",
         legend="lucky guesses, seen in the wrong options",
         meaning="Luck read off which wrong options were chosen.",
-        formula="c (P10 - P00different/(k-2))",
+        formula="c (P[1→w] - P[w→other w]/(k-2)) + P[1→0] - P[w→0]/(k-1)",
         misleads="a wrong option is specially attractive (low), options can be eliminated (high), "
         "gold letters unbalanced; not for k = 2",
         estimate=_from_counts("matched"),
         over_tasks=_matched_over_tasks,
-        needs=("items", "options", "third_option", "choices", "balance"),
+        needs=(
+            "items",
+            "possible_options",
+            "options",
+            "third_option",
+            "choices",
+            "balance",
+        ),
         assumes="blind guesses where it does not know",
         rank=4,
         fits=lambda evidence: 2 not in evidence.options,
@@ -280,7 +290,7 @@ BUILT_IN = (
         misleads="none of the tested cases; needs repeats and options",
         estimate=_from_repeats("net"),
         over_tasks=_repeats_over_tasks,
-        needs=("choices_of_repeats", "repeats"),
+        needs=("possible_options", "choices_of_repeats", "repeats"),
     ),
     Estimator(
         name=BRACKET,
@@ -288,9 +298,10 @@ BUILT_IN = (
         label="a plausible range",
         legend="lucky guesses, from all redrawn to all repeated",
         meaning="From `latent` to `upper`; `matched` for items with three and more options.",
-        formula="from c P10 - (c²/k) P00 to c P10",
+        formula="from `latent` to `upper`; `matched` where it can be told",
         misleads="habits move between the models, or options can be eliminated",
         estimate=_bracket,
+        needs=("items", "possible_options"),
         assumes="the model guesses as it did before",
         rank=5,
         is_range=True,

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Literal, NamedTuple
 
 from forgetmap.comparison.cells import Cells, Label, label_columns
-from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions
-from forgetmap.comparison.clustered import ClusterSums, is_clustered, sum_clusters, total_clusters
-from forgetmap.comparison.repeated import ItemSums, sum_items
+from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
+from forgetmap.comparison.clustered import (
+    ClusterSums,
+    cluster_columns,
+    has_cluster_names,
+    has_shared_content,
+    is_clustered,
+    score_columns,
+    sum_clusters,
+    total_clusters,
+)
+from forgetmap.comparison.graded import GradedSums, sum_graded
+from forgetmap.comparison.luck import Luck, TaskTrust, count_letters, luck_of, trust_tasks
+from forgetmap.comparison.repeated import ItemClusters, ItemSums, sum_item_clusters, sum_items
+from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.pairing import Pairs
-from forgetmap.stats import balance_p
+from forgetmap.stats import LEVEL
 
-LOPSIDED_P, LOPSIDED_BY = 0.01, 0.05
-"""Right answers are lopsided if chance hardly explains it and it is too much to be overlooked: the
-share of them that would have to move to other positions. Real benchmarks are off by about .02."""
-
+Sides = tuple[Mapping[Label, SideCounts], Mapping[Label, SideCounts]]
+"""What the side before and the side after scored, paired or not."""
+NO_SIDES: Sides = ({}, {})
 
 Need = Literal[
-    "items", "options", "third_option", "choices", "balance", "choices_of_repeats", "repeats",
-    "repeats_before",
+    "items", "possible_options", "options", "third_option", "choices", "balance",
+    "choices_of_repeats", "repeats", "repeats_before",
 ]  # fmt: skip
 """What an estimator may need."""
 
@@ -34,11 +47,27 @@ class Evidence:
         cells: the four cells, coverage, reasons, and counts by options.
         items: counts within items, where there are repeats.
         clusters: sums within clusters, where items are clustered.
+        item_clusters: the same of items that were answered repeatedly.
+        luck: the counts by options again, by how luck is taken out of them.
+        lopsided: right answers of some task stand at some positions far more often than at others.
+        doubts: why the numbers of options of some tasks cannot be true.
+        before: what the side before scored, paired or not.
+        after: what the side after scored.
+        graded: sums of graded scores, where scores are not just 0 and 1.
+        level: confidence of all intervals that are made of it.
     """
 
     cells: Cells
     items: ItemSums | None = None
     clusters: ClusterSums | None = None
+    item_clusters: ItemClusters | None = None
+    luck: Mapping[Luck, ByOptions] = field(default_factory=dict)
+    lopsided: bool = False
+    doubts: tuple[str, ...] = ()
+    before: SideCounts = field(default_factory=SideCounts)
+    after: SideCounts = field(default_factory=SideCounts)
+    graded: GradedSums | None = None
+    level: float = LEVEL
 
     @property
     def options(self) -> ByOptions:
@@ -48,7 +77,7 @@ class Evidence:
     def lacks(self, needs: Iterable[Need]) -> str | None:
         """Why the first of these needs is not met that is not."""
         unmet = (NEEDS[need] for need in needs if not NEEDS[need].is_met(self))
-        return next((condition.reason for condition in unmet), None)
+        return next((condition.reason_for(self) for condition in unmet), None)
 
     @classmethod
     def total(cls, parts: Iterable[Evidence]) -> Evidence:
@@ -56,32 +85,29 @@ class Evidence:
         parts = list(parts)
         items = [part.items for part in parts if part.items is not None]
         clusters = [part.clusters for part in parts if part.clusters is not None]
+        graded = [part.graded for part in parts if part.graded is not None]
         return cls(
             cells=Cells.total(part.cells for part in parts),
             items=ItemSums.total(items) if items else None,
             clusters=total_clusters(clusters),
+            luck={
+                luck: add_options(part.luck.get(luck, {}) for part in parts)
+                for luck in Luck
+                if any(luck in part.luck for part in parts)
+            },
+            lopsided=any(part.lopsided for part in parts),
+            doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
+            before=SideCounts.total(part.before for part in parts),
+            after=SideCounts.total(part.after for part in parts),
+            graded=reduce(add, graded) if graded else None,
+            level=parts[0].level if parts else LEVEL,
         )
-
-    @property
-    def lopsided(self) -> bool:
-        """Whether the right answers stand at some positions far more often than at others."""
-        if not self.cells.n:
-            return False
-        once = self.cells.items / self.cells.n
-        for k in {k for k, _ in self.cells.positions}:
-            counts = [once * n for (of, _), n in self.cells.positions.items() if of == k]
-            counts += [0.0] * (int(k) - len(counts))
-            n = sum(counts)
-            moved = sum(max(count / n - 1 / len(counts), 0.0) for count in counts)
-            if moved > LOPSIDED_BY and balance_p(counts) < LOPSIDED_P:
-                return True
-        return False
 
     @property
     def gold_positions_known(self) -> bool:
         """Whether it is recorded where the right answers stood."""
         closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > TWO_OPTIONS)
-        return closed <= sum(n for (k, _), n in self.cells.positions.items() if k > TWO_OPTIONS)
+        return closed <= sum(n for (k, _), n in self.before.gold.items() if k > TWO_OPTIONS)
 
 
 class Condition(NamedTuple):
@@ -90,6 +116,10 @@ class Condition(NamedTuple):
     is_met: Callable[[Evidence], bool]
     reason: str
     label: str
+
+    def reason_for(self, evidence: Evidence) -> str:
+        """What to say of these data."""
+        return self.reason.format(doubt=next(iter(evidence.doubts), ""))
 
 
 def _unknown_choices(evidence: Evidence) -> dict[float, int]:
@@ -105,6 +135,9 @@ def _is_repeated(evidence: Evidence, after: int) -> bool:
 
 NEEDS: dict[Need, Condition] = {
     "items": Condition(lambda evidence: evidence.cells.n > 0, "no scored pair", "items"),
+    "possible_options": Condition(
+        lambda evidence: not evidence.doubts, "{doubt}", "a number of options that can be true"
+    ),
     "options": Condition(
         lambda evidence: bool(_unknown_choices(evidence)),
         "open-ended items: nothing to match; see the raw rate",
@@ -147,10 +180,11 @@ NEEDS: dict[Need, Condition] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupedEvidence:
-    """The evidence by task, category and tags; clusters apart, because labels may divide them."""
+    """The evidence by task, category and tags; clusters apart, because groups may divide them."""
 
     groups: Mapping[Label, Evidence]
-    clusters: Mapping[str, Mapping[Label, ClusterSums]]
+    clusters: Mapping[str, Mapping[str, ClusterSums]]
+    item_clusters: Mapping[str, Mapping[str, ItemClusters]] = field(default_factory=dict)
 
     def tasks(self) -> dict[str, Evidence]:
         """By task."""
@@ -167,7 +201,11 @@ class GroupedEvidence:
     def total(self) -> Evidence:
         """All of it."""
         evidence = Evidence.total(self.groups.values())
-        return replace(evidence, clusters=total_clusters(self.clusters.get("task", {}).values()))
+        return replace(
+            evidence,
+            clusters=self.clusters.get("total", {}).get(""),
+            item_clusters=self.item_clusters.get("total", {}).get(""),
+        )
 
     def _by(self, names_of: Callable[[Label], Sequence[str]], level: str) -> dict[str, Evidence]:
         parts: dict[str, list[Evidence]] = {}
@@ -175,27 +213,153 @@ class GroupedEvidence:
             for name in names_of(label):
                 parts.setdefault(name, []).append(evidence)
         clusters: dict[str, list[ClusterSums]] = {}
-        for label, sums in self.clusters.get(level, {}).items():
-            for name in names_of(label):
+        for value, sums in self.clusters.get(level, {}).items():
+            for name in split_tags(value) if level == "tags" else [value]:
                 clusters.setdefault(name, []).append(sums)
         return {
-            name: replace(evidence, clusters=total_clusters(clusters.get(name, [])))
+            name: replace(
+                evidence,
+                clusters=total_clusters(clusters.get(name, [])),
+                item_clusters=self.item_clusters.get(level, {}).get(name),
+            )
             for name in sorted(parts)
             if (evidence := Evidence.total(parts[name])).cells.paired
         }
 
 
 def gather_evidence(
-    pairs: Pairs, cells: Mapping[Label, Cells], noise: Pairs | None = None
+    pairs: Pairs,
+    cells: Mapping[Label, Cells],
+    noise: Pairs | None = None,
+    *,
+    sides: Sides = NO_SIDES,
+    level: float = LEVEL,
+    share_content: bool = True,
 ) -> GroupedEvidence:
-    """Add to the counts what repeats and clusters tell, where there are any."""
+    """Add to the counts what repeats, clusters, positions and graded scores tell.
+
+    Args:
+        pairs: both sides.
+        cells: what was counted about them.
+        noise: the model before, paired with a repeat of it.
+        sides: what each side scored, paired or not.
+        level: confidence of the intervals.
+        share_content: items with the same content in several tasks are one cluster of a total.
+    """
     items = sum_items(pairs, noise) if pairs.repeats or noise is not None else {}
-    groups = {label: Evidence(counts, items.get(label)) for label, counts in cells.items()}
-    levels = ("task", *label_columns(pairs)) if is_clustered(pairs) else ()
-    clusters = {level: sum_clusters(pairs, within=[level]) for level in levels}
-    return GroupedEvidence(groups, clusters)
+    letters = count_letters(pairs)
+    trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]), letters)
+    lacking = tasks_without_choices(cells)
+    before, after = (_on_labels(side, cells) for side in sides)
+    is_graded = any(counts.graded for side in sides for counts in side.values())
+    graded = sum_graded(pairs) if is_graded else {}
+    groups = {}
+    for label, counts in cells.items():
+        known = trust.get(label.task, TaskTrust())
+        groups[label] = Evidence(
+            counts,
+            items.get(label),
+            luck=_by_luck(counts.options, known, knows_choices=label.task not in lacking),
+            lopsided=known.lopsided,
+            doubts=(known.doubt,) if known.doubt else (),
+            before=before.get(label, SideCounts()),
+            after=after.get(label, SideCounts()),
+            graded=graded.get(label),
+            level=level,
+        )
+    across = share_content and has_shared_content(pairs)
+    return GroupedEvidence(
+        groups,
+        _clusters(pairs, trust, lacking, across=across),
+        _item_clusters(pairs, noise, across=across) if items else {},
+    )
+
+
+def by_task_total(side: Mapping[Label, SideCounts]) -> dict[str, SideCounts]:
+    """What a side scored in each task."""
+    parts: dict[str, list[SideCounts]] = {}
+    for label, counts in side.items():
+        parts.setdefault(label.task, []).append(counts)
+    return {task: SideCounts.total(group) for task, group in parts.items()}
+
+
+def _on_labels(
+    side: Mapping[Label, SideCounts], cells: Mapping[Label, Cells]
+) -> dict[Label, SideCounts]:
+    """What a side scored, by the labels of the pairs; a task with one label has all of it.
+
+    Categories may come from the other side or from a table, so labels of one side may differ. The
+    results without counterpart are counted under the task alone, so that label is not one.
+    """
+    tasks = by_task_total(side)
+    scored: dict[str, list[Label]] = {}
+    for label, counts in cells.items():
+        if counts.paired:
+            scored.setdefault(label.task, []).append(label)
+    return {
+        label: tasks.get(task, SideCounts()) if len(labels) == 1 else side.get(label, SideCounts())
+        for task, labels in scored.items()
+        for label in labels
+    }
+
+
+def tasks_without_choices(cells: Mapping[Label, Cells]) -> set[str]:
+    """Tasks of which some wrong choice among three and more options is not recorded."""
+    return {
+        label.task
+        for label, counts in cells.items()
+        for k, part in counts.options.items()
+        if TWO_OPTIONS < k < math.inf and part.unknown
+    }
+
+
+def _by_luck(options: ByOptions, trust: TaskTrust, *, knows_choices: bool) -> dict[Luck, ByOptions]:
+    parts: dict[Luck, dict[float, OptionCounts]] = {}
+    for k, counts in options.items():
+        parts.setdefault(luck_of(k, trust, knows_choices=knows_choices), {})[k] = counts
+    return dict(parts)
+
+
+def _clusters(
+    pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: set[str], *, across: bool
+) -> dict[str, Mapping[str, ClusterSums]]:
+    """Cluster sums of tasks, categories, tags and all items, where anything is clustered."""
+    declared = is_clustered(pairs)
+    if not (declared or across):
+        return {}
+    scores = score_columns(pairs, trust, lacking)
+    levels = [*_levels(pairs), *(["task"] if declared else [])]
+    return {level: sum_clusters(pairs, level, scores, by_content=across) for level in levels}
+
+
+def _item_clusters(
+    pairs: Pairs, noise: Pairs | None, *, across: bool
+) -> dict[str, Mapping[str, ItemClusters]]:
+    """The same of repeated items; an item alone is no cluster here."""
+    declared = has_cluster_names(pairs)
+    if not (declared or across):
+        return {}
+    levels = [*_levels(pairs), *(["task"] if declared else [])]
+    return {
+        level: sum_item_clusters(
+            pairs,
+            noise,
+            level,
+            cluster_columns(pairs, within_task=level == "task", by_content=across),
+        )
+        for level in levels
+    }
+
+
+def _levels(pairs: Pairs) -> list[str]:
+    return ["total", *label_columns(pairs)]
 
 
 def tags_of(label: Label) -> list[str]:
     """The tags of a group, which are recorded as one text."""
-    return sorted({tag.strip() for tag in (label.tags or "").split(";")} - {""})
+    return split_tags(label.tags or "")
+
+
+def split_tags(tags: str) -> list[str]:
+    """Single tags."""
+    return sorted({tag.strip() for tag in tags.split(";")} - {""})

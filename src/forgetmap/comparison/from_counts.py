@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
+from typing import Literal, NamedTuple
 
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, reverse
-from forgetmap.comparison.evidence import NEEDS, Evidence
+from forgetmap.comparison.clustered import DIRECTIONS
+from forgetmap.comparison.evidence import NEEDS, Evidence, Need
+from forgetmap.comparison.luck import Luck
 from forgetmap.results import Estimate, Estimates, PublishedResult
 from forgetmap.stats import (
     MIN_CLUSTERS,
@@ -16,89 +19,154 @@ from forgetmap.stats import (
     Interval,
     Published,
     ScoreSums,
+    TaskPart,
     agree_with_test,
+    at_least_p,
     detectable,
     knowledge_scale,
-    latent_sums,
-    matched_sums,
     mixed_luck_p,
     normal_quantile,
     published,
-    raw_sums,
     score_interval,
     score_p,
-    upper_sums,
-    weighted_interval,
+    score_sums,
+    score_variance,
+    tasks_interval,
 )
 
 NO_ITEMS = NEEDS["items"].reason
 
-
-def total_sums(parts: Iterable[ScoreSums]) -> ScoreSums | None:
-    """The sum of several groups; None of none."""
-    parts = list(parts)
-    return reduce(add, parts) if parts else None
-
-
-def raw(counts: ByOptions) -> ScoreSums | None:
-    """Sums of the raw score."""
-    return total_sums(raw_sums(part.n, part.n10) for part in counts.values())
+Part = Literal["loss", "knowledge", "answering"]
+"""What was lost in all; of it, what is no longer known, and what is no longer answered."""
+END_NAMES = ("low", "high")
+"""The ends of the plausible range, with all that the data allow."""
+NEVER_NEGATIVE = ("raw",)
 
 
-def upper(counts: ByOptions) -> ScoreSums | None:
-    """Sums of the upper end of the range."""
-    return total_sums(upper_sums(part.n, part.n10, k) for k, part in counts.items())
+class Term(NamedTuple):
+    """The items with one k under a score s = c[10] - h[E]; u lucky flips are expected per E."""
+
+    k: float
+    n: int
+    lost: int
+    e: int
+    c: float
+    h: float
+    u: float
+
+    @property
+    def sums(self) -> ScoreSums:
+        """The sums of the score."""
+        return score_sums(self.n, self.lost, self.e, c=self.c, h=self.h)
 
 
-def latent(counts: ByOptions) -> ScoreSums | None:
-    """Sums of the lower end of the range."""
-    return total_sums(latent_sums(part.n, part.n10, part.n00, k) for k, part in counts.items())
+def terms(name: str, part: Part, evidence: Evidence, direction: str = "lost") -> list[Term]:
+    """The counts that an estimator, or a part of it, is made of."""
+    parts: list[Term] = []
+    for luck, options in _by_luck(name, evidence).items():
+        for k, counts in (options if direction == "lost" else reverse(options)).items():
+            if part != "answering":
+                parts.append(_knowledge(name, luck, k, counts))
+            if part != "knowledge":
+                # Beside the knowledge part its items are counted already.
+                n = counts.n if part == "answering" else 0
+                parts.append(_answering(name, k, counts, n))
+    return parts
 
 
-def matched(counts: ByOptions) -> ScoreSums | None:
-    """Sums of `matched`; two-option items, which it cannot tell, count with their latent score."""
-    return total_sums(_matched(k, part) for k, part in counts.items())
+def _by_luck(name: str, evidence: Evidence) -> Mapping[Luck, ByOptions]:
+    """Only the ends of the range depend on what may be trusted; `matched` counts on all of it."""
+    if name in END_NAMES:
+        return evidence.luck
+    return {Luck.CHOICES if name == "matched" else Luck.REDRAWN: evidence.options}
 
 
-def matched_upper(counts: ByOptions) -> ScoreSums | None:
-    """The same with the upper end of the range for two-option items."""
-    return total_sums(
-        upper_sums(part.n, part.n10, k) if k == TWO_OPTIONS else _matched(k, part)
-        for k, part in counts.items()
+def _knowledge(name: str, luck: Luck, k: float, counts: OptionCounts) -> Term:
+    n, lost, c = counts.n, counts.lost_to_wrong, float(knowledge_scale(k))
+    if name == "raw" or math.isinf(k):
+        return Term(k, n, lost, 0, 1.0, 0.0, 0.0)
+    if name in ("matched", *END_NAMES) and luck is Luck.CHOICES and k > TWO_OPTIONS:
+        return Term(k, n, lost, counts.different, c, c / (k - 2), 1 / (k - 2))
+    if name in ("upper", "high"):
+        return Term(k, n, lost, 0, c, 0.0, 0.0)
+    if luck is Luck.MOVED:
+        return Term(k, n, lost, counts.n01 - counts.gained_from_none, c, c, 1.0)
+    return Term(k, n, lost, counts.wrong_to_wrong, c, c**2 / k, 1 / (k - 1))
+
+
+def _answering(name: str, k: float, counts: OptionCounts, n: int) -> Term:
+    if name == "raw" or math.isinf(k):
+        return Term(k, n, counts.lost_to_none, 0, 1.0, 0.0, 0.0)
+    h = 1 / (k - 1)
+    return Term(k, n, counts.lost_to_none, counts.wrong_to_none, 1.0, h, h)
+
+
+def total_sums(parts: Sequence[Term]) -> ScoreSums | None:
+    """The sums over all items; None of none."""
+    return reduce(add, (part.sums for part in parts)) if parts else None
+
+
+class Design(NamedTuple):
+    """What clusters make of an interval: its quantile, design effects, and a remark."""
+
+    quantile: float
+    inflate: float = 1.0
+    worst: float | None = None
+    freedom: float = math.inf
+    note: str = ""
+
+
+def design_of(
+    evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
+) -> Design:
+    """How the clusters of a group widen the interval of a score."""
+    from scipy.special import stdtrit  # heavy, only here
+
+    plain = Design(normal_quantile(evidence.level))
+    variance = _cluster_variance(evidence, name, part, direction, parts)
+    if variance is None:
+        return plain
+    if math.isnan(variance.variance):
+        return plain._replace(note=", one cluster, as if its items were independent")
+    few = (
+        f", fewer than {MIN_CLUSTERS} affected clusters"
+        if 0 < variance.affected < MIN_CLUSTERS
+        else ""
+    )
+    return Design(
+        quantile=float(stdtrit(variance.freedom, 0.5 + evidence.level / 2)),
+        inflate=variance.inflation,
+        worst=variance.worst_case(sum(term.u * term.e for term in parts)),
+        freedom=variance.freedom,
+        note=f", clustered{few}",
     )
 
 
-def _matched(k: float, counts: OptionCounts) -> ScoreSums:
-    if k == TWO_OPTIONS:
-        return latent_sums(counts.n, counts.n10, counts.n00, k)
-    if math.isinf(k):
-        return raw_sums(counts.n, counts.n10)
-    return matched_sums(
-        counts.n,
-        counts.n10 - counts.lost_to_none,
-        counts.different,
-        k,
-        to_none=counts.lost_to_none,
-        wrong_to_none=counts.wrong_to_none,
+def _cluster_variance(
+    evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
+) -> ClusterVariance | None:
+    """None where no cluster has two items."""
+    sums = total_sums(parts)
+    if evidence.clusters is None or sums is None:
+        return None
+    scores = {
+        "knowledge": f"{'wrong' if name == 'raw' else name}_{direction}",
+        "answering": f"{'none' if name == 'raw' else 'answering'}_{direction}",
+    }
+    lost = {"knowledge": f"wrong_{direction}", "answering": f"none_{direction}"}
+    wanted = ["knowledge", "answering"] if part == "loss" else [part]
+    if any(scores[one] not in evidence.clusters.names for one in wanted):
+        return None
+    return evidence.clusters.variance(
+        [scores[one] for one in wanted], float(sums.s2), [lost[one] for one in wanted]
     )
-
-
-SUMS: dict[str, Callable[[ByOptions], ScoreSums | None]] = {
-    "raw": raw,
-    "latent": latent,
-    "upper": upper,
-    "matched": matched,
-    "matched_upper": matched_upper,
-}
-NEVER_NEGATIVE = ("raw", "upper")
 
 
 def estimate(name: str, evidence: Evidence) -> Estimates:
     """Forgetting and backward transfer of an estimator that is a mean of item scores."""
-    forward, backward = evidence.options, reverse(evidence.options)
     estimates = Estimates(
-        forgetting=_score(evidence, name, "lost", forward),
-        backward_transfer=_score(evidence, name, "gained", backward),
+        forgetting=_score(evidence, name, "lost"),
+        backward_transfer=_score(evidence, name, "gained"),
     )
     if name != "matched" or TWO_OPTIONS not in evidence.options:
         return estimates
@@ -112,56 +180,101 @@ def estimate(name: str, evidence: Evidence) -> Estimates:
 
 def knows_choices(evidence: Evidence) -> bool:
     """Whether the wrong options that were chosen tell how luck moved."""
-    return evidence.lacks(("items", "options", "third_option", "choices", "balance")) is None
-
-
-def bracket_ends(evidence: Evidence) -> tuple[Estimates, Estimates]:
-    """Lower and upper end with all that the data allow."""
-    if knows_choices(evidence):
-        return estimate("matched", evidence), estimate("matched_upper", evidence)
-    return estimate("latent", evidence), estimate("upper", evidence)
-
-
-def outer_ends(low: Estimates, high: Estimates) -> Estimates:
-    """Both ends of a range and the uncertainty of each."""
-    return Estimates(
-        forgetting=_outer(low.forgetting, high.forgetting),
-        backward_transfer=_outer(low.backward_transfer, high.backward_transfer),
-    )
-
-
-def _outer(low: Estimate, high: Estimate) -> Estimate:
-    method = f"from {low.method} to {high.method}"
-    reason = (
-        low.reason or "guesses may be redrawn or repeated: the data allow a range, not one value"
-    )
-    return Estimate(value=None, low=low.low, high=high.high, method=method, reason=reason)
+    needs: tuple[Need, ...] = ("items", "options", "third_option", "choices", "balance")
+    return evidence.lacks(needs) is None
 
 
 def conditional_forgetting(evidence: Evidence) -> Estimate:
     """Share of what was right before."""
     known = evidence.cells.n10 + evidence.cells.n11
-    return _interval(evidence, "raw", "lost", raw_sums(known, evidence.cells.n10), None)
+    term = Term(math.inf, known, evidence.cells.n10, 0, 1.0, 0.0, 0.0)
+    return _interval(evidence, "raw", "lost", [term], None)
 
 
-def _score(evidence: Evidence, name: str, direction: str, options: ByOptions) -> Estimate:
+def _score(evidence: Evidence, name: str, direction: str) -> Estimate:
     p = None
     if name in ("latent", "matched"):
+        options = evidence.options if direction == "lost" else reverse(evidence.options)
         p = lost_p(options, use_options=name == "matched")
-    return _interval(evidence, name, direction, SUMS[name](options), p)
+    return _interval(evidence, name, direction, terms(name, "loss", evidence, direction), p)
 
 
 def _interval(
-    evidence: Evidence, name: str, direction: str, sums: ScoreSums | None, p: float | None
+    evidence: Evidence, name: str, direction: str, parts: Sequence[Term], p: float | None
 ) -> Estimate:
+    sums = total_sums(parts)
     if sums is None or not float(sums.n):
         return Estimate.missing(name, NO_ITEMS)
-    z, inflate, note = _design(evidence, f"{name}_{direction}", float(sums.s2))
-    interval = score_interval(sums, z=z, inflate=inflate)
+    design = design_of(evidence, name, "loss", direction, parts)
+    interval = score_interval(sums, z=design.quantile, inflate=design.inflate, worst=design.worst)
     if p is not None:
-        interval = agree_with_test(interval, p)
-    method = f"{name}, score interval{note}"
+        interval = agree_with_test(interval, p, level=evidence.level)
+    method = f"{name}, score interval{design.note}"
     return as_estimate(interval, method, not_negative=name in NEVER_NEGATIVE)
+
+
+def loss_interval(
+    name: str, part: Part, evidence: Evidence, floor: float = 0.0
+) -> tuple[Estimate, float | None]:
+    """What was lost, with limits that may be quoted, and the p-value that nothing was.
+
+    The lower limit is 0 or below where the test does not reject, so a loss is claimed if and only
+    if it is above 0. Both agree for one group.
+
+    Args:
+        name: of a mean of item scores.
+        part: of the loss.
+        evidence: of the group.
+        floor: noise floor that open-ended items are tested against.
+    """
+    parts = terms(name, part, evidence)
+    sums = total_sums(parts)
+    if sums is None or not float(sums.n):
+        return Estimate.missing(name, NO_ITEMS), None
+    design = design_of(evidence, name, part, "lost", parts)
+    interval = score_interval(
+        sums, z=design.quantile, inflate=design.inflate, worst=design.worst, at_least=True
+    )
+    p = part_p(parts, sums, design, floor)
+    interval = agree_with_test(interval, p, level=evidence.level)
+    found = as_estimate(interval, f"{name}, score interval{design.note}")
+    if not any(term.lost for term in parts):
+        found = found.model_copy(update={"low": min(found.low or 0.0, 0.0)})
+    return found, p
+
+
+def loss_variance(name: str, evidence: Evidence) -> float:
+    """Variance of the loss at its estimate; never 0."""
+    parts = terms(name, "loss", evidence)
+    sums = total_sums(parts)
+    if sums is None or not float(sums.n):
+        return math.nan
+    design = design_of(evidence, name, "loss", "lost", parts)
+    return float(score_variance(sums, inflate=design.inflate))
+
+
+def part_p(parts: Sequence[Term], sums: ScoreSums, design: Design, floor: float) -> float:
+    """One-sided p that nothing was lost but luck and noise.
+
+    Of the items in 10 and E a share u / (1 + u) is in 10 by luck, so losses are binomial; of items
+    that cannot be guessed a share `floor` flips by noise. Clustered items are tested by their
+    score.
+    """
+    if design.inflate > 1:
+        return float(score_p(sums, inflate=design.inflate, freedom=design.freedom, value=floor))
+    lucky = [term for term in parts if term.u > 0]
+    certain = [term for term in parts if not term.u and (term.n or term.lost)]
+    n = sum(term.n for term in certain)
+    if not lucky or not any(term.lost + term.e for term in lucky):
+        return float(at_least_p(sum(term.lost for term in certain), n, floor)) if n else 1.0
+    losses = [term.lost for term in lucky]
+    trials = [term.lost + term.e for term in lucky]
+    chances = [term.u / (1 + term.u) for term in lucky]
+    if n:
+        losses.append(sum(term.lost for term in certain))
+        trials.append(n)
+        chances.append(floor)
+    return mixed_luck_p(losses, trials, chances)
 
 
 def as_estimate(interval: Interval, method: str, *, not_negative: bool = False) -> Estimate:
@@ -170,48 +283,39 @@ def as_estimate(interval: Interval, method: str, *, not_negative: bool = False) 
     return Estimate(value=float(interval.value), low=low, high=float(interval.high), method=method)
 
 
-def _design(evidence: Evidence, name: str, squares: float) -> tuple[float, float, str]:
-    """Quantile, design effect and a remark, for clustered items."""
-    from scipy.special import stdtrit  # heavy, only here
-
-    variance = _cluster_variance(evidence, name, squares)
-    if variance is None:
-        return normal_quantile(), 1.0, ""
-    if math.isnan(variance.variance):
-        return normal_quantile(), 1.0, ", one cluster, as if its items were independent"
-    few = (
-        f", fewer than {MIN_CLUSTERS} affected clusters"
-        if 0 < variance.affected < MIN_CLUSTERS
-        else ""
-    )
-    return float(stdtrit(variance.freedom, 0.975)), variance.inflation, f", clustered{few}"
-
-
-def _cluster_variance(evidence: Evidence, name: str, squares: float) -> ClusterVariance | None:
-    """None where no cluster has two items."""
-    if evidence.clusters is None or name not in evidence.clusters.names:
-        return None
-    return evidence.clusters.variance(name, squares)
-
-
 def over_tasks(name: str, tasks: Sequence[Evidence]) -> Estimates:
     """Mean over tasks of a score, with the variance of every task carried."""
     means = []
-    for direction, turn in (("lost", dict), ("gained", reverse)):
-        sums = [(task, SUMS[name](turn(task.options))) for task in tasks]
-        parts = [(evidence, one) for evidence, one in sums if one is not None]
-        if not parts:
+    for direction in DIRECTIONS:
+        interval = mean_over_tasks(name, "loss", tasks, direction)
+        if interval is None:
             return Estimates.missing(name, NO_ITEMS)
-        designs = [_design(e, f"{name}_{direction}", float(one.s2)) for e, one in parts]
-        interval = weighted_interval(
-            [one for _, one in parts],
-            [1 / len(parts)] * len(parts),
-            z=max(z for z, _, _ in designs),
-            inflate=[inflate for _, inflate, _ in designs],
-        )
         method = f"{name}, mean over tasks, score interval"
         means.append(as_estimate(interval, method, not_negative=name in NEVER_NEGATIVE))
     return Estimates(forgetting=means[0], backward_transfer=means[1])
+
+
+def mean_over_tasks(
+    name: str, part: Part, tasks: Sequence[Evidence], direction: str, *, at_least: bool = False
+) -> Interval | None:
+    """The mean of a score over tasks; None where no task has items.
+
+    Tasks with many clusters, or none, share one interval; one with few keeps its own, and the two
+    join in quadrature, so that a tiny task adds no more than its weight.
+    """
+    parts = [(task, terms(name, part, task, direction)) for task in tasks if task.cells.n]
+    if not parts:
+        return None
+    joined = []
+    for task, counts in parts:
+        sums = total_sums(counts)
+        assert sums is not None  # noqa: S101  # a task with items has terms
+        design = design_of(task, name, part, direction, counts)
+        span = (-max(term.h for term in counts), max(term.c for term in counts))
+        joined.append(
+            TaskPart(sums, design.quantile, design.inflate, design.worst, design.freedom, span)
+        )
+    return tasks_interval(joined, z=normal_quantile(tasks[0].level), at_least=at_least)
 
 
 def mean_of_estimates(tasks: Sequence[Estimates], total: Estimates) -> Estimates:
@@ -252,10 +356,11 @@ def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
     """
     p = lost_p(evidence.options, use_options=use_options)
     name = "matched" if use_options else "latent"
-    sums = SUMS[name](evidence.options)
+    parts = terms(name, "loss", evidence)
+    sums = total_sums(parts)
     if p is None or sums is None:
         return p
-    variance = _cluster_variance(evidence, f"{name}_lost", float(sums.s2))
+    variance = _cluster_variance(evidence, name, "loss", "lost", parts)
     if variance is None or variance.inflation <= 1:
         return p
     return float(score_p(sums, inflate=variance.inflation, freedom=variance.freedom))
@@ -269,11 +374,11 @@ def lost_p(counts: ByOptions, *, use_options: bool) -> float | None:
     losses, trials, chances = [], [], []
     for k, part in closed.items():
         by_options = use_options and k > TWO_OPTIONS
-        lost = part.n10 - part.lost_to_none if by_options else part.n10
+        lost = part.lost_to_wrong
         losses.append(lost)
-        trials.append(lost + (part.different if by_options else part.n00))
+        trials.append(lost + (part.different if by_options else part.wrong_to_wrong))
         chances.append(1 / (k - 1) if by_options else 1 / k)
-        if by_options and part.lost_to_none + part.wrong_to_none:
+        if part.lost_to_none + part.wrong_to_none:
             losses.append(part.lost_to_none)
             trials.append(part.lost_to_none + part.wrong_to_none)
             chances.append(1 / k)
@@ -311,21 +416,14 @@ def average_options(counts: ByOptions) -> float:
     return 1 + n / luck if luck else math.inf
 
 
-def detectable_loss(counts: ByOptions, *, use_options: bool) -> float | None:
+def detectable_loss(evidence: Evidence, name: str) -> float | None:
     """The smallest loss found four times in five; None where all that is known would not do."""
-    sums = (matched if use_options else latent)(counts)
-    known = known_share(counts)
-    if sums is None or known is None:
+    parts = terms(name, "loss", evidence)
+    sums, known = total_sums(parts), known_share(evidence.options)
+    if sums is None or known is None or not float(sums.n):
         return None
     n = float(sums.n)
     c, spread = float(sums.c) / n, float(sums.a) / n
-    h = sum(_subtracted(k, use_options=use_options) * part.n for k, part in counts.items()) / n
+    h = sum(term.h * term.n for term in parts) / n
     loss = float(detectable(n, c=c, h=h, share_e=spread / (h * (c + h)) if h else 0.0))
     return loss if loss <= known else None
-
-
-def _subtracted(k: float, *, use_options: bool) -> float:
-    if math.isinf(k):
-        return 0.0
-    c = k / (k - 1)
-    return c / (k - 2) if use_options and k > TWO_OPTIONS else c**2 / k

@@ -4,37 +4,86 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from forgetmap.comparison import from_counts, repeated
 from forgetmap.comparison.cells import REASONS, Cells
+from forgetmap.comparison.choice_counts import TWO_OPTIONS
 from forgetmap.comparison.estimators import BUILT_IN_NAMES, Estimator, number_estimators
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.headline import HeadlinePolicy
-from forgetmap.comparison.result import GroupResult
+from forgetmap.comparison.from_counts import loss_variance
+from forgetmap.comparison.loss import FROM_COUNTS, measure_loss, measure_macro, symmetric_loss
+from forgetmap.comparison.result import (
+    CoverageResult,
+    FamilyResult,
+    GradedResult,
+    GroupResult,
+)
+from forgetmap.comparison.side_counts import SideCounts
+from forgetmap.comparison.verdict import Claim, Policy, Standing, conclude, make_claim
 from forgetmap.errors import UsageError
 from forgetmap.pairing import SIDES
 from forgetmap.results import Estimate, Estimates
-from forgetmap.stats import between_interval, detectable_excess, false_discovery, mcnemar_p
+from forgetmap.stats import (
+    FDR,
+    Shrinkage,
+    between_interval,
+    detectable_excess,
+    false_discovery,
+    graded_interval,
+    mcnemar_p,
+    normal_quantile,
+    shrink,
+)
 
 RESERVED = GroupResult.model_fields.keys() - set(BUILT_IN_NAMES)
 """Names in a result that no estimator of a package may take."""
 
 
-def group_result(name: str, evidence: Evidence, policy: HeadlinePolicy) -> GroupResult:
-    """Counts, rates and estimates of one group; a rate of nothing is null, with a reason."""
-    numbers = {
-        **_counts(name, evidence.cells),
-        **_estimates(evidence),
-        **_tests(evidence, sampled=bool(policy.sampled)),
-    }
-    return policy.with_headline(GroupResult.model_construct(**numbers), evidence)
+def group_result(name: str, evidence: Evidence, policy: Policy) -> GroupResult:
+    """Counts, rates, estimates and verdict of one group that is a claim of its own."""
+    group = _numbers(name, evidence, policy)
+    return conclude(group, make_claim(group, evidence, policy), policy)
 
 
-def group_results(evidence: Mapping[str, Evidence], policy: HeadlinePolicy) -> list[GroupResult]:
-    """One result per group, with q-values over them."""
-    results = [group_result(name, counted, policy) for name, counted in evidence.items()]
-    return with_q(results)
+def group_results(
+    evidence: Mapping[str, Evidence], policy: Policy, family: str
+) -> list[GroupResult]:
+    """One result per group; the more groups, the more it takes to call one lost.
+
+    Args:
+        evidence: by the name of the group.
+        policy: how verdicts are reached.
+        family: what the groups are: tasks, categories or tags.
+    """
+    groups = [_numbers(name, counted, policy) for name, counted in evidence.items()]
+    claims = [
+        make_claim(group, counted, policy)
+        for group, counted in zip(groups, evidence.values(), strict=True)
+    ]
+    return with_q(conclude_family(groups, claims, policy, family))
+
+
+def conclude_family(
+    groups: Sequence[GroupResult], claims: Sequence[Claim], policy: Policy, family: str
+) -> list[GroupResult]:
+    """Verdicts of groups that are looked at together, by Benjamini and Hochberg."""
+    q = false_discovery([claim.p for claim in claims]).tolist() if claims else []
+    size = sum(not math.isnan(value) for value in q)
+    if size < 2:
+        return [conclude(group, claim, policy) for group, claim in zip(groups, claims, strict=True)]
+    called = sum(
+        value <= FDR and (claim.loss.total.low or 0.0) > 0
+        for value, claim in zip(q, claims, strict=True)
+    )
+    standings = [
+        Standing(FamilyResult(name=family, size=size), value, max(called, 1)) for value in q
+    ]
+    return [
+        conclude(group, claim, policy, standing)
+        for group, claim, standing in zip(groups, claims, standings, strict=True)
+    ]
 
 
 def with_q(results: Sequence[GroupResult]) -> list[GroupResult]:
@@ -47,11 +96,58 @@ def with_q(results: Sequence[GroupResult]) -> list[GroupResult]:
     ]
 
 
+def with_shrinkage(
+    results: Sequence[GroupResult], evidence: Mapping[str, Evidence], policy: Policy
+) -> list[GroupResult]:
+    """Tasks with their losses drawn towards the mean, and how likely each exceeds the margin."""
+    values, variances = [], []
+    for group in results:
+        total = group.headline.forgetting
+        value, variance = total.value, math.nan
+        if group.headline.estimator in FROM_COUNTS and value is not None:
+            variance = loss_variance(group.headline.estimator, evidence[group.name])
+        elif value is not None and total.low is not None and total.high is not None:
+            variance = ((total.high - total.low) / (2 * normal_quantile(policy.level))) ** 2
+        values.append(math.nan if value is None else value)
+        variances.append(variance)
+    shrunk = shrink(values, variances, margin=policy.margin, level=policy.level)
+    if shrunk is None:
+        return list(results)
+    return [
+        group.model_copy(update=_shrunk_fields(shrunk, place))
+        if not math.isnan(variances[place])
+        else group
+        for place, group in enumerate(results)
+    ]
+
+
+def _shrunk_fields(shrunk: Shrinkage, place: int) -> dict[str, Any]:
+    value, low, high = (
+        float(getattr(shrunk.interval, end)[place]) for end in ("value", "low", "high")
+    )
+    method = "shrunk towards the mean of the tasks, Paule-Mandel and Morris"
+    return {
+        "shrunk": Estimate(value=value, low=low, high=high, method=method),
+        "loss_exceeds_margin": float(shrunk.exceeds[place]),
+    }
+
+
+def _numbers(name: str, evidence: Evidence, policy: Policy) -> GroupResult:
+    """Counts, rates and estimates of one group; a rate of nothing is null, with a reason."""
+    numbers = {
+        **_counts(name, evidence.cells),
+        **_estimates(evidence),
+        **_tests(evidence, sampled=bool(policy.sampled)),
+        **_facts(evidence),
+    }
+    return GroupResult.model_construct(**numbers)
+
+
 def macro_result(
     tasks: Mapping[str, Evidence],
     results: Sequence[GroupResult],
     total: GroupResult,
-    policy: HeadlinePolicy,
+    policy: Policy,
 ) -> GroupResult:
     """Counts of all tasks, rates as plain means over the tasks that have them."""
     evidence = [task for task in tasks.values() if task.cells.n]
@@ -63,14 +159,19 @@ def macro_result(
         estimates = [task.estimates(row.name) for task in scored]
         mean = row.over_tasks(row.name, evidence, estimates, total.estimates(row.name))
         update |= _fields_of(row, mean)
-    if update["matched"].forgetting.value is not None:
-        update["bracket_low"] = update["matched"]
-        update["bracket_high"] = from_counts.over_tasks("matched_upper", evidence)
-    else:
-        update["bracket_low"], update["bracket_high"] = update["latent"], update["upper"]
+    update["bracket_low"] = from_counts.over_tasks("low", evidence)
+    update["bracket_high"] = from_counts.over_tasks("high", evidence)
     for name in ("conditional_forgetting", "noise_floor"):
         update[name] = from_counts.plain_mean([getattr(task, name) for task in scored])
-    return policy.with_headline(total.model_copy(update=update), Evidence.total(evidence))
+    macro = total.model_copy(update=update)
+    claim = make_claim(macro, Evidence.total(evidence), policy)
+    if evidence and claim.reason is None:
+        losses = [measure_loss(claim.row, task, policy.noise_floor) for task in evidence]
+        loss = measure_macro(claim.row, evidence, losses, policy.noise_floor)
+        known = claim.loss
+        loss = replace(loss, luck_ratio=known.luck_ratio, guess_rate=known.guess_rate)
+        claim = replace(claim, loss=loss)
+    return conclude(macro, claim, policy)
 
 
 def _counts(name: str, cells: Cells) -> dict[str, Any]:
@@ -90,6 +191,53 @@ def _counts(name: str, cells: Cells) -> dict[str, Any]:
     }
 
 
+def _facts(evidence: Evidence) -> dict[str, Any]:
+    """What stands beside the estimates."""
+    return {
+        "symmetric_noise": symmetric_loss(evidence),
+        "coverage": CoverageResult(
+            before=_covered(evidence, evidence.before), after=_covered(evidence, evidence.after)
+        ),
+        "worst_case": _worst_case(evidence),
+        "answer_changes": _answer_changes(evidence),
+        "graded": _graded(evidence),
+    }
+
+
+def _covered(evidence: Evidence, side: SideCounts) -> float | None:
+    """Share of what a side scored that is a scored pair; repeats count as often as asked."""
+    return min(evidence.cells.n / side.scored, 1.0) if side.scored else None
+
+
+def _worst_case(evidence: Evidence) -> float | None:
+    """The most that can be lost if all that is missing after was (Manski's bound)."""
+    cells, before = evidence.cells, evidence.before
+    missing = before.right - cells.n11 - cells.n10
+    if not cells.n or before.scored <= cells.n or missing < 0:
+        return None
+    raw, _ = from_counts.loss_interval("raw", "loss", evidence)
+    return min((cells.n * (raw.high or 0.0) + missing) / before.scored, 1.0)
+
+
+def _answer_changes(evidence: Evidence) -> int | None:
+    """Wrong before, another wrong option after."""
+    closed = [part for k, part in evidence.options.items() if TWO_OPTIONS < k < math.inf]
+    if not closed or any(part.unknown for part in closed):
+        return None
+    return sum(part.different for part in closed)
+
+
+def _graded(evidence: Evidence) -> GradedResult | None:
+    sums = evidence.graded
+    if sums is None or not sums.graded:
+        return None
+    interval = graded_interval(sums.n, sums.total, sums.squares, level=evidence.level)
+    method = "mean of score before less score after, t interval"
+    ends = (interval.value, interval.low, interval.high)
+    value, low, high = (None if math.isnan(end) else float(end) for end in ends)
+    return GradedResult(value=value, low=low, high=high, method=method, pairs=int(sums.graded))
+
+
 def _estimates(evidence: Evidence) -> dict[str, Any]:
     estimates: dict[str, Any] = {}
     for row in number_estimators():
@@ -99,12 +247,7 @@ def _estimates(evidence: Evidence) -> dict[str, Any]:
                 hint="uninstall the package, or rename its estimator.",
             )
         estimates |= _fields_of(row, _estimate(row, evidence))
-    knows_choices = from_counts.knows_choices(evidence)
-    low, high = (
-        (estimates["matched"], from_counts.estimate("matched_upper", evidence))
-        if knows_choices
-        else (estimates["latent"], estimates["upper"])
-    )
+    low, high = (from_counts.estimate(name, evidence) for name in from_counts.END_NAMES)
     return estimates | {
         "bracket_low": low,
         "bracket_high": high,
@@ -133,11 +276,14 @@ def _fields_of(row: Estimator, value: Estimates | Estimate) -> dict[str, Estimat
 def _noise_floor(evidence: Evidence) -> Estimate:
     """Mean over the models that were repeated."""
     items = evidence.items
-    floors = [] if items is None else [repeated.noise_floor(items, side) for side in SIDES]
-    known = [floor for floor in floors if floor is not None]
-    if not known:
-        return Estimate.missing("noise floor", "needs repeats of a model")
-    return Estimate(value=sum(known) / len(known), method="noise floor")
+    interval = None if items is None else repeated.noise_interval(items, evidence.level)
+    if interval is None:
+        floors = [] if items is None else [repeated.noise_floor(items, side) for side in SIDES]
+        known = [floor for floor in floors if floor is not None]
+        if not known:
+            return Estimate.missing("noise floor", "needs repeats of a model")
+        return Estimate(value=sum(known) / len(known), method="noise floor")
+    return from_counts.as_estimate(interval, "noise floor, t interval")
 
 
 def _tests(evidence: Evidence, *, sampled: bool) -> dict[str, float | None]:
@@ -173,8 +319,8 @@ def _detectable(evidence: Evidence) -> float | None:
     if evidence.items is not None:
         interval = repeated.excess(evidence.items) or repeated.excess_before(evidence.items)
     if interval is None:
-        use_options = from_counts.knows_choices(evidence)
-        return from_counts.detectable_loss(evidence.options, use_options=use_options)
+        name = "matched" if from_counts.knows_choices(evidence) else "latent"
+        return from_counts.detectable_loss(evidence, name)
     loss = float(detectable_excess(interval))
     return loss if loss <= (cells.n11 + cells.n10) / cells.n else None
 

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 import narwhals as nw
 
 from forgetmap.comparison.cells import Cells, Label, by_task, is_none
-from forgetmap.comparison.coverage import PairingCoverage
+from forgetmap.comparison.coverage import PairingCoverage, missing_items
 from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.luck import Luck
+from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.pairing import SIDES, Pairs, Side
 from forgetmap.records import MISSING, Frame, Outcome, Run
 from forgetmap.results import Notice
+from forgetmap.stats import fisher_p
 from forgetmap.text import counted, listed, percent
 
 MIN_ITEMS = 30
@@ -24,6 +27,8 @@ MAX_STANDARD_ERRORS = 3.0
 """Standard errors that luck does not explain."""
 FAILURE_DIFFERENCE = 0.05
 """Difference in the share of unreadable answers that can pass for a change of the model."""
+SELECTED_P = 0.01
+"""Missing items differ from the others where chance explains it no better than this."""
 UNREADABLE = (Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.TRUNCATED)
 
 Failures = tuple[int, int]
@@ -120,23 +125,65 @@ def coverage_warnings(
     return warnings + _thin_tasks(groups, min_paired)
 
 
-def evidence_warnings(total: Evidence) -> list[Notice]:
-    """What a reader must know about the luck that is taken out."""
-    if total.lopsided:
+def missing_warnings(total: Cells, counts: tuple[Mapping[Label, SideCounts], ...]) -> list[Notice]:
+    """Whether what is missing after was harder or easier before than what is compared."""
+    missing = missing_items(total, counts)
+    if missing is None:
+        return []
+    absent, right = missing
+    known = total.n11 + total.n10
+    p = fisher_p(right, absent - right, known, total.n - known)
+    if p >= SELECTED_P:
+        return []
+    kind = "harder" if right * total.n < known * absent else "easier"
+    message = (
+        f"the {counted(absent, 'result')} missing after were {kind}: {percent(right / absent)} of "
+        f"them were right before, {percent(known / total.n)} of those compared."
+    )
+    return [Notice("missing_differ", message)]
+
+
+def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[Notice]:
+    """What a reader must know about luck, options and graded scores."""
+    notices = [Notice("options_doubted", f"{doubt}.") for doubt in total.doubts]
+    lopsided = [task for task, evidence in tasks.items() if evidence.lopsided]
+    if lopsided:
         message = (
-            "right answers stand at some positions far more often than at others: guessing habits "
-            "can look like knowledge."
+            "right answers stand at some positions far more often than at others in "
+            f"{listed(lopsided, 'tasks')}: guessing habits can look like knowledge."
         )
-        return [Notice("lopsided", message)]
-    return []
+        notices.append(Notice("lopsided", message))
+    moved = [task for task, evidence in tasks.items() if Luck.MOVED in evidence.luck]
+    if moved:
+        message = (
+            f"the letters that are chosen moved in {listed(moved, 'tasks')}: flips by habit are "
+            "taken out as if as many were lost as gained by it."
+        )
+        notices.append(Notice("habits_moved", message))
+    if total.graded is not None and total.graded.graded:
+        message = (
+            f"{int(total.graded.graded):,} of {counted(int(total.graded.n), 'pair')} have scores "
+            "between 0 and 1, cut at the score that counts as right: see the graded change."
+        )
+        notices.append(Notice("graded", message))
+    return notices
+
+
+def identical_warnings(total: Cells) -> list[Notice]:
+    """Two runs that never differ may be one."""
+    wrong = sum(part.different + part.unknown for part in total.options.values())
+    if not total.n or total.n10 + total.n01 or wrong or total.n < MIN_ITEMS:
+        return []
+    message = f"all {counted(total.n, 'answer')} are identical; are these two models?"
+    return [Notice("identical", message)]
 
 
 def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice]:
     thin = []
     for task, cells in by_task(groups).items():
-        smaller = cells.paired + min(cells.only_before, cells.only_after)
-        if smaller and cells.paired / smaller < min_paired:
-            thin.append(f"{task} ({cells.paired:,} of {smaller:,})")
+        larger = cells.paired + max(cells.only_before, cells.only_after)
+        if larger and cells.paired / larger < min_paired:
+            thin.append(f"{task} ({cells.paired:,} of {larger:,})")
     if not thin:
         return []
     return [Notice("thin_task", f"fewer than {100 * min_paired:g}% paired in {listed(thin)}.")]

@@ -6,23 +6,28 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from forgetmap.comparison.cells import Cells, Label, count_cells
-from forgetmap.comparison.choice_counts import CHOICE_COLUMNS
-from forgetmap.comparison.comparison import Comparison
+from forgetmap.comparison.comparison import Comparison, Grounds
 from forgetmap.comparison.coverage import (
     PairingCoverage,
     is_one_to_one,
     measure_coverage,
     require_enough,
 )
-from forgetmap.comparison.evidence import GroupedEvidence, gather_evidence
-from forgetmap.comparison.gold_positions import with_gold_positions
-from forgetmap.comparison.group_results import group_result, group_results, macro_result
-from forgetmap.comparison.headline import HeadlinePolicy
+from forgetmap.comparison.evidence import GroupedEvidence, Sides, gather_evidence
+from forgetmap.comparison.group_results import (
+    conclude_family,
+    group_result,
+    group_results,
+    macro_result,
+    with_shrinkage,
+)
 from forgetmap.comparison.notices import (
     count_failures,
     coverage_warnings,
     evidence_warnings,
+    identical_warnings,
     key_warnings,
+    missing_warnings,
     reading_warnings,
     repeat_warnings,
     sanity_warnings,
@@ -37,13 +42,14 @@ from forgetmap.comparison.result import (
     RunResult,
 )
 from forgetmap.comparison.rollups import count_seeds, roll_up
+from forgetmap.comparison.side_counts import count_side
 from forgetmap.comparison.task_tables import with_task_table
+from forgetmap.comparison.verdict import Policy, make_claim
 from forgetmap.comparison.words import counts_sentence
-from forgetmap.errors import PairingError
+from forgetmap.errors import PairingError, UsageError
 from forgetmap.pairing import Pairs, Side, check_directions, compare_conditions, match, match_twins
 from forgetmap.records import Run, reading
 from forgetmap.results import Notice
-from forgetmap.stats import FDR
 from forgetmap.text import counted
 
 
@@ -58,18 +64,18 @@ def compare_sides(
         rule: how they are compared.
         noise: a repeat of the model before.
     """
+    refuse_same_run(before, after)
     for side in (before, after, *([noise] if noise else [])):
         check_directions(side.run, side.measured.measures)
     with reading(before.run, after.run):
         pairs, cells = pair_and_count(before, after, rule)
         total = Cells.total(cells.values())
-        coverage = measure_coverage(pairs, total, before, after)
+        counts = count_sides(before, after, rule.correct_at)
+        coverage = measure_coverage(pairs, total, before, after, counts)
         names = (before.run.name, after.run.name)
         require_enough(coverage, cells, rule.min_paired, names)
         again = None if noise is None else pair_noise(before, noise, pairs, rule)
-        if pairs.columns >= CHOICE_COLUMNS:
-            cells = with_gold_positions(cells, before.measured.scores)
-        evidence = gather_evidence(pairs, cells, again)
+        evidence = gather_evidence(pairs, cells, again, sides=counts, level=rule.level)
         rolled_up = _rolled_up(pairs, rule)
         failures = tuple(count_failures(side.measured.scores) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)
@@ -79,7 +85,9 @@ def compare_sides(
         *compare_conditions(before.run.info, after.run.info, measures),
         *repeat_warnings(before, after),
         *coverage_warnings(coverage, total, cells, rule.min_paired),
-        *evidence_warnings(evidence.total()),
+        *missing_warnings(total, counts),
+        *identical_warnings(total),
+        *evidence_warnings(evidence.total(), evidence.tasks()),
         *table_warnings(evidence.tasks(), rule.task_table),
         *sanity_warnings(evidence.total(), evidence.tasks(), failures),
     ]
@@ -88,7 +96,53 @@ def compare_sides(
     result = _result(before.run, after.run, rule, evidence, paired, policy)
     compared_by = {task: str(measure) for task, measure in sorted(measures[0].items())}
     result = result.model_copy(update={"rolled_up": rolled_up, "measures": compared_by})
-    return Comparison(result, before.run, after.run, pairs)
+    return Comparison(result, before.run, after.run, pairs, Grounds(evidence.total(), policy))
+
+
+def in_one_family(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Several models against one: their totals are corrected for having looked at all of them."""
+    grounds = [comparison.grounds for comparison in comparisons]
+    groups = [comparison.result.total for comparison in comparisons]
+    claims = [
+        make_claim(group, ground.evidence, ground.policy)
+        for group, ground in zip(groups, grounds, strict=True)
+    ]
+    totals = conclude_family(groups, claims, grounds[0].policy, "models")
+    return [
+        replace(comparison, result=comparison.result.model_copy(update=_total(comparison, total)))
+        for comparison, total in zip(comparisons, totals, strict=True)
+    ]
+
+
+def _total(comparison: Comparison, total: GroupResult) -> dict[str, object]:
+    return {"total": total, "headline": f"{comparison.after.name}: {total.headline.words}."}
+
+
+def count_sides(before: Side, after: Side, correct_at: float) -> Sides:
+    """What each side scored, paired or not."""
+    return (
+        count_side(before.measured.scores, correct_at),
+        count_side(after.measured.scores, correct_at),
+    )
+
+
+def refuse_same_run(before: Side, after: Side) -> None:
+    """A run compared with itself shows nothing.
+
+    Raises:
+        UsageError: both sides are the same run.
+    """
+    ids = (before.run.info.run_id, after.run.info.run_id)
+    same_files = _is_path(before.run) and before.run.origin == after.run.origin
+    if same_files or (ids[0] is not None and ids[0] == ids[1]):
+        raise UsageError(
+            f"{before.run.name} is on both sides: the same run before and after",
+            hint="name the run of another model as the second argument.",
+        )
+
+
+def _is_path(run: Run) -> bool:
+    return run.origin.startswith(("/", "."))
 
 
 def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
@@ -138,12 +192,11 @@ def _result(
     rule: Rule,
     evidence: GroupedEvidence,
     pairing: PairingResult,
-    policy: HeadlinePolicy,
+    policy: Policy,
 ) -> ComparisonResult:
     by_task = evidence.tasks()
-    tasks = group_results(by_task, policy)
-    overall = replace(policy, tasks=lost_tasks(tasks))
-    total = group_result("total", evidence.total(), overall)
+    tasks = with_shrinkage(group_results(by_task, policy, "tasks"), by_task, policy)
+    total = group_result("total", evidence.total(), policy)
     return ComparisonResult(
         headline=f"{after.name}: {total.headline.words}.",
         seen=counts_sentence(before.name, after.name, total),
@@ -152,19 +205,22 @@ def _result(
         rule=rule,
         pairing=pairing,
         total=total,
-        total_macro=macro_result(by_task, tasks, total, overall),
-        categories=group_results(evidence.categories(), policy),
-        tags=group_results(evidence.tags(), policy),
+        total_macro=macro_result(by_task, tasks, total, policy),
+        categories=group_results(evidence.categories(), policy, "categories"),
+        tags=group_results(evidence.tags(), policy, "tags"),
         tasks=tasks,
     )
 
 
-def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> HeadlinePolicy:
+def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Policy:
     """How headlines are chosen in a comparison."""
-    return HeadlinePolicy(
+    return Policy(
         estimator=rule.estimator,
         sampled=_sampled(before, after),
         knows_options=bool(pairs.columns & {"k_before", "k_after"}),
+        margin=rule.margin,
+        noise_floor=rule.noise_floor,
+        level=rule.level,
     )
 
 
@@ -172,12 +228,6 @@ def _sampled(before: Run, after: Run) -> bool | None:
     """Whether answers of either were sampled; None where that is not known of both."""
     known = (before.info.is_sampled, after.info.is_sampled)
     return True if True in known else None if None in known else False
-
-
-def lost_tasks(tasks: Sequence[GroupResult]) -> tuple[int, int]:
-    """How many tasks lost something at a false discovery rate of 5 %, of how many tested."""
-    tested = [task.q_lost for task in tasks if task.q_lost is not None]
-    return sum(q <= FDR for q in tested), len(tested)
 
 
 def _rolled_up(pairs: Pairs, rule: Rule) -> list[RolledUpResult] | None:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from forgetmap.comparison.choice_counts import TWO_OPTIONS
 from forgetmap.comparison.choices import OPTION_COUNTS, REPEAT_COUNTS, Wish
-from forgetmap.comparison.headline import NO_REPEATS
+from forgetmap.comparison.verdict import NO_REPEATS
 from forgetmap.comparison.result import ComparisonResult, GroupResult
 from forgetmap.errors import UsageError
 from forgetmap.results import Value
@@ -67,7 +67,7 @@ def make_plan(
     _check(wish, ks)
     rows = [_greedy_row(wish, k) for k in ks]
     rows += [_repeated_row(wish, count) for count in repeats]
-    return PlanResult(loss=wish.loss, accuracy=wish.accuracy, churn=wish.churn, rows=rows)
+    return PlanResult(loss=wish.loss, accuracy=wish.accuracy, churn=wish.noise_floor, rows=rows)
 
 
 def advise(result: ComparisonResult, *, by: str = "category", loss: float = 0.02) -> AdviceResult:
@@ -97,7 +97,7 @@ def _greedy_row(wish: Wish, k: float) -> PlanRow:
 
 
 def _repeated_row(wish: Wish, repeats: int) -> PlanRow:
-    items = repeated_items_needed(wish.loss, repeats, churn=wish.churn)
+    items = repeated_items_needed(wish.loss, repeats, churn=wish.noise_floor)
     return _row(math.inf, repeats, "excess", items)
 
 
@@ -157,7 +157,7 @@ def _check(wish: Wish, ks: Sequence[float]) -> None:
     _check_loss(wish.loss)
     faults = {
         "--accuracy": not 0 < wish.accuracy <= 1,
-        "--churn": not 0 <= wish.churn <= 0.25,  # a coin flips one way this often
+        "--churn": not 0 <= wish.noise_floor <= 0.25,  # a coin flips one way this often
         "--k": any(k < TWO_OPTIONS for k in ks),
     }
     for name, fault in faults.items():

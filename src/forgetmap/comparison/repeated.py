@@ -8,6 +8,7 @@ difference of products of counts.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from forgetmap.comparison.cells import Label, label_columns, label_of
+from forgetmap.comparison.cells import Label, is_none, label_columns, label_of
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, answer_failed, options_from, options_of
 from forgetmap.pairing import RIGHT, SIDES, UNSCORED, Pairs, is_in
 from forgetmap.records import Frame
@@ -24,9 +25,12 @@ from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import (
     LEVEL,
     AnswerCounts,
+    ClusterVariance,
     Interval,
+    NetPart,
     Reals,
     change_p,
+    cluster_variance,
     combined_interval,
     excess_before_scores,
     excess_scores,
@@ -37,6 +41,13 @@ from forgetmap.stats import (
     self_churn,
 )
 
+NET_PARTS: dict[str, NetPart] = {
+    "net": "loss",
+    "net_knowledge": "knowledge",
+    "net_answering": "answering",
+}
+CLEAR_LOSS = 0.9
+"""Score of an item from which on it was surely lost, not just answered otherwise this time."""
 _KINDS = ("right", "option", "none", "unknown")
 
 
@@ -94,6 +105,40 @@ class ItemSums:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemClusters:
+    """Clusters of items as lists of kinds of items: cluster -> kinds and how many items of each.
+
+    Clusters with the same content are counted together.
+    """
+
+    counts: Mapping[tuple[tuple[ItemCounts, int], ...], int]
+
+    def variance(self, name: str, squares: float) -> ClusterVariance | None:
+        """CR2 variance of the mean of a score; None if every cluster has one item."""
+        gained = name.endswith("_gained")
+        score_name = name.rpartition("_")[0]
+        sizes, totals, hits, times = [], [], [], []
+        for kinds, count in self.counts.items():
+            items = ItemSums(dict(kinds)).repeated(after=1 if score_name == "excess_before" else 2)
+            size = items.weight.sum()
+            if not size:
+                continue
+            scores = items.scores(score_name, gained=gained)
+            sizes.append(size)
+            totals.append(items.weight @ scores)
+            hits.append(bool((scores > CLEAR_LOSS).any()))
+            times.append(count)
+        if all(size <= 1 for size in sizes):
+            return None
+        return cluster_variance(
+            np.repeat(sizes, times),
+            np.repeat(totals, times),
+            squares=squares,
+            affected=int(np.repeat(hits, times).sum()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RepeatedItems:
     """Kinds of items, one row each, and how many items are of each kind."""
 
@@ -121,12 +166,36 @@ class RepeatedItems:
         """The answers of the model after."""
         return AnswerCounts(*self.table[:, [5, 6, 7, 8, 11]].T)
 
-    def mean(self, scores: Reals, pseudo: float = 1.0) -> Interval | None:
+    def scores(self, name: str, *, gained: bool = False) -> Reals:
+        """The score of each kind of item."""
+        if name == "excess_before":
+            return excess_before_scores(*self.profile)
+        if name == "excess":
+            both = excess_scores(*self.profile)
+            return both.gained if gained else both.lost
+        sides = (self.after, self.before) if gained else (self.before, self.after)
+        return net_scores(self.k, *sides, same=self.table[:, 9], part=NET_PARTS[name])
+
+    def pseudo(self, name: str) -> float:
+        """How far one item can lie: the pseudo observation of its interval."""
+        if name in ("excess", "excess_before", "net_answering"):
+            return 1.0
+        return float(self.weight @ knowledge_scale(self.k) / max(self.weight.sum(), 1.0))
+
+    def mean(
+        self,
+        scores: Reals,
+        pseudo: float = 1.0,
+        *,
+        level: float = LEVEL,
+        clusters: ClusterVariance | None = None,
+    ) -> Interval | None:
         """The mean score with its interval; one item has no spread."""
         n = self.weight.sum()
         if n < 2:
             return None
-        return mean_interval(n, self.weight @ scores, self.weight @ scores**2, pseudo=pseudo)
+        sums = (self.weight @ scores, self.weight @ scores**2)
+        return mean_interval(n, *sums, pseudo=pseudo, level=level, clusters=clusters)
 
 
 def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]:
@@ -136,22 +205,8 @@ def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]
         pairs: both models.
         noise: the model before, paired with a repeat of it by the same keys.
     """
-    labels = tuple(label_columns(pairs))
-    item = ("task", *pairs.item_columns)
-    sides = [_answers(pairs, side, own=side == "before") for side in SIDES]
-    if noise is not None:
-        sides.append(_answers(noise, "after", own=True, like=labels))
-    chosen = (
-        nw.concat(sides)
-        .group_by(*item, "kind", "choice")
-        .agg(*(nw.col(name).sum() for name in SIDES), *(nw.col(x).max() for x in (*labels, "k")))
-    )
-    tallies = _tallies()
-    per_item = (
-        chosen.select(*item, *labels, "k", **tallies)
-        .group_by(*item)
-        .agg(*(nw.col(name).sum() for name in tallies), *(nw.col(x).max() for x in (*labels, "k")))
-    )
+    labels, tallies = tuple(label_columns(pairs)), _tallies()
+    per_item = _per_item(pairs, noise, {})
     counted = per_item.group_by("task", *labels, "k", *tallies).agg(nw.len().alias("n"))
     parts: dict[Label, dict[ItemCounts, int]] = {}
     for row in counted.collect().rows(named=True):
@@ -159,7 +214,62 @@ def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]
     return {label: ItemSums(counts) for label, counts in parts.items()}
 
 
-def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None = None) -> Frame:
+def sum_item_clusters(
+    pairs: Pairs, noise: Pairs | None, level: str, cluster: Mapping[str, nw.Expr]
+) -> dict[str, ItemClusters]:
+    """The clusters of items of each group at a level; kinds of items of a cluster come back.
+
+    Args:
+        pairs: both models.
+        noise: the model before, paired with a repeat of it.
+        level: `task`, `category`, `tags` or `total`.
+        cluster: what items of a cluster share.
+    """
+    tallies = _tallies()
+    by = () if level == "total" else (level,)
+    per_item = _per_item(pairs, noise, cluster)
+    rows = per_item.group_by(*by, *cluster, "k", *tallies).agg(nw.len().alias("n")).collect()
+    clusters: dict[tuple[str, ...], dict[ItemCounts, int]] = {}
+    for row in rows.rows(named=True):
+        name = "" if level == "total" or is_none(row[level]) else str(row[level])
+        own = clusters.setdefault((name, *(str(row[part]) for part in cluster)), {})
+        own[_item_counts(row)] = own.get(_item_counts(row), 0) + int(row["n"])
+    groups: dict[str, Counter[tuple[tuple[ItemCounts, int], ...]]] = {}
+    for (name, *_), kinds in clusters.items():
+        groups.setdefault(name, Counter())[tuple(sorted(kinds.items()))] += 1
+    return {name: ItemClusters(counts) for name, counts in groups.items()}
+
+
+def _per_item(pairs: Pairs, noise: Pairs | None, cluster: Mapping[str, nw.Expr]) -> Frame:
+    """One row per item: how often each model answered it how, its labels and its cluster."""
+    labels = tuple(label_columns(pairs))
+    item = ("task", *pairs.item_columns)
+    sides = [_answers(pairs, side, own=side == "before", more=cluster) for side in SIDES]
+    if noise is not None:
+        like = {name: nw.lit(None, dtype=nw.String) for name in (*labels, *cluster)}
+        sides.append(_answers(noise, "after", own=True, like=like))
+    kept = [name for name in (*labels, *cluster, "k") if name not in item]
+    chosen = (
+        nw.concat(sides)
+        .group_by(*item, "kind", "choice")
+        .agg(*(nw.col(name).sum() for name in SIDES), *(nw.col(name).max() for name in kept))
+    )
+    tallies = _tallies()
+    return (
+        chosen.select(*item, *kept, **tallies)
+        .group_by(*item)
+        .agg(*(nw.col(name).sum() for name in tallies), *(nw.col(name).max() for name in kept))
+    )
+
+
+def _answers(
+    pairs: Pairs,
+    side: str,
+    *,
+    own: bool,
+    more: Mapping[str, nw.Expr] | None = None,
+    like: Mapping[str, nw.Expr] | None = None,
+) -> Frame:
     """One row per scored answer of a side: right, a wrong option, none, or not recorded."""
     right = nw.col(f"state_{side}") == RIGHT
     has_choice = f"wrong_{side}" in pairs.columns
@@ -171,9 +281,7 @@ def _answers(pairs: Pairs, side: str, *, own: bool, like: tuple[str, ...] | None
         .when(answer_failed(side, pairs.columns)).then(codes[2])
         .otherwise(codes[3])
     )  # fmt: skip
-    labels: Mapping[str, nw.Expr] = label_columns(pairs)
-    if like is not None:
-        labels = {name: nw.lit(None, dtype=nw.String) for name in like}
+    labels = like if like is not None else label_columns(pairs) | dict(more or {})
     return pairs.frame.filter(is_in(side) & (nw.col(f"state_{side}") != UNSCORED)).select(
         "task",
         *pairs.item_columns,
@@ -211,40 +319,57 @@ def _item_counts(row: Mapping[str, Any]) -> ItemCounts:
     return ItemCounts(k=options_from(row["k"]), **counts)
 
 
-def excess(items: ItemSums, *, gained: bool = False) -> Interval | None:
-    """What changed beyond the noise floor; None without repeats on both sides of two items."""
-    repeated = items.repeated()
-    scores = excess_scores(*repeated.profile)
-    return repeated.mean(scores.gained if gained else scores.lost)
+def interval_of(
+    name: str,
+    items: ItemSums,
+    *,
+    gained: bool = False,
+    level: float = LEVEL,
+    clusters: ItemClusters | None = None,
+) -> Interval | None:
+    """`excess`, `excess_before`, `net` or a part of it; None without the repeats it needs.
+
+    Args:
+        name: of the score.
+        items: counts within items.
+        gained: of what was gained.
+        level: of the interval.
+        clusters: sums of the scores within clusters, where items are clustered.
+    """
+    repeated = items.repeated(after=1 if name == "excess_before" else 2)
+    scores = repeated.scores(name, gained=gained)
+    direction = "gained" if gained else "lost"
+    variance = None
+    if clusters is not None and repeated.weight.sum():
+        squares = float(repeated.weight @ scores**2)
+        variance = clusters.variance(f"{name}_{direction}", squares)
+    return repeated.mean(scores, repeated.pseudo(name), level=level, clusters=variance)
+
+
+def excess(items: ItemSums) -> Interval | None:
+    """What was lost beyond the noise floor; None without repeats on both sides of two items."""
+    return interval_of("excess", items)
 
 
 def excess_before(items: ItemSums) -> Interval | None:
     """Forgetting beyond the noise floor of the model before; None where it was not repeated."""
-    repeated = items.repeated(after=1)
-    return repeated.mean(excess_before_scores(*repeated.profile))
+    return interval_of("excess_before", items)
 
 
 def excess_before_p(items: ItemSums) -> float | None:
     """One-sided p that nothing was lost beyond the noise floor of the model before, by its t."""
-    from scipy.special import stdtr, stdtrit  # heavy, only here
-
     interval = excess_before(items)
     if interval is None:
         return None
-    freedom = items.repeated(after=1).weight.sum() - 1
-    error = (interval.high - interval.low) / (2 * stdtrit(freedom, 0.5 + LEVEL / 2))
+    return interval_p(interval, items.repeated(after=1).weight.sum() - 1)
+
+
+def interval_p(interval: Interval, freedom: float, level: float = LEVEL) -> float:
+    """One-sided p that a mean is 0 or less, from its t interval."""
+    from scipy.special import stdtr, stdtrit  # heavy, only here
+
+    error = (interval.value - interval.low) / stdtrit(freedom, 0.5 + level / 2)
     return float(stdtr(freedom, -interval.value / error))
-
-
-def net(items: ItemSums, *, gained: bool = False) -> Interval | None:
-    """`matched` between the models less half of `matched` within each; None as for excess."""
-    repeated = items.repeated()
-    sides = (repeated.after, repeated.before) if gained else (repeated.before, repeated.after)
-    scores = net_scores(repeated.k, *sides, same=repeated.table[:, 9])
-    n = repeated.weight.sum()
-    return repeated.mean(
-        scores, pseudo=float(repeated.weight @ knowledge_scale(repeated.k) / max(n, 1.0))
-    )
 
 
 def excess_p(items: ItemSums) -> float | None:
@@ -279,37 +404,67 @@ def noise_floor(items: ItemSums, side: str) -> float | None:
     return float(repeated.weight @ self_churn(right, answers) / n)
 
 
-def estimate(name: str, items: ItemSums) -> Estimates | Estimate:
+def noise_interval(items: ItemSums, level: float = LEVEL) -> Interval | None:
+    """The noise floor, mean over the models that were repeated, with its interval."""
+    parts = []
+    for side in SIDES:
+        least = {"before": 2, "after": 1} if side == "before" else {"before": 1, "after": 2}
+        repeated = items.repeated(**least)
+        m_b, r_b, m_a, r_a = repeated.profile
+        right, answers = (m_b, r_b) if side == "before" else (m_a, r_a)
+        interval = repeated.mean(self_churn(right, answers), 0.5, level=level)
+        if interval is not None:
+            parts.append(interval)
+    if not parts:
+        return None
+    value, low, high = (
+        np.asarray(sum(float(getattr(part, end)) for part in parts) / len(parts))
+        for end in ("value", "low", "high")
+    )
+    return Interval(value, np.maximum(low, 0.0), high)
+
+
+def estimate(
+    name: str, items: ItemSums, *, level: float = LEVEL, clusters: ItemClusters | None = None
+) -> Estimates | Estimate:
     """One of `excess`, `excess_before` and `net`, where there are the repeats it needs."""
+    lost = interval_of(name, items, level=level, clusters=clusters)
+    note = ", clustered" if clusters is not None else ""
     if name == "excess_before":
-        return _as_estimate(name, excess_before(items))
-    interval = {"excess": excess, "net": net}[name]
+        return _as_estimate(name, lost, note)
+    gained = interval_of(name, items, gained=True, level=level, clusters=clusters)
     return Estimates(
-        forgetting=_as_estimate(name, interval(items)),
-        backward_transfer=_as_estimate(name, interval(items, gained=True)),
+        forgetting=_as_estimate(name, lost, note),
+        backward_transfer=_as_estimate(name, gained, note),
     )
 
 
-def over_tasks(name: str, items: Sequence[ItemSums], tasks: Sequence[Estimates]) -> Estimates:
+def over_tasks(
+    name: str, items: Sequence[ItemSums], tasks: Sequence[Estimates], level: float = LEVEL
+) -> Estimates:
     """Mean over tasks of Student intervals, in both directions."""
     after = 1 if name == "excess_before" else 2
     counts = [int(part.repeated(after=after).weight.sum()) for part in items]
     return Estimates(
-        forgetting=_combined(name, counts, [task.forgetting for task in tasks]),
-        backward_transfer=_combined(name, counts, [task.backward_transfer for task in tasks]),
+        forgetting=_combined(name, counts, [task.forgetting for task in tasks], level),
+        backward_transfer=_combined(
+            name, counts, [task.backward_transfer for task in tasks], level
+        ),
     )
 
 
-def _combined(name: str, counts: Sequence[int], tasks: Sequence[Estimate]) -> Estimate:
+def _combined(
+    name: str, counts: Sequence[int], tasks: Sequence[Estimate], level: float
+) -> Estimate:
     missing = [task for task in tasks if task.value is None]
     if missing or not tasks:
         return missing[0] if missing else Estimate.missing(name, "no scored pair")
     intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in tasks]
-    combined = combined_interval(intervals, counts)
+    combined = combined_interval(intervals, counts, level=level)
     return _as_estimate(f"{name}, mean over tasks", combined)
 
 
-def _as_estimate(name: str, interval: Interval | None) -> Estimate:
+def _as_estimate(name: str, interval: Interval | None, note: str = "") -> Estimate:
     assert interval is not None  # noqa: S101  # without repeats nobody asks
     value, low, high = float(interval.value), float(interval.low), float(interval.high)
-    return Estimate(value=value, low=low, high=high, method=f"{name}, t interval")
+    return Estimate(value=value, low=low, high=high, method=f"{name}, t interval{note}")

@@ -6,14 +6,47 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from forgetmap.comparison.choices import CORRECT_AT, MIN_PAIRED, Rollup
+from forgetmap.comparison.choices import CORRECT_AT, MARGIN, MIN_PAIRED, NOISE_FLOOR, Rollup
 from forgetmap.comparison.estimators import AUTO, estimator_names, find_estimator
 from forgetmap.pairing import PairBy
 from forgetmap.results import Estimate, Estimates, Notice, PublishedResult, Value
 
-RESULT_VERSION = 1
-Verdict = Literal["lost", "none_lost", "cannot_tell"]
+RESULT_VERSION = 2
+Verdict = Literal["no_material_loss", "small_loss", "lost", "cannot_tell"]
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
+
+
+class PartResult(Estimate):
+    """A part of the headline loss, as a share of all items, with its own verdict."""
+
+    verdict: Verdict
+
+
+class FamilyResult(Value):
+    """The groups that were looked at together: the more there are, the less one proves."""
+
+    name: str = Field(description="tasks, categories, tags or models.")
+    size: int
+
+
+class DecidesResult(Value):
+    """What would decide an open verdict four times in five."""
+
+    items: int | None = Field(description="In all; null where more items would not do.")
+    repeats: int | None = Field(description="Answers per item from each model.")
+
+
+class CoverageResult(Value):
+    """Share of what one side scored that is paired and scored on the other; null if unknown."""
+
+    before: float | None
+    after: float | None
+
+
+class GradedResult(Estimate):
+    """Mean fall of graded scores, before less after: losses and gains cancel."""
+
+    pairs: int = Field(description="Pairs with a score that is neither 0 nor 1.")
 
 
 class Headline(Value):
@@ -24,7 +57,8 @@ class Headline(Value):
         description="excess, excess_before, net, matched, bracket or raw; or the one asked for."
     )
     forgetting: Estimate = Field(
-        description="Share of all items; for a range its outer limits and no value."
+        description="The loss as a share of all items, what is no longer known and what is no "
+        "longer answered: at least `low`, at most `high`; a range has no value."
     )
     backward_transfer: Estimate
     of_known: Estimate = Field(description="Forgetting as a share of what was known before.")
@@ -88,6 +122,42 @@ class GroupResult(Value):
     between_tasks: Estimates | None = Field(
         default=None, description="Of the mean over tasks only: raw, for tasks like these."
     )
+    verdict: Verdict
+    margin: float = Field(description="The loss, as a share of all items, that is put up with.")
+    family: FamilyResult | None = Field(
+        description="Groups over which the verdict is corrected; null of a single claim."
+    )
+    decides: DecidesResult | None = Field(description="Null when decided.")
+    knowledge: PartResult = Field(description="Of the headline loss: no longer known.")
+    answering: PartResult = Field(description="Of the headline loss: no longer answered.")
+    noise_assumed: float | None = Field(
+        description="Noise floor that was taken off the lower limit; null where it was measured."
+    )
+    symmetric_noise: Estimate = Field(
+        description="Holds for noise of any size that flips as many answers either way."
+    )
+    guess_rate_needed: float | None = Field(
+        description="Rate of lucky guesses from which on nothing is left of the loss."
+    )
+    luck_ratio_needed: float | None = Field(
+        description="The same as a ratio: how many times as often as any other option the right "
+        "one would have to be hit by luck."
+    )
+    coverage: CoverageResult
+    worst_case: float | None = Field(
+        description="Loss at most if everything that is missing after was lost; null where nothing "
+        "is missing."
+    )
+    answer_changes: int | None = Field(
+        description="Wrong before, another wrong option after; null where options are not recorded."
+    )
+    graded: GradedResult | None = Field(description="Null where scores are 0 and 1.")
+    shrunk: Estimate | None = Field(
+        default=None, description="Of tasks: the loss, drawn towards the mean of all tasks."
+    )
+    loss_exceeds_margin: float | None = Field(
+        default=None, description="Of tasks: probability that the loss is above the margin."
+    )
     headline: Headline
 
     def estimates(self, name: str) -> Estimates:
@@ -114,6 +184,10 @@ class PairingResult(Value):
     conflicts: int = Field(description="Same id, other content: not paired.")
     unscored: int = Field(description="Pairs without a score on one side or both.")
     share: float = Field(description="paired / the smaller side.")
+    scored_before: float | None = Field(
+        default=None, description="Share of what was scored before that is scored after as well."
+    )
+    scored_after: float | None = Field(default=None, description="The other way round.")
     warnings: list[Notice]
 
 
@@ -124,7 +198,19 @@ class Rule(Value):
         default=CORRECT_AT, allow_inf_nan=False, description="Right from this score on."
     )
     metric: str | None = Field(default=None, description="As asked for; null: as recorded.")
-    min_paired: float = Field(default=MIN_PAIRED, gt=0, le=1, description="Share that must pair.")
+    min_paired: float = Field(
+        default=MIN_PAIRED, gt=0, le=1, description="Share of each side that must pair."
+    )
+    margin: float = Field(
+        default=MARGIN, gt=0, lt=1, description="Loss that is put up with, of all items."
+    )
+    noise_floor: float = Field(
+        default=NOISE_FLOOR,
+        ge=0,
+        le=0.5,
+        description="Share of answers that noise alone flips one way, where not measured.",
+    )
+    level: float = Field(default=0.95, gt=0.5, lt=1, description="Confidence of intervals.")
     pair_by: PairBy = "auto"
     estimator: str = Field(
         default=AUTO,

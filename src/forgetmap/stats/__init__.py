@@ -36,16 +36,21 @@ if TYPE_CHECKING:
         luck_needed,
         luck_needed_by_test,
     )
-    from forgetmap.stats.macro import clip_interval, join_in_quadrature
+    from forgetmap.stats.macro import (
+        TaskPart,
+        clip_interval,
+        join_in_quadrature,
+        tasks_interval,
+    )
     from forgetmap.stats.mean_scores import (
         ScoreSums,
         knowledge_scale,
         latent_sums,
         matched_sums,
         raw_sums,
+        score_sums,
         upper_sums,
     )
-    from forgetmap.stats.monitoring import MonitorLook, look_alpha, loss_evidence, monitor
     from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise, selected_level
     from forgetmap.stats.option_count import impossible_k
     from forgetmap.stats.power import (
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.stats.repeats import (
         AnswerCounts,
+        NetPart,
         excess_before_scores,
         excess_scores,
         net_scores,
@@ -95,7 +101,14 @@ if TYPE_CHECKING:
         cluster_terms,
         studentised_bootstrap,
     )
-    from forgetmap.stats.tests import balance_p, change_p, mcnemar_p, mixed_luck_p, score_p
+    from forgetmap.stats.tests import (
+        at_least_p,
+        balance_p,
+        change_p,
+        mcnemar_p,
+        mixed_luck_p,
+        score_p,
+    )
 
 __all__ = [
     "FDR",
@@ -110,17 +123,19 @@ __all__ = [
     "Look",
     "LuckPart",
     "MeanLimits",
-    "MonitorLook",
+    "NetPart",
     "Published",
     "Reals",
     "SampledShare",
     "ScoreSums",
     "Shrinkage",
     "StoppingRule",
+    "TaskPart",
     "TermGroup",
     "agree_with_test",
     "alarm_p",
     "allocate",
+    "at_least_p",
     "balance_p",
     "betting_upper_limit",
     "between_interval",
@@ -150,9 +165,7 @@ __all__ = [
     "joint_quantile",
     "knowledge_scale",
     "latent_sums",
-    "look_alpha",
     "look_at",
-    "loss_evidence",
     "luck_needed",
     "luck_needed_by_test",
     "matched_sums",
@@ -160,7 +173,6 @@ __all__ = [
     "mean_interval",
     "mean_limits",
     "mixed_luck_p",
-    "monitor",
     "net_scores",
     "normal_quantile",
     "permutation_moments",
@@ -171,6 +183,7 @@ __all__ = [
     "sampled_share",
     "score_interval",
     "score_p",
+    "score_sums",
     "score_variance",
     "selected_level",
     "self_churn",
@@ -178,6 +191,7 @@ __all__ = [
     "shrink",
     "stuart_maxwell_p",
     "studentised_bootstrap",
+    "tasks_interval",
     "upper_sums",
     "weighted_interval",
 ]

@@ -9,29 +9,59 @@ from numpy.typing import ArrayLike
 
 MIN_CLUSTERS = 5
 """Fewer clusters with a loss than this: say that no interval is reliable."""
+SURE, SPARSE = 20, 4
+"""Clusters with a loss from which on their spread is trusted; the weight of the worst case is
+SPARSE / (SPARSE + clusters)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterVariance:
-    """CR2 variance of a mean, its degrees of freedom, and how it compares with independence."""
+    """How clusters widen the interval of a mean.
+
+    Attributes:
+        variance: CR2 variance of the mean; nan of one cluster.
+        freedom: Bell-McCaffrey degrees of freedom.
+        inflation: `variance` over that of independent items, at least 1.
+        size: Kish's mean size, the design effect if every cluster were lost or kept as a whole.
+        affected: clusters with a loss.
+    """
 
     variance: float
     freedom: float
     inflation: float
+    size: float
     affected: int
 
+    def worst_case(self, lucky: float = 0.0) -> float:
+        """Design effect for an upper limit.
 
-def cluster_variance(sizes: ArrayLike, totals: ArrayLike, *, squares: float) -> ClusterVariance:
+        Where few clusters lost anything, the spread between them says nothing about how strongly
+        their items hang together, so the worst is assumed: the more clusters with a loss beyond
+        the lucky flips, the less. From `SURE` on what is seen counts alone. Upper limits are then
+        below the truth in at most .033 of 450 settings, up to .169 without it.
+
+        Args:
+            lucky: clusters with a loss that are expected from luck alone.
+        """
+        real = max(0.0, self.affected - lucky)
+        weight = 0.0 if real >= SURE else SPARSE / (SPARSE + real)
+        return max(self.inflation, 1 + (self.size - 1) * weight)
+
+
+def cluster_variance(
+    sizes: ArrayLike, totals: ArrayLike, *, squares: float, affected: int | None = None
+) -> ClusterVariance:
     """CR2 variance of the mean of item scores with Bell-McCaffrey degrees of freedom.
 
     u_g = S_g - mean n_g, w_g = n_g / N: V = sum u_g^2 / (1 - w_g) / N^2;
     df = 1 / (sum w^2 + (sum a)^2 - sum a^2), a_g = w_g^2 / (1 - w_g). Covers .932 to .970 from 5
-    clusters on; where whole clusters are lost nothing is reliable below `FEWEST` of them.
+    clusters on; where whole clusters are lost nothing is reliable below `MIN_CLUSTERS` of them.
 
     Args:
         sizes: items of each cluster.
         totals: sum of the scores of each cluster.
         squares: sum of the squared scores of all items.
+        affected: clusters with a loss; by default those with a positive total.
 
     References:
         Bell and McCaffrey, Bias reduction in standard errors for linear regression with multi-stage
@@ -41,11 +71,13 @@ def cluster_variance(sizes: ArrayLike, totals: ArrayLike, *, squares: float) -> 
     n = sizes.sum()
     mean = totals.sum() / n
     share = sizes / n
+    kish = float((sizes**2).sum() / n)
+    affected = int((totals > 0).sum()) if affected is None else affected
     if share.size < 2:  # one cluster has no variance between clusters
-        return ClusterVariance(np.nan, 0.0, np.nan, int((totals > 0).sum()))
+        return ClusterVariance(np.nan, 0.0, np.nan, kish, affected)
     variance = float((((totals - mean * sizes) ** 2) / (1 - share)).sum() / n**2)
     a = share**2 / (1 - share)
     freedom = float(1 / ((share**2).sum() + a.sum() ** 2 - (a**2).sum()))
     independent = max(squares / n - mean**2, 0.0) / n
     inflation = max(1.0, variance / independent) if independent > 0 else 1.0
-    return ClusterVariance(variance, freedom, inflation, int((totals > 0).sum()))
+    return ClusterVariance(variance, freedom, inflation, kish, affected)

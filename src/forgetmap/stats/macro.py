@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from forgetmap.stats.intervals import score_interval, weighted_interval
+from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Interval
 
 
@@ -38,4 +41,62 @@ def clip_interval(interval: Interval, low: float, high: float) -> Interval:
         interval.value,
         np.asarray(np.clip(interval.low, low, high)),
         np.asarray(np.clip(interval.high, low, high)),
+    )
+
+
+MIN_FREEDOM = 30
+"""Degrees of freedom of a task below which its spread is hardly known, and its interval its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPart:
+    """A task in a mean over tasks.
+
+    Attributes:
+        sums: of the score.
+        quantile: t quantile of its clusters, or the normal one.
+        inflate: design effect of its clusters.
+        worst: design effect of the loss, for the upper limit.
+        freedom: degrees of freedom of its clusters; `inf` without any.
+        span: the least and the most that a score can be.
+    """
+
+    sums: ScoreSums
+    quantile: float
+    inflate: float = 1.0
+    worst: float | None = None
+    freedom: float = np.inf
+    span: tuple[float, float] = (0.0, 1.0)
+
+
+def tasks_interval(parts: Sequence[TaskPart], *, z: float, at_least: bool = False) -> Interval:
+    """Interval of the plain mean over tasks.
+
+    Tasks with `MIN_FREEDOM` and more share one quadratic. One with fewer keeps its own interval,
+    clipped to what a score can be, and joins in quadrature: then it adds at most its weight, where
+    its t quantile for all of them would make the mean useless.
+    """
+    many = [part for part in parts if part.freedom >= MIN_FREEDOM]
+    few = [part for part in parts if part.freedom < MIN_FREEDOM]
+    intervals = [clip_interval(_own_interval(part, at_least=at_least), *part.span) for part in few]
+    weights = [1 / len(parts)] * len(few)
+    if many:
+        joint = weighted_interval(
+            [part.sums for part in many],
+            [1 / len(many)] * len(many),
+            z=z,
+            inflate=[part.inflate for part in many],
+            worst=[part.inflate if part.worst is None else part.worst for part in many],
+            at_least=at_least,
+        )
+        if not few:
+            return joint
+        intervals.append(joint)
+        weights.append(len(many) / len(parts))
+    return join_in_quadrature(intervals, weights)
+
+
+def _own_interval(part: TaskPart, *, at_least: bool) -> Interval:
+    return score_interval(
+        part.sums, z=part.quantile, inflate=part.inflate, worst=part.worst, at_least=at_least
     )

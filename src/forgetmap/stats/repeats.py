@@ -6,6 +6,7 @@ m of r answers to an item are right. Arrays run over items; sums over items come
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,7 +92,17 @@ def excess_before_scores(
         return np.asarray(between - self_churn(m_b, r_b))
 
 
-def net_scores(k: ArrayLike, before: AnswerCounts, after: AnswerCounts, *, same: Reals) -> Reals:
+NetPart = Literal["loss", "knowledge", "answering"]
+
+
+def net_scores(
+    k: ArrayLike,
+    before: AnswerCounts,
+    after: AnswerCounts,
+    *,
+    same: Reals,
+    part: NetPart = "loss",
+) -> Reals:
     """Per item: matched between the models, less half of matched within each of them.
 
     mean[s(b, a)] - mean[s(b, b')]/2 - mean[s(a, a')]/2 over all pairs of answers, s the score of
@@ -103,27 +114,39 @@ def net_scores(k: ArrayLike, before: AnswerCounts, after: AnswerCounts, *, same:
         before: answers before, of at least two per item.
         after: answers after.
         same: pairs of the same wrong option, one before and one after.
+        part: all of it, what is no longer known, or what is no longer answered.
     """
     k = np.asarray(k, float)
-    within = [_mean_matched(k, side, side, side.same, within=True) for side in (before, after)]
-    return np.asarray(_mean_matched(k, before, after, same, within=False) - sum(within) / 2)
+    within = [
+        _mean_matched(k, side, side, side.same, within=True, part=part) for side in (before, after)
+    ]
+    between = _mean_matched(k, before, after, same, within=False, part=part)
+    return np.asarray(between - sum(within) / 2)
 
 
 def _mean_matched(
-    k: Reals, first: AnswerCounts, second: AnswerCounts, same: Reals, *, within: bool
+    k: Reals,
+    first: AnswerCounts,
+    second: AnswerCounts,
+    same: Reals,
+    *,
+    within: bool,
+    part: NetPart,
 ) -> Reals:
     """Mean matched score over all pairs of an answer of each; within one model of two answers."""
-    wrong_first = first.answers - first.right
-    wrong_second = second.answers - second.right
-    both_wrong = wrong_first * (wrong_second - within)
-    raw = first.right * wrong_second
+    given_first, given_second = (side.option + side.unknown for side in (first, second))
     with np.errstate(invalid="ignore", divide="ignore"):
-        c = k / (k - 1)
-        latent = c * raw - c**2 / k * both_wrong
-        matched = c * first.right * second.option + first.right * second.none
-        matched = matched - c / (k - 2) * (first.option * second.option - same)
-        matched = matched - first.option * second.none / (k - 1)
-        total = np.where(np.isinf(k), raw, np.where(k == 2, latent, matched))
+        c = np.where(np.isinf(k), 1.0, k / (k - 1))
+        wrong_twice = given_first * (given_second - within)
+        lost = c * first.right * given_second
+        matched = lost - c / (k - 2) * (first.option * second.option - same)
+        redrawn = np.where(np.isinf(k), lost, lost - c**2 / k * wrong_twice)
+        knowledge = np.where(np.isinf(k) | (k == 2), redrawn, matched)
+        luck = np.where(np.isinf(k), 0.0, given_first * second.none / (k - 1))
+        answering = first.right * second.none - luck
+        total = {
+            "loss": knowledge + answering, "knowledge": knowledge, "answering": answering
+        }[part]  # fmt: skip
         return np.asarray(total / (first.answers * (second.answers - within)))
 
 

@@ -77,19 +77,31 @@ def _convolved(one: Reals, other: Reals) -> Reals:
     return np.maximum(np.fft.irfft(product, size), 0.0)
 
 
-def score_p(sums: ScoreSums, *, inflate: ArrayLike, freedom: ArrayLike) -> Reals:
-    """One-sided p that nothing was lost, for clustered items.
+def at_least_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Reals:
+    """One-sided exact p of so many successes or more: P(X >= x), X binomial."""
+    from scipy.special import betainc  # heavy, only here
 
-    t = mean / sqrt(V(0)) with V(0) of `score_interval`, times the design effect; t on the degrees
-    of freedom of the clusters.
+    x, m, p = (np.asarray(v, float) for v in (successes, trials, chance))
+    return np.asarray(np.where(x > 0, betainc(np.maximum(x, 1.0), m - x + 1, p), 1.0))
+
+
+def score_p(
+    sums: ScoreSums, *, inflate: ArrayLike, freedom: ArrayLike, value: ArrayLike = 0.0
+) -> Reals:
+    """One-sided p that the mean is no more than a value, for clustered items.
+
+    t = (mean - value) / sqrt(V(value)) with V of `score_interval`, times the design effect; t on
+    the degrees of freedom of the clusters.
     """
     from scipy.special import stdtr
 
     cbar = sums.c / sums.n
     q = np.maximum(sums.a, sums.s2 - cbar * sums.s) / sums.n**2
     q0 = (sums.b / sums.n + cbar**2 / 4) / sums.n**2
-    error = np.sqrt((q + q0) * np.asarray(inflate, float))
-    return np.asarray(stdtr(np.asarray(freedom, float), -sums.mean / error))
+    value = np.asarray(value, float)
+    loss = cbar * value / sums.n - value**2 / sums.n
+    error = np.sqrt((q + q0 + loss) * np.asarray(inflate, float))
+    return np.asarray(stdtr(np.asarray(freedom, float), (value - sums.mean) / error))
 
 
 def mcnemar_p(n10: ArrayLike, n01: ArrayLike) -> Reals:

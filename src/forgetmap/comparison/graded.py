@@ -1,0 +1,59 @@
+"""Scores between 0 and 1: what changed beyond the cut into right and wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import narwhals as nw
+
+from forgetmap.comparison.cells import Label, label_columns, label_of
+from forgetmap.pairing import Pairs, scored_pair
+
+
+@dataclass(frozen=True, slots=True)
+class GradedSums:
+    """Sums of the fall of graded scores, before less after. They add up.
+
+    Attributes:
+        n: scored pairs.
+        graded: of these, with a score that is neither 0 nor 1 on either side.
+        total: sum of the falls.
+        squares: sum of their squares.
+    """
+
+    n: float = 0.0
+    graded: float = 0.0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def __add__(self, other: GradedSums) -> GradedSums:
+        return GradedSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+def graded_fall() -> nw.Expr:
+    """How much lower the score of a pair is after."""
+    return nw.col("score_before") - nw.col("score_after")
+
+
+def sum_graded(pairs: Pairs) -> dict[Label, GradedSums]:
+    """The sums by task, category and tags."""
+    labels = label_columns(pairs)
+    between = [
+        (nw.col(name) != 0) & (nw.col(name) != 1) for name in ("score_before", "score_after")
+    ]
+    rows = pairs.frame.filter(scored_pair()).select(
+        "task",
+        **labels,
+        fall=graded_fall(),
+        square=graded_fall() ** 2,
+        graded=nw.when(between[0] | between[1]).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
+    sums = rows.group_by("task", *labels).agg(
+        nw.len().alias("n"), *(nw.col(name).sum() for name in ("fall", "square", "graded"))
+    )
+    return {
+        label_of(row): GradedSums(
+            float(row["n"]), float(row["graded"]), float(row["fall"]), float(row["square"])
+        )
+        for row in sums.collect().rows(named=True)
+    }

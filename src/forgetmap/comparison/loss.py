@@ -1,0 +1,243 @@
+"""The headline loss: one estimator, its parts, and limits that may be quoted.
+
+"At least" is the lower limit and "at most" the upper; a loss is claimed if and only if the lower
+limit is above 0, so limits and test are one procedure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forgetmap.comparison import from_counts, repeated
+from forgetmap.comparison.estimators import Estimator
+from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.from_counts import Part, as_estimate, loss_interval, mean_over_tasks
+from forgetmap.comparison.luck import Luck
+from forgetmap.results import Estimate, Estimates, outer_end
+from forgetmap.stats import (
+    Interval,
+    LuckPart,
+    combined_interval,
+    guess_rate_latent,
+    guess_rate_matched,
+    luck_needed,
+    luck_needed_by_test,
+    normal_quantile,
+    score_interval,
+    score_sums,
+)
+
+FROM_COUNTS = ("raw", "latent", "upper", "matched")
+PARTS: tuple[Part, ...] = ("loss", "knowledge", "answering")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What was lost in a group.
+
+    Attributes:
+        total: the headline loss, as a share of all items; a range has no value.
+        knowledge: of it, what is no longer known.
+        answering: of it, what is no longer answered.
+        p: one-sided, that nothing was lost.
+        noise_assumed: noise floor that was assumed; None where it was measured.
+        luck_ratio: how many times as often as any other option the right one must be hit by luck
+            until nothing is left of the loss.
+        guess_rate: the same as a rate of lucky guesses; None where items differ in k.
+    """
+
+    total: Estimate
+    knowledge: Estimate
+    answering: Estimate
+    p: float | None = None
+    noise_assumed: float | None = None
+    luck_ratio: float | None = None
+    guess_rate: float | None = None
+
+
+def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss:
+    """The loss of one group under an estimator.
+
+    Args:
+        row: the estimator; its needs are met.
+        evidence: what was counted.
+        noise_floor: assumed where the data do not tell it.
+    """
+    if row.name in FROM_COUNTS or row.is_range:
+        return _with_noise(_from_counts(row, evidence, noise_floor), evidence, noise_floor)
+    if row.from_repeats and evidence.items is not None:
+        return _from_repeats(row.name, evidence)
+    return _from_estimate(row, evidence)
+
+
+def measure_macro(
+    row: Estimator, tasks: Sequence[Evidence], losses: Sequence[Loss], noise_floor: float
+) -> Loss:
+    """The mean loss over tasks."""
+    level = tasks[0].level
+    if row.name in FROM_COUNTS or row.is_range:
+        total, knowledge, answering = (_macro_part(row, part, tasks, level) for part in PARTS)
+        return _with_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
+    total = _mean_of_intervals([loss.total for loss in losses], tasks, level)
+    reason = "only for single groups"
+    return Loss(total, *_no_parts(row.name, reason))
+
+
+def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence], level: float) -> Estimate:
+    ends = from_counts.END_NAMES if row.is_range else (row.name,)
+    found = []
+    for name in ends:
+        interval = mean_over_tasks(name, part, tasks, "lost", at_least=True)
+        if interval is None:
+            return Estimate.missing(row.name, from_counts.NO_ITEMS)
+        found.append(as_estimate(interval, f"{name}, mean over tasks, score interval"))
+    del level
+    return outer_end(*found) if row.is_range else found[0]
+
+
+def _mean_of_intervals(
+    parts: Sequence[Estimate], tasks: Sequence[Evidence], level: float
+) -> Estimate:
+    missing = [part for part in parts if part.value is None or part.low is None]
+    if missing:
+        return missing[0]
+    items = [max(task.cells.items, 2) for task in tasks]
+    intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in parts]
+    combined = combined_interval(intervals, items, level=level)
+    return as_estimate(combined, f"{parts[0].method}, mean over tasks")
+
+
+def _from_counts(row: Estimator, evidence: Evidence, floor: float) -> Loss:
+    ends = from_counts.END_NAMES if row.is_range else (row.name,)
+    found: dict[Part, Estimate] = {}
+    p = None
+    for part in PARTS:
+        estimates = [loss_interval(name, part, evidence, floor) for name in ends]
+        found[part] = (
+            outer_end(estimates[0][0], estimates[1][0]) if row.is_range else estimates[0][0]
+        )
+        p = estimates[0][1] if part == "loss" else p
+    ratio, rate = _assumption(ends[0], evidence)
+    return Loss(found["loss"], found["knowledge"], found["answering"], p, None, ratio, rate)
+
+
+def _assumption(name: str, evidence: Evidence) -> tuple[float | None, float | None]:
+    """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate."""
+    terms = from_counts.terms(name, "loss", evidence)
+    lucky = [term for term in terms if term.u]
+    if not lucky or not any(term.lost for term in terms):
+        return None, None
+    parts = [LuckPart(t.k, t.n, t.lost, t.e, t.u, t.c) for t in terms]
+    design = from_counts.design_of(evidence, name, "loss", "lost", terms)
+    ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate)
+    if design.inflate <= 1:
+        ratio = min(ratio, luck_needed_by_test(parts, size=(1 - evidence.level) / 2))
+    ks = {term.k for term in terms if term.n}
+    if len(ks) != 1 or math.isinf(ratio):
+        return (None if math.isinf(ratio) else ratio), None
+    (k,) = ks
+    by_choices = Luck.CHOICES in evidence.luck and name in ("matched", "low") and k > 2
+    return ratio, (guess_rate_matched if by_choices else guess_rate_latent)(ratio, k)
+
+
+def _with_noise(loss: Loss, evidence: Evidence, assumed: float) -> Loss:
+    """What is left beyond noise: assumed it lowers "at least" only, measured both limits."""
+    measured = None
+    if evidence.items is not None:
+        measured = repeated.noise_interval(evidence.items, evidence.level)
+    if measured is None:
+        return replace(
+            loss,
+            total=_less(loss.total, assumed, 0.0),
+            knowledge=_less(loss.knowledge, assumed, 0.0),
+            answering=_less(loss.answering, assumed, 0.0),
+            noise_assumed=assumed,
+        )
+    low, high = float(measured.low), float(measured.high)
+    return replace(loss, total=_less(loss.total, high, low))
+
+
+def _less(estimate: Estimate, off_low: float, off_high: float) -> Estimate:
+    if estimate.low is None or estimate.high is None:
+        return estimate
+    limits = {"low": estimate.low - off_low, "high": estimate.high - off_high}
+    return estimate.model_copy(update=limits)
+
+
+def _from_repeats(name: str, evidence: Evidence) -> Loss:
+    items = evidence.items
+    assert items is not None  # noqa: S101  # the caller looked
+    total = _repeated_part(name, evidence)
+    after = 1 if name == "excess_before" else 2
+    freedom = float(items.repeated(after=after).weight.sum()) - 1
+    p = None if name == "excess_before" else repeated.excess_p(items)
+    if p is None and total.value is not None and total.low is not None:
+        interval = Interval(*(np.asarray(x, float) for x in (total.value, total.low, total.high)))
+        p = repeated.interval_p(interval, max(freedom, 1.0), evidence.level)
+    if p is not None and p > (1 - evidence.level) / 2 and total.low is not None:
+        total = total.model_copy(update={"low": min(total.low, 0.0)})
+    if name == "net":
+        knowledge, answering = (
+            _repeated_part(part, evidence) for part in ("net_knowledge", "net_answering")
+        )
+    else:
+        reason = f"{name} cannot tell what is no longer known from what is no longer answered"
+        knowledge, answering = _no_parts(name, reason)
+    return Loss(total, knowledge, answering, p)
+
+
+def _no_parts(name: str, reason: str) -> tuple[Estimate, Estimate]:
+    return (
+        Estimate.missing(f"{name}, knowledge", reason),
+        Estimate.missing(f"{name}, answering", reason),
+    )
+
+
+def _repeated_part(name: str, evidence: Evidence) -> Estimate:
+    assert evidence.items is not None  # noqa: S101  # the caller looked
+    interval = repeated.interval_of(
+        name, evidence.items, level=evidence.level, clusters=evidence.item_clusters
+    )
+    if interval is None:
+        return Estimate.missing(name, "needs two or more items with repeats")
+    note = ", clustered" if evidence.item_clusters is not None else ""
+    return as_estimate(interval, f"{name}, t interval{note}")
+
+
+def _from_estimate(row: Estimator, evidence: Evidence) -> Loss:
+    """An estimator of a package: what it says of all of the loss, and nothing of its parts."""
+    value = row.estimate(evidence)
+    total = value.forgetting if isinstance(value, Estimates) else value
+    parts = _no_parts(row.name, "not among its results")
+    if total.value is None or total.low is None:
+        return Loss(total, *parts)
+    from scipy.special import ndtr  # heavy, only here
+
+    error = (total.value - total.low) / normal_quantile(evidence.level)
+    p = float(ndtr(-total.value / error)) if error > 0 else float(total.value <= 0)
+    return Loss(total, *parts, p)
+
+
+def symmetric_loss(evidence: Evidence) -> Estimate:
+    """What holds for noise of any size that flips as many answers either way.
+
+    At least the lower limit of the losses less the gains, at most the upper limit of the losses.
+    """
+    cells = evidence.cells
+    if not cells.n:
+        return Estimate.missing("symmetric noise", from_counts.NO_ITEMS)
+    z = normal_quantile(evidence.level)
+    drop = score_interval(
+        score_sums(cells.n, cells.n10, cells.n01, c=1.0, h=1.0), z=z, at_least=True
+    )
+    raw, _ = loss_interval("raw", "loss", evidence)
+    return Estimate(
+        value=float(drop.value),
+        low=float(drop.low),
+        high=raw.high,
+        method="losses less gains, score interval; at most the losses",
+    )

@@ -1,0 +1,171 @@
+"""How much may be trusted about lucky guesses, task by task.
+
+Three things decide it. Whether the number of options can be true: a position that is never right
+and never chosen does not exist. Whether right answers stand at all positions alike: else habits
+look like knowledge. Whether habits moved between the models: then items flip without any loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import narwhals as nw
+import numpy as np
+
+from forgetmap.comparison.cells import is_none
+from forgetmap.comparison.choice_counts import TWO_OPTIONS, options_of
+from forgetmap.comparison.side_counts import Positions, SideCounts, from_zero, position_of
+from forgetmap.pairing import RIGHT, SIDES, Pairs, scored_pair
+from forgetmap.stats import balance_p, family_wise, impossible_k, stuart_maxwell_p
+
+MOVED_P = 0.05
+"""Letter habits moved where chance explains the change no better than this."""
+LOPSIDED_P, LOPSIDED_BY = 0.05, 0.05
+"""Right answers are lopsided if chance hardly explains it, over all tasks (Holm), and it is too
+much to be overlooked: the share of them that would have to move to other positions. Real benchmarks
+are off by about .02."""
+
+
+class Luck(StrEnum):
+    """How luck is taken out of items, at the lower and the upper end of what may have been lost."""
+
+    CHOICES = "choices"
+    """Read off the wrong options at both ends."""
+    REDRAWN = "redrawn"
+    """From all guesses redrawn to all guesses repeated."""
+    MOVED = "moved"
+    """Habits moved: as many lost by luck as gained, to all guesses repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTrust:
+    """What may be trusted about the guesses in one task.
+
+    Attributes:
+        lopsided: right answers stand at some positions far more often than at others.
+        moved: numbers of options with which letter habits moved between the models.
+        doubt: why the number of options cannot be true, if so.
+    """
+
+    lopsided: bool = False
+    moved: frozenset[float] = frozenset()
+    doubt: str | None = None
+
+
+def luck_of(k: float, trust: TaskTrust, *, knows_choices: bool) -> Luck:
+    """How luck is taken out of the items of a task with so many options."""
+    if math.isinf(k):
+        return Luck.CHOICES  # nothing to take out
+    if k > TWO_OPTIONS and knows_choices and not trust.lopsided:
+        return Luck.CHOICES
+    return Luck.MOVED if k in trust.moved else Luck.REDRAWN
+
+
+LetterTables = Mapping[tuple[str, float], np.ndarray[tuple[int, int], np.dtype[np.float64]]]
+"""Task and number of options -> pairs by position chosen before (rows) and after (columns)."""
+
+
+def trust_tasks(
+    before: Mapping[str, SideCounts], after: Mapping[str, SideCounts], letters: LetterTables
+) -> dict[str, TaskTrust]:
+    """What may be trusted in each task."""
+    tasks = sorted(before)
+    lopsided = _lopsided_tasks([before[task].gold for task in tasks])
+    return {
+        task: TaskTrust(
+            lopsided=uneven,
+            moved=frozenset(
+                k for (name, k), table in letters.items()
+                if name == task and stuart_maxwell_p(table) < MOVED_P
+            ),
+            doubt=_doubt(task, before[task], after.get(task, SideCounts())),
+        )
+        for task, uneven in zip(tasks, lopsided, strict=True)
+    }  # fmt: skip
+
+
+def count_letters(pairs: Pairs) -> LetterTables:
+    """The positions chosen before and after, of readable pairs of which both are known.
+
+    With two options, right or wrong tells the letter; with more the answer must be a letter.
+    """
+    positions = {side: _letter_columns(pairs, side) for side in SIDES}
+    if not all(positions.values()) or not pairs.columns & {"k_before", "k_after"}:
+        return {}
+    columns = {f"{name}_{side}": value for side in SIDES for name, value in positions[side].items()}
+    rows = pairs.frame.filter(scored_pair()).select(
+        "task", *(f"state_{side}" for side in SIDES), k=options_of(pairs.columns), **columns
+    )
+    by = ("task", "k", *(f"state_{side}" for side in SIDES), *columns)
+    counts = rows.filter(~nw.col("k").is_null()).group_by(*by).agg(nw.len().alias("n")).collect()
+    tables: dict[tuple[str, float], np.ndarray[tuple[int, int], np.dtype[np.float64]]] = {}
+    for row in counts.rows(named=True):
+        k = float(row["k"])
+        letters = [_letter(row, side, k) for side in SIDES]
+        if all(letter is not None and 0 <= letter < k for letter in letters):
+            table = tables.setdefault((row["task"], k), np.zeros((int(k), int(k))))
+            table[letters[0], letters[1]] += int(row["n"])
+    return tables
+
+
+def _letter_columns(pairs: Pairs, side: str) -> dict[str, nw.Expr]:
+    """Place of the right option and of the answer, as far as a side records them."""
+    columns = {}
+    for name, index in (("gold", "gold_index"), ("answer", None)):
+        at = position_of(f"{name}_{side}", index and f"{index}_{side}", pairs.columns)
+        if at is not None:
+            columns[name] = at
+    return columns if "gold" in columns else {}
+
+
+def _letter(row: Mapping[str, object], side: str, k: float) -> int | None:
+    gold, answer = (from_zero(row.get(f"{name}_{side}")) for name in ("gold", "answer"))
+    if gold is None or is_none(row[f"state_{side}"]):
+        return None
+    if row[f"state_{side}"] == RIGHT:
+        return gold
+    return 1 - gold if k == TWO_OPTIONS else answer
+
+
+def _lopsided_tasks(golds: Sequence[Positions]) -> list[bool]:
+    """Which tasks have lopsided right answers, given that so many were looked at."""
+    p, uneven = [], []
+    for gold in golds:
+        tests = [_balance(gold, k) for k in sorted({k for k, _ in gold})]
+        p.append(min((p for p, _ in tests), default=1.0) * max(len(tests), 1))
+        uneven.append(any(moved > LOPSIDED_BY for _, moved in tests))
+    adjusted = family_wise(np.minimum(p, 1.0))
+    return [bool(q <= LOPSIDED_P and far) for q, far in zip(adjusted, uneven, strict=True)]
+
+
+def _balance(gold: Positions, k: float) -> tuple[float, float]:
+    """P-value that right answers fall on all positions alike, and the share that would move."""
+    counts = [n for (of, at), n in gold.items() if of == k and at < k]
+    counts += [0] * (int(k) - len(counts))
+    n = sum(counts)
+    if not n:
+        return 1.0, 0.0
+    return balance_p(counts), sum(max(count / n - 1 / len(counts), 0.0) for count in counts)
+
+
+def _doubt(task: str, before: SideCounts, after: SideCounts) -> str | None:
+    """Why the number of options of a task cannot be true."""
+    for k in sorted({k for k, _ in (*before.gold, *after.gold)}):
+        gold = _at_positions(k, before.gold or after.gold)  # both sides show the same items
+        chosen = _at_positions(k, before.chosen, after.chosen)
+        likely = impossible_k(int(k), gold, chosen, before.wrong.get(k, 0))
+        if likely is not None:
+            return (
+                f"{task} is logged with {k:g} options, but its answers only ever use {likely}: "
+                "luck cannot be taken out"
+            )
+    return None
+
+
+def _at_positions(k: float, *sides: Positions) -> list[int]:
+    """Results at each position, on either side, as far as positions go."""
+    last = max((at for side in sides for of, at in side if of == k), default=-1)
+    return [sum(side.get((k, at), 0) for side in sides) for at in range(max(int(k), last + 1))]

@@ -1,0 +1,117 @@
+"""What each side scored, whether it paired or not: coverage, and which positions are ever used.
+
+Counted on one side alone, without the join, in one pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from string import ascii_uppercase
+from typing import Any
+
+import narwhals as nw
+
+from forgetmap.comparison.cells import Label, is_none, label_of
+from forgetmap.records import Frame
+
+Positions = Mapping[tuple[float, int], int]
+"""Number of options and place among them, from 0 -> results."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideCounts:
+    """The scored results of one side. They add up.
+
+    Attributes:
+        scored: results with a score.
+        right: of these, right.
+        graded: of these, neither 0 nor 1.
+        gold: where the right options stood, as far as recorded.
+        chosen: where the chosen options stood, likewise.
+        wrong: number of options -> wrong answers whose position is recorded.
+    """
+
+    scored: int = 0
+    right: int = 0
+    graded: int = 0
+    gold: Positions = field(default_factory=dict)
+    chosen: Positions = field(default_factory=dict)
+    wrong: Mapping[float, int] = field(default_factory=dict)
+
+    @classmethod
+    def total(cls, parts: Iterable[SideCounts]) -> SideCounts:
+        """The sum of several groups."""
+        parts = list(parts)
+        gold: Counter[tuple[float, int]] = Counter()
+        chosen: Counter[tuple[float, int]] = Counter()
+        wrong: Counter[float] = Counter()
+        for part in parts:
+            gold.update(part.gold)
+            chosen.update(part.chosen)
+            wrong.update(part.wrong)
+        return cls(
+            scored=sum(part.scored for part in parts),
+            right=sum(part.right for part in parts),
+            graded=sum(part.graded for part in parts),
+            gold=dict(gold),
+            chosen=dict(chosen),
+            wrong=dict(wrong),
+        )
+
+
+def count_side(scores: Frame, correct_at: float) -> dict[Label, SideCounts]:
+    """The scored results of one side by task, category and tags, as that side records them."""
+    names = scores.collect_schema().names()
+    facts = _facts(names, correct_at)
+    labels = [name for name in ("category", "tags") if name in names]
+    rows = scores.filter(~nw.col("score").is_null()).select("task", *labels, **facts)
+    counts = rows.group_by("task", *labels, *facts).agg(nw.len().alias("n")).collect()
+    parts: dict[Label, list[SideCounts]] = {}
+    for row in counts.rows(named=True):
+        parts.setdefault(label_of(row), []).append(_counts(row))
+    return {label: SideCounts.total(group) for label, group in parts.items()}
+
+
+def position_of(column: str, index: str | None, names: Collection[str]) -> nw.Expr | None:
+    """Place of an option, or its letter; null where neither is known."""
+    if index is not None and index in names:
+        return nw.col(index)
+    if column in names:
+        return nw.when(nw.col(column).is_in([*ascii_uppercase])).then(nw.col(column))
+    return None
+
+
+def from_zero(position: Any) -> int | None:
+    """A place as a number from 0; None where it is not known."""
+    if is_none(position):
+        return None
+    return ascii_uppercase.index(position) if isinstance(position, str) else int(position)
+
+
+def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
+    score = nw.col("score")
+    facts = {"right": score >= correct_at, "graded": (score != 0) & (score != 1)}
+    if "k" in names:
+        facts["k"] = nw.col("k")
+        for name, index in (("gold", "gold_index"), ("answer", None)):
+            position = position_of(name, index, names)
+            if position is not None:
+                facts[name] = position
+    return facts
+
+
+def _counts(row: Mapping[str, Any]) -> SideCounts:
+    n, right = int(row["n"]), bool(row["right"])
+    counts = SideCounts(scored=n, right=n * right, graded=n * bool(row["graded"]))
+    if is_none(row.get("k")):
+        return counts
+    k, gold, answer = float(row["k"]), from_zero(row.get("gold")), from_zero(row.get("answer"))
+    chosen = gold if right else answer
+    return replace(
+        counts,
+        gold={} if gold is None else {(k, gold): n},
+        chosen={} if chosen is None else {(k, chosen): n},
+        wrong={} if right or chosen is None else {k: n},
+    )

@@ -1,0 +1,402 @@
+"""From a loss and its limits to a verdict against a margin, and the sentence that says it.
+
+The estimator: repeats of both models -> excess (with net beside it); repeats of the model before ->
+excess_before; options logged, three or more of them and right answers balanced -> matched; other
+multiple choice -> the range; open-ended -> raw. Sampled answers without repeats tell nothing:
+a model disagrees with itself as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from forgetmap.comparison.choices import MARGIN, NOISE_FLOOR
+from forgetmap.comparison.estimators import AUTO, Estimator, choose, find_estimator
+from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.loss import Loss, measure_loss
+from forgetmap.comparison.result import (
+    DecidesResult,
+    FamilyResult,
+    GroupResult,
+    Headline,
+    PartResult,
+    Verdict,
+)
+from forgetmap.results import Estimate, outer_ends
+from forgetmap.stats import FDR, LEVEL, normal_quantile
+from forgetmap.text import counted, percent
+
+NO_REPEATS = "noise and forgetting cannot be separated without repeats"
+CLOSE = 1.5
+"""Luck ratio below which the sentence says how much luck would explain the loss away."""
+POWER_QUANTILE = 0.8416
+"""Of a chance of four in five."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a verdict is reached.
+
+    Attributes:
+        estimator: the one the user asks for, or `auto`.
+        sampled: answers of some model were sampled; None where nobody recorded it.
+        knows_options: it is recorded how many options items have.
+        margin: loss that is put up with.
+        noise_floor: assumed where the data do not tell it.
+        level: confidence of intervals.
+    """
+
+    estimator: str = AUTO
+    sampled: bool | None = False
+    knows_options: bool = True
+    margin: float = MARGIN
+    noise_floor: float = NOISE_FLOOR
+    level: float = LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a group shows, before it is looked at among others.
+
+    Attributes:
+        row: the estimator of the headline.
+        evidence: of the group.
+        loss: its loss.
+        reason: why nothing can be concluded, if so.
+    """
+
+    row: Estimator
+    evidence: Evidence
+    loss: Loss
+    reason: str | None = None
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value that nothing was lost; nan where there is none."""
+        return math.nan if self.loss.p is None or self.reason else min(1.0, 2 * self.loss.p)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A group among others that were looked at with it.
+
+    Attributes:
+        family: which others.
+        q: of the group, by Benjamini and Hochberg.
+        called: how many of the family are called lost.
+    """
+
+    family: FamilyResult
+    q: float
+    called: int
+
+
+def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
+    """The loss of a group under the estimator that the data allow."""
+    name = policy.estimator if policy.estimator != AUTO else choose(evidence, _has_value(group))
+    row = find_estimator(name)
+    reason = _blocked(group, row, evidence, policy)
+    if row.lacks(evidence) is not None:
+        missing = Estimate.missing(name, row.lacks(evidence) or "")
+        return Claim(row, evidence, Loss(missing, missing, missing), reason)
+    return Claim(row, evidence, measure_loss(row, evidence, policy.noise_floor), reason)
+
+
+def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Claim, bool]:
+    """The claim with the limits that hold after selection, and whether it was put aside by it.
+
+    A group of a family is called lost only where its q-value is small, and its "at least" is that
+    of a level that allows for having picked the largest losses (Benjamini and Yekutieli 2005).
+    """
+    low = claim.loss.total.low
+    if standing is None or low is None or low <= 0:
+        return claim, False
+    if not standing.q <= FDR:
+        return _not_lost(claim), True
+    level = 1 - (1 - policy.level) * standing.called / standing.family.size
+    strict = measure_loss(claim.row, replace(claim.evidence, level=level), policy.noise_floor)
+    if strict.total.low is None or strict.total.low <= 0:
+        return _not_lost(claim), True
+    total = claim.loss.total.model_copy(update={"low": strict.total.low})
+    return replace(claim, loss=replace(claim.loss, total=total)), False
+
+
+def _not_lost(claim: Claim) -> Claim:
+    total = claim.loss.total.model_copy(update={"low": 0.0})
+    return replace(claim, loss=replace(claim.loss, total=total))
+
+
+def decide(loss: Estimate, margin: float) -> Verdict:
+    """The verdict that limits allow: lost if and only if the lower one is above 0."""
+    if loss.low is None or loss.high is None or math.isnan(loss.high):
+        return "cannot_tell"
+    if loss.high < margin:
+        return "small_loss" if loss.low > 0 else "no_material_loss"
+    return "lost" if loss.low > 0 else "cannot_tell"
+
+
+def conclude(
+    group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None = None
+) -> GroupResult:
+    """The group with its verdict, what it rests on, and the words."""
+    claim, put_aside = select(claim, standing, policy)
+    loss, row, reason = claim.loss, claim.row, claim.reason
+    verdict: Verdict = "cannot_tell" if reason else decide(loss.total, policy.margin)
+    parts = {
+        name: _part(getattr(loss, name), policy.margin, reason)
+        for name in ("knowledge", "answering")
+    }
+    update = {
+        "verdict": verdict,
+        "margin": policy.margin,
+        "family": None if standing is None else standing.family,
+        "decides": _decides(group, claim, verdict, policy),
+        "noise_assumed": loss.noise_assumed,
+        "guess_rate_needed": loss.guess_rate,
+        "luck_ratio_needed": loss.luck_ratio,
+        **parts,
+    }
+    group = group.model_copy(update=update)
+    words = _words(group, claim, policy, standing if put_aside else None)
+    estimates = (
+        outer_ends(group.bracket_low, group.bracket_high)
+        if row.is_range
+        else group.estimates(row.name)
+    )
+    headline = Headline(
+        verdict=verdict,
+        estimator=row.name,
+        forgetting=loss.total,
+        backward_transfer=estimates.backward_transfer,
+        of_known=_of_known(group, row, loss.total, claim.evidence),
+        words=words,
+    )
+    return group.model_copy(update={"headline": headline})
+
+
+def _part(estimate: Estimate, margin: float, reason: str | None) -> PartResult:
+    verdict: Verdict = "cannot_tell" if reason else decide(estimate, margin)
+    return PartResult(**estimate.model_dump(), verdict=verdict)
+
+
+def _has_value(group: GroupResult) -> Callable[[str], bool]:
+    return lambda name: group.estimates(name).forgetting.value is not None
+
+
+def _blocked(group: GroupResult, row: Estimator, evidence: Evidence, policy: Policy) -> str | None:
+    """Why nothing can be concluded whatever the numbers are, if so."""
+    if not group.n:
+        return "no item is scored on both sides"
+    if not group.n11 + group.n10:
+        return "no answer was right before"
+    if row.name == "published":
+        value = percent(group.published.forgetting.value)
+        return (
+            f"the published adjustment says {value} of all items, without an interval and not 0 "
+            "where nothing is lost"
+        )
+    lacking = row.lacks(evidence)
+    if lacking is not None:
+        return lacking if row.is_range else f"no {row.name} here: {lacking}"
+    if policy.sampled and not row.from_repeats and policy.estimator == AUTO:
+        return NO_REPEATS
+    return None
+
+
+def _decides(
+    group: GroupResult, claim: Claim, verdict: Verdict, policy: Policy
+) -> DecidesResult | None:
+    """What would decide four times in five: a planning figure."""
+    if verdict != "cannot_tell":
+        return None
+    if claim.reason == NO_REPEATS:
+        return DecidesResult(items=None, repeats=2)
+    total = claim.loss.total
+    if claim.reason or total.value is None or total.low is None or total.high is None:
+        return DecidesResult(items=None, repeats=None)
+    z = normal_quantile(policy.level)
+    error = (total.high - total.low) / (2 * z)
+    distance = max(total.value, policy.margin - total.value)
+    needed = group.items * ((z + POWER_QUANTILE) * error / distance) ** 2
+    return DecidesResult(items=max(math.ceil(needed), group.items + 1), repeats=None)
+
+
+def _of_known(
+    group: GroupResult, row: Estimator, forgetting: Estimate, evidence: Evidence
+) -> Estimate:
+    """Forgetting as a share of what could be forgotten.
+
+    Its limits are those of the loss divided by the known share, which is conservative: the error of
+    that share is smaller and partly cancels.
+    """
+    on_knowledge = row.scale == "knowledge"
+    known = group.known_before if on_knowledge else group.acc_before
+    method = f"{forgetting.method}, of what was known"
+    if known is None or forgetting.low is None or forgetting.high is None:
+        return Estimate(value=None, method=method, reason=forgetting.reason or "no interval")
+    if known - (_known_error(evidence) if on_knowledge else 0.0) <= 0:
+        reason = "it knew no more before than guessing would"
+        return Estimate(value=None, method=method, reason=reason)
+    return Estimate(
+        value=None if forgetting.value is None else forgetting.value / known,
+        low=forgetting.low / known,
+        high=min(forgetting.high / known, 1.0),
+        method=method,
+    )
+
+
+def _known_error(evidence: Evidence) -> float:
+    """Two standard errors of the share that was known beyond guessing."""
+    n = evidence.cells.n
+    variance = 0.0
+    for k, counts in evidence.options.items():
+        scale = 1.0 if math.isinf(k) else k / (k - 1)
+        right = (counts.n11 + counts.n10) / counts.n if counts.n else 0.0
+        variance += counts.n / n * scale**2 * right * (1 - right)
+    return 2 * math.sqrt(variance / n)
+
+
+def _words(group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None) -> str:
+    """The sentence of a verdict; `standing` where the group was put aside among others."""
+    if claim.reason is not None:
+        return f"cannot tell: {claim.reason}{_cost(group, claim)}"
+    total, margin = claim.loss.total, _margin(policy)
+    aside = "" if standing is None else f"; {_not_significant(standing)}"
+    if group.verdict == "no_material_loss":
+        return f"no loss beyond {margin}: at most {_share(total.high)} of {_noun(claim)}{aside}"
+    if group.verdict == "cannot_tell":
+        return _undecided(group, claim, policy) + aside
+    limits = f"at least {_share(total.low)}, at most {_share(total.high)}"
+    if group.verdict == "small_loss":
+        words = f"lost {limits} of {_noun(claim)}: within the margin of {margin}"
+    else:
+        words = _lost(claim, policy)
+    return words + _parts(group) + _assumes(group, claim, policy)
+
+
+def _lost(claim: Claim, policy: Policy) -> str:
+    total, margin = claim.loss.total, _margin(policy)
+    assert total.low is not None  # noqa: S101  # a loss has limits
+    more = f", more than the margin of {margin}" if total.low > policy.margin else ""
+    value = "" if total.value is None else f"estimate {_share(total.value)}, "
+    return (
+        f"lost at least {_share(total.low)} of {_noun(claim)}{more} "
+        f"({value}at most {_share(total.high)})"
+    )
+
+
+def _parts(group: GroupResult) -> str:
+    """What is no longer known and what is no longer answered, as far as each is shown."""
+    shown = {"knowledge": "it no longer knows", "answering": "it no longer answers"}
+    parts = {name: getattr(group, name) for name in shown}
+    if all(part.value is None and part.low is None for part in parts.values()):
+        return ""
+    if parts["answering"].value == 0 and not (parts["answering"].low or 0) > 0:
+        return ""
+    sure = [name for name, part in parts.items() if part.low is not None and part.low > 0]
+    if not sure:
+        return ""
+    words = [
+        f"{_share(parts[name].value)} {shown[name]}"
+        if parts[name].value is not None
+        else f"at least {_share(parts[name].low)} {shown[name]}"
+        for name in sure
+    ]
+    rest = "; no loss of knowledge is shown" if sure == ["answering"] else ""
+    return f": {', '.join(words)}{rest}"
+
+
+def _undecided(group: GroupResult, claim: Claim, policy: Policy) -> str:
+    total = claim.loss.total
+    if total.high is None or total.low is None:
+        return f"cannot tell: {total.reason or 'there is no interval'}"
+    if total.high < 0:
+        return _too_little(claim.row)
+    low = max(total.low, 0.0)
+    words = (
+        f"cannot tell: between {_share(low)} and {_share(total.high)} of {_noun(claim)} may be lost"
+    )
+    if group.decides is not None and group.decides.items is not None:
+        words += f"; about {counted(group.decides.items, 'item')} would decide"
+    elif claim.row.is_range:
+        words += "; more items would not narrow it: record which options are chosen, or repeat"
+    if group.detectable is not None and group.detectable > policy.margin:
+        words += f"; {counted(group.items, 'item')} detect no loss below {_share(group.detectable)}"
+    return words
+
+
+def loss_sentence(share: float | None) -> str:
+    """A loss beyond noise whose size was tested, not bounded: where repeats were spent in looks."""
+    return f"lost {percent(share)} of all answers beyond the noise floor"
+
+
+def _too_little(row: Estimator) -> str:
+    if row.from_repeats:
+        return "cannot tell: the models differ by less than the noise floor"
+    return (
+        "cannot tell: fewer items were forgotten than by luck alone, so guesses are not as blind "
+        "as assumed"
+    )
+
+
+def _not_significant(standing: Standing) -> str:
+    family = standing.family
+    return f"not significant among {family.size:,} {family.name} (q = {standing.q:.2g})"
+
+
+def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
+    """What must hold for the claim, and how much of it."""
+    row = claim.row
+    if row.from_repeats:
+        return ""
+    assumed = [row.assumes] if row.assumes and claim.loss.luck_ratio is not None else []
+    if row.name == "raw" and not policy.knows_options:
+        assumed.append("no lucky guesses (no item says how many options it has)")
+    if group.noise_assumed:
+        assumed.append(f"a noise floor of at most {percent(group.noise_assumed)}")
+    if policy.sampled is None:
+        assumed.append("greedy answers")
+    if row.name == "matched" and not claim.evidence.gold_positions_known:
+        assumed.append("right answers spread evenly over the positions")
+    words = f"; assumes {_listed(assumed)}" if assumed else ""
+    return words + _luck_words(claim)
+
+
+def _luck_words(claim: Claim) -> str:
+    """How much luck would explain the loss away, where it is not much."""
+    ratio, rate = claim.loss.luck_ratio, claim.loss.guess_rate
+    if ratio is None or not 1 < ratio < CLOSE:
+        return ""
+    if rate is None:
+        times = f"{ratio:.2g} times as often as any other"
+        return f"; stands unless the right option is hit more than {times}"
+    (k,) = {k for k, counts in claim.evidence.options.items() if counts.n}
+    blind = percent(1 / k)
+    return (
+        f"; stands unless more than {percent(rate)} of its guesses were lucky (blind ones {blind})"
+    )
+
+
+def _cost(group: GroupResult, claim: Claim) -> str:
+    if claim.reason != NO_REPEATS:
+        return ""
+    return f"; one more answer per item of each model ({2 * group.items:,} in all) would tell"
+
+
+def _noun(claim: Claim) -> str:
+    return "all answers beyond the noise floor" if claim.row.from_repeats else "all items"
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 2 else parts)
+
+
+def _margin(policy: Policy) -> str:
+    return f"{100 * policy.margin:g}%"
+
+
+def _share(value: float | None) -> str:
+    """A share for people: nothing below 0 or above all."""
+    return percent(None if value is None else min(max(value, 0.0), 1.0))
