@@ -25,6 +25,7 @@ from forgetmap.comparison.choice_counts import (
     relation,
 )
 from forgetmap.comparison.luck import TaskTrust
+from forgetmap.errors import PairingError
 from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, is_transition, scored_pair, side_value
 from forgetmap.records import CONTENT_HASHES
 from forgetmap.stats import ClusterVariance, cluster_variance
@@ -129,6 +130,65 @@ def sum_clusters(
         group = groups.setdefault(_group_name(row, level), {})
         group[sums] = group.get(sums, 0) + int(row["clusters"])
     return {name: ClusterSums(names, group) for name, group in groups.items()}
+
+
+def effect_across_tasks(
+    pairs: Pairs, tasks: Mapping[str, tuple[int, int]], *, by_content: bool
+) -> float:
+    """Design effect of clusters that reach over tasks, for the mean over tasks.
+
+    u_g = sum over tasks of (flips - rate * items) / items of the task, squared and summed over
+    clusters, against the same with every item a cluster of its own.
+
+    Args:
+        pairs: both sides.
+        tasks: scored pairs and losses of each task.
+        by_content: items with the same content are a cluster.
+    """
+    cluster = cluster_columns(pairs, within_task=False, by_content=by_content)
+    zero = nw.lit(0.0)
+    lost, term = nw.col("_lost"), zero
+    for task, (n, n10) in tasks.items():
+        here = nw.when(lost).then(nw.lit((1 - n10 / n) / n)).otherwise(nw.lit(-n10 / n / n))
+        term = nw.when(nw.col("task") == task).then(here).otherwise(term)
+    sums = (
+        pairs.frame.filter(scored_pair())
+        .select("task", **cluster, _lost=is_transition(RIGHT, WRONG))
+        .with_columns(_u=term)
+        .with_columns(_square=nw.col("_u") ** 2)
+        .group_by(*cluster)
+        .agg(nw.col("_u").sum(), nw.col("_square").sum())
+        .with_columns(_own=nw.col("_u") ** 2)
+        .select(nw.col("_own").sum(), nw.col("_square").sum())
+        .collect()
+    )
+    own, alone = float(sums["_own"][0]), float(sums["_square"][0])
+    return max(1.0, own / alone) if alone > 0 else 1.0
+
+
+def refuse_split_items(pairs: Pairs) -> None:
+    """An item is in one cluster, or none of its intervals would mean anything.
+
+    Raises:
+        PairingError: some item is in two.
+    """
+    names = [f"cluster_{side}" for side in SIDES if f"cluster_{side}" in pairs.columns]
+    item = ("task", *pairs.item_columns)
+    both = nw.concat([
+        pairs.frame.filter(scored_pair()).select(*item, cluster=nw.col(name)) for name in names
+    ])  # fmt: skip
+    ends = both.group_by(*item).agg(
+        nw.col("cluster").min().alias("first"), nw.col("cluster").max().alias("last")
+    )
+    split = ends.filter(nw.col("first") != nw.col("last")).select("task", "first", "last")
+    rows = split.head(1).collect().rows(named=True)
+    if rows:
+        row = rows[0]
+        raise PairingError(
+            f"an item of task {row['task']!r} is in two clusters, {row['first']!r} and "
+            f"{row['last']!r}",
+            hint="give all results of an item the same cluster, on both sides.",
+        )
 
 
 def _group_name(row: Mapping[str, Any], level: str) -> str:

@@ -9,14 +9,16 @@ from functools import reduce
 from operator import add
 from typing import Literal, NamedTuple
 
-from forgetmap.comparison.cells import Cells, Label, label_columns
+from forgetmap.comparison.cells import Cells, Label, by_task, label_columns
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
 from forgetmap.comparison.clustered import (
     ClusterSums,
     cluster_columns,
+    effect_across_tasks,
     has_cluster_names,
     has_shared_content,
     is_clustered,
+    refuse_split_items,
     score_columns,
     sum_clusters,
     total_clusters,
@@ -185,6 +187,8 @@ class GroupedEvidence:
     groups: Mapping[Label, Evidence]
     clusters: Mapping[str, Mapping[str, ClusterSums]]
     item_clusters: Mapping[str, Mapping[str, ItemClusters]] = field(default_factory=dict)
+    across: float = 1.0
+    """Design effect of clusters that reach over tasks, on the mean over tasks."""
 
     def tasks(self) -> dict[str, Evidence]:
         """By task."""
@@ -246,6 +250,8 @@ def gather_evidence(
         level: confidence of the intervals.
         share_content: items with the same content in several tasks are one cluster of a total.
     """
+    if has_cluster_names(pairs):
+        refuse_split_items(pairs)
     items = sum_items(pairs, noise) if pairs.repeats or noise is not None else {}
     letters = count_letters(pairs)
     trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]), letters)
@@ -272,7 +278,15 @@ def gather_evidence(
         groups,
         _clusters(pairs, trust, lacking, across=across),
         _item_clusters(pairs, noise, across=across) if items else {},
+        _across(pairs, cells, by_content=across),
     )
+
+
+def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> float:
+    tasks = {task: (part.n, part.n10) for task, part in by_task(cells).items() if part.n}
+    if len(tasks) < 2 or not (by_content or has_cluster_names(pairs)):
+        return 1.0
+    return effect_across_tasks(pairs, tasks, by_content=by_content)
 
 
 def by_task_total(side: Mapping[Label, SideCounts]) -> dict[str, SideCounts]:

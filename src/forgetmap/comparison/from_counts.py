@@ -296,7 +296,13 @@ def over_tasks(name: str, tasks: Sequence[Evidence]) -> Estimates:
 
 
 def mean_over_tasks(
-    name: str, part: Part, tasks: Sequence[Evidence], direction: str, *, at_least: bool = False
+    name: str,
+    part: Part,
+    tasks: Sequence[Evidence],
+    direction: str,
+    *,
+    at_least: bool = False,
+    across: float = 1.0,
 ) -> Interval | None:
     """The mean of a score over tasks; None where no task has items.
 
@@ -312,9 +318,10 @@ def mean_over_tasks(
         assert sums is not None  # noqa: S101  # a task with items has terms
         design = design_of(task, name, part, direction, counts)
         span = (-max(term.h for term in counts), max(term.c for term in counts))
-        joined.append(
-            TaskPart(sums, design.quantile, design.inflate, design.worst, design.freedom, span)
-        )
+        # Clusters that reach over tasks widen the mean as a whole.
+        inflate = max(design.inflate, across)
+        worst = None if design.worst is None else max(design.worst, across)
+        joined.append(TaskPart(sums, design.quantile, inflate, worst, design.freedom, span))
     return tasks_interval(joined, z=normal_quantile(tasks[0].level), at_least=at_least)
 
 

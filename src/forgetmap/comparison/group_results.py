@@ -148,6 +148,7 @@ def macro_result(
     results: Sequence[GroupResult],
     total: GroupResult,
     policy: Policy,
+    across: float = 1.0,
 ) -> GroupResult:
     """Counts of all tasks, rates as plain means over the tasks that have them."""
     evidence = [task for task in tasks.values() if task.cells.n]
@@ -167,7 +168,7 @@ def macro_result(
     claim = make_claim(macro, Evidence.total(evidence), policy)
     if evidence and claim.reason is None:
         losses = [measure_loss(claim.row, task, policy.noise_floor) for task in evidence]
-        loss = measure_macro(claim.row, evidence, losses, policy.noise_floor)
+        loss = measure_macro(claim.row, evidence, losses, policy.noise_floor, across)
         known = claim.loss
         loss = replace(loss, luck_ratio=known.luck_ratio, guess_rate=known.guess_rate)
         claim = replace(claim, loss=loss)

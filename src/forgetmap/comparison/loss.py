@@ -75,27 +75,38 @@ def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss
 
 
 def measure_macro(
-    row: Estimator, tasks: Sequence[Evidence], losses: Sequence[Loss], noise_floor: float
+    row: Estimator,
+    tasks: Sequence[Evidence],
+    losses: Sequence[Loss],
+    noise_floor: float,
+    across: float = 1.0,
 ) -> Loss:
-    """The mean loss over tasks."""
+    """The mean loss over tasks.
+
+    Args:
+        row: the estimator.
+        tasks: what was counted in each.
+        losses: of each.
+        noise_floor: assumed where the data do not tell it.
+        across: design effect of clusters that reach over tasks.
+    """
     level = tasks[0].level
     if row.name in FROM_COUNTS or row.is_range:
-        total, knowledge, answering = (_macro_part(row, part, tasks, level) for part in PARTS)
+        total, knowledge, answering = (_macro_part(row, part, tasks, across) for part in PARTS)
         return _with_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
     total = _mean_of_intervals([loss.total for loss in losses], tasks, level)
     reason = "only for single groups"
     return Loss(total, *_no_parts(row.name, reason))
 
 
-def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence], level: float) -> Estimate:
+def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence], across: float) -> Estimate:
     ends = from_counts.END_NAMES if row.is_range else (row.name,)
     found = []
     for name in ends:
-        interval = mean_over_tasks(name, part, tasks, "lost", at_least=True)
+        interval = mean_over_tasks(name, part, tasks, "lost", at_least=True, across=across)
         if interval is None:
             return Estimate.missing(row.name, from_counts.NO_ITEMS)
         found.append(as_estimate(interval, f"{name}, mean over tasks, score interval"))
-    del level
     return outer_end(*found) if row.is_range else found[0]
 
 

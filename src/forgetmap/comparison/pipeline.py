@@ -205,7 +205,7 @@ def _result(
         rule=rule,
         pairing=pairing,
         total=total,
-        total_macro=macro_result(by_task, tasks, total, policy),
+        total_macro=macro_result(by_task, tasks, total, policy, evidence.across),
         categories=group_results(evidence.categories(), policy, "categories"),
         tags=group_results(evidence.tags(), policy, "tags"),
         tasks=tasks,

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from forgetmap.comparison.choice_counts import TWO_OPTIONS
 from forgetmap.comparison.choices import OPTION_COUNTS, REPEAT_COUNTS, Wish
-from forgetmap.comparison.verdict import NO_REPEATS
 from forgetmap.comparison.result import ComparisonResult, GroupResult
+from forgetmap.comparison.verdict import NO_REPEATS
 from forgetmap.errors import UsageError
 from forgetmap.results import Value
 from forgetmap.stats import items_needed, knowledge_scale, repeated_items_needed
