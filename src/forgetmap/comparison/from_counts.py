@@ -106,7 +106,7 @@ def total_sums(parts: Sequence[Term]) -> ScoreSums | None:
     return reduce(add, (part.sums for part in parts)) if parts else None
 
 
-class Design(NamedTuple):
+class IntervalDesign(NamedTuple):
     """What clusters make of an interval: its quantile, design effects, and a remark."""
 
     quantile: float
@@ -118,11 +118,11 @@ class Design(NamedTuple):
 
 def design_of(
     evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
-) -> Design:
+) -> IntervalDesign:
     """How the clusters of a group widen the interval of a score."""
     from scipy.special import stdtrit  # heavy, only here
 
-    plain = Design(normal_quantile(evidence.level))
+    plain = IntervalDesign(normal_quantile(evidence.level))
     variance = _cluster_variance(evidence, name, part, direction, parts)
     if variance is None:
         return plain
@@ -133,7 +133,7 @@ def design_of(
         if 0 < variance.affected < MIN_CLUSTERS
         else ""
     )
-    return Design(
+    return IntervalDesign(
         quantile=float(stdtrit(variance.freedom, 0.5 + evidence.level / 2)),
         inflate=variance.inflation,
         worst=variance.worst_case(sum(term.u * term.e for term in parts)),
@@ -253,7 +253,7 @@ def loss_variance(name: str, evidence: Evidence) -> float:
     return float(score_variance(sums, inflate=design.inflate))
 
 
-def part_p(parts: Sequence[Term], sums: ScoreSums, design: Design, floor: float) -> float:
+def part_p(parts: Sequence[Term], sums: ScoreSums, design: IntervalDesign, floor: float) -> float:
     """One-sided p that nothing was lost but luck and noise.
 
     Of the items in 10 and E a share u / (1 + u) is in 10 by luck, so losses are binomial; of items

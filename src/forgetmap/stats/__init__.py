@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         score_sums,
         upper_sums,
     )
+    from forgetmap.stats.monitoring import MonitorLook, look_alpha, loss_evidence, monitor
     from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise, selected_level
     from forgetmap.stats.option_count import impossible_k
     from forgetmap.stats.power import (
@@ -123,6 +124,7 @@ __all__ = [
     "Look",
     "LuckPart",
     "MeanLimits",
+    "MonitorLook",
     "NetPart",
     "Published",
     "Reals",
@@ -165,7 +167,9 @@ __all__ = [
     "joint_quantile",
     "knowledge_scale",
     "latent_sums",
+    "look_alpha",
     "look_at",
+    "loss_evidence",
     "luck_needed",
     "luck_needed_by_test",
     "matched_sums",
@@ -173,6 +177,7 @@ __all__ = [
     "mean_interval",
     "mean_limits",
     "mixed_luck_p",
+    "monitor",
     "net_scores",
     "normal_quantile",
     "permutation_moments",

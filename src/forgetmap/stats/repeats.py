@@ -93,6 +93,7 @@ def excess_before_scores(
 
 
 NetPart = Literal["loss", "knowledge", "answering"]
+"""Of the loss: all of it, what is no longer known, or what is no longer answered."""
 
 
 def net_scores(
