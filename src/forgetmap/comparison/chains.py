@@ -10,6 +10,7 @@ from typing import Any
 import narwhals as nw
 
 from forgetmap.comparison.cells import count_cells
+from forgetmap.comparison.clustered import has_shared_content
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.evidence import gather_evidence
 from forgetmap.comparison.frames import to_library
@@ -258,12 +259,18 @@ def _stage(
     comparison = comparisons[stage - 1]
     rule = comparison.result.rule
     against = {}
+    shared = has_shared_content(sides[0].measured.scores)
     for name, earlier in (("previous", stage - 1), ("first", 0)):
         pairs = _between(followed, comparisons[0].pairs, earlier, stage)
         cells = count_cells(pairs)
         before, after = (count_side(_answers_of(pairs, side), RIGHT) for side in SIDES)
         evidence = gather_evidence(
-            pairs, cells, None if earlier else noise, sides=(before, after), level=rule.level
+            pairs,
+            cells,
+            None if earlier else noise,
+            sides=(before, after),
+            level=rule.level,
+            shared_content=shared,
         ).total()
         policy = make_policy(rule, sides[earlier].run, sides[stage].run, pairs)
         against[name] = group_result(name, evidence, policy)

@@ -27,7 +27,7 @@ from forgetmap.comparison.choice_counts import (
 from forgetmap.comparison.luck import TaskTrust
 from forgetmap.errors import PairingError
 from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, is_transition, scored_pair, side_value
-from forgetmap.records import CONTENT_HASHES
+from forgetmap.records import CONTENT_HASHES, Frame
 from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIGITS = 9
@@ -85,16 +85,18 @@ def has_cluster_names(pairs: Pairs) -> bool:
     return any(f"cluster_{side}" in pairs.columns for side in SIDES)
 
 
-def has_shared_content(pairs: Pairs) -> bool:
-    """Whether some question occurs in several items, of one task or of several."""
-    if "question_hash_before" not in pairs.columns:
+def has_shared_content(scores: Frame) -> bool:
+    """Whether some question of one side occurs in several tasks; asked without the join."""
+    if "question_hash" not in scores.collect_schema().names():
         return False
-    rows = pairs.frame.filter(scored_pair() & (nw.col("repeat") == 0))
-    counts = rows.select(
-        nw.col("question_hash_before").n_unique().alias("different"),
-        nw.col("question_hash_before").count().alias("all"),
-    ).collect()
-    return int(counts["different"][0]) < int(counts["all"][0])
+    tasks = scores.select(nw.col("task").n_unique()).collect().item()
+    if int(tasks) < 2:
+        return False
+    questions = scores.filter(~nw.col("question_hash").is_null()).select("task", "question_hash")
+    by_task = questions.group_by("task").agg(nw.col("question_hash").n_unique().alias("n"))
+    in_tasks = by_task.select(nw.col("n").sum()).collect().item()
+    different = questions.select(nw.col("question_hash").n_unique()).collect().item()
+    return int(different or 0) < int(in_tasks or 0)
 
 
 def sum_clusters(
@@ -211,10 +213,15 @@ def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dic
     if not recorded and (within_task or not by_content):
         return task | item
     own = _text("item", "task", *pairs.item_columns)
-    hashes = [f"{name}_before" for name in CONTENT_HASHES if f"{name}_before" in pairs.columns]
+    hashes = [
+        column
+        for name in CONTENT_HASHES
+        for column in (f"{name}_before", name)
+        if column in pairs.columns
+    ]
     if by_content and not within_task and hashes:
         content = _text("content", *hashes)
-        own = nw.when(nw.col("question_hash_before").is_null()).then(own).otherwise(content)
+        own = nw.when(nw.col(hashes[0]).is_null()).then(own).otherwise(content)
     if not recorded:
         return {"cluster": own}
     name = side_value("cluster", pairs.columns)

@@ -16,7 +16,6 @@ from forgetmap.comparison.clustered import (
     cluster_columns,
     effect_across_tasks,
     has_cluster_names,
-    has_shared_content,
     is_clustered,
     refuse_split_items,
     score_columns,
@@ -24,7 +23,7 @@ from forgetmap.comparison.clustered import (
     total_clusters,
 )
 from forgetmap.comparison.graded import GradedSums, sum_graded
-from forgetmap.comparison.luck import Luck, TaskTrust, count_letters, luck_of, trust_tasks
+from forgetmap.comparison.luck import Luck, TaskTrust, luck_of, trust_tasks, with_moved_habits
 from forgetmap.comparison.repeated import ItemClusters, ItemSums, sum_item_clusters, sum_items
 from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.pairing import Pairs
@@ -238,7 +237,7 @@ def gather_evidence(
     *,
     sides: Sides = NO_SIDES,
     level: float = LEVEL,
-    share_content: bool = True,
+    shared_content: bool = False,
 ) -> GroupedEvidence:
     """Add to the counts what repeats, clusters, positions and graded scores tell.
 
@@ -248,14 +247,14 @@ def gather_evidence(
         noise: the model before, paired with a repeat of it.
         sides: what each side scored, paired or not.
         level: confidence of the intervals.
-        share_content: items with the same content in several tasks are one cluster of a total.
+        shared_content: items with the same content in several tasks are one cluster of a total.
     """
     if has_cluster_names(pairs):
         refuse_split_items(pairs)
     items = sum_items(pairs, noise) if pairs.repeats or noise is not None else {}
-    letters = count_letters(pairs)
-    trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]), letters)
+    trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]))
     lacking = tasks_without_choices(cells)
+    trust = with_moved_habits(trust, pairs, _habits_matter(cells, trust, lacking))
     before, after = (_on_labels(side, cells) for side in sides)
     is_graded = any(counts.graded for side in sides for counts in side.values())
     graded = sum_graded(pairs) if is_graded else {}
@@ -273,13 +272,25 @@ def gather_evidence(
             graded=graded.get(label),
             level=level,
         )
-    across = share_content and has_shared_content(pairs)
     return GroupedEvidence(
         groups,
-        _clusters(pairs, trust, lacking, across=across),
-        _item_clusters(pairs, noise, across=across) if items else {},
-        _across(pairs, cells, by_content=across),
+        _clusters(pairs, trust, lacking, across=shared_content),
+        _item_clusters(pairs, noise, across=shared_content) if items else {},
+        _across(pairs, cells, by_content=shared_content),
     )
+
+
+def _habits_matter(
+    cells: Mapping[Label, Cells], trust: Mapping[str, TaskTrust], lacking: set[str]
+) -> set[str]:
+    """Tasks in which habits of guessing decide about the lower end; the others need no look."""
+    return {
+        label.task
+        for label, counts in cells.items()
+        for k in counts.options
+        if luck_of(k, trust.get(label.task, TaskTrust()), knows_choices=label.task not in lacking)
+        is not Luck.CHOICES
+    }
 
 
 def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> float:

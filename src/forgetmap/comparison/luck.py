@@ -8,8 +8,8 @@ look like knowledge. Whether habits moved between the models: then items flip wi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import narwhals as nw
@@ -69,25 +69,36 @@ LetterTables = Mapping[tuple[str, float], np.ndarray[tuple[int, int], np.dtype[n
 
 
 def trust_tasks(
-    before: Mapping[str, SideCounts], after: Mapping[str, SideCounts], letters: LetterTables
+    before: Mapping[str, SideCounts], after: Mapping[str, SideCounts]
 ) -> dict[str, TaskTrust]:
-    """What may be trusted in each task."""
+    """What may be trusted in each task, from what each side records alone."""
     tasks = sorted(before)
     lopsided = _lopsided_tasks([before[task].gold for task in tasks])
     return {
         task: TaskTrust(
-            lopsided=uneven,
-            moved=frozenset(
-                k for (name, k), table in letters.items()
-                if name == task and stuart_maxwell_p(table) < MOVED_P
-            ),
-            doubt=_doubt(task, before[task], after.get(task, SideCounts())),
+            lopsided=uneven, doubt=_doubt(task, before[task], after.get(task, SideCounts()))
         )
         for task, uneven in zip(tasks, lopsided, strict=True)
-    }  # fmt: skip
+    }
 
 
-def count_letters(pairs: Pairs) -> LetterTables:
+def with_moved_habits(
+    trust: Mapping[str, TaskTrust], pairs: Pairs, tasks: Collection[str]
+) -> dict[str, TaskTrust]:
+    """The same with the numbers of options for which letter habits moved, in some tasks."""
+    letters = count_letters(pairs, tasks) if tasks else {}
+    moved: dict[str, set[float]] = {}
+    for (task, k), table in letters.items():
+        if stuart_maxwell_p(table) < MOVED_P:
+            moved.setdefault(task, set()).add(k)
+    known = {
+        task: replace(trust.get(task, TaskTrust()), moved=frozenset(ks))
+        for task, ks in moved.items()
+    }
+    return dict(trust) | known
+
+
+def count_letters(pairs: Pairs, tasks: Collection[str]) -> LetterTables:
     """The positions chosen before and after, of readable pairs of which both are known.
 
     With two options, right or wrong tells the letter; with more the answer must be a letter.
@@ -96,7 +107,8 @@ def count_letters(pairs: Pairs) -> LetterTables:
     if not all(positions.values()) or not pairs.columns & {"k_before", "k_after"}:
         return {}
     columns = {f"{name}_{side}": value for side in SIDES for name, value in positions[side].items()}
-    rows = pairs.frame.filter(scored_pair()).select(
+    asked = nw.col("task").is_in([*tasks])
+    rows = pairs.frame.filter(scored_pair() & asked).select(
         "task", *(f"state_{side}" for side in SIDES), k=options_of(pairs.columns), **columns
     )
     by = ("task", "k", *(f"state_{side}" for side in SIDES), *columns)

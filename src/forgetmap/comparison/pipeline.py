@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from forgetmap.comparison.cells import Cells, Label, count_cells
+from forgetmap.comparison.clustered import has_shared_content
 from forgetmap.comparison.comparison import Comparison, Grounds
 from forgetmap.comparison.coverage import (
     PairingCoverage,
@@ -75,7 +76,14 @@ def compare_sides(
         names = (before.run.name, after.run.name)
         require_enough(coverage, cells, rule.min_paired, names)
         again = None if noise is None else pair_noise(before, noise, pairs, rule)
-        evidence = gather_evidence(pairs, cells, again, sides=counts, level=rule.level)
+        evidence = gather_evidence(
+            pairs,
+            cells,
+            again,
+            sides=counts,
+            level=rule.level,
+            shared_content=has_shared_content(before.measured.scores),
+        )
         rolled_up = _rolled_up(pairs, rule)
         failures = tuple(count_failures(side.measured.scores) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)

@@ -93,6 +93,7 @@ def excess_before_scores(
 
 
 NetPart = Literal["loss", "knowledge", "answering"]
+"""All of a loss; what is no longer known; what is no longer answered."""
 """Of the loss: all of it, what is no longer known, or what is no longer answered."""
 
 
