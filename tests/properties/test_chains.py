@@ -78,7 +78,7 @@ def cells(paths: list[str], earlier: int, later: int) -> dict[str, int]:
 
 
 @given(histories())
-@examples(15)
+@examples(15, long=300)
 def test_a_chain_is_what_a_plain_count_says(items: list[list[Answer | None]]) -> None:
     columns = [checkpoint(list(column)) for column in zip(*items, strict=True)]
     chain = fm.compare(columns[0], columns[1], *columns[2:], chain=True, min_paired=0.01)

@@ -80,7 +80,7 @@ def as_parquet(table: Sequence[Cells]) -> bytes:
     return bytes(sink.getvalue())
 
 
-@examples(15)
+@examples(15, long=300)
 @given(st.lists(rows, min_size=1, max_size=6))
 def test_the_first_faulty_row_is_found_or_there_is_none(table: list[Cells]) -> None:
     faulty = [place for place, cells in enumerate(table) if is_faulty(cells)]

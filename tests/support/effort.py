@@ -12,6 +12,7 @@ LONG = "FORGETMAP_LONG" in os.environ
 _MORE = 10
 
 
-def examples(count: int) -> settings:
-    """This many examples of a property, ten times as many in `make test-long`."""
-    return settings(max_examples=count * _MORE if LONG else count, deadline=None)
+def examples(count: int, *, long: int | None = None) -> settings:
+    """This many examples of a property; in `make test-long` `long`, or ten times as many."""
+    many = count * _MORE if long is None else long
+    return settings(max_examples=many if LONG else count, deadline=None)
