@@ -69,7 +69,7 @@ class OptionsType(click.ParamType[float]):
 @click.option(
     "--churn",
     type=float,
-    default=Wish().churn,
+    default=Wish().noise_floor,
     show_default=True,
     help="Expected noise floor: share of items that flip one way between two sampled runs of one "
     "model.",

@@ -68,7 +68,7 @@ class GroupFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ItemDesign:
     """One line of a probe."""
 
     key: Key
@@ -79,7 +79,7 @@ class Design:
     lead: float
 
 
-def read_design(path: Path) -> list[Design]:
+def read_design(path: Path) -> list[ItemDesign]:
     """How the items of a probe were chosen."""
     designs = []
     for line, row in table_rows(path):
@@ -97,10 +97,10 @@ def read_design(path: Path) -> list[Design]:
     return designs
 
 
-def _design(key: Key, mark: Any) -> Design:
+def _design(key: Key, mark: Any) -> ItemDesign:
     if mark["by"] not in get_args(By):
         raise ValueError
-    return Design(
+    return ItemDesign(
         key=key,
         group=str(mark["group"]),
         known=int(mark["known"]),
@@ -157,9 +157,9 @@ def check_probe(
 
 
 def _finding(
-    name: str, designs: Sequence[Design], wrong: Mapping[Key, float], full: Full | None
+    name: str, designs: Sequence[ItemDesign], wrong: Mapping[Key, float], full: Full | None
 ) -> GroupFinding:
-    tasks: dict[str, list[Design]] = {}
+    tasks: dict[str, list[ItemDesign]] = {}
     for design in designs:
         tasks.setdefault(design.key[0], []).append(design)
     had = {task: [wrong[d.key] for d in some if d.key in wrong] for task, some in tasks.items()}
@@ -175,7 +175,7 @@ def _finding(
 
 
 def _full(
-    designs: Sequence[Design], before: Sequence[Any], full: Any, metric: str | None
+    designs: Sequence[ItemDesign], before: Sequence[Any], full: Any, metric: str | None
 ) -> dict[str, Full]:
     """The same shares from full runs, and what a probe cannot see of them."""
     if not before:
