@@ -33,7 +33,7 @@ from forgetmap.stats.mean_scores import (
     upper_sums,
 )
 from forgetmap.stats.multiplicity import false_discovery
-from forgetmap.stats.power import detectable, repeats_detectable
+from forgetmap.stats.power import SIZE, detectable, repeats_detectable
 from forgetmap.stats.repeats import (
     AnswerCounts,
     excess_scores,
@@ -283,7 +283,7 @@ def _counts(answers: Any) -> AnswerCounts:
 
 
 def repeated_tests(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, float]]:
-    """Size of the permutation test, and its power at the loss that `plan` names."""
+    """Size of the permutation test, and power of the verdict at the loss that `plan` names."""
     rows = []
     for repeats, items, churn in product((2, 5), (100, 300, 1000), (0.02, 0.06, 0.15)):
         loss = float(repeats_detectable(items, repeats, churn=churn))
@@ -294,10 +294,12 @@ def repeated_tests(rng: np.random.Generator, data_sets: int) -> list[tuple[str, 
             gone = ~flipping & (rng.random(before.shape) < lost / (1 - churn / 0.25))
             after = np.where(gone, 0.0, before)
             m_b, m_a = rng.binomial(repeats, before), rng.binomial(repeats, after)
-            score = excess_scores(m_b, repeats, m_a, repeats).lost.sum(1)
+            scores = excess_scores(m_b, repeats, m_a, repeats).lost
             variance, third = permutation_moments(np.arange(2 * repeats + 1), repeats, repeats)
-            p = change_p(score, variance[m_b + m_a].sum(1), third[m_b + m_a].sum(1))
-            rates.append(float((p <= 0.05).mean()))
+            p = change_p(scores.sum(1), variance[m_b + m_a].sum(1), third[m_b + m_a].sum(1))
+            limits = mean_interval(items, scores.sum(1), (scores**2).sum(1))
+            rejected = (p <= SIZE) & (limits.low > 0) if lost else p <= 0.05
+            rates.append(float(rejected.mean()))
         rows.append((f"{repeats} repeats, {items} items, churn {churn:g}", rates[0], rates[1]))
     return rows
 
@@ -330,7 +332,7 @@ def sizes_and_power(rng: np.random.Generator, data_sets: int) -> list[tuple[str,
         power = np.nan
         if loss <= known:
             cells = draw_cells(rng, data_sets, items, k, Shares(known, loss))
-            power = (luck_p(cells.n10_D, cells.n10_D + cells.n00_D, 1 / k) <= 0.05).mean()
+            power = (luck_p(cells.n10_D, cells.n10_D + cells.n00_D, 1 / k) <= SIZE).mean()
         rows.append((f"k = {k}, {items} items, {known:.0%} known", float(size), float(power)))
     return rows
 

@@ -334,13 +334,18 @@ def detectable(name: str, items: Sequence[Item]) -> float | None:
     found = scores(name, items)
     n, c, v = len(found), fmean(x.c for x in found), fmean(x.spread_here for x in found)
     h = fmean(_subtracted(name, item.k) for item in items for _ in item.pairs)
-    z_a, z_b = stats.norm.ppf(0.95), stats.norm.ppf(0.8)
+    z_a, z_b = stats.norm.ppf(0.975), stats.norm.ppf(0.8)
+    # The larger of what the test of luck and the lower limit, three quarters of a flip off, need.
+    interval = 0.75 * c / n + z_a * math.sqrt(v / n + (h * (c + h) + c * c / 4) / n**2)
+    skewed = max(c - h, 0) * (z_a**2 - 1) / (6 * n)
 
     def gap(theta: float) -> float:
         seen = max(v + c * theta - theta**2, 0)
-        return float(theta - z_a * math.sqrt((v + h * theta) / n) - z_b * math.sqrt(seen / n))
+        test = z_a * math.sqrt((v + h * theta) / n) + skewed
+        return float(theta - max(test, interval) - z_b * math.sqrt(seen / n))
 
-    loss = float(brentq(gap, 1e-9, 5)) if h else 1 - 0.2 ** (1 / n)
+    # Open-ended items: two flips are needed, less three quarters they are above 1.96 / 2.
+    loss = float(brentq(gap, 1e-9, 5)) if h else c * float(stats.beta.ppf(0.8, 2, n - 1))
     return loss if loss <= known_share(items) else None
 
 

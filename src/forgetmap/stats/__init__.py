@@ -36,12 +36,7 @@ if TYPE_CHECKING:
         luck_needed,
         luck_needed_by_test,
     )
-    from forgetmap.stats.macro import (
-        TaskPart,
-        clip_interval,
-        join_in_quadrature,
-        tasks_interval,
-    )
+    from forgetmap.stats.macro import TaskPart, clip_interval, join_in_quadrature, tasks_interval
     from forgetmap.stats.mean_scores import (
         ScoreSums,
         knowledge_scale,
@@ -58,6 +53,9 @@ if TYPE_CHECKING:
         detectable,
         detectable_excess,
         items_needed,
+        items_needed_raw,
+        items_to_decide,
+        raw_detectable,
         repeated_items_needed,
     )
     from forgetmap.stats.repeats import (
@@ -162,6 +160,8 @@ __all__ = [
     "guess_rate_matched",
     "impossible_k",
     "items_needed",
+    "items_needed_raw",
+    "items_to_decide",
     "items_to_detect",
     "join_in_quadrature",
     "joint_quantile",
@@ -183,6 +183,7 @@ __all__ = [
     "permutation_moments",
     "published",
     "rank_correlation",
+    "raw_detectable",
     "raw_sums",
     "repeated_items_needed",
     "sampled_share",

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from forgetmap.stats.intervals import UNSURE
 from forgetmap.stats.tests import mixed_luck_p
 
-SHIFT = 0.75
-"""Flips taken off before a lower limit is computed, as for every "at least"."""
 MAX_RATIO = 1e6
 """The largest luck ratio that is looked for."""
 
@@ -68,7 +67,7 @@ def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) ->
         return 0.0
     cbar = sum(part.scale * part.n for part in parts) / n
     c1, c2 = (
-        sum(part.scale**power * part.n10 for part in parts) - SHIFT * inflate * cbar**power
+        sum(part.scale**power * part.n10 for part in parts) - UNSURE * inflate * cbar**power
         for power in (1, 2)
     )
     if c1 <= 0:

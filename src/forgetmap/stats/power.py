@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forgetmap.stats.intervals import normal_quantile
+from forgetmap.stats.intervals import UNSURE, normal_quantile
 from forgetmap.stats.repeats import excess_scores
 from forgetmap.stats.results import Interval, Reals
 from forgetmap.stats.tests import binomial_weights
 
 POWER = 0.8
-SIZE = 0.05
+SIZE = 0.025
+"""One-sided: a loss is claimed where the lower end of a two-sided 95 % interval is above 0."""
 MAX_ITERATIONS = 200
 MAX_ITEMS = 1 << 40
+SPREAD_DOUBT = 1.08
+"""How much wider the mean less its limit scatters than the mean, as its spread is estimated too."""
 
 
 def detectable(
@@ -24,22 +28,26 @@ def detectable(
     c: ArrayLike,
     h: ArrayLike,
     share_e: ArrayLike,
+    noise_floor: float = 0.0,
     size: float = SIZE,
     power: float = POWER,
 ) -> Reals:
-    """Smallest loss that the one-sided test finds with this power.
+    """Smallest loss that is claimed with this power.
 
-    Solves theta = z_a sqrt((v + h theta)/n) + z_b sqrt((v + c theta - theta^2)/n), v = h(c+h) p_E
-    with p_E the share of items in E when nothing is lost, by iteration from (z_a + z_b) sqrt(v/n).
-    Achieved power .75 to .83. For open-ended items (h = 0): the loss of which at least one flip is
-    seen with this power, 1 - (1 - power)^(1/n).
+    It is claimed where the test of luck rejects and the lower limit (of n10 - 3/4 flips) is above
+    the noise floor f. So theta = limit + z_b sqrt((v + c theta - theta^2)/n), the limit the larger
+    of z_a sqrt((v + h theta)/n) + (c - h)+ (z_a^2 - 1)/(6n) (the binomial test, skewness included)
+    and f + .75 c/n + z_a sqrt((v + c f - f^2)/n + q0); v = h(c+h) p_E with p_E the share of items
+    in E when nothing is lost, q0 as in `score_interval`. Delivered power .78 to .85 for k of 2 to
+    10 and 50 to 3,000 items. For open-ended items (h = 0) it is exact (`raw_detectable`).
 
     Args:
         n: items.
-        c: of the score (see `scores`).
+        c: of the score (see `mean_scores`).
         h: of the score.
         share_e: share of items in E when nothing is lost.
-        size: of the test.
+        noise_floor: share of answers that may flip one way without a loss.
+        size: of the test, one-sided.
         power: wanted.
     """
     from scipy.special import ndtri  # heavy, only here
@@ -48,43 +56,107 @@ def detectable(
     z_a, z_b = float(ndtri(1 - size)), float(ndtri(power))
     v = h * (c + h) * share_e
     with np.errstate(invalid="ignore", divide="ignore"):
+        q0 = (h * (c + h) + c**2 / 4) / n**2
+        floor = z_a * np.sqrt((v + c * noise_floor - noise_floor**2) / n + q0)
+        floor = floor + noise_floor + UNSURE * c / n
+        skewed = np.maximum(c - h, 0.0) * (z_a**2 - 1) / (6 * n)
         theta = (z_a + z_b) * np.sqrt(v / n)
         for _ in range(MAX_ITERATIONS):
-            seen = np.maximum(v + c * theta - theta**2, 0.0)
-            theta = z_a * np.sqrt((v + h * theta) / n) + z_b * np.sqrt(seen / n)
-        one_flip = 1 - (1 - power) ** (1 / n)
-    return np.asarray(np.where(h > 0, theta, one_flip))
+            limit = np.maximum(z_a * np.sqrt((v + h * theta) / n) + skewed, floor)
+            theta = limit + z_b * np.sqrt(np.maximum(v + c * theta - theta**2, 0.0) / n)
+    raw = c * raw_detectable(n, noise_floor=noise_floor, size=size, power=power)
+    return np.asarray(np.where(h > 0, theta, raw))
+
+
+def raw_detectable(
+    n: ArrayLike, *, noise_floor: float = 0.0, size: float = SIZE, power: float = POWER
+) -> Reals:
+    """Smallest loss of open-ended items that is claimed with this power; exact.
+
+    Claimed from x flips on, the first with (x - .75)/n above f + z sqrt(f (1 - f)/n + 1/(4 n^2)):
+    the loss p with P(X >= x) = power, X binomial(n, p). `inf` if n flips would not do.
+    """
+    from scipy.special import betaincinv, ndtri
+
+    n = np.asarray(n, float)
+    variance = n * noise_floor * (1 - noise_floor) + 1 / 4
+    flips = np.floor(UNSURE + n * noise_floor + float(ndtri(1 - size)) * np.sqrt(variance)) + 1
+    enough = flips <= n
+    at_least = np.where(enough, flips, 1.0), np.where(enough, n - flips + 1, 1.0)
+    return np.asarray(np.where(enough, betaincinv(*at_least, power), np.inf))
 
 
 def items_needed(
-    loss: float, *, c: float, h: float, share_e: float, size: float = SIZE, power: float = POWER
+    loss: float,
+    *,
+    c: float,
+    h: float,
+    share_e: float,
+    noise_floor: float = 0.0,
+    size: float = SIZE,
+    power: float = POWER,
 ) -> int:
     """The smallest number of items that shows a loss of this size; the inverse of `detectable`."""
+
+    def detectable_with(n: int) -> float:
+        kind = {"c": c, "h": h, "share_e": share_e, "noise_floor": noise_floor}
+        return float(detectable(n, **kind, size=size, power=power))
+
+    return _least_items(detectable_with, loss)
+
+
+def items_needed_raw(
+    loss: float, noise_floor: float = 0.0, *, size: float = SIZE, power: float = POWER
+) -> int:
+    """The number of open-ended items that shows a loss; the inverse of `raw_detectable`.
+
+    More than `MAX_ITEMS` where the loss does not exceed the noise floor.
+    """
     return _least_items(
-        lambda n: float(detectable(n, c=c, h=h, share_e=share_e, size=size, power=power)), loss
+        lambda n: float(raw_detectable(n, noise_floor=noise_floor, size=size, power=power)), loss
     )
+
+
+def items_to_decide(loss: float, error: float, n: float, margin: float) -> int:
+    """Items that would decide four times in five: N (2.80 SE / max(theta, margin - theta))^2.
+
+    A planning figure: as if the estimate were the truth, and the error shrank with the root of the
+    items.
+
+    Args:
+        loss: theta, the estimate.
+        error: SE, a quarter of the 95 % interval (its width / 3.92).
+        n: items that it comes from.
+        margin: loss that the user accepts.
+    """
+    from scipy.special import ndtri
+
+    distance = max(loss, margin - loss)
+    return math.ceil(n * (float(ndtri(1 - SIZE) + ndtri(POWER)) * error / distance) ** 2)
 
 
 def repeats_detectable(
     n: ArrayLike, repeats: int, *, churn: ArrayLike, size: float = SIZE, power: float = POWER
 ) -> Reals:
-    """Smallest share that goes from right to wrong which `excess` finds, given self-churn.
+    """Smallest share that goes from right to wrong which `excess` finds, given a noise floor.
 
-    (z_a sqrt(v0) + z_b sqrt(v0 + theta)) / sqrt(n) = theta, v0 the variance of an item score when
-    nothing changes: churn (2 churn_item) spread over the items that flip at all; here all churn is
-    taken to sit on items that are right half of the time, the worst case.
+    The t interval of `mean_interval` is above 0 from the mean score m on with
+    m^2 = t^2 ((v0 + m - m^2)/n + 1/n^2); theta = m + 1.08 z_b sqrt((v0 + theta - theta^2)/n). v0 is
+    the variance of an item score when nothing changes: all noise is taken to sit on items that are
+    right half of the time, the worst case. Delivered power .78 to .84 with 2 to 8 repeats, 50 to
+    3,000 items and noise floors up to .15.
     """
-    from scipy.special import ndtri
+    from scipy.special import ndtri, stdtrit
 
     n, churn = np.asarray(n, float), np.asarray(churn, float)
-    z_a, z_b = float(ndtri(1 - size)), float(ndtri(power))
-    item_variance = _coin_variance(repeats)
-    v0 = np.minimum(churn / 0.25, 1.0) * item_variance
-    theta = (z_a + z_b) * np.sqrt(v0 / n)
+    t2 = stdtrit(np.maximum(n - 1, 1), 1 - size) ** 2 / n
+    v0 = np.minimum(churn / 0.25, 1.0) * _coin_variance(repeats)
+    limit = (t2 + np.sqrt(t2**2 + 4 * (1 + t2) * t2 * (v0 + 1 / n))) / (2 * (1 + t2))
+    theta = limit
     for _ in range(MAX_ITERATIONS):
-        theta = (z_a * np.sqrt(v0) + z_b * np.sqrt(v0 + theta)) / np.sqrt(n)
-    one_flip = 1 - (1 - power) ** (1 / n)
-    return np.asarray(np.maximum(theta, one_flip))
+        variance = v0 + np.maximum(theta - theta**2, 0.0)
+        theta = limit + SPREAD_DOUBT * float(ndtri(power)) * np.sqrt(variance / n)
+    return np.asarray(theta)
 
 
 def repeated_items_needed(

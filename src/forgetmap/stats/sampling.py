@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forgetmap.stats.intervals import LEVEL
-from forgetmap.stats.power import POWER, SIZE
+from forgetmap.stats.power import POWER
 
+SIZE = 0.05
+"""Of the alarm of a probe, one-sided."""
 MAX_ITEMS = 1_000_000
 LARGE_SAMPLE = 1_000
 """Items from which on the steps of the power are too small to matter."""

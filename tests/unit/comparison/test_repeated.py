@@ -71,7 +71,7 @@ def test_detectable_follows_from_the_error_of_excess(name: str) -> None:
     for group, items in every_group(SHAPES[name], SEED):
         _, low, high = oracle.student_limits(oracle.excess_scores(items))
         error = (high - low) / 2 / stats.norm.ppf(0.975)
-        loss = (stats.norm.ppf(0.95) + stats.norm.ppf(0.8)) * error
+        loss = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error
         right = fmean(b["score"] for item in items for b, _ in item.pairs)
         assert group.detectable == (pytest.approx(loss) if loss <= right else None)
 

@@ -1,4 +1,4 @@
-"""Tests, multiplicity, clusters and power against other libraries and worked examples."""
+"""Tests, multiplicity and clusters against other libraries and worked examples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from statsmodels.stats.multitest import multipletests
 from forgetmap.stats.chance_adjustment import published
 from forgetmap.stats.clusters import cluster_variance
 from forgetmap.stats.multiplicity import false_discovery, family_wise
-from forgetmap.stats.power import (
-    detectable,
-    items_needed,
-    repeated_items_needed,
-    repeats_detectable,
-)
 from forgetmap.stats.repeats import (
     consensus,
     excess_scores,
@@ -76,30 +70,6 @@ def test_balance_test_sees_gold_that_is_always_first() -> None:
     assert balance_p(counts) == pytest.approx(scipy_stats.chisquare(counts).pvalue)
 
 
-def test_worked_example_of_detectable_loss() -> None:
-    c = 4 / 3
-    assert float(detectable(300, c=c, h=c**2 / 4, share_e=0.3 / c**2)) == pytest.approx(
-        0.0603, abs=5e-5
-    )
-    assert float(detectable(164, c=1.0, h=0.0, share_e=0.0)) == pytest.approx(1 - 0.2 ** (1 / 164))
-
-
-def test_items_needed_is_the_inverse_of_detectable() -> None:
-    c = 4 / 3
-    kind = {"c": c, "h": c**2 / 4, "share_e": 0.3 / c**2}
-    needed = items_needed(0.05, **kind)
-    assert float(detectable(needed, **kind)) <= 0.05 < float(detectable(needed - 1, **kind))
-
-
-@pytest.mark.parametrize(
-    ("loss", "repeats", "churn"), [(0.02, 2, 0.05), (0.1, 5, 0.2), (0.3, 2, 0)]
-)
-def test_repeated_items_needed_is_the_inverse_too(loss: float, repeats: int, churn: float) -> None:
-    needed = repeated_items_needed(loss, repeats, churn=churn)
-    enough, less = (repeats_detectable(n, repeats, churn=churn) for n in (needed, needed - 1))
-    assert float(enough) <= loss < float(less)
-
-
 def churning(rng: np.random.Generator, items: int, repeats: int, p: float) -> np.ndarray:
     return rng.binomial(repeats, p, size=items)
 
@@ -155,12 +125,6 @@ def test_bounds_contain_the_lost_probability() -> None:
 def test_the_permutation_variance_is_the_tabulated_one() -> None:
     expected = [0, 1 / 16, 5 / 24, 1 / 16, 0]
     assert permutation_moments(np.arange(5), 2, 2)[0] == pytest.approx(expected)
-
-
-def test_repeats_detectable_falls_with_items_and_repeats() -> None:
-    by_items = repeats_detectable(np.array([50, 200, 1000]), 2, churn=0.08)
-    assert (np.diff(by_items) < 0).all()
-    assert repeats_detectable(200, 5, churn=0.08) < repeats_detectable(200, 2, churn=0.08)
 
 
 def test_cluster_variance_against_the_formula_for_equal_sizes() -> None:

@@ -1,4 +1,4 @@
-"""Size and power of the tests, and coverage of clustered intervals, over many draws."""
+"""Size of the tests, and coverage of clustered intervals, over many draws."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from scipy import stats as scipy_stats
 from forgetmap.stats.chance_adjustment import published
 from forgetmap.stats.clusters import cluster_variance
 from forgetmap.stats.multiplicity import false_discovery
-from forgetmap.stats.power import (
-    detectable,
-)
 from forgetmap.stats.repeats import (
     excess_scores,
     permutation_moments,
@@ -41,16 +38,6 @@ def test_false_discovery_rate_over_a_hundred_tasks() -> None:
         found = false_discovery(p) <= 0.05
         rates.append(found[20:].sum() / max(found.sum(), 1))
     assert np.mean(rates) <= 0.05
-
-
-@pytest.mark.parametrize(("k", "items", "never"), [(4, 300, 0.3), (2, 300, 0.3), (10, 300, 0.6)])
-def test_detectable_loss_is_found_four_times_in_five(k: int, items: int, never: float) -> None:
-    c = k / (k - 1)
-    loss = float(detectable(items, c=c, h=c**2 / k, share_e=never / c**2))
-    shares = Shares(known=1 - never, lost=loss)
-    cells = draw_cells(np.random.default_rng(4), 10_000, items, k, shares)
-    power = (luck_p(cells.n10_D, cells.n10_D + cells.n00_D, 1 / k) <= 0.05).mean()
-    assert 0.74 <= power <= 0.86
 
 
 def test_change_test_holds_its_size_and_has_power() -> None:
