@@ -62,6 +62,10 @@ class Cells:
         n00: wrong before and after.
         n10: right before, wrong after: forgotten.
         n01: wrong before, right after: gained.
+        scored_before: results before with a score, paired or not.
+        right_before: of these, right; after likewise.
+        scored_after: results after with a score.
+        right_after: of these, right.
         prompts_differ: pairs whose rendered prompts differ.
         lone_before_keys: different keys among `only_before`; fewer than rows if some are doubled.
         lone_after_keys: likewise.
@@ -80,6 +84,10 @@ class Cells:
     n10: int = 0
     n01: int = 0
     n00: int = 0
+    scored_before: int = 0
+    right_before: int = 0
+    scored_after: int = 0
+    right_after: int = 0
     prompts_differ: int = 0
     lone_before_keys: int = 0
     lone_after_keys: int = 0
@@ -140,11 +148,15 @@ def count_cells(pairs: Pairs) -> dict[Label, Cells]:
     labels = label_columns(pairs)
     by = ["task", *labels]
     marks = _marks(pairs)
-    states = _states()
+    states, scored = _states(), _scored()
     counted = (
-        pairs.frame.with_columns(**labels, **states, **marks, lone_key=_lone_key(pairs))
+        pairs.frame.with_columns(**labels, **states, **marks, **scored, lone_key=_lone_key(pairs))
         .group_by(*by, *states, *marks)
-        .agg(nw.len().alias("n"), nw.col("lone_key").n_unique())
+        .agg(
+            nw.len().alias("n"),
+            nw.col("lone_key").n_unique(),
+            *(nw.col(name).sum() for name in scored),
+        )
     )
     parts: dict[Label, list[Cells]] = {}
     for row in counted.collect().rows(named=True):
@@ -176,6 +188,18 @@ def _states() -> dict[str, nw.Expr]:
     }
 
 
+def _scored() -> dict[str, nw.Expr]:
+    """Whether each side has a score, and a right one: 1 or 0, to be summed."""
+    one, zero = nw.lit(1, dtype=nw.Int64), nw.lit(0, dtype=nw.Int64)
+    scored = {}
+    for side in SIDES:
+        state = nw.col(f"state_{side}")
+        known = ~state.is_null() & (state != UNSCORED)
+        scored[f"scored_{side}"] = nw.when(known).then(one).otherwise(zero)
+        scored[f"right_{side}"] = nw.when(known & (state == RIGHT)).then(one).otherwise(zero)
+    return scored
+
+
 def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
     """Further properties of a joined row, each with a handful of values."""
     marks: dict[str, nw.Expr] = {}
@@ -203,13 +227,20 @@ def _lone_key(pairs: Pairs) -> nw.Expr:
 
 def _cells(row: dict[str, Any]) -> Cells:
     """The counts of rows that are all in the same state."""
+    sides: dict[str, Any] = {
+        f"{name}_{side}": int(row[f"{name}_{side}"])
+        for name in ("scored", "right")
+        for side in SIDES
+    }
     before, after, n = row["state_before"], row["state_after"], int(row["n"])
     before, after = (None if is_none(state) else int(state) for state in (before, after))
     if after is None:
-        return Cells(only_before=n, lone_before_keys=int(row["lone_key"]), twins=_twins(row, n))
+        keys = int(row["lone_key"])
+        return Cells(only_before=n, lone_before_keys=keys, twins=_twins(row, n), **sides)
     if before is None:
-        return Cells(only_after=n, lone_after_keys=int(row["lone_key"]), twins=_twins(row, n))
-    counts: dict[str, Any] = {"paired": n, "twins": _twins(row, n)}
+        keys = int(row["lone_key"])
+        return Cells(only_after=n, lone_after_keys=keys, twins=_twins(row, n), **sides)
+    counts: dict[str, Any] = {"paired": n, "twins": _twins(row, n), **sides}
     counts["prompts_differ"] = n if _is_true(row.get("prompts_differ")) else 0
     counts["ordered_twins"] = n if row.get("tie_kind") == "#" else 0
     if UNSCORED in (before, after):

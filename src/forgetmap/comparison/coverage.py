@@ -9,7 +9,6 @@ from decimal import ROUND_FLOOR, Context
 import narwhals as nw
 
 from forgetmap.comparison.cells import Cells, Label, by_task
-from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.errors import TooFewPairedError
 from forgetmap.pairing import Pairs, Side, is_in
 from forgetmap.records import Frame
@@ -83,7 +82,6 @@ def measure_coverage(
     cells: Cells,
     before: Side,
     after: Side,
-    counts: tuple[Mapping[Label, SideCounts], ...] = (),
 ) -> PairingCoverage:
     """Coverage from the sums; only conflicts need another look, and only where they can occur."""
     possible = pairs.keys.use_content and cells.only_before and cells.only_after
@@ -98,36 +96,28 @@ def measure_coverage(
         duplicates=cells.twins,
         conflicts=conflicts,
         unscored=cells.unscored,
-        **_scored_shares(cells, before, after, counts),
+        **_scored_shares(cells, before, after),
     )
 
 
-def _scored_shares(
-    cells: Cells, before: Side, after: Side, counts: tuple[Mapping[Label, SideCounts], ...]
-) -> dict[str, float | None]:
+def _scored_shares(cells: Cells, before: Side, after: Side) -> dict[str, float | None]:
     """Of what each side scored, the share that is a scored pair.
 
     A model that was asked more often has answers without counterpart: there items are compared.
     """
     shares: dict[str, float | None] = {}
-    for name, side, own in zip(
-        ("scored_before", "scored_after"), (before, after), counts, strict=False
-    ):
-        scored = sum(part.scored for part in own.values())
-        pairs = cells.n
+    for name, side in (("scored_before", before), ("scored_after", after)):
+        scored, pairs = getattr(cells, name), cells.n
         if before.repeats != after.repeats:
             scored, pairs = round(scored / side.repeats), cells.items
         shares[name] = min(pairs / scored, 1.0) if scored else None
     return shares
 
 
-def missing_items(
-    cells: Cells, counts: tuple[Mapping[Label, SideCounts], ...]
-) -> tuple[int, int] | None:
+def missing_items(cells: Cells) -> tuple[int, int] | None:
     """How many results scored before are in no scored pair, and how many of them were right."""
-    before = SideCounts.total(counts[0].values())
-    missing = before.scored - cells.n
-    right = before.right - cells.n11 - cells.n10
+    missing = cells.scored_before - cells.n
+    right = cells.right_before - cells.n11 - cells.n10
     return (missing, right) if missing > 0 and 0 <= right <= missing else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from forgetmap.comparison.cells import Cells, Label, by_task, label_columns
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
@@ -52,8 +52,7 @@ class Evidence:
         luck: the counts by options again, by how luck is taken out of them.
         lopsided: right answers of some task stand at some positions far more often than at others.
         doubts: why the numbers of options of some tasks cannot be true.
-        before: what the side before scored, paired or not.
-        after: what the side after scored.
+        before: where right and chosen options stood before.
         graded: sums of graded scores, where scores are not just 0 and 1.
         level: confidence of all intervals that are made of it.
     """
@@ -66,7 +65,6 @@ class Evidence:
     lopsided: bool = False
     doubts: tuple[str, ...] = ()
     before: SideCounts = field(default_factory=SideCounts)
-    after: SideCounts = field(default_factory=SideCounts)
     graded: GradedSums | None = None
     level: float = LEVEL
 
@@ -99,7 +97,6 @@ class Evidence:
             lopsided=any(part.lopsided for part in parts),
             doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
             before=SideCounts.total(part.before for part in parts),
-            after=SideCounts.total(part.after for part in parts),
             graded=reduce(add, graded) if graded else None,
             level=parts[0].level if parts else LEVEL,
         )
@@ -237,6 +234,7 @@ def gather_evidence(
     *,
     sides: Sides = NO_SIDES,
     level: float = LEVEL,
+    graded: bool = False,
     shared_content: bool = False,
 ) -> GroupedEvidence:
     """Add to the counts what repeats, clusters, positions and graded scores tell.
@@ -245,7 +243,8 @@ def gather_evidence(
         pairs: both sides.
         cells: what was counted about them.
         noise: the model before, paired with a repeat of it.
-        sides: what each side scored, paired or not.
+        sides: where right and chosen options stand on each side.
+        graded: some score is neither 0 nor 1.
         level: confidence of the intervals.
         shared_content: items with the same content in several tasks are one cluster of a total.
     """
@@ -255,9 +254,9 @@ def gather_evidence(
     trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]))
     lacking = tasks_without_choices(cells)
     trust = with_moved_habits(trust, pairs, _habits_matter(cells, trust, lacking))
-    before, after = (_on_labels(side, cells) for side in sides)
-    is_graded = any(counts.graded for side in sides for counts in side.values())
-    graded = sum_graded(pairs) if is_graded else {}
+    positions = _on_labels(sides[0], cells)
+    falls = sum_graded(pairs) if graded else {}
+    cells = with_lone_results(cells)
     groups = {}
     for label, counts in cells.items():
         known = trust.get(label.task, TaskTrust())
@@ -267,9 +266,8 @@ def gather_evidence(
             luck=_by_luck(counts.options, known, knows_choices=label.task not in lacking),
             lopsided=known.lopsided,
             doubts=(known.doubt,) if known.doubt else (),
-            before=before.get(label, SideCounts()),
-            after=after.get(label, SideCounts()),
-            graded=graded.get(label),
+            before=positions.get(label, SideCounts()),
+            graded=falls.get(label),
             level=level,
         )
     return GroupedEvidence(
@@ -326,6 +324,34 @@ def _on_labels(
         for task, labels in scored.items()
         for label in labels
     }
+
+
+LONE_COUNTS = ("scored_before", "right_before", "scored_after", "right_after")
+
+
+def with_lone_results(cells: Mapping[Label, Cells]) -> dict[Label, Cells]:
+    """The counts with results without counterpart under the one label of their task, if it has one.
+
+    The join knows no category or tags of them; where a task has several labels they stay apart, and
+    the coverage of a category counts pairs alone.
+    """
+    labelled: dict[str, list[Label]] = {}
+    for label, counts in cells.items():
+        if counts.paired:
+            labelled.setdefault(label.task, []).append(label)
+    moved = dict(cells)
+    for label, counts in cells.items():
+        homes = labelled.get(label.task, [])
+        if counts.paired or len(homes) != 1:
+            continue
+        home = moved[homes[0]]
+        added: dict[str, Any] = {
+            name: getattr(home, name) + getattr(counts, name) for name in LONE_COUNTS
+        }
+        moved[homes[0]] = replace(home, **added)
+        none: dict[str, Any] = dict.fromkeys(LONE_COUNTS, 0)
+        moved[label] = replace(counts, **none)
+    return moved
 
 
 def tasks_without_choices(cells: Mapping[Label, Cells]) -> set[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import add
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, reverse
 from forgetmap.comparison.clustered import DIRECTIONS
@@ -29,7 +29,6 @@ from forgetmap.stats import (
     published,
     score_interval,
     score_p,
-    score_sums,
     score_variance,
     tasks_interval,
 )
@@ -54,11 +53,6 @@ class Term(NamedTuple):
     h: float
     u: float
 
-    @property
-    def sums(self) -> ScoreSums:
-        """The sums of the score."""
-        return score_sums(self.n, self.lost, self.e, c=self.c, h=self.h)
-
 
 def terms(name: str, part: Part, evidence: Evidence, direction: str = "lost") -> list[Term]:
     """The counts that an estimator, or a part of it, is made of."""
@@ -82,9 +76,10 @@ def _by_luck(name: str, evidence: Evidence) -> Mapping[Luck, ByOptions]:
 
 
 def _knowledge(name: str, luck: Luck, k: float, counts: OptionCounts) -> Term:
-    n, lost, c = counts.n, counts.lost_to_wrong, float(knowledge_scale(k))
+    n, lost = counts.n, counts.lost_to_wrong
     if name == "raw" or math.isinf(k):
         return Term(k, n, lost, 0, 1.0, 0.0, 0.0)
+    c = k / (k - 1)
     if name in ("matched", *END_NAMES) and luck is Luck.CHOICES and k > TWO_OPTIONS:
         return Term(k, n, lost, counts.different, c, c / (k - 2), 1 / (k - 2))
     if name in ("upper", "high"):
@@ -102,8 +97,22 @@ def _answering(name: str, k: float, counts: OptionCounts, n: int) -> Term:
 
 
 def total_sums(parts: Sequence[Term]) -> ScoreSums | None:
-    """The sums over all items; None of none."""
-    return reduce(add, (part.sums for part in parts)) if parts else None
+    """The sums over all items; None of none.
+
+    Plain floats: of a hundred tasks with ten estimates each, arrays of one number take a second.
+    """
+    if not parts:
+        return None
+    n = s = s2 = c = a = b = 0.0
+    for part in parts:
+        spread = part.h * (part.c + part.h)
+        n += part.n
+        s += part.c * part.lost - part.h * part.e
+        s2 += part.c**2 * part.lost + part.h**2 * part.e
+        c += part.c * part.n
+        a += spread * part.e
+        b += spread * part.n
+    return ScoreSums(*(np.asarray(value) for value in (n, s, s2, c, a, b)))
 
 
 class IntervalDesign(NamedTuple):
@@ -120,12 +129,12 @@ def design_of(
     evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
 ) -> IntervalDesign:
     """How the clusters of a group widen the interval of a score."""
-    from scipy.special import stdtrit  # heavy, only here
-
     plain = IntervalDesign(normal_quantile(evidence.level))
     variance = _cluster_variance(evidence, name, part, direction, parts)
     if variance is None:
         return plain
+    from scipy.special import stdtrit  # heavy, only here
+
     if math.isnan(variance.variance):
         return plain._replace(note=", one cluster, as if its items were independent")
     few = (
@@ -146,19 +155,19 @@ def _cluster_variance(
     evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
 ) -> ClusterVariance | None:
     """None where no cluster has two items."""
-    sums = total_sums(parts)
-    if evidence.clusters is None or sums is None:
+    if evidence.clusters is None or not parts:
         return None
     scores = {
         "knowledge": f"{'wrong' if name == 'raw' else name}_{direction}",
         "answering": f"{'none' if name == 'raw' else 'answering'}_{direction}",
     }
     lost = {"knowledge": f"wrong_{direction}", "answering": f"none_{direction}"}
-    wanted = ["knowledge", "answering"] if part == "loss" else [part]
-    if any(scores[one] not in evidence.clusters.names for one in wanted):
+    asked = ["knowledge", "answering"] if part == "loss" else [part]
+    if any(scores[one] not in evidence.clusters.names for one in asked):
         return None
+    squares = sum(term.c**2 * term.lost + term.h**2 * term.e for term in parts)
     return evidence.clusters.variance(
-        [scores[one] for one in wanted], float(sums.s2), [lost[one] for one in wanted]
+        [scores[one] for one in asked], squares, [lost[one] for one in asked]
     )
 
 

@@ -10,17 +10,17 @@ from typing import Any
 from forgetmap.comparison import from_counts, repeated
 from forgetmap.comparison.cells import REASONS, Cells
 from forgetmap.comparison.choice_counts import TWO_OPTIONS
+from forgetmap.comparison.coverage import missing_items
 from forgetmap.comparison.estimators import BUILT_IN_NAMES, Estimator, number_estimators
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.from_counts import loss_variance
-from forgetmap.comparison.loss import FROM_COUNTS, measure_loss, measure_macro, symmetric_loss
+from forgetmap.comparison.loss import FROM_COUNTS, measure_macro, symmetric_loss
 from forgetmap.comparison.result import (
     CoverageResult,
     FamilyResult,
     GradedResult,
     GroupResult,
 )
-from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.comparison.verdict import Claim, Policy, Standing, conclude, make_claim
 from forgetmap.errors import UsageError
 from forgetmap.pairing import SIDES
@@ -167,8 +167,7 @@ def macro_result(
     macro = total.model_copy(update=update)
     claim = make_claim(macro, Evidence.total(evidence), policy)
     if evidence and claim.reason is None:
-        losses = [measure_loss(claim.row, task, policy.noise_floor) for task in evidence]
-        loss = measure_macro(claim.row, evidence, losses, policy.noise_floor, across)
+        loss = measure_macro(claim.row, evidence, policy.noise_floor, across)
         known = claim.loss
         loss = replace(loss, luck_ratio=known.luck_ratio, guess_rate=known.guess_rate)
         claim = replace(claim, loss=loss)
@@ -197,7 +196,8 @@ def _facts(evidence: Evidence) -> dict[str, Any]:
     return {
         "symmetric_noise": symmetric_loss(evidence),
         "coverage": CoverageResult(
-            before=_covered(evidence, evidence.before), after=_covered(evidence, evidence.after)
+            before=_covered(evidence, evidence.cells.scored_before),
+            after=_covered(evidence, evidence.cells.scored_after),
         ),
         "worst_case": _worst_case(evidence),
         "answer_changes": _answer_changes(evidence),
@@ -205,19 +205,19 @@ def _facts(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _covered(evidence: Evidence, side: SideCounts) -> float | None:
+def _covered(evidence: Evidence, scored: int) -> float | None:
     """Share of what a side scored that is a scored pair; repeats count as often as asked."""
-    return min(evidence.cells.n / side.scored, 1.0) if side.scored else None
+    return min(evidence.cells.n / scored, 1.0) if scored else None
 
 
 def _worst_case(evidence: Evidence) -> float | None:
     """The most that can be lost if all that is missing after was (Manski's bound)."""
-    cells, before = evidence.cells, evidence.before
-    missing = before.right - cells.n11 - cells.n10
-    if not cells.n or before.scored <= cells.n or missing < 0:
+    cells = evidence.cells
+    missing = missing_items(cells)
+    if not cells.n or missing is None:
         return None
     raw, _ = from_counts.loss_interval("raw", "loss", evidence)
-    return min((cells.n * (raw.high or 0.0) + missing) / before.scored, 1.0)
+    return min((cells.n * (raw.high or 0.0) + missing[1]) / cells.scored_before, 1.0)
 
 
 def _answer_changes(evidence: Evidence) -> int | None:

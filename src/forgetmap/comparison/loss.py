@@ -77,7 +77,6 @@ def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss
 def measure_macro(
     row: Estimator,
     tasks: Sequence[Evidence],
-    losses: Sequence[Loss],
     noise_floor: float,
     across: float = 1.0,
 ) -> Loss:
@@ -86,7 +85,6 @@ def measure_macro(
     Args:
         row: the estimator.
         tasks: what was counted in each.
-        losses: of each.
         noise_floor: assumed where the data do not tell it.
         across: design effect of clusters that reach over tasks.
     """
@@ -94,7 +92,8 @@ def measure_macro(
     if row.name in FROM_COUNTS or row.is_range:
         total, knowledge, answering = (_macro_part(row, part, tasks, across) for part in PARTS)
         return _with_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
-    total = _mean_of_intervals([loss.total for loss in losses], tasks, level)
+    losses = [measure_loss(row, task, noise_floor).total for task in tasks]
+    total = _mean_of_intervals(losses, tasks, level)
     reason = "only for single groups"
     return Loss(total, *_no_parts(row.name, reason))
 
@@ -132,12 +131,17 @@ def _from_counts(row: Estimator, evidence: Evidence, floor: float) -> Loss:
             outer_end(estimates[0][0], estimates[1][0]) if row.is_range else estimates[0][0]
         )
         p = estimates[0][1] if part == "loss" else p
-    ratio, rate = _assumption(ends[0], evidence)
+    ratio, rate = _assumption(ends[0], evidence, is_lost=(found["loss"].low or 0.0) > 0)
     return Loss(found["loss"], found["knowledge"], found["answering"], p, None, ratio, rate)
 
 
-def _assumption(name: str, evidence: Evidence) -> tuple[float | None, float | None]:
-    """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate."""
+def _assumption(
+    name: str, evidence: Evidence, *, is_lost: bool
+) -> tuple[float | None, float | None]:
+    """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate.
+
+    Where no loss is claimed the ratio is below 1 in any case, and the test need not be inverted.
+    """
     terms = from_counts.terms(name, "loss", evidence)
     lucky = [term for term in terms if term.u]
     if not lucky or not any(term.lost for term in terms):
@@ -145,7 +149,9 @@ def _assumption(name: str, evidence: Evidence) -> tuple[float | None, float | No
     parts = [LuckPart(t.k, t.n, t.lost, t.e, t.u, t.c) for t in terms]
     design = from_counts.design_of(evidence, name, "loss", "lost", terms)
     ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate)
-    if design.inflate <= 1:
+    if not is_lost:
+        ratio = min(ratio, 1.0)
+    elif design.inflate <= 1:
         ratio = min(ratio, luck_needed_by_test(parts, size=(1 - evidence.level) / 2))
     ks = {term.k for term in terms if term.n}
     if len(ks) != 1 or math.isinf(ratio):

@@ -11,7 +11,6 @@ from forgetmap.comparison.cells import Cells, Label, by_task, is_none
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.luck import Luck
-from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.pairing import SIDES, Pairs, Side
 from forgetmap.records import MISSING, Frame, Outcome, Run
@@ -125,9 +124,9 @@ def coverage_warnings(
     return warnings + _thin_tasks(groups, min_paired)
 
 
-def missing_warnings(total: Cells, counts: tuple[Mapping[Label, SideCounts], ...]) -> list[Notice]:
+def missing_warnings(total: Cells) -> list[Notice]:
     """Whether what is missing after was harder or easier before than what is compared."""
-    missing = missing_items(total, counts)
+    missing = missing_items(total)
     if missing is None:
         return []
     absent, right = missing

@@ -14,7 +14,7 @@ from forgetmap.comparison.coverage import (
     measure_coverage,
     require_enough,
 )
-from forgetmap.comparison.evidence import GroupedEvidence, Sides, gather_evidence
+from forgetmap.comparison.evidence import NO_SIDES, GroupedEvidence, Sides, gather_evidence
 from forgetmap.comparison.group_results import (
     conclude_family,
     group_result,
@@ -43,7 +43,7 @@ from forgetmap.comparison.result import (
     RunResult,
 )
 from forgetmap.comparison.rollups import count_seeds, roll_up
-from forgetmap.comparison.side_counts import count_side
+from forgetmap.comparison.side_counts import count_side, has_empty_position
 from forgetmap.comparison.task_tables import with_task_table
 from forgetmap.comparison.verdict import Policy, make_claim
 from forgetmap.comparison.words import counts_sentence
@@ -71,8 +71,7 @@ def compare_sides(
     with reading(before.run, after.run):
         pairs, cells = pair_and_count(before, after, rule)
         total = Cells.total(cells.values())
-        counts = count_sides(before, after, rule.correct_at)
-        coverage = measure_coverage(pairs, total, before, after, counts)
+        coverage = measure_coverage(pairs, total, before, after)
         names = (before.run.name, after.run.name)
         require_enough(coverage, cells, rule.min_paired, names)
         again = None if noise is None else pair_noise(before, noise, pairs, rule)
@@ -80,7 +79,12 @@ def compare_sides(
             pairs,
             cells,
             again,
-            sides=counts,
+            sides=count_positions(before, after, rule.correct_at),
+            graded=any(
+                task["graded"]
+                for side in (before, after)
+                for task in side.measured.recorded.values()
+            ),
             level=rule.level,
             shared_content=has_shared_content(before.measured.scores),
         )
@@ -93,7 +97,7 @@ def compare_sides(
         *compare_conditions(before.run.info, after.run.info, measures),
         *repeat_warnings(before, after),
         *coverage_warnings(coverage, total, cells, rule.min_paired),
-        *missing_warnings(total, counts),
+        *missing_warnings(total),
         *identical_warnings(total),
         *evidence_warnings(evidence.total(), evidence.tasks()),
         *table_warnings(evidence.tasks(), rule.task_table),
@@ -126,12 +130,14 @@ def _total(comparison: Comparison, total: GroupResult) -> dict[str, object]:
     return {"total": total, "headline": f"{comparison.after.name}: {total.headline.words}."}
 
 
-def count_sides(before: Side, after: Side, correct_at: float) -> Sides:
-    """What each side scored, paired or not."""
-    return (
-        count_side(before.measured.scores, correct_at),
-        count_side(after.measured.scores, correct_at),
-    )
+def count_positions(before: Side, after: Side, correct_at: float) -> Sides:
+    """Where right and chosen options stand; the side after is asked where one may be missing."""
+    if "k" not in before.measured.scores.collect_schema().names():
+        return NO_SIDES
+    counts = count_side(before.measured.scores, correct_at)
+    if not any(has_empty_position(part.gold) for part in counts.values()):
+        return counts, {}
+    return counts, count_side(after.measured.scores, correct_at)
 
 
 def refuse_same_run(before: Side, after: Side) -> None:

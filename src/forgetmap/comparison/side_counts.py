@@ -74,6 +74,11 @@ def count_side(scores: Frame, correct_at: float) -> dict[Label, SideCounts]:
     return {label: SideCounts.total(group) for label, group in parts.items()}
 
 
+def has_empty_position(gold: Positions) -> bool:
+    """Whether no right answer stands at some position."""
+    return any((k, at) not in gold for k in {k for k, _ in gold} for at in range(int(k)))
+
+
 def position_of(column: str, index: str | None, names: Collection[str]) -> nw.Expr | None:
     """Place of an option, or its letter; null where neither is known."""
     if index is not None and index in names:

@@ -72,13 +72,21 @@ def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:
     """Task -> measure -> how many rows there are, and how many have each content column."""
     names = _names(run.columns)
     counted = [name for name in CONTENT_HASHES if name in run.columns]
-    sums = [nw.len().alias("rows"), *(nw.col(name).count() for name in counted)]
+    # A score that is neither 0 nor 1 is graded: in this pass it costs next to nothing.
+    graded = ((nw.col("score") != 0) & (nw.col("score") != 1)).cast(nw.Int64)
+    sums = [
+        nw.len().alias("rows"),
+        nw.col("graded").sum(),
+        *(nw.col(name).count() for name in counted),
+    ]
     offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
-    rows = run.scores.select("task", *counted, **names)
+    rows = run.scores.select("task", *counted, **names, graded=graded)
     counts = rows.group_by("task", *names).agg(*sums).collect()
     for row in counts.rows(named=True):
         measure = Measure(**{name: row[name] for name in names})
-        offered[row["task"]][measure] = {name: int(row[name]) for name in ("rows", *counted)}
+        offered[row["task"]][measure] = {
+            name: int(row[name] or 0) for name in ("rows", "graded", *counted)
+        }
     return dict(offered)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,11 +18,10 @@ LEVEL = 0.95
 """Of every interval."""
 
 
+@lru_cache(maxsize=64)
 def normal_quantile(level: float = LEVEL) -> float:
     """The two-sided standard normal quantile."""
-    from scipy.special import ndtri  # heavy, only here
-
-    return float(ndtri(0.5 + level / 2))
+    return NormalDist().inv_cdf(0.5 + level / 2)
 
 
 def score_interval(

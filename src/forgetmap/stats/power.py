@@ -17,6 +17,8 @@ POWER = 0.8
 SIZE = 0.025
 """One-sided: a loss is claimed where the lower end of a two-sided 95 % interval is above 0."""
 MAX_ITERATIONS = 200
+CONVERGED = 1e-13
+"""Relative change at which the iteration stops; a fixed number of steps took 4 ms a task."""
 MAX_ITEMS = 1 << 40
 SPREAD_DOUBT = 1.08
 """How much wider the mean less its limit scatters than the mean, as its spread is estimated too."""
@@ -63,7 +65,10 @@ def detectable(
         theta = (z_a + z_b) * np.sqrt(v / n)
         for _ in range(MAX_ITERATIONS):
             limit = np.maximum(z_a * np.sqrt((v + h * theta) / n) + skewed, floor)
-            theta = limit + z_b * np.sqrt(np.maximum(v + c * theta - theta**2, 0.0) / n)
+            spread = np.maximum(v + c * theta - theta**2, 0.0) / n
+            last, theta = theta, limit + z_b * np.sqrt(spread)
+            if np.all(np.abs(theta - last) <= CONVERGED * theta):
+                break
     raw = c * raw_detectable(n, noise_floor=noise_floor, size=size, power=power)
     return np.asarray(np.where(h > 0, theta, raw))
 
