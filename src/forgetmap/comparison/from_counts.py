@@ -271,10 +271,10 @@ def part_p(parts: Sequence[Term], sums: ScoreSums, design: IntervalDesign, floor
     """
     if design.inflate > 1:
         return float(score_p(sums, inflate=design.inflate, freedom=design.freedom, value=floor))
-    lucky = [term for term in parts if term.u > 0]
+    lucky = [term for term in parts if term.u > 0 and term.lost + term.e]
     certain = [term for term in parts if not term.u and (term.n or term.lost)]
     n = sum(term.n for term in certain)
-    if not lucky or not any(term.lost + term.e for term in lucky):
+    if not lucky:
         return float(at_least_p(sum(term.lost for term in certain), n, floor)) if n else 1.0
     losses = [term.lost for term in lucky]
     trials = [term.lost + term.e for term in lucky]

@@ -74,6 +74,16 @@ def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss
     return _from_estimate(row, evidence)
 
 
+def measure_total(row: Estimator, evidence: Evidence, noise_floor: float) -> Estimate:
+    """The loss alone, without its parts and what it takes to explain it away."""
+    if not (row.name in FROM_COUNTS or row.is_range):
+        return measure_loss(row, evidence, noise_floor).total
+    ends = from_counts.END_NAMES if row.is_range else (row.name,)
+    found = [loss_interval(name, "loss", evidence, noise_floor)[0] for name in ends]
+    total = outer_end(*found) if row.is_range else found[0]
+    return _with_noise(Loss(total, total, total), evidence, noise_floor).total
+
+
 def measure_macro(
     row: Estimator,
     tasks: Sequence[Evidence],
@@ -152,7 +162,7 @@ def _assumption(
     if not is_lost:
         ratio = min(ratio, 1.0)
     elif design.inflate <= 1:
-        ratio = min(ratio, luck_needed_by_test(parts, size=(1 - evidence.level) / 2))
+        ratio = luck_needed_by_test(parts, size=(1 - evidence.level) / 2, most=ratio)
     ks = {term.k for term in terms if term.n}
     if len(ks) != 1 or math.isinf(ratio):
         return (None if math.isinf(ratio) else ratio), None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from forgetmap.comparison.choices import MARGIN, NOISE_FLOOR
 from forgetmap.comparison.estimators import AUTO, Estimator, choose, find_estimator
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.loss import Loss, measure_loss
+from forgetmap.comparison.loss import Loss, measure_loss, measure_total
 from forgetmap.comparison.result import (
     DecidesResult,
     FamilyResult,
@@ -116,10 +116,10 @@ def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Cla
     if not standing.q <= FDR:
         return _not_lost(claim), True
     level = 1 - (1 - policy.level) * standing.called / standing.family.size
-    strict = measure_loss(claim.row, replace(claim.evidence, level=level), policy.noise_floor)
-    if strict.total.low is None or strict.total.low <= 0:
+    strict = measure_total(claim.row, replace(claim.evidence, level=level), policy.noise_floor)
+    if strict.low is None or strict.low <= 0:
         return _not_lost(claim), True
-    total = claim.loss.total.model_copy(update={"low": strict.total.low})
+    total = claim.loss.total.model_copy(update={"low": strict.low})
     return replace(claim, loss=replace(claim.loss, total=total)), False
 
 

@@ -83,7 +83,7 @@ def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) ->
     )
 
 
-def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float) -> float:
+def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float, most: float = math.inf) -> float:
     """The same for the test of `mixed_luck_p`: the t at which its one-sided mid-p is the size.
 
     Of the items in 10 and E a share t u / (1 + t u) is in 10 by luck. Where the test decides about
@@ -92,20 +92,23 @@ def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float) -> float:
     Args:
         parts: counts for each k; parts without luck (u = 0) are left out, as in the test.
         size: of the test.
+        most: a larger t is not looked for; usually that of `luck_needed`.
 
     Returns:
-        t; 0 if there is no flip, `inf` if only items that cannot be guessed flipped.
+        t, or `most`; 0 if there is no flip, `inf` if only items that cannot be guessed flipped.
     """
     lucky = [part for part in parts if part.u > 0 and part.n10 + part.n_e > 0]
     if not lucky:
-        return math.inf if any(part.n10 for part in parts) else 0.0
+        return most if any(part.n10 for part in parts) else 0.0
     if not any(part.n10 for part in lucky):
         return 0.0
+    if math.isfinite(most) and _mid_p(lucky, most) <= size:
+        return most
     low, high = -math.log(MAX_RATIO), math.log(MAX_RATIO)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _mid_p(lucky, math.exp(middle)) <= size else (low, middle)
-    return math.exp(low)
+    return min(math.exp(low), most)
 
 
 def guess_rate_latent(t: float, k: float) -> float:
