@@ -388,7 +388,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryFileSystem]:
 
 def test_large_strangers_are_left_and_said_so(memory: MemoryFileSystem) -> None:
     memory.pipe({"/run/a.jsonl": b"x" * 200, "/run/notes": b"x" * 90, "/run/blob": b"x" * 101})
-    fetched = fetch("memory://run", limits=CopyLimits(stranger=100))
+    fetched = fetch("memory://run", limits=CopyLimits(other_bytes=100))
     assert sorted(path.name for path in files_below(fetched.path)) == ["a.jsonl", "notes"]
     assert fetched.skipped == ("blob",)
     assert "1 large files were not fetched, such as blob" in fetched.notices[0]

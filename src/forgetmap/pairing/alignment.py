@@ -36,15 +36,15 @@ _SHOTS = re.compile(r"\|\d+(\|\d+)?$")
 def align(sides: Sequence[Side]) -> list[Side]:
     """The same sides with tasks that are the same under one name, that of the first side."""
     first, *later = sides
-    matched = [_matched(first, side) for side in later]
+    groups_by_side = [_match_tasks(first, side) for side in later]
     ours: dict[str, str] = {}
-    for groups in matched:
+    for groups in groups_by_side:
         ours |= {task: _name(mine, theirs) for mine, theirs in groups for task in mine}
-    aligned = [_renamed(first, ours)]
-    for side, groups in zip(later, matched, strict=True):
+    aligned = [_rename(first, ours)]
+    for side, groups in zip(later, groups_by_side, strict=True):
         names = {task: _name(mine, theirs) for mine, theirs in groups for task in theirs}
         both = {**{task: ours[task] for task in side.measured.measures if task in ours}, **names}
-        aligned.append(_renamed(side, both, notice=_said(groups)))
+        aligned.append(_rename(side, both, notice=_notice(groups)))
     return aligned
 
 
@@ -52,7 +52,7 @@ Groups = list[tuple[tuple[str, ...], tuple[str, ...]]]
 """Tasks of the first side that are, together, some tasks of the other."""
 
 
-def _matched(first: Side, other: Side) -> Groups:
+def _match_tasks(first: Side, other: Side) -> Groups:
     same = first.measured.measures.keys() & other.measured.measures.keys()
     scattered = _scattered(first, other, same)
     ours = [task for task in first.measured.measures if task not in same]
@@ -62,7 +62,7 @@ def _matched(first: Side, other: Side) -> Groups:
     theirs = [task for task in theirs if all(task not in yours for _, yours in groups)]
     if (ours and theirs) or scattered:
         shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
-        linked = _together(
+        linked = _group_links(
             [pair for pair, share in shared.items() if share >= MIN_SHARED_QUESTIONS]
         )
         groups += [
@@ -151,7 +151,7 @@ def _sizes(questions: Frame) -> dict[str, int]:
     return {row["task"]: row["n"] for row in counted}
 
 
-def _together(links: Sequence[tuple[str, str]]) -> Groups:
+def _group_links(links: Sequence[tuple[str, str]]) -> Groups:
     """Linked tasks as groups: a task split over several files is one."""
     groups: list[tuple[set[str], set[str]]] = []
     for mine, yours in links:
@@ -167,7 +167,7 @@ def _name(ours: Sequence[str], theirs: Sequence[str]) -> str:
     return theirs[0] if len(ours) > 1 and len(theirs) == 1 else ours[0]
 
 
-def _said(groups: Groups) -> str | None:
+def _notice(groups: Groups) -> str | None:
     pairs = [
         f"{' and '.join(ours)} is {' and '.join(theirs)}"
         for ours, theirs in groups
@@ -178,7 +178,7 @@ def _said(groups: Groups) -> str | None:
     return f"tasks are named differently and were matched by their questions: {listed(pairs)}."
 
 
-def _renamed(side: Side, names: Names, *, notice: str | None = None) -> Side:
+def _rename(side: Side, names: Names, *, notice: str | None = None) -> Side:
     if not names:
         return side
     measured = side.measured
@@ -199,10 +199,10 @@ def _renamed(side: Side, names: Names, *, notice: str | None = None) -> Side:
         ),
         notices=(*side.run.notices, *([notice] if notice else [])),
     )
-    return replace(side, run=run, measured=_renamed_measures(measured, names))
+    return replace(side, run=run, measured=_rename_measures(measured, names))
 
 
-def _renamed_measures(measured: MeasuredScores, names: Names) -> MeasuredScores:
+def _rename_measures(measured: MeasuredScores, names: Names) -> MeasuredScores:
     recorded: dict[str, dict[str, int]] = {}
     for task, counts in measured.recorded.items():
         into = recorded.setdefault(names.get(task, task), {})

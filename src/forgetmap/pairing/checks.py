@@ -89,7 +89,9 @@ def _fields(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     for field, (code, reason) in reasons.items():
         ours, theirs = _parts(getattr(before, field)), _parts(getattr(after, field))
         if any(ours[part] != theirs[part] for part in ours.keys() & theirs.keys()):
-            yield Notice(code, f"{reason} ({_shown(ours)} before, {_shown(theirs)} after).")
+            yield Notice(
+                code, f"{reason} ({_join_parts(ours)} before, {_join_parts(theirs)} after)."
+            )
 
 
 def _decoding(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
@@ -145,5 +147,5 @@ def _parts(value: object) -> dict[str, object]:
     return {name: part for name, part in parts.items() if part is not None}
 
 
-def _shown(parts: Mapping[str, object]) -> str:
+def _join_parts(parts: Mapping[str, object]) -> str:
     return " ".join(str(part)[:40] for part in parts.values())

@@ -128,8 +128,8 @@ def looks_doubled(scores: Frame, keys: Keys, rows: int, *, repeats: bool) -> boo
     by = keys.joined_on(repeats=repeats)
     keyed = keys.add_to(scores).select(*by)
     if not scores.implementation.is_duckdb() or rows < 16 * BUCKETS:
-        most = keyed.group_by(*by).agg(n=nw.len()).select(nw.col("n").max()).collect().item()
-        return bool(most > 1)
+        largest = keyed.group_by(*by).agg(n=nw.len()).select(nw.col("n").max()).collect().item()
+        return bool(largest > 1)
     bucket = f"hash({', '.join(map(quote, by))}) % {BUCKETS}"
     counted = nw.to_native(keyed).aggregate("count(*) AS n", bucket).aggregate("max(n)")
     expected = rows / BUCKETS
@@ -146,7 +146,7 @@ def tell_apart(before: Frame, after: Frame, keys: Keys, *, repeats: bool) -> tup
     sided = [frame.select("item", *on, side=nw.lit(side)) for side, frame in enumerate(keyed)]
     content = keys.joined_on(repeats=False)
     ties = _ties(nw.concat(sided), content, one=[*on, "side"])
-    return _tied(keyed[0], ties, content), _tied(keyed[1], ties, content)
+    return _add_ties(keyed[0], ties, content), _add_ties(keyed[1], ties, content)
 
 
 def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
@@ -165,7 +165,7 @@ def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
     # Shorter ids first, so that 9 comes before 10. Arrow has no order within a group, so the
     # places are counted through and start anew where the group does.
     group = [*content, "first_side", "last_side"]
-    placed = ids.with_columns(id_length=nw.col("item").str.len_chars()).with_row_index(
+    numbered = ids.with_columns(id_length=nw.col("item").str.len_chars()).with_row_index(
         "place", order_by=[*group, "id_length", "item"]
     )
     position = nw.col("place") - nw.col("place").min().over(*group)
@@ -174,10 +174,10 @@ def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
         .then(nw.concat_str(nw.lit("id "), nw.col("item")))
         .otherwise(nw.concat_str(nw.lit("#"), position.cast(nw.String)))
     )
-    return placed.select(*content, "item", tie=tie)
+    return numbered.select(*content, "item", tie=tie)
 
 
-def _tied(frame: Frame, ties: Frame, content: list[str]) -> Frame:
+def _add_ties(frame: Frame, ties: Frame, content: list[str]) -> Frame:
     tied = frame.join(ties, on=[*content, "item"], how="left")
     names = [name for name in frame.collect_schema().names() if not name.startswith("key_")]
     return tied.select(*names, tie=nw.coalesce(nw.col("tie"), nw.lit("")))

@@ -50,11 +50,11 @@ def select_metric(run: Run, metric: str | None) -> MeasuredScores:
         MetricError: several are left, or the one asked for is not there.
     """
     offered = _offered(run)
-    found = {task: _choose(run, task, set(counts), metric) for task, counts in offered.items()}
-    amounts = {} if metric else {task: m for task, m in found.items() if _is_amount(run, m)}
-    if len(amounts) == len(found):
+    candidates = {task: _choose(run, task, set(counts), metric) for task, counts in offered.items()}
+    amounts = {} if metric else {task: m for task, m in candidates.items() if _is_amount(run, m)}
+    if len(amounts) == len(candidates):
         amounts = {}  # somebody has only these, and says from where on they are right
-    chosen = {task: measure for task, measure in found.items() if task not in amounts}
+    chosen = {task: measure for task, measure in candidates.items() if task not in amounts}
     recorded = {task: offered[task][measure] for task, measure in chosen.items()}
     scores = run.scores
     if amounts or any(len(measures) > 1 for measures in offered.values()):

@@ -118,10 +118,10 @@ def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: st
     foreign = [name for name in HASHES if name in schema and not schema[name].is_integer()]
     present = [name for name in schema.names() if name not in foreign]
     chosen = match_columns(present, column_map, origin=origin, task=task)
-    picked: list[nw.Expr] = [nw.col(theirs).alias(ours) for ours, theirs in chosen.items()]
+    columns: list[nw.Expr] = [nw.col(theirs).alias(ours) for ours, theirs in chosen.items()]
     if task is not None:
-        picked.append(nw.lit(task).alias("task"))
-    return frame.select(*picked)
+        columns.append(nw.lit(task).alias("task"))
+    return frame.select(*columns)
 
 
 def match_columns(
@@ -129,8 +129,8 @@ def match_columns(
 ) -> dict[str, str]:
     """Which column of the table serves which field; a typed error if a needed one is missing."""
     _check_map(present, column_map, origin)
-    taken = set(column_map.values())
-    chosen = {name: name for name in BY_NAME if name in present and name not in taken}
+    mapped = set(column_map.values())
+    chosen = {name: name for name in BY_NAME if name in present and name not in mapped}
     chosen |= dict(column_map)
     chosen = by_synonyms(present, chosen) | chosen
     if task is not None:

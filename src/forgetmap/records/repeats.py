@@ -32,19 +32,19 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
     counts = [count_repeats(run) for run in runs]
     starts = [sum(counts[:index]) for index in range(len(runs))]
     scores = [
-        _shifted(fill_scores(run.scores), start) for run, start in zip(runs, starts, strict=True)
+        _shift(fill_scores(run.scores), start) for run, start in zip(runs, starts, strict=True)
     ]
     texts = [
-        _shifted(fill_texts(run.texts), start)
+        _shift(fill_texts(run.texts), start)
         for run, start in zip(runs, starts, strict=True)
         if run.texts is not None
     ]
 
     def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        return chain.from_iterable(map(_shifted_rows, runs, starts))
+        return chain.from_iterable(map(_shift_rows, runs, starts))
 
     return Run(
-        info=_merged([run.info for run in runs]),
+        info=_merge_infos([run.info for run in runs]),
         scores=nw.concat(scores),
         texts=nw.concat(texts) if texts else None,
         name=first.info.run_id or origin.rstrip("/").rsplit("/", 1)[-1],
@@ -85,33 +85,33 @@ def _without_seed(value: Any) -> Any:
     return {name: part for name, part in value.items() if name != "seed"}
 
 
-def _merged(infos: Sequence[RunInfo]) -> RunInfo:
+def _merge_infos(infos: Sequence[RunInfo]) -> RunInfo:
     seeds = [seed for info in infos for seed in info.seeds]
     tasks = {name: task for info in infos for name, task in info.tasks.items()}
     metrics = {name: metric for info in infos for name, metric in info.metrics.items()}
-    merged = {"seeds": seeds, "tasks": tasks, "metrics": metrics, "service": _served(infos)}
+    merged = {"seeds": seeds, "tasks": tasks, "metrics": metrics, "service": _total_service(infos)}
     return infos[0].model_copy(update=merged)
 
 
-def _served(infos: Sequence[RunInfo]) -> ServiceInfo | None:
+def _total_service(infos: Sequence[RunInfo]) -> ServiceInfo | None:
     """What a server took for all of them."""
     services = [info.service for info in infos if info.service is not None]
     if not services:
         return None
-    taken = {}
+    totals = {}
     for name in ("requests", "retries", "tokens_in", "tokens_out", "cost"):
         known = [getattr(service, name) for service in services]
-        taken[name] = None if None in known else sum(known)
+        totals[name] = None if None in known else sum(known)
     notes = list(dict.fromkeys(note for service in services for note in service.notes))
-    return services[0].model_copy(update={**taken, "notes": notes})
+    return services[0].model_copy(update={**totals, "notes": notes})
 
 
-def _shifted_rows(run: Run, start: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _shift_rows(run: Run, start: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for line, row in run.rows() if run.rows else ():
         repeat = row.get("repeat", 0)
         shifted = {**row, "repeat": None if repeat is None else repeat + start}
         yield line, FileRow(shifted, file=file_of(row, run.origin))
 
 
-def _shifted(frame: Frame, start: int) -> Frame:
+def _shift(frame: Frame, start: int) -> Frame:
     return frame.with_columns(repeat=(nw.col("repeat") + start).cast(nw.Int32))

@@ -156,7 +156,7 @@ def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
     score, fault = _number(row.get("score"))
     metric = info.metrics.get(str(row.get("metric")), MetricInfo())
     if fault or (score is not None and not _within(score, metric)):
-        return "score", f"score is {_shown(row['score'])}", SCORE_HINT
+        return "score", f"score is {_short_repr(row['score'])}", SCORE_HINT
     return (
         _key_fault(row)
         or _k_fault(row)
@@ -207,7 +207,7 @@ def _k_fault(row: Mapping[str, Any]) -> Fault | None:
         k is not None and not (k.is_integer() and 2 <= k <= _LARGEST_INT)
     ):  # two options make a choice
         hint = "k is the number of options, 2 or more; leave it empty for open-ended items."
-        return "k", f"k is {_shown(row['k'])}", hint
+        return "k", f"k is {_short_repr(row['k'])}", hint
     return None
 
 
@@ -216,7 +216,7 @@ def _options_fault(row: Mapping[str, Any]) -> Fault | None:
         parse_options(row.get("options"))
     except ValueError:
         hint = 'write options as a JSON list, such as ["Paris", "Rome"].'
-        return "options", f"options are no list: {_shown(row['options'])}", hint
+        return "options", f"options are no list: {_short_repr(row['options'])}", hint
     return None
 
 
@@ -227,7 +227,11 @@ def _number_fault(row: Mapping[str, Any]) -> Fault | None:
         whole = pa.types.is_integer(BY_NAME[field].type)
         largest = _LARGEST_INT if BY_NAME[field].type == pa.int32() else _LARGEST_HASH
         if fault or (whole and number is not None and not abs(number) <= largest):
-            return field, f"{field} is {_shown(row[field])}", "write a number, or leave it empty."
+            return (
+                field,
+                f"{field} is {_short_repr(row[field])}",
+                "write a number, or leave it empty.",
+            )
     return None
 
 
@@ -245,7 +249,11 @@ def _outcome_fault(row: Mapping[str, Any], score: float | None, info: RunInfo) -
     if outcome is None:
         return None
     if outcome not in tuple(Outcome):
-        return "outcome", f"outcome is {_shown(outcome)}", "use one of " + ", ".join(Outcome) + "."
+        return (
+            "outcome",
+            f"outcome is {_short_repr(outcome)}",
+            "use one of " + ", ".join(Outcome) + ".",
+        )
     if outcome in MISSING and score is not None:
         hint = "an error or unscored item is missing, never right or wrong: leave its score empty."
         return "outcome", f"outcome is {outcome} but score is {score:g}", hint
@@ -334,6 +342,6 @@ def _number(value: object) -> tuple[float | None, bool]:
         return None, True
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

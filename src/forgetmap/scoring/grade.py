@@ -66,6 +66,6 @@ def grade_count(value: float, answer: str | None = None) -> Grade:
     return Grade(float(value), Outcome.PARTIAL, answer)
 
 
-def outcome_of(judged: Grade) -> Outcome | None:
+def outcome_of(grade: Grade) -> Outcome | None:
     """The outcome, unless it says that nothing was said and the least value is not 0."""
-    return None if judged.score and judged.outcome in FAILED else judged.outcome
+    return None if grade.score and grade.outcome in FAILED else grade.outcome

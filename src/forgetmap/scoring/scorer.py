@@ -125,15 +125,15 @@ class CodeScorer(Scorer, Protocol):
     def program(self, sample: ScorerInput) -> Program | None:
         """What to run; None where the response holds no code."""
 
-    def settle(self, sample: ScorerInput, ran: ProgramResult | None) -> Fields:
+    def settle(self, sample: ScorerInput, result: ProgramResult | None) -> Fields:
         """The values, from how it ended."""
 
 
 FORMS: Mapping[str, Scale] = {"acc": RIGHT_OR_WRONG, "acc_strict": RIGHT_OR_WRONG}
 
 
-def both_forms(judged: Grade) -> Fields:
+def both_forms(grade: Grade) -> Fields:
     """`acc` is the verdict; `acc_strict` has no answer where it stood in another form."""
-    if judged.score is None or judged.strict is not False:
-        return {"acc": judged, "acc_strict": judged}
-    return {"acc": judged, "acc_strict": replace(judged, score=0.0, outcome=Outcome.NO_ANSWER)}
+    if grade.score is None or grade.strict is not False:
+        return {"acc": grade, "acc_strict": grade}
+    return {"acc": grade, "acc_strict": replace(grade, score=0.0, outcome=Outcome.NO_ANSWER)}

@@ -20,7 +20,7 @@ from typing import Any
 
 from forgetmap.errors import ColumnError, OutputError
 from forgetmap.records import BY_NAME, ColumnMap
-from forgetmap.sources.selection import chosen
+from forgetmap.sources.selection import parse_selection
 from forgetmap.sources.sniff import whole
 
 ENDING = ".map.toml"
@@ -70,7 +70,7 @@ def save_map(source: str | Path, columns: ColumnMap, *, task: str | None = None)
     if task is not None:
         lines.append(f"task = {_quoted(task)}")
     lines += ["", "[columns]", *(f"{name} = {_quoted(column)}" for name, column in columns.items())]
-    path = map_file(chosen(str(source)).path)
+    path = map_file(parse_selection(str(source)).path)
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:

@@ -76,12 +76,12 @@ def item_of(doc: object) -> DatasetItem:
     shape = _shape(tuple(doc))
     item = DatasetItem(_question(shape, doc), has_gold=shape.has_gold)
     if shape.options is not None:
-        item.options = _texts(_tried(shape.options, doc))
+        item.options = _texts(_try(shape.options, doc))
     if shape.category is not None:
         category = doc.get(shape.category)
         item.category = category if isinstance(category, str) else None
     if shape.gold is not None:
-        _settle_gold(item, _tried(shape.gold, doc))
+        _settle_gold(item, _try(shape.gold, doc))
     return item
 
 
@@ -102,7 +102,7 @@ def option_index(value: object, options: int) -> int | None:
 
 def _question(shape: Shape, doc: Doc) -> str:
     if callable(shape.ask):
-        question = _text(_tried(shape.ask, doc))
+        question = _text(_try(shape.ask, doc))
     elif len(shape.ask) == 1:
         question = _text(doc.get(shape.ask[0]))
     else:
@@ -134,7 +134,7 @@ def _letter(gold: str, options: int) -> int | None:
     return None if gold.strip("() ").isdigit() else option_index(gold, options)
 
 
-def _tried(extract: Extractor, doc: Doc) -> object:
+def _try(extract: Extractor, doc: Doc) -> object:
     """What an extractor finds in a row that may be damaged anywhere."""
     try:
         return extract(doc)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -46,7 +45,7 @@ REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice",
 MAX_ITEMS_CACHED = 1 << 15
 """Items without options whose hashes are not computed again."""
 SHA256_DIGITS = 64
-SOME_DIGITS = 15
+HASH_DIGITS = 15
 """Of a hash in hexadecimal; as many as fit into a signed 64-bit number."""
 
 Measure = tuple[str, str]
@@ -107,12 +106,7 @@ class RunWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._flush()
         self._scores.close()
         if self._texts is not None:
@@ -198,16 +192,16 @@ class RunWriter:
 
     def _flush(self) -> None:
         """Write what is held, and note which measures and values there are."""
-        held = self._scores.write()
+        columns = self._scores.write()
         if self._texts is not None:
             self._texts.write()
         self._size = 0
-        if held:
+        if columns:
             for task, metric, scorer in dict.fromkeys(
-                zip(held["task"], held["metric"], held["scorer"], strict=True)
+                zip(columns["task"], columns["metric"], columns["scorer"], strict=True)
             ):
                 self.measures[task][metric, scorer] = None
-            self._widen(held["metric"], held["score"])
+            self._widen(columns["metric"], columns["score"])
 
     def _widen(self, metrics: Sequence[str], scores: Sequence[float | None]) -> None:
         """Let the ranges of metrics hold these values."""
@@ -376,7 +370,7 @@ def _key_hash(key: str) -> int:
     """A number for a hash that is one already, or for a key of any other kind."""
     if len(key) == SHA256_DIGITS:
         try:
-            return int(key[:SOME_DIGITS], 16)
+            return int(key[:HASH_DIGITS], 16)
         except ValueError:
             pass
     return text_hash(key)

@@ -80,8 +80,8 @@ def _is_taken(file: LogFile, claimed: set[str], archives: set[Path]) -> bool:
 
 
 def _refuse_pickles(path: Path, files: Sequence[LogFile]) -> None:
-    held = [file for file in files if file.member is not None or file.archive is None]
-    if held and all(file.kind == "pickle" for file in held):
+    contents = [file for file in files if file.member is not None or file.archive is None]
+    if contents and all(file.kind == "pickle" for file in contents):
         raise UnknownFormatError(
             "there is nothing but Python pickles, which can run any code when they are opened",
             file=str(path),
@@ -128,8 +128,8 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
         with RunWriter(partial, texts=reading.texts, problems=problems) as writer:
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
-            raise _nothing(path, problems)
-        info = describe(_merged(logs), writer, _preferred(logs, writer))
+            raise _empty_error(path, problems)
+        info = describe(_merge_infos(logs), writer, _preferred(logs, writer))
         manifest = info.model_dump_json(indent=2)
         (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
         known = {
@@ -214,7 +214,7 @@ def _work(log: Log) -> float:
     )
 
 
-def _nothing(path: Path, problems: Problems) -> EmptyInputError:
+def _empty_error(path: Path, problems: Problems) -> EmptyInputError:
     first = f"; the first problem: {problems.kept[0]}" if problems.kept else ""
     return EmptyInputError(
         f"there is no result of a single item in it{first}",
@@ -296,7 +296,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names[:MAX_NAMES]) + more
 
 
-def _merged(logs: Sequence[Log]) -> RunInfo:
+def _merge_infos(logs: Sequence[Log]) -> RunInfo:
     """What all logs say together; where they contradict each other nothing is known."""
     first = logs[0].info
     same = {

@@ -23,7 +23,7 @@ from forgetmap.records import (
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.remote import OnProgress, fetch, is_remote
-from forgetmap.sources.selection import chosen, read_chosen
+from forgetmap.sources.selection import parse_selection, read_selection
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
@@ -55,19 +55,19 @@ def open_run(
         return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
-    selection = chosen(os.fspath(source))
+    selection = parse_selection(os.fspath(source))
     with whole(selection.path):
         if selection.model is not None:
-            return _open_chosen(selection.path, selection.model, name, column_map or {}, task)
+            return _open_selection(selection.path, selection.model, name, column_map or {}, task)
         return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
 
 
-def _open_chosen(
+def _open_selection(
     path: Path, model: str, name: str | None, column_map: ColumnMap, task: str | None
 ) -> Run:
     """One model of a table that holds several."""
     saved = saved_map(path)
-    return read_chosen(
+    return read_selection(
         sniff(path),
         model,
         name=name or model,
@@ -80,9 +80,11 @@ def _open_remote(
     url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
 ) -> Run:
     """Open a copy of what is there; people are told of the original."""
-    fetched = fetch(url, on_progress=_in_words(reading))
-    with fetched.speaking(), whole(fetched.path):
-        return fetched.original(_open_path(fetched.path, name, column_map, task, reading))
+    remote_copy = fetch(url, on_progress=_in_words(reading))
+    with remote_copy.errors_about_original(), whole(remote_copy.path):
+        return remote_copy.original_run(
+            _open_path(remote_copy.path, name, column_map, task, reading)
+        )
 
 
 def _in_words(reading: Reading) -> OnProgress | None:
@@ -149,25 +151,25 @@ def _table_files(path: Path) -> list[TableFile]:
             file=str(path),
             hint=f"a table is split into at most {MAX_FILES:,} files; join some of them.",
         )
-    return _recognised(path, children)
+    return _recognise_tables(path, children)
 
 
-def _recognised(folder: Path, children: Sequence[Path]) -> list[TableFile]:
+def _recognise_tables(folder: Path, children: Sequence[Path]) -> list[TableFile]:
     """The tables in a folder. What is named like a table and is none must not go missing."""
     tables: list[TableFile] = []
-    strangers: list[UnknownFormatError] = []
+    failures: list[UnknownFormatError] = []
     for child in children:
         try:
             tables.append(sniff(child))
         except UnknownFormatError as error:
-            strangers.append(error)
+            failures.append(error)
     endings = {file.path.suffix for file in tables}
-    for stranger in strangers:
-        if Path(stranger.file or "").suffix in endings:
-            raise stranger
+    for failure in failures:
+        if Path(failure.file or "").suffix in endings:
+            raise failure
     if tables:
         return tables
-    first = f" ({Path(strangers[0].file or '').name}: {strangers[0].message})" if strangers else ""
+    first = f" ({Path(failures[0].file or '').name}: {failures[0].message})" if failures else ""
     raise UnknownFormatError(
         f"this folder is no run and holds no table{first}",
         file=str(folder),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"\s*")
 _MAX_DEPTH = 3
-_SOME = 3
+_MAX_OBJECTS = 3
 
 Shape = Literal["nothing", "object", "objects", "array"]
 CUT = object()
@@ -68,7 +68,7 @@ def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
 
 def _elements(text: str, at: int) -> Iterator[Any]:
     """The first elements of an array."""
-    for _ in range(_SOME):
+    for _ in range(_MAX_OBJECTS):
         at = _skip(text, at)
         if text[at : at + 1] in {"", "]"}:
             return
@@ -81,7 +81,7 @@ def _elements(text: str, at: int) -> Iterator[Any]:
 
 def _objects(text: str, at: int) -> Iterator[Any]:
     """The first objects; after one that is broken, the next that begins a line."""
-    for _ in range(_SOME):
+    for _ in range(_MAX_OBJECTS):
         value, end = _whole_or_cut(text, at)
         yield value
         if end is None:

@@ -32,10 +32,10 @@ _BUILT_IN = {
 
 
 def _make_adapter(adapter_class: object) -> Adapter:
-    made = cast("Callable[[], object]", adapter_class)()
-    if not all(hasattr(made, part) for part in ("name", "preferred", "sniff", "read")):
+    instance = cast("Callable[[], object]", adapter_class)()
+    if not all(hasattr(instance, part) for part in ("name", "preferred", "sniff", "read")):
         raise TypeError("it lacks name, preferred, sniff or read (see docs/logs.md)")
-    return cast("Adapter", made)
+    return cast("Adapter", instance)
 
 
 ADAPTERS = Registry(

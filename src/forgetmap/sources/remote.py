@@ -90,16 +90,16 @@ class CopyLimits:
     Attributes:
         files: of a folder.
         total: bytes.
-        stranger: bytes of a file in a folder that is not called like a log; a larger one is left.
+        other_bytes: of a file in a folder that is not called like a log; a larger one is left.
     """
 
     files: int = 20_000
     total: int = 20 << 30
-    stranger: int = 256 << 20
+    other_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class RemoteCopy:
     """What was at an address, now on this machine.
 
     Attributes:
@@ -119,7 +119,7 @@ class Fetched:
         return text.replace(str(self.path), self.name)
 
     @contextmanager
-    def speaking(self) -> Iterator[None]:
+    def errors_about_original(self) -> Iterator[None]:
         """Errors inside are about the original, too."""
         try:
             yield
@@ -127,7 +127,7 @@ class Fetched:
             error.file = self.original_path(error.file) if error.file else error.file
             raise
 
-    def original(self, run: Run) -> Run:
+    def original_run(self, run: Run) -> Run:
         """The run read from the copy, as one read from the original."""
         return replace(
             run,
@@ -175,7 +175,7 @@ def without_secrets(url: str) -> str:
 
 def fetch(
     url: str, *, on_progress: OnProgress | None = None, limits: CopyLimits | None = None
-) -> Fetched:
+) -> RemoteCopy:
     """Copy a remote file or folder into the user's cache, as far as it changed.
 
     Args:
@@ -183,30 +183,32 @@ def fetch(
         on_progress: told about progress.
         limits: how much to copy at most.
     """
-    shown, limits = without_secrets(url), limits or CopyLimits()
-    with _typed_failures(shown):
-        system, path = _connect(url, shown)
-        entries, skipped, is_folder = _listed(system, path, shown, limits)
+    address, limits = without_secrets(url), limits or CopyLimits()
+    with _typed_failures(address):
+        system, path = _connect(url, address)
+        entries, skipped, is_folder = _list_entries(system, path, address, limits)
         home = cached_folder(_key(url), "remote")
         target = home / DATA / _base_name(url)
         if target.exists() and target.is_dir() != is_folder:
             shutil.rmtree(home)
-        copied = _update(system, entries, home, target, _Meter(shown, entries, limits, on_progress))
-    return Fetched(target, shown, copied, skipped)
+        copied = _update(
+            system, entries, home, target, _Meter(address, entries, limits, on_progress)
+        )
+    return RemoteCopy(target, address, copied, skipped)
 
 
-def _connect(url: str, shown: str) -> tuple[Any, str]:
+def _connect(url: str, address: str) -> tuple[Any, str]:
     scheme = urlsplit(url).scheme
     if scheme not in NEEDED:
         raise UsageError(
-            f"{shown}: addresses that begin with {scheme}:// cannot be read",
+            f"{address}: addresses that begin with {scheme}:// cannot be read",
             hint=f"give a local path, or one of {', '.join(f'{name}://' for name in NEEDED)}.",
         )
     try:
         system, path = url_to_fs(url, **OPTIONS.get(scheme, {}))
     except ImportError as error:
         raise MissingPackageError(
-            f"{shown}: reading {scheme}://", NEEDED[scheme], "remote"
+            f"{address}: reading {scheme}://", NEEDED[scheme], "remote"
         ) from error
     system.invalidate_cache()
     return system, path
@@ -225,8 +227,8 @@ def _base_name(url: str) -> str:
     return re.sub(r"[/\\\x00]", "_", name).lstrip(".")[-200:] or "remote"
 
 
-def _listed(
-    system: Any, path: str, shown: str, limits: CopyLimits
+def _list_entries(
+    system: Any, path: str, address: str, limits: CopyLimits
 ) -> tuple[list[_Entry], tuple[str, ...], bool]:
     """What to copy, what is left because of its size, and whether it is a folder."""
     info = system.info(path)
@@ -234,13 +236,13 @@ def _listed(
         return [_entry(path, "", info)], (), False
     entries = [
         _entry(remote, inside, info if info.get("size") is not None else system.info(remote))
-        for remote, inside, info in _walk(system, info["name"], shown, limits)
+        for remote, inside, info in _walk(system, info["name"], address, limits)
     ]
     kept = [entry for entry in entries if _may_be_a_log(entry, limits)]
     if not kept:
         raise UnknownFormatError(
             "there is no file in it that could hold results",
-            file=shown,
+            file=address,
             hint="check the address; give the folder or the file with the logs.",
         )
     skipped = tuple(entry.inside for entry in entries if entry not in kept)
@@ -248,7 +250,7 @@ def _listed(
 
 
 def _walk(
-    system: Any, folder: str, shown: str, limits: CopyLimits
+    system: Any, folder: str, address: str, limits: CopyLimits
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Files below a folder that are not known to be something else than logs."""
     base = folder.rstrip("/") + "/"
@@ -257,7 +259,7 @@ def _walk(
         here, depth = pending.pop()
         for info in sorted(system.ls(here, detail=True), key=lambda info: str(info["name"])):
             name = str(info["name"])
-            inside = _inside(name, base, shown)
+            inside = _inside(name, base, address)
             if inside is None:
                 continue
             if info["type"] == "directory":
@@ -267,11 +269,11 @@ def _walk(
             elif not inside.lower().endswith(OTHER_ENDINGS):
                 count += 1
                 if count > limits.files:
-                    raise _too_much(shown, f"more than {limits.files:,} files")
+                    raise _too_much(address, f"more than {limits.files:,} files")
                 yield name, inside, info
 
 
-def _inside(name: str, base: str, shown: str) -> str | None:
+def _inside(name: str, base: str, address: str) -> str | None:
     """The place of a remote file below its folder; None for what is hidden or no file."""
     if not name.startswith(base) or "?" in name:
         return None
@@ -279,7 +281,7 @@ def _inside(name: str, base: str, shown: str) -> str | None:
     if any(part == ".." or re.search(r"[\\\x00]", part) for part in parts):
         raise UnreadableError(
             f"a file in it is called {'/'.join(parts)!r}, which is no name for a file here",
-            file=shown,
+            file=address,
             hint="rename it there, or copy what you need yourself.",
         )
     return "/".join(parts) if parts and not any(p.startswith(".") for p in parts) else None
@@ -287,7 +289,7 @@ def _inside(name: str, base: str, shown: str) -> str | None:
 
 def _may_be_a_log(entry: _Entry, limits: CopyLimits) -> bool:
     is_named_so = entry.inside.lower().endswith(LOG_ENDINGS)
-    return is_named_so or entry.size is None or entry.size <= limits.stranger
+    return is_named_so or entry.size is None or entry.size <= limits.other_bytes
 
 
 def _entry(remote: str, inside: str, info: Mapping[str, Any]) -> _Entry:
@@ -334,7 +336,7 @@ def _download(system: Any, entry: _Entry, local: Path, meter: _Meter) -> None:
         if entry.size not in (None, size):
             raise NetworkError(
                 f"{size:,} of {entry.size:,} bytes of {entry.inside or 'it'} arrived",
-                file=meter.shown,
+                file=meter.address,
                 hint="try again; is it being written just now?",
             )
         Path(partial).replace(local)
@@ -361,17 +363,17 @@ class _Meter(Callback):  # type: ignore[misc]  # fsspec has no types
 
     def __init__(
         self,
-        shown: str,
+        address: str,
         entries: Sequence[_Entry],
         limits: CopyLimits,
         on_progress: OnProgress | None,
     ) -> None:
         super().__init__()
-        self.shown, self._limits, self._on_progress = shown, limits, on_progress
+        self.address, self._limits, self._on_progress = address, limits, on_progress
         self._name, self._done = "", 0
         self._total = sum(entry.size or 0 for entry in entries)
         if self._total > limits.total:
-            raise _too_much(shown, f"{self._total:,} bytes")
+            raise _too_much(address, f"{self._total:,} bytes")
 
     def begin(self, entry: _Entry) -> None:
         """The next file."""
@@ -381,28 +383,28 @@ class _Meter(Callback):  # type: ignore[misc]  # fsspec has no types
         """So many more bytes are there."""
         self._done += inc
         if self._done > self._limits.total:
-            raise _too_much(self.shown, f"more than {self._limits.total:,} bytes")
+            raise _too_much(self.address, f"more than {self._limits.total:,} bytes")
         if self._on_progress is not None:
             self._on_progress(self._name, self._done, max(self._total, self._done))
 
 
-def _too_much(shown: str, fact: str) -> UnknownFormatError:
+def _too_much(address: str, fact: str) -> UnknownFormatError:
     return UnknownFormatError(
         f"this is too much to fetch: {fact}",
-        file=shown,
+        file=address,
         hint="give the folder of one run, or copy what you need yourself and give its path.",
     )
 
 
 @contextmanager
-def _typed_failures(shown: str) -> Iterator[None]:
+def _typed_failures(address: str) -> Iterator[None]:
     """Typed errors made of facts: what libraries say may hold secrets."""
     try:
         yield
     except ForgetmapError:
         raise
     except _failures() as error:
-        raise _typed(error, shown) from None
+        raise _typed_error(error, address) from None
 
 
 def _failures() -> tuple[type[BaseException], ...]:
@@ -425,40 +427,42 @@ def _failures() -> tuple[type[BaseException], ...]:
     return (OSError, EOFError, ValueError, NotImplementedError, *failures)
 
 
-def _typed(error: BaseException, shown: str) -> ForgetmapError:
+def _typed_error(error: BaseException, address: str) -> ForgetmapError:
     causes = list(_causes(error))
     status = next((code for code in map(_status, causes) if code), None)
     names = [type(cause).__name__ for cause in causes]
     local = next((c.errno for c in causes if isinstance(c, OSError) and c.errno in _DISK), None)
     if local is not None:
         return OutputError(
-            f"{shown} cannot be kept in the cache: {os.strerror(local)}",
+            f"{address} cannot be kept in the cache: {os.strerror(local)}",
             hint="make room, or set FORGETMAP_CACHE to another folder.",
         )
     if status in {401, 403} or any(_is_forbidden(cause) for cause in causes):
         return ForbiddenError(
-            "access is denied", file=shown, hint=CREDENTIALS.get(urlsplit(shown).scheme, "log in.")
+            "access is denied",
+            file=address,
+            hint=CREDENTIALS.get(urlsplit(address).scheme, "log in."),
         )
     if status in {404, 410}:
-        return _missing(shown)
+        return _missing(address)
     if any(_is_cut_off(cause) for cause in causes):
         return NetworkError(
-            "it cannot be reached", file=shown, hint="check the address and your network."
+            "it cannot be reached", file=address, hint="check the address and your network."
         )
     if status is None and any(map(_is_missing, causes)):
-        return _missing(shown)
+        return _missing(address)
     fact = f"HTTP status {status}" if status else names[0]
     return UnreadableError(
-        f"cannot be fetched ({fact})", file=shown, hint="try again, or copy it yourself."
+        f"cannot be fetched ({fact})", file=address, hint="try again, or copy it yourself."
     )
 
 
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
-def _missing(shown: str) -> MissingInputError:
+def _missing(address: str) -> MissingInputError:
     return MissingInputError(
-        "there is no such file or folder", file=shown, hint="check the address."
+        "there is no such file or folder", file=address, hint="check the address."
     )
 
 

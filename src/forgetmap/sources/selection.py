@@ -26,7 +26,7 @@ MODELS = ("model", "model_name", "template", "system")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ModelSelection:
     """A path and the model chosen from it.
 
     Attributes:
@@ -38,15 +38,15 @@ class Chosen:
     model: str | None = None
 
 
-def chosen(source: str) -> Chosen:
+def parse_selection(source: str) -> ModelSelection:
     """What stands before and after the last `#`, unless a file is really named like that."""
     path, mark, model = source.rpartition(MARK)
     if not mark or not model or Path(source).exists() or not Path(path).is_file():
-        return Chosen(Path(source))
-    return Chosen(Path(path), model)
+        return ModelSelection(Path(source))
+    return ModelSelection(Path(path), model)
 
 
-def read_chosen(
+def read_selection(
     file: TableFile, model: str, *, name: str, column_map: ColumnMap, task: str | None
 ) -> Run:
     """The results of one model in a table of several."""

@@ -1,7 +1,7 @@
-"""How languages other than English say "answer" and "the answer is"; patterns, in lower case.
+"""Where a response says what its answer is: `Answer: X`, a box, or "the answer is X".
 
-The languages of MGSM and of XTREME's question answering, and a few more. Composed (NFC), as the
-responses are when they are searched.
+Also in the languages of MGSM and of XTREME's question answering, and a few more. Their patterns are
+in lower case and composed (NFC), as the responses are when they are searched.
 """
 
 # ruff: noqa: RUF001  # words of other languages

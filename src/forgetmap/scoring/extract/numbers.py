@@ -93,12 +93,12 @@ class Quantity(NamedTuple):
     """A number as it was written, and what it can mean.
 
     Attributes:
-        said: in the words of the text.
+        text: the number as it stands there.
         values: the readings, the usual one first.
         percent: with a percent sign, so that 50 can mean 0.5.
     """
 
-    said: str
+    text: str
     values: tuple[Fraction, ...]
     percent: bool = False
 
@@ -289,7 +289,7 @@ class NumberReader:
     def grade(self, answer: Quantity, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
         """Right or wrong."""
         right = any(same_number(answer, gold) for gold in self._right)
-        return grade_answer(answer.said, right=right, strict=strict)
+        return grade_answer(answer.text, right=right, strict=strict)
 
     def _gold(self, text: str) -> Quantity:
         numbers = self.read_claim(simplify(text))

@@ -53,11 +53,11 @@ class YesNoReader:
         if denied := _DENIED.match(phrase):
             return [not _MEANS[denied[1].lower()]]
         first = _FIRST_WORD.match(phrase)
-        meant = _MEANS.get(first[0].lower()) if first else None
-        if first is None or meant is None:
+        truths = _MEANS.get(first[0].lower()) if first else None
+        if first is None or truths is None:
             return []
         both = _BOTH.match(phrase, first.end())
-        return _distinct([meant, _MEANS[both[1].lower()]]) if both else [meant]
+        return _distinct([truths, _MEANS[both[1].lower()]]) if both else [truths]
 
     def read_bare(self, text: str) -> list[bool]:
         """The answer, if the text is nothing else."""

@@ -55,14 +55,14 @@ class OptionJudgeScorer:
         if not _is_open(sample, option.score(sample)):
             return ()
         letters = zip(ascii_uppercase, options_of(sample), strict=False)
-        shown = "\n".join(f"{letter}. {text}" for letter, text in letters)
-        return [_ask(sample, passage("Options", shown), _WHICH, example="B")]
+        listing = "\n".join(f"{letter}. {text}" for letter, text in letters)
+        return [_ask(sample, passage("Options", listing), _WHICH, example="B")]
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The rule's verdict, or the rule's verdict on the letter the judge read."""
-        ruled = option.score(sample)
-        if not _is_open(sample, ruled):
-            return ruled
+        rule_fields = option.score(sample)
+        if not _is_open(sample, rule_fields):
+            return rule_fields
         (reply,) = replies
         letters = ascii_uppercase[: len(options_of(sample))]
         verdict = read_verdict(reply, {*letters, "NONE"})
@@ -90,22 +90,26 @@ class MathsJudgeScorer:
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """The rule's verdict, or the judge's."""
-        ruled = maths.score(sample)
-        return ruled if not _is_open(sample, ruled) else both_forms(_compared(ruled, replies))
+        rule_fields = maths.score(sample)
+        return (
+            rule_fields
+            if not _is_open(sample, rule_fields)
+            else both_forms(_grade_verdict(rule_fields, replies))
+        )
 
 
-def _compared(ruled: Fields, replies: Sequence[str | None]) -> Grade:
+def _grade_verdict(rule_fields: Fields, replies: Sequence[str | None]) -> Grade:
     (reply,) = replies
     verdict = read_verdict(reply, {"YES", "NO", "NONE"})
     if verdict is None:
         return unreadable(replies)
     if verdict == "NONE":
         return grade_failure(Outcome.NO_ANSWER)
-    return grade_answer(ruled["acc"].answer or "", right=verdict == "YES", strict=False)
+    return grade_answer(rule_fields["acc"].answer or "", right=verdict == "YES", strict=False)
 
 
-def _is_open(sample: ScorerInput, ruled: Fields) -> bool:
-    return silence(sample) is None and ruled["acc"].outcome in _OPEN
+def _is_open(sample: ScorerInput, rule_fields: Fields) -> bool:
+    return silence(sample) is None and rule_fields["acc"].outcome in _OPEN
 
 
 def _ask(sample: ScorerInput, against: str, task: str, *, example: str) -> JudgeQuestion:

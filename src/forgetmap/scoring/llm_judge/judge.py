@@ -197,14 +197,14 @@ class QuestionRound:
             nonlocal settled
             known[key] = reply
             settled += times[key]
-            self._tell(settled, len(questions))
+            self._report(settled, len(questions))
 
-        self._tell(settled, len(questions))
+        self._report(settled, len(questions))
         if open_questions:
             await self._ask_each(open_questions, settle)
         return [known[key] for key in keys]
 
-    def _tell(self, settled: int, of: int) -> None:
+    def _report(self, settled: int, of: int) -> None:
         if self.progress is not None:
             self.progress(settled, of)
 
@@ -219,7 +219,7 @@ class QuestionRound:
 
         async def work(client: httpx.AsyncClient) -> None:
             for key, ask in waiting:
-                settle(key, await self._settled(client, key, ask))
+                settle(key, await self._ask_and_keep(client, key, ask))
 
         limits = httpx.Limits(max_connections=at_once)
         async with httpx.AsyncClient(limits=limits, timeout=None) as client:  # noqa: S113  # `send` has one
@@ -230,24 +230,30 @@ class QuestionRound:
             except ExceptionGroup as several:
                 raise several.exceptions[0] from None
 
-    async def _settled(self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion) -> str | None:
+    async def _ask_and_keep(
+        self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion
+    ) -> str | None:
         """The reply, kept; None if there is none, unless that is one too many."""
         tally = self.judge.tally
         try:
-            reply = await self._persistently(client, key, ask)
+            reply = await self._ask_until_reply(client, key, ask)
         except (TransientError, RefusedError) as error:
             tally.failed += 1
             tally.failed_in_a_row += 1
             tally.last_failure = str(error)
-            absent = isinstance(error, TransientError) and error.unreachable and not tally.answered
-            if absent or tally.failed_in_a_row >= self.judge.patience.in_a_row:
-                raise self._hopeless() from None
+            is_absent = (
+                isinstance(error, TransientError) and error.unreachable and not tally.answered
+            )
+            if is_absent or tally.failed_in_a_row >= self.judge.patience.in_a_row:
+                raise self._no_replies_error() from None
             return None
         tally.answered += 1
         tally.failed_in_a_row = 0
         return self.cache.put(key, ask, self.judge.model, self.parameters, reply)
 
-    async def _persistently(self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion) -> Reply:
+    async def _ask_until_reply(
+        self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion
+    ) -> Reply:
         """Ask until there is a reply or patience is at its end."""
         patience, variable = self.judge.patience, self.judge.key_variable
         body = self._body(ask)
@@ -271,7 +277,7 @@ class QuestionRound:
         ]
         return {"model": self.judge.model, "messages": messages, **self.parameters}
 
-    def _hopeless(self) -> NetworkError:
+    def _no_replies_error(self) -> NetworkError:
         tally = self.judge.tally
         return NetworkError(
             f"the judge at {redact_url(self.judge.url)} gives no replies: {tally.failed_in_a_row} "

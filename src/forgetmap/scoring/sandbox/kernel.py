@@ -67,15 +67,15 @@ def calls() -> SystemCalls:
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, deed: str) -> None:
+def _check(result: int, action: str) -> None:
     if result == -1:
         number = ctypes.get_errno()
-        raise OSError(number, f"{deed}: {os.strerror(number)}")
+        raise OSError(number, f"{action}: {os.strerror(number)}")
 
 
 def unshare(flags: int, what: str) -> None:
     """Leave the namespaces that `flags` name; `what` says which, for the error."""
-    _checked(_libc.unshare(ctypes.c_int(flags)), f"no new {what}")
+    _check(_libc.unshare(ctypes.c_int(flags)), f"no new {what}")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
@@ -85,7 +85,7 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
     result = _libc.mount(
         text(source), text(target), text(kind), ctypes.c_ulong(flags), text(data) or None
     )
-    _checked(result, f"mounting {target}")
+    _check(result, f"mounting {target}")
 
 
 def keep_mounts_private() -> None:
@@ -114,15 +114,15 @@ def make_read_only(target: str) -> None:
         attributes,
         ctypes.c_size_t(ctypes.sizeof(attributes)),
     )
-    _checked(result, f"making {target} read-only")
+    _check(result, f"making {target} read-only")
 
 
 def change_root(folder: str) -> None:
     """Make a mount the root and let go of the old one."""
     os.chdir(folder)
     result = _libc.syscall(ctypes.c_long(calls().denied["pivot_root"]), b".", b".")
-    _checked(result, "changing the root")
-    _checked(_libc.umount2(b".", ctypes.c_int(_DETACH)), "letting go of the old root")
+    _check(result, "changing the root")
+    _check(_libc.umount2(b".", ctypes.c_int(_DETACH)), "letting go of the old root")
     os.chdir("/")
 
 
@@ -133,12 +133,12 @@ def _prctl(option: int, first: int = 0, second: int = 0) -> int:
 
 def die_with_parent(signal: int) -> None:
     """Be sent this signal when the parent ends."""
-    _checked(_prctl(_SET_PDEATHSIG, signal), "tying to the parent")
+    _check(_prctl(_SET_PDEATHSIG, signal), "tying to the parent")
 
 
 def forbid_dumps() -> None:
     """When this process crashes, its memory is written nowhere."""
-    _checked(_prctl(_SET_DUMPABLE, 0), "forbidding dumps")
+    _check(_prctl(_SET_DUMPABLE, 0), "forbidding dumps")
 
 
 def give_up_capabilities() -> None:
@@ -148,8 +148,8 @@ def give_up_capabilities() -> None:
             break
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
-    _checked(_libc.capset(header, nothing), "giving up capabilities")
-    _checked(_prctl(_SET_NO_NEW_PRIVS, 1), "giving up new privileges")
+    _check(_libc.capset(header, nothing), "giving up capabilities")
+    _check(_prctl(_SET_NO_NEW_PRIVS, 1), "giving up new privileges")
 
 
 class _Instructions(ctypes.Structure):
@@ -158,7 +158,7 @@ class _Instructions(ctypes.Structure):
 
 def filter_calls(program: bytes) -> None:
     """Have the kernel check every system call by this BPF program."""
-    kept = ctypes.create_string_buffer(program, len(program))
-    described = _Instructions(len(program) // 8, ctypes.addressof(kept))
-    result = _prctl(_SET_SECCOMP, _SECCOMP_FILTER, ctypes.addressof(described))
-    _checked(result, "filtering system calls")
+    buffer = ctypes.create_string_buffer(program, len(program))
+    instructions = _Instructions(len(program) // 8, ctypes.addressof(buffer))
+    result = _prctl(_SET_SECCOMP, _SECCOMP_FILTER, ctypes.addressof(instructions))
+    _check(result, "filtering system calls")

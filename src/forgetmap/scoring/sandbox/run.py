@@ -89,10 +89,10 @@ def run_programs(
         ThreadPoolExecutor(workers) as pool,
     ):
         try:
-            for ended, ran in enumerate(_in_order(pool, sandboxes.run, programs), start=1):
+            for count, result in enumerate(_in_order(pool, sandboxes.run, programs), start=1):
                 if progress is not None:
-                    progress(ended)
-                yield ran
+                    progress(count)
+                yield result
         finally:
             pool.shutdown(cancel_futures=True)
 

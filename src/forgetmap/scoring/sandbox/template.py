@@ -72,72 +72,74 @@ def _supervise(request: dict[str, Any], *, is_root: bool) -> NoReturn:
     try:
         kernel.die_with_parent(signal.SIGKILL)
         confinement.separate()
-        listen, tell = os.pipe()
+        read_end, write_end = os.pipe()
         user = os.getpid() if is_root else None
         program = os.fork()
     except OSError as error:
         _say({"failed": error.strerror or str(error)})
         os._exit(0)
     if program == 0:
-        _run(request, secret, tell, user)
-    os.close(tell)
-    _say(_ended(program, listen, secret, request["seconds"]))
+        _run(request, secret, write_end, user)
+    os.close(write_end)
+    _say(_wait_for(program, read_end, secret, request["seconds"]))
     os._exit(0)
 
 
-def _ended(program: int, listen: int, secret: bytes, seconds: float) -> dict[str, Any]:
+def _wait_for(program: int, read_end: int, secret: bytes, seconds: float) -> dict[str, Any]:
     """Wait for the first process of a namespace: when it is gone, so are all others."""
     clock = select.poll()
     clock.register(os.pidfd_open(program), select.POLLIN)
     in_time = bool(clock.poll(1000 * CLOCK_PER_PROCESSOR * seconds))
     if not in_time:
         os.kill(program, signal.SIGKILL)
-    _, status, used = os.wait4(program, 0)
+    _, status, usage = os.wait4(program, 0)
     code = os.waitstatus_to_exitcode(status)
-    told = os.read(listen, _MAX_REASON_BYTES)
-    if in_time and code == 0 and told == secret and not os.read(listen, 1):
+    message = os.read(read_end, _MAX_REASON_BYTES)
+    if in_time and code == 0 and message == secret and not os.read(read_end, 1):
         return {"passed": True}
-    worked = used.ru_utime + used.ru_stime
-    if not in_time or (code == -signal.SIGKILL and worked >= _CLOCK_TOLERANCE * math.ceil(seconds)):
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    if not in_time or (
+        code == -signal.SIGKILL and cpu_seconds >= _CLOCK_TOLERANCE * math.ceil(seconds)
+    ):
         return {"reason": "timeout"}
-    if told.startswith(b"failed "):
-        return {"failed": told[7:].decode("utf-8", "replace")}
+    if message.startswith(b"failed "):
+        return {"failed": message[7:].decode("utf-8", "replace")}
     if code < 0:
         return {"reason": f"killed: {signal.Signals(-code).name}"}
-    return {"reason": told.decode("utf-8", "replace") if code == 1 and told else "exit"}
+    return {"reason": message.decode("utf-8", "replace") if code == 1 and message else "exit"}
 
 
-def _run(request: dict[str, Any], secret: bytes, tell: int, user: int | None) -> NoReturn:
+def _run(request: dict[str, Any], secret: bytes, write_end: int, user: int | None) -> NoReturn:
     """In the process of the program: nothing here returns."""
     write, leave, process_id = os.write, os._exit, os.getpid
     try:
-        _cut_off(tell)
+        _cut_off(write_end)
         confinement.restrain(
             user=user, seconds=math.ceil(request["seconds"]), megabytes=request["megabytes"]
         )
     except OSError as error:
-        write(tell, f"failed {error.strerror or error}".encode())
+        write(write_end, f"failed {error.strerror or error}".encode())
         leave(2)
     random.seed(0)
     try:
         _execute(request.pop("source"))
     except BaseException as error:  # noqa: BLE001  # whatever the program does is its end
         if process_id() == _FIRST_PROCESS:
-            write(tell, _reason(error))
+            write(write_end, _reason(error))
         leave(1)
     if process_id() == _FIRST_PROCESS:
-        write(tell, secret)
+        write(write_end, secret)
     leave(0)
 
 
-def _cut_off(tell: int) -> None:
+def _cut_off(write_end: int) -> None:
     """No way in or out but this one, and no group of processes shared with the outside."""
     os.setsid()
     nothing = os.open("/dev/null", os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
-    os.closerange(3, tell)
-    os.closerange(tell + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.closerange(3, write_end)
+    os.closerange(write_end + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def _execute(source: str) -> None:
@@ -152,7 +154,7 @@ def _reason(error: BaseException) -> bytes:
     if isinstance(error, SystemExit):
         return b"exit"
     try:
-        told = f"exception: {type(error).__name__}: {error}"
+        message = f"exception: {type(error).__name__}: {error}"
     except BaseException:  # noqa: BLE001  # its own text fails
-        told = "exception"
-    return told.strip().removesuffix(":").encode("utf-8", "replace")[:_MAX_REASON_BYTES]
+        message = "exception"
+    return message.strip().removesuffix(":").encode("utf-8", "replace")[:_MAX_REASON_BYTES]

@@ -69,8 +69,8 @@ class ShortAnswerScorer:
     def score(self, sample: ScorerInput) -> Fields:
         """`evidence` only where there is a text and the answer is not just yes or no."""
         names = right_texts(sample.gold)
-        meant = {_YES_OR_NO.get(name.strip().casefold()) for name in names}
-        if len(meant) == 1 and (right := meant.pop()) is not None:
+        truths = {_YES_OR_NO.get(name.strip().casefold()) for name in names}
+        if len(truths) == 1 and (right := truths.pop()) is not None:
             reader = YesNoReader(right=right)
             return both_forms(
                 find_and_grade(sample.response, reader, finish_reason=sample.finish_reason)

@@ -50,7 +50,7 @@ class CodeTests:
     """How code is tested: the tests as source, and the names they need."""
 
     source: str
-    wanted: frozenset[str]
+    names: frozenset[str]
 
 
 class CodeTestScorer:
@@ -66,21 +66,21 @@ class CodeTestScorer:
         block = _code_block(sample, tests)
         if block is None:
             return None
-        own = tests.wanted & _BUILTINS
+        own = tests.names & _BUILTINS
         return Program(_DRIVER.format(answer=block.source, own=own, tests=tests.source))
 
-    def settle(self, sample: ScorerInput, ran: ProgramResult | None) -> Fields:
+    def settle(self, sample: ScorerInput, result: ProgramResult | None) -> Fields:
         """Right if it passed; missing if it could not be run, which is not the code's fault.
 
         Why code failed is told in `error`.
         """
         block = _code_block(sample, _tests(sample))
-        return both_forms(_no_code(sample) if block is None else _verdict(sample, block, ran))
+        return both_forms(_no_code(sample) if block is None else _verdict(sample, block, result))
 
 
 def _code_block(sample: ScorerInput, tests: CodeTests) -> CodeBlock | None:
     text, _ = without_thinking(sample.response)
-    return find_python(text, tests.wanted, sample.question[-1] if sample.question else "")
+    return find_python(text, tests.names, sample.question[-1] if sample.question else "")
 
 
 def _no_code(sample: ScorerInput) -> Grade:
@@ -90,15 +90,15 @@ def _no_code(sample: ScorerInput) -> Grade:
     )
 
 
-def _verdict(sample: ScorerInput, block: CodeBlock, ran: ProgramResult | None) -> Grade:
-    if ran is None:
+def _verdict(sample: ScorerInput, block: CodeBlock, result: ProgramResult | None) -> Grade:
+    if result is None:
         return grade_missing("the code was not run", block.source, strict=block.alone)
-    if ran.failed_to_start:
-        return grade_missing(ran.reason, block.source, strict=block.alone)
-    if not ran.passed and sample.finish_reason == "length":
-        return replace(grade_failure(Outcome.TRUNCATED), answer=block.source, error=ran.reason)
-    grade = grade_answer(block.source, right=ran.passed, strict=block.alone)
-    return grade if ran.passed else replace(grade, error=ran.reason)
+    if result.failed_to_start:
+        return grade_missing(result.reason, block.source, strict=block.alone)
+    if not result.passed and sample.finish_reason == "length":
+        return replace(grade_failure(Outcome.TRUNCATED), answer=block.source, error=result.reason)
+    grade = grade_answer(block.source, right=result.passed, strict=block.alone)
+    return grade if result.passed else replace(grade, error=result.reason)
 
 
 def _tests(sample: ScorerInput) -> CodeTests:
@@ -123,7 +123,7 @@ def _tests(sample: ScorerInput) -> CodeTests:
         )
     if entry and "check" in defined_names(source) and not _calls_check(tree):
         source += f"\ncheck({entry})"
-    return CodeTests(source, frozenset({entry}) if entry else _called(tree))
+    return CodeTests(source, frozenset({entry}) if entry else _called_names(tree))
 
 
 def _calls_check(tree: ast.Module) -> bool:
@@ -135,7 +135,7 @@ def _calls_check(tree: ast.Module) -> bool:
     )
 
 
-def _called(tree: ast.Module) -> frozenset[str]:
+def _called_names(tree: ast.Module) -> frozenset[str]:
     """Names that the tests call and do not define; builtins only if there is nothing else."""
     called = {
         node.func.id

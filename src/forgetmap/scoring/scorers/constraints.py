@@ -141,8 +141,8 @@ def _check(response: str, kind: str, parameters: Mapping[str, Any]) -> _Instruct
     known = INSTRUCTIONS.get(kind)
     if known is None:
         return _InstructionCheck(kind, None, None, f"{kind} is no known instruction")
-    if wrong := find_parameter_fault(known.needs, parameters):
-        return _InstructionCheck(kind, None, None, f"{kind}: {wrong}")
+    if fault := find_parameter_fault(known.needs, parameters):
+        return _InstructionCheck(kind, None, None, f"{kind}: {fault}")
     if not response.strip():
         return _InstructionCheck(kind, strict=False, loose=False)
     strict = known.follows(response, parameters)
@@ -171,9 +171,9 @@ def _verdict(
 
     Otherwise such items could only ever count as failures.
     """
-    whys = [check.why for check in checks if check.why]
-    if whys:
-        return grade_missing("; ".join(whys))
+    reasons = [check.why for check in checks if check.why]
+    if reasons:
+        return grade_missing("; ".join(reasons))
     broken = ", ".join(check.kind for check in checks if not check.strict)
     return grade_share(value, broken or None, strict=strict)
 
@@ -221,7 +221,7 @@ _WORDED: Mapping[str, str] = {
         r"No other words should follow"
     ),
 }
-_PATTERNS = {each: re.compile(pattern, re.IGNORECASE) for each, pattern in _WORDED.items()}
+_PATTERNS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _WORDED.items()}
 _NUMERIC = re.compile(r"\d+")
 _QUOTES = "\"'`\u201c\u201d\u2018\u2019"
 _LANGUAGES = {
@@ -238,9 +238,9 @@ def parameters_in(prompt: str, kinds: Sequence[str], kind: str) -> dict[str, Any
     """The parameters the prompt states for one of its kinds of instruction; empty if in doubt."""
     if kind not in _PATTERNS or kinds.count(kind) != 1:
         return {}
-    stated = [_read(match) for match in _PATTERNS[kind].finditer(prompt)]
-    same = stated and all(parameters == stated[0] for parameters in stated)
-    return stated[0] if same else {}
+    readings = [_read(match) for match in _PATTERNS[kind].finditer(prompt)]
+    same = readings and all(parameters == readings[0] for parameters in readings)
+    return readings[0] if same else {}
 
 
 def _read(match: re.Match[str]) -> dict[str, Any]:

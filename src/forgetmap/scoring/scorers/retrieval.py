@@ -35,7 +35,7 @@ class RetrievalScorer:
         if not names:
             why = _reason(sample.response, text, answer, cut=cut)
             return {**both_forms(why), "recall": why}
-        right = len(names) == len(needles) and not _strangers(needles, answer)
+        right = len(names) == len(needles) and not _names_other_numbers(needles, answer)
         listed = ", ".join(names)
         grade = grade_answer(listed, right=right, strict=_is_bare(needles, text, answer))
         return {**both_forms(grade), "recall": grade_share(len(names) / len(needles), listed)}
@@ -66,7 +66,7 @@ def _joined(text: str) -> str:
     return _SPACED_DIGITS.sub(lambda number: re.sub("[ .]", "", number[0]), text)
 
 
-def _strangers(needles: tuple[str, ...], answer: str) -> bool:
+def _names_other_numbers(needles: tuple[str, ...], answer: str) -> bool:
     """Whether numbers as long as a needle are named that are none, and not to be denied."""
     expected = {fold(_joined(simplify(needle))).strip() for needle in needles}
     lengths = {len(needle) for needle in expected if needle.isdigit()}

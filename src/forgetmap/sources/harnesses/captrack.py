@@ -167,19 +167,19 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
         response = as_text(output) if not isinstance(output, str) else replace_surrogates(output)
         if response is None and output is not None:
             row.report_problem(f"a text was expected, not {output!r:.60}", "outputs")
-        judged = _judged(row, response, golds, options)
+        grade = _grade(row, response, golds, options)
         yield Sample(
             task=task,
             item=item,
             repeat=repeat,
-            scores=[Score(METRIC, judged.score, PROVISIONAL_SCORER, judged.outcome)],
+            scores=[Score(METRIC, grade.score, PROVISIONAL_SCORER, grade.outcome)],
             question=question,
             options=options,
             gold=gold,
             gold_index=letter_index(gold, options),
-            choice=judged.choice,
-            answer=judged.answer,
-            error=judged.error,
+            choice=grade.choice,
+            answer=grade.answer,
+            error=grade.error,
             prompt=row.written("formatted_prompt") if texts else None,
             response=response if texts else None,
             material=material,
@@ -285,7 +285,7 @@ def _special(task: str, material: Mapping[str, Any], gold: object) -> dict[str, 
 CODE = frozenset({"humaneval", "mbpp"})
 
 
-def _judged(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Grade:
+def _grade(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Grade:
     """The verdict where the row itself decides; else nobody can say yet."""
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return UNSCORED

@@ -107,12 +107,12 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
         answer = written(answers[repeat]) or "" if repeat < len(answers) else None
         response = written(outputs[repeat]) if repeat < len(outputs) else None
         label = labels[repeat] if repeat < len(labels) else None
-        judged = _judged(row, gold, answer, label)
+        grade = _grade(row, gold, answer, label)
         yield Sample(
             task=task,
             item=item,
             repeat=repeat,
-            scores=[Score(METRIC, judged.score, SCORER, judged.outcome)],
+            scores=[Score(METRIC, grade.score, SCORER, grade.outcome)],
             question=question,
             options=options,
             gold=gold,
@@ -120,7 +120,7 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             answer=answer or None,
             category=_present(row, CATEGORIES),
             response=response if texts else None,
-            error=judged.error,
+            error=grade.error,
             file=row.file.name,
         )
 
@@ -144,7 +144,7 @@ def _options(text: object) -> list[str] | None:
     return parts[2::2] if parts[1::2] == list("ABCD") else None
 
 
-def _judged(row: Fields, gold: str | None, answer: str | None, label: object) -> Grade:
+def _grade(row: Fields, gold: str | None, answer: str | None, label: object) -> Grade:
     """As recorded, or judged again from what the benchmark extracted."""
     if isinstance(label, bool):
         return grade_answer(answer or "", right=label)
@@ -152,14 +152,14 @@ def _judged(row: Fields, gold: str | None, answer: str | None, label: object) ->
         return UNSCORED
     if not answer.strip():
         return grade_failure(Outcome.NO_ANSWER)
-    return _compared(row, gold.strip(), answer.strip())
+    return _grade_by_value(row, gold.strip(), answer.strip())
 
 
 def _has_own_rules(row: Fields) -> bool:
     return any(row.text(name) in kinds for name, kinds in OWN_RULES.items())
 
 
-def _compared(row: Fields, gold: str, answer: str) -> Grade:
+def _grade_by_value(row: Fields, gold: str, answer: str) -> Grade:
     if re.fullmatch("[A-Z]", gold) or answer == gold:
         return grade_answer(answer, right=answer == gold)
     value, right = number(answer), number(gold)

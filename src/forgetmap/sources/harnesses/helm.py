@@ -212,7 +212,7 @@ class _Result:
     file: str
     line: int
     values: dict[str, float | None] = field(default_factory=dict)
-    shown: dict[str, Any] = field(default_factory=dict)
+    display: dict[str, Any] = field(default_factory=dict)
     """The entry made to be shown to people."""
 
     def add(self, name: str, value: float | None) -> bool:
@@ -246,7 +246,7 @@ def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]
             elif part == "stats" or not with_stats or key in results:
                 result = results.setdefault(key, _Result(file.name, line))
                 if part == "predictions":
-                    result.shown = row
+                    result.display = row
                 if part == "stats" or not with_stats:
                     _add_values(result, row, file, line, problems)
     return results
@@ -386,8 +386,8 @@ def _add_item(sample: Sample, requests: _KeyRequests, method: str | None) -> Non
     chosen = len(right) < len(outputs) if method is None else method.startswith(_WITH_OPTIONS)
     if chosen and None not in outputs and len(outputs) > 1:
         letters = as_mapping(requests.first.get("output_mapping"))
-        shown = [as_text(option) for option in letters.values()] or outputs
-        sample.options = [option for option in shown if option is not None]
+        display = [as_text(option) for option in letters.values()] or outputs
+        sample.options = [option for option in display if option is not None]
 
 
 def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, texts: bool) -> None:
@@ -396,18 +396,18 @@ def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, text
     state = requests.of_reference.get(predicted, requests.first)
     answered = as_mapping(state.get("result"))
     completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
-    written = as_text(completion.get("text", result.shown.get("predicted_text")))
+    written = as_text(completion.get("text", result.display.get("predicted_text")))
     mapping = as_mapping(state.get("output_mapping"))
     if mapping and written is not None:
         sample.answer = written.strip()
         sample.choice = as_text(mapping.get(sample.answer))
     elif predicted is not None and sample.options and predicted < len(sample.options):
         sample.choice = sample.options[predicted]
-    sample.choice = sample.choice or as_text(result.shown.get("mapped_output"))
+    sample.choice = sample.choice or as_text(result.display.get("mapped_output"))
     sample.finish_reason = as_text(as_mapping(completion.get("finish_reason")).get("reason"))
     if texts:
         sample.prompt = _prompt(as_mapping(state.get("request")))
-        sample.response = _with_thinking(written, completion, result.shown)
+        sample.response = _with_thinking(written, completion, result.display)
     if answered.get("success") is False:
         _fail(sample, as_text(answered.get("error")))
 
@@ -429,10 +429,10 @@ def _content(value: object) -> str | None:
 
 
 def _with_thinking(
-    written: str | None, completion: Mapping[str, Any], shown: Mapping[str, Any]
+    written: str | None, completion: Mapping[str, Any], display: Mapping[str, Any]
 ) -> str | None:
     thinking = as_text(as_mapping(completion.get("thinking")).get("text"))
-    thinking = thinking or as_text(shown.get("thinking_text"))
+    thinking = thinking or as_text(display.get("thinking_text"))
     return f"{thinking}\n\n{written}" if thinking and written is not None else written
 
 

@@ -354,10 +354,12 @@ def _bare(query: str) -> tuple[str, list[str] | None]:
         text = text.removesuffix(ending).rstrip()
     for beginning in ("Question:", "Q:", "Goal:"):
         text = text.removeprefix(beginning).lstrip()
-    shown = list(_OPTION.finditer(text))
-    letters = "".join(option["letter"] for option in shown)
-    if len(shown) > 1 and "ABCDEFGHIJKLMNOPQRSTUVWXYZ".startswith(letters):
-        return text[: shown[0].start()].rstrip(), [option["text"].strip() for option in shown]
+    option_lines = list(_OPTION.finditer(text))
+    letters = "".join(option["letter"] for option in option_lines)
+    if len(option_lines) > 1 and "ABCDEFGHIJKLMNOPQRSTUVWXYZ".startswith(letters):
+        return text[: option_lines[0].start()].rstrip(), [
+            option["text"].strip() for option in option_lines
+        ]
     return text, None
 
 

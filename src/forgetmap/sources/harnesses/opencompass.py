@@ -212,15 +212,15 @@ def _unfolded(example: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _predictions(files: Sequence[LogFile], problems: Problems) -> dict[int, dict[str, Any]]:
     """Predictions by place; the numbers begin anew in each part."""
     predictions: dict[int, dict[str, Any]] = {}
-    begun = 0
+    offset = 0
     for file in files:
         part = _document(file, problems)
         by_index = {_number_of(key): as_mapping(value) for key, value in part.items()}
         numbers = [index for index in by_index if index is not None]
         if sorted(numbers) != list(range(len(part))):
             problems.add(file.name, "predictions are missing: their numbers have gaps")
-        predictions |= {begun + index: by_index[index] for index in numbers}
-        begun += max(numbers, default=-1) + 1
+        predictions |= {offset + index: by_index[index] for index in numbers}
+        offset += max(numbers, default=-1) + 1
     return predictions
 
 
@@ -228,7 +228,9 @@ def _sample(log: Log, example: _Example, predicted: Mapping[str, Any], *, texts:
     content = example.content
     origin = content.get("origin_prediction")
     labels = _labels(as_mapping(origin)) or _labels(predicted)
-    prompt = _first(content, PROMPTS) or predicted.get("origin_prompt") or _shown(origin, labels)
+    prompt = (
+        _first(content, PROMPTS) or predicted.get("origin_prompt") or _label_prompt(origin, labels)
+    )
     answer, gold = _plain(_first(content, ANSWERS)), _plain(_first(content, GOLDS))
     response = origin if isinstance(origin, str) else predicted.get("prediction")
     return Sample(
@@ -248,11 +250,11 @@ def _sample(log: Log, example: _Example, predicted: Mapping[str, Any], *, texts:
     )
 
 
-def _labels(tried: Mapping[str, Any]) -> dict[str, Any]:
+def _labels(prediction: Mapping[str, Any]) -> dict[str, Any]:
     """The labels whose likelihood was compared, where an answer was not written but chosen."""
     return {
         name.removeprefix(_LABEL): label
-        for name, label in tried.items()
+        for name, label in prediction.items()
         if "PPL" in as_mapping(label)
     }
 
@@ -279,10 +281,12 @@ def _plain(value: object) -> str | None:
     return as_text(value)
 
 
-def _shown(origin: object, labels: Mapping[str, Any]) -> object:
+def _label_prompt(origin: object, labels: Mapping[str, Any]) -> object:
     """What was shown where every label was tried: the prompt of the first one."""
-    shown = as_mapping(origin).get("origin_prompt")
-    return shown or next((as_mapping(label).get("prompt") for label in labels.values()), None)
+    prompt_of_all = as_mapping(origin).get("origin_prompt")
+    return prompt_of_all or next(
+        (as_mapping(label).get("prompt") for label in labels.values()), None
+    )
 
 
 def _question(prompt: object) -> str | None:

@@ -52,11 +52,11 @@ class InspectAI:
             and file.member is None
             and (header := archive_header(file, file.archive))
         ]
-        taken = {log.files[0].path for log in logs}
+        archives = {log.files[0].path for log in logs}
         logs += [
             _log(file, header, "Inspect .json")
             for file in files
-            if file.path not in taken and (header := document_header(file))
+            if file.path not in archives and (header := document_header(file))
         ]
         return logs
 

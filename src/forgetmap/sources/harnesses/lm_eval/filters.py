@@ -33,10 +33,10 @@ class Filters:
         restarts, last = 0, -1
         for row in rows:
             looseness[_identity(row)].append(not _is_strict(row))
-            here = row.get("doc_id")
-            if isinstance(here, int):
-                restarts += here < last
-                last = here
+            doc_id = row.get("doc_id")
+            if isinstance(doc_id, int):
+                restarts += doc_id < last
+                last = doc_id
         count = _usual(map(len, looseness.values()), anew=restarts > 0)
         self._names = _names(named, count)
         self._orders: dict[bytes, list[int]] = {}
@@ -95,5 +95,5 @@ def _first(value: object) -> object:
 
 def _identity(row: Row) -> bytes:
     """What the rows of one document share."""
-    shown = repr((row.get("doc_id"), row.get("doc"))).encode("utf-8", "surrogatepass")
-    return blake2b(shown, digest_size=16).digest()
+    content = repr((row.get("doc_id"), row.get("doc"))).encode("utf-8", "surrogatepass")
+    return blake2b(content, digest_size=16).digest()

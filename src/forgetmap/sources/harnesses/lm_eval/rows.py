@@ -190,7 +190,7 @@ class RowReader:
         _identify(sample, self._item(row, remember=not logliks), row.get("target"), len(logliks))
         if not logliks:
             return _generated(sample, row, texts=self._texts)
-        return self._chosen(sample, row, doc, logliks)
+        return self._choices(sample, row, doc, logliks)
 
     def _item(self, row: Row, *, remember: bool) -> DatasetItem:
         """What was asked; of generated answers it is remembered for the other filters."""
@@ -224,7 +224,7 @@ class RowReader:
             return self._filters.name(row)
         return named if isinstance(named, str) else "none"
 
-    def _chosen(
+    def _choices(
         self, sample: Sample, row: Row, doc: object, logliks: Sequence[float]
     ) -> list[Sample]:
         """The chosen option; one sample for each, where metrics choose differently."""
@@ -234,8 +234,8 @@ class RowReader:
         texts = sample.options
         if texts is None or len(texts) != len(logliks):
             texts = _continuations(row, len(logliks))
-        shown = None if _asks_for_labels(row) else _shown(doc, texts)
-        choices = [_best(score.metric, logliks, shown) for score in sample.scores]
+        length_texts = None if _asks_for_labels(row) else _length_texts(doc, texts)
+        choices = [_best(score.metric, logliks, length_texts) for score in sample.scores]
         if choices.count(choices[0]) == len(choices):
             _choose(sample, choices[0], logliks, texts)
             return [sample]
@@ -316,7 +316,7 @@ def _continuations(row: Row, count: int) -> list[str] | None:
     return texts if len(texts) == count and len(set(texts)) == count else None
 
 
-def _shown(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
+def _length_texts(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
     """The options whose length counts: as lm-eval cleaned them, else as they are."""
     cleaned = doc.get("choices") if isinstance(doc, dict) else None
     if isinstance(cleaned, list) and all(isinstance(choice, str) for choice in cleaned):
