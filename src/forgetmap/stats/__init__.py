@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         joint_quantile,
         mean_limits,
         rank_correlation,
+        upper_limits,
     )
     from forgetmap.stats.studentised import (
         MeanLimits,
@@ -198,6 +199,7 @@ __all__ = [
     "stuart_maxwell_p",
     "studentised_bootstrap",
     "tasks_interval",
+    "upper_limits",
     "upper_sums",
     "weighted_interval",
 ]

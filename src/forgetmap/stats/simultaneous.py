@@ -23,6 +23,8 @@ MIN_PAIRS = 4
 """Of a rank correlation."""
 MAX_EXACT_PAIRS = 8
 """Pairs up to which all orders are tried."""
+ADDED_LOSS = 0.75
+"""Items counted as lost besides those seen, where a limit must not be too low."""
 _CONSTANT = 1e-12
 
 
@@ -109,6 +111,35 @@ def mean_limits(scores: Reals, z: float, design: ClusterDesign | None = None) ->
     half = z * np.sqrt(effects * spread / max(n * (n - 1), 1))
     half = half if n > 1 else np.full_like(mean, np.nan)
     return Interval(mean, mean - half, mean + half)
+
+
+def upper_limits(
+    scores: Reals, design: ClusterDesign | None = None, *, alpha: float = 0.05
+) -> Reals:
+    """One-sided upper limits of the mean of every row, each by itself.
+
+    Few losses make a mean look surer than it is: three quarters of an item more are counted as
+    lost. The limit is then below the mean in at most .051 of all cases (budgets of .25 to .8 of 4
+    to 50 % lost, 30 to 2,000 items), without them in up to .089.
+
+    Args:
+        scores: at most 1; one row per estimate, one column per item.
+        design: how items hang together.
+        alpha: how often a limit may be below the mean.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    design = design or ClusterDesign()
+    n = scores.shape[1]
+    limits = []
+    for row in scores:
+        effect, freedom = design.effect(row)
+        more = ADDED_LOSS * effect
+        mean = (row.sum() + more) / n
+        variance = max((row @ row + more) / n - mean**2, 0.0) / n
+        z = ndtri(1 - alpha) if freedom == inf else stdtrit(freedom, 1 - alpha)
+        limits.append(mean + z * np.sqrt(effect * variance))
+    return np.array(limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,15 @@ import numpy as np
 from forgetmap.comparison import GroupResult
 from forgetmap.merge import WeightDrift
 from forgetmap.results import Estimate
-from forgetmap.stats import LEVEL, MIN_PAIRS, ClusterDesign, normal_quantile, rank_correlation
+from forgetmap.stats import (
+    LEVEL,
+    MIN_PAIRS,
+    ClusterDesign,
+    Reals,
+    normal_quantile,
+    rank_correlation,
+    upper_limits,
+)
 from forgetmap.sweep import words
 from forgetmap.sweep.measures import Rates, greatest, means, rates, share, sum_less_one
 from forgetmap.sweep.result import (
@@ -21,7 +29,6 @@ from forgetmap.sweep.result import (
     PairResult,
     PointGroup,
     PointResult,
-    Sure,
     Within,
 )
 from forgetmap.sweep.states import Flags, States
@@ -60,6 +67,7 @@ class Measured:
     recovered: Rates
     benefit: Rates
     over: list[Estimate]
+    over_limit: list[float | None]
     below_line: list[Estimate]
     loss_above: list[Estimate]
 
@@ -113,7 +121,7 @@ def analyse_pair(
 
 
 def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measured:
-    """Shares and means along the path; limits hold over all merges at once."""
+    """Shares and means along the path; limits of `together` hold over all merges at once."""
     runs = [merge.run for merge in merges]
     family = [index for index, merge in enumerate(merges) if not merge.is_parent]
     base, tuned, here = states.right[BASE], states.right[TUNED], states.right[runs]
@@ -138,9 +146,48 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
     return Measured(
         **{name: _with_ends(each, merges, ends) for name, (each, ends) in found.items()},
         over=means(over, design.within(old), family, "forgetting less budget"),
+        over_limit=over_limits(over, design.within(old), merges),
         below_line=_below_line(states, merges, np.ones(base.size, bool), family),
         loss_above=_loss_above(states, merges, family),
     )
+
+
+def over_limits(
+    over: Reals, design: ClusterDesign, merges: Sequence[PathPoint]
+) -> list[float | None]:
+    """Of each merge, the one-sided upper limit of forgetting less the budget.
+
+    Every path is a sequence of its own; they share the error rate.
+    """
+    if over.shape[1] < 2:
+        return [None] * len(merges)
+    paths = {merge.method for merge in merges if not merge.is_parent}
+    limits = upper_limits(over, design, alpha=(1 - LEVEL) / max(len(paths), 1))
+    return [
+        None if merge.is_parent else float(limit)
+        for merge, limit in zip(merges, limits, strict=True)
+    ]
+
+
+def certified_merges(merges: Sequence[PathPoint], limits: Sequence[float | None]) -> set[int]:
+    """Merges surely within the budget: of each path, by ascending weight, up to the first failure.
+
+    The order is fixed before looking, so an error needs the first merge beyond the budget to pass:
+    each is tested at the whole error rate, whatever the shape of the losses.
+    """
+    certified = set()
+    for method in {merge.method for merge in merges}:
+        path = [
+            index
+            for index, merge in enumerate(merges)
+            if merge.method == method and not merge.is_parent
+        ]
+        for index in sorted(path, key=lambda index: merges[index].weight):
+            limit = limits[index]
+            if limit is None or limit > 0:
+                break
+            certified.add(index)
+    return certified
 
 
 def _with_ends(
@@ -162,23 +209,37 @@ def _with_ends(
 def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
     """Of the merges surely within the budget, the one that keeps most of what tuned gained.
 
-    Where none is sure, the same among those within it by their estimate.
+    Where none of them keeps anything worth it, no merge helps; the best of those within the budget
+    by their estimate is named, and called unsure.
     """
     merges = [index for index, point in enumerate(points) if point.reused is None]
     nothing = next((points[p].benefit.reason for p in merges if points[p].benefit.reason), None)
     if nothing is not None or not merges:
         reason = nothing or "there is no merge between the parents"
         return Choice(sure="none", point=None, words=words.no_choice(reason))
-    for state in ("surely", "perhaps"):
-        found = [index for index in merges if points[index].within == state]
-        if found:
-            best = max(found, key=lambda index: _order(points[index]))
-            sure: Sure = "sure" if state == "surely" else "estimate"
-            said = words.choice(points[best], budget, tuned, sure=state == "surely")
-            return Choice(sure=sure, point=best, words=said)
+    sure, unsure = (_best(points, merges, state) for state in ("surely", "perhaps"))
+    if sure is not None and _keeps_gains(points[sure]):
+        text = words.choice(points[sure], budget, tuned)
+        return Choice(sure="sure", point=sure, words=text)
+    if unsure is not None and _keeps_gains(points[unsure]):
+        text = words.unsure_choice(points[unsure], budget, tuned)
+        return Choice(sure="estimate", point=unsure, words=text)
+    if sure is not None or unsure is not None:
+        best = points[sure if sure is not None else unsure or 0]
+        return Choice(sure="none", point=None, words=words.none_helps(best, budget, tuned))
     least = min(merges, key=lambda index: points[index].forgetting.value or 0.0)
-    said = words.none_within(points[least], budget, tuned)
-    return Choice(sure="none", point=None, words=said)
+    text = words.none_within(points[least], budget, tuned)
+    return Choice(sure="none", point=None, words=text)
+
+
+def _best(points: Sequence[PointResult], merges: Sequence[int], state: Within) -> int | None:
+    """Of the merges in a state, the one that keeps most of the gains."""
+    found = [index for index in merges if points[index].within == state]
+    return max(found, key=lambda index: _order(points[index]), default=None)
+
+
+def _keeps_gains(point: PointResult) -> bool:
+    return (point.retained.value or 0.0) > words.WORTH_KEEPING
 
 
 def correlate(pairs: Sequence[PairResult]) -> Correlation:
@@ -279,6 +340,7 @@ def _points(
     tuned, old = states.right[TUNED], _old(states)
     design, z = states.design, normal_quantile(LEVEL)
     front, beaten = _front(merges, measured)
+    certified = certified_merges(merges, measured.over_limit)
     points = []
     for index, merge in enumerate(merges):
         here = states.right[merge.run]
@@ -298,7 +360,10 @@ def _points(
                 reused=("base", "tuned")[merge.run] if merge.is_parent else None,
                 accuracy=float(here.mean()),
                 over_budget=measured.over[index],
-                within=None if merge.is_parent else _within(measured.over[index]),
+                over_budget_limit=measured.over_limit[index],
+                within=None
+                if merge.is_parent
+                else _within(measured.over[index], certified=index in certified),
                 below_line=measured.below_line[index],
                 loss=None if states.loss is None else float(states.loss[merge.run].mean()),
                 loss_above_line=measured.loss_above[index],
@@ -313,12 +378,10 @@ def _points(
     return points
 
 
-def _within(over: Estimate) -> Within:
-    if over.value is None or over.high is None:
-        return "no"
-    if over.high <= 0:
+def _within(over: Estimate, *, certified: bool) -> Within:
+    if certified:
         return "surely"
-    return "perhaps" if over.value <= 0 else "no"
+    return "perhaps" if over.value is not None and over.value <= 0 else "no"
 
 
 def _front(merges: Sequence[PathPoint], measured: Measured) -> tuple[set[int], set[int]]:

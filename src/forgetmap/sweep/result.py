@@ -57,7 +57,15 @@ class PointResult(Value):
     over_budget: Estimate = Field(
         description="Forgetting less the budget, limits for all merges at once."
     )
-    within: Within | None = Field(description="The budget of forgetting; null for parents.")
+    over_budget_limit: float | None = Field(
+        default=None,
+        description="One-sided upper limit of forgetting less the budget, of this merge by itself; "
+        "at 0 or below, it is within the budget.",
+    )
+    within: Within | None = Field(
+        description="The budget of forgetting; null for parents. Surely: certified, as are all "
+        "smaller weights of its path."
+    )
     below_line: Estimate = Field(
         description="How far accuracy lies below the line between the ends; all at once."
     )

@@ -14,6 +14,8 @@ from forgetmap.text import counted, percent
 
 FEW_GAINED = 30
 """Items gained, below which what is kept of them can hardly be told."""
+WORTH_KEEPING = 0.05
+"""Share of the gains that a merge must keep more of, or it does not help."""
 NEAR_CHANCE = 0.2
 """Mean chance of guessing from which on luck is worth a warning."""
 
@@ -22,8 +24,8 @@ def rule(budget: float, level: float) -> str:
     """How the best merge is chosen."""
     return (
         f"Best: of the merges that surely forget at most {percent(budget, 0)} of what the tuned "
-        f"model forgot, the one that keeps most of what it gained. Sure means {percent(level, 0)} "
-        "for all merges at once, so that picking the best of many does not count as evidence."
+        "model forgot, the one that keeps most of what it gained. Weights are tested from small to "
+        f"large up to the first that fails; that none is named wrongly is {percent(level, 0)} sure."
     )
 
 
@@ -39,14 +41,37 @@ def share_with_limits(estimate: Estimate) -> str:
     return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"
 
 
-def choice(point: PointResult, budget: float, tuned: str, *, sure: bool) -> str:
+def choice(point: PointResult, budget: float, tuned: str) -> str:
     """What the best merge does."""
-    kind = "surely" if sure else "by its estimate, not surely,"
     return (
-        f"{point_name(point)} {kind} forgets at most {percent(budget, 0)} of what {tuned} forgot: "
-        f"{share_with_limits(point.forgetting_all)} of all items. Of the merges that do, it keeps "
-        f"the largest part of what {tuned} gained: {share_with_limits(point.retained_all)}. "
-        f"{benefit(point)}"
+        f"{point_name(point)} surely {_what_it_does(point, budget, tuned)} Of the merges that do, "
+        f"it keeps the largest part of what {tuned} gained: "
+        f"{share_with_limits(point.retained_all)}. {benefit(point)}"
+    )
+
+
+def unsure_choice(point: PointResult, budget: float, tuned: str) -> str:
+    """What the best merge does if its estimate is right."""
+    return (
+        f"No merge found that surely helps. {point_name(point)} by its estimate, not surely, "
+        f"{_what_it_does(point, budget, tuned)} It keeps {share_with_limits(point.retained_all)} "
+        f"of what {tuned} gained. {benefit(point)}"
+    )
+
+
+def none_helps(point: PointResult, budget: float, tuned: str) -> str:
+    """That no merge within the budget keeps anything worth it."""
+    return (
+        f"No merge found that helps: of those that forget at most {percent(budget, 0)} of what "
+        f"{tuned} forgot, none keeps more than {percent(WORTH_KEEPING, 0)} of what it gained; "
+        f"{point_name(point)} keeps {share_with_limits(point.retained_all)}."
+    )
+
+
+def _what_it_does(point: PointResult, budget: float, tuned: str) -> str:
+    return (
+        f"forgets at most {percent(budget, 0)} of what {tuned} forgot: "
+        f"{share_with_limits(point.forgetting_all)} of all items."
     )
 
 
@@ -63,14 +88,15 @@ def benefit(point: PointResult) -> str:
 def none_within(point: PointResult, budget: float, tuned: str) -> str:
     """That every merge forgets too much."""
     return (
-        f"Every merge forgets more than {percent(budget, 0)} of what {tuned} forgot; the least is "
+        f"No merge found that helps: every merge forgets more than {percent(budget, 0)} of what "
+        f"{tuned} forgot; the least is "
         f"{point_name(point)} with {share_with_limits(point.forgetting_all)} of all items."
     )
 
 
 def no_choice(reason: str) -> str:
     """Why there is no best merge."""
-    return f"There is no best merge: {reason}."
+    return f"No merge found that helps: {reason}."
 
 
 def notices(states: States, gained: Flags) -> list[str]:

@@ -14,6 +14,7 @@ from forgetmap.stats.simultaneous import (
     joint_quantile,
     mean_limits,
     rank_correlation,
+    upper_limits,
 )
 
 
@@ -86,3 +87,18 @@ def test_more_than_eight_pairs_have_no_exact_p() -> None:
     found = rank_correlation(range(9), [0, 2, 1, 3, 5, 4, 6, 8, 7])
     assert found is not None
     assert found.p is None
+
+
+def test_upper_limits_count_three_quarters_of_an_item_more() -> None:
+    rows = np.array([[1.0, 0.0, 0.0, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    mean = (0.0 + 0.75) / 10
+    spread = (1 + 0.25 + 0.25 + 0.75) / 10 - mean**2
+    expected = mean + stats.norm.ppf(0.95) * np.sqrt(spread / 10)
+    assert upper_limits(rows)[0] == pytest.approx(expected)
+    assert upper_limits(rows, alpha=0.01)[0] > expected
+
+
+def test_upper_limits_of_clusters_are_higher() -> None:
+    row = np.repeat([[1.0, 0.0, -0.5, 0.0, 0.0, -0.5, 0.0, 0.0]], 5, axis=1)
+    clusters = ClusterDesign(np.repeat(np.arange(8), 5))
+    assert upper_limits(row, clusters)[0] > upper_limits(row)[0]

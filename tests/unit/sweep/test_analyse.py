@@ -126,6 +126,37 @@ def test_what_is_within_by_its_estimate_only_is_not_called_sure() -> None:
     assert "not surely" in found.best.words
 
 
+def test_certificates_end_at_the_first_weight_that_fails() -> None:
+    runs = (run * 40 for run in (BASE, TUNED, GOOD, POOR, GOOD))
+    found = pair_of(states_of(*runs), 0.2, 0.4, 0.6)
+    assert [point.within for point in found.points[1:4]] == ["surely", "no", "perhaps"]
+    limits = [point.over_budget_limit for point in found.points]
+    assert limits[0] is limits[4] is None
+    assert limits[1] == limits[3]
+    assert limits[1] is not None
+    assert limits[1] < 0 < (limits[2] or 0)
+
+
+def test_paths_share_the_error_rate() -> None:
+    one = pair_of(states_of(BASE, TUNED, GOOD), 0.3).points[1].over_budget_limit
+    spots = [PathPoint(method, 0.3, 2, method) for method in ("linear", "ties")]
+    two = analyse_pair(
+        states_of(BASE, TUNED, GOOD), spots, names=("t", "t"), headlines={}, drift=None
+    ).points
+    assert two[0].over_budget_limit == two[1].over_budget_limit
+    assert (two[0].over_budget_limit or 0) > (one or 0)
+
+
+def test_a_merge_that_keeps_none_of_the_gains_does_not_help() -> None:
+    nothing_kept = "1111111110000000"
+    runs = (run * 40 for run in (BASE, TUNED, nothing_kept, POOR))
+    found = pair_of(states_of(*runs), 0.3, 0.6)
+    assert found.points[1].within == "surely"
+    assert (found.best.sure, found.best.point) == ("none", None)
+    assert "No merge found that helps" in found.best.words
+    assert "linear 0.3 keeps 0.0%" in found.best.words
+
+
 def test_where_all_forget_too_much_there_is_no_best() -> None:
     found = pair_of(states_of(BASE, TUNED, POOR), 0.3)
     assert (found.best.sure, found.best.point) == ("none", None)

@@ -29,7 +29,7 @@ LEGEND = {
     "gains kept": "of what the tuned model gained, the share right here",
     "recovered": "of what the tuned model forgot, the share right here",
     "benefit": "gains kept + recovered - 100%: 0 for each parent, and for mixing their answers",
-    "in budget": "forgets at most the budget, for all merges at once; * on the Pareto front",
+    "in budget": "forgets at most the budget, as do all smaller weights; * on the Pareto front",
 }
 WEIGHTS_LEGEND = (
     "moved: length (L2) of the difference over the length of the base. Effective rank: exp of the "
@@ -52,12 +52,13 @@ def overall_barriers(pair: PairResult) -> list[Barrier]:
 def best_merge(pair: PairResult) -> str:
     """The headline of a pair."""
     if pair.best.point is None:
-        return "No merge is best"
+        return "No merge found that helps"
     point = pair.points[pair.best.point]
-    doubt = "" if pair.best.sure == "sure" else ", not surely"
+    if pair.best.sure != "sure":
+        return f"No merge found that surely helps; by its estimate {point_name(point)}"
     high = point.benefit_all.high
     vain = ", though mixing answers would do better" if high is not None and high < 0 else ""
-    return f"Best merge: {point_name(point)}{doubt}{vain}"
+    return f"Best merge: {point_name(point)}{vain}"
 
 
 def scope_words(result: SweepResult) -> tuple[str, str]:
