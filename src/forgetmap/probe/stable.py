@@ -70,7 +70,11 @@ class Known:
     evidence: Evidence
 
     def floor(self, items: Sequence[AnsweredItem]) -> tuple[float, float]:
-        """Share of the stable ones that an unchanged model has wrong: at least, and at most."""
+        """Share of the stable ones that an unchanged model has wrong: at least, and at most.
+
+        At most is an upper confidence limit: few items with one wrong answer in a small group do
+        not mean that there are none.
+        """
         if self.evidence != "repeats":
             return 0.0, 0.0
         some = [item for item in items if item.answers > 1]

@@ -86,8 +86,17 @@ def test_an_unchanged_model_is_not_as_sure_as_it_looks() -> None:
     assert high == pytest.approx(1 / 5, abs=0.005)
     assert low == pytest.approx((1 / 20) ** 2 / (1 / 12 * 1 / 5), abs=0.005)
     assert low < 1 / 6 < high  # the truth is (1 / 30) / (1 / 5)
-    assert self_loss([2, 2], [2, 2]) == (0.0, 0.0)
     assert self_loss([], []) == (0.0, 0.0)
+    assert self_loss([1, 0], [2, 2]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("always", "once", "repeats"), [(2, 0, 2), (30, 0, 4), (40, 5, 3)])
+def test_the_upper_limit_of_self_loss_is_exact(always: int, once: int, repeats: int) -> None:
+    """At the limit, so few items with one wrong answer are seen in one of ten cases."""
+    right = [repeats] * always + [repeats - 1] * once
+    _, high = self_loss(right, [repeats] * len(right))
+    odds = repeats * high / (1 - high)
+    assert binom.cdf(once, always + once, odds / (1 + odds)) == pytest.approx(0.1)
 
 
 def test_a_loss_below_what_an_unchanged_model_may_show_takes_all_items() -> None:
