@@ -128,6 +128,7 @@ def compare(
     sources = [before, after, *more]
     column_map, task = options.get("column_map"), options.get("task")
     readings = make_readings(options, len(sources))
+    refuse_same_source(sources, readings)
     runs = open_all(sources, column_map=column_map, task=task, readings=readings)
     if chain:
         runs = order_by_lineage(runs)
@@ -186,6 +187,26 @@ def make_readings(options: Options, count: int) -> list[Reading]:
         progress=options.get("progress"),
     )
     return [replace(common, run=names[index % len(names)]) for index in range(count)]
+
+
+def refuse_same_source(sources: Sequence[Any], readings: Sequence[Reading]) -> None:
+    """A run compared with itself shows nothing.
+
+    Raises:
+        UsageError: two sides are the same path with the same selection.
+    """
+    seen: set[tuple[str, str, str | None]] = set()
+    for source, reading in zip(sources, readings, strict=True):
+        if not isinstance(source, str | os.PathLike):
+            continue
+        path, _, part = os.fspath(source).partition("#")
+        key = (os.path.realpath(path), part, reading.run)
+        if key in seen:
+            raise UsageError(
+                f"{os.fspath(source)} is on both sides: the same run before and after",
+                hint="name the run of another model, or select one of several with #NAME or --run.",
+            )
+        seen.add(key)
 
 
 def open_all(

@@ -170,8 +170,8 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
 
 def identical_warnings(total: Cells) -> list[Notice]:
     """Two runs that never differ may be one."""
-    wrong = sum(part.different + part.unknown for part in total.options.values())
-    if not total.n or total.n10 + total.n01 or wrong or total.n < MIN_ITEMS:
+    moved = sum(part.different for part in total.options.values())
+    if total.n10 + total.n01 + moved or total.n < MIN_ITEMS:
         return []
     message = f"all {counted(total.n, 'answer')} are identical; are these two models?"
     return [Notice("identical", message)]

@@ -146,17 +146,13 @@ def refuse_same_run(before: Side, after: Side) -> None:
     Raises:
         UsageError: both sides are the same run.
     """
-    ids = (before.run.info.run_id, after.run.info.run_id)
-    same_files = _is_path(before.run) and before.run.origin == after.run.origin
-    if same_files or (ids[0] is not None and ids[0] == ids[1]):
+    # One run of a harness may ask several models.
+    ids = [(run.info.run_id, run.info.model.name) for run in (before.run, after.run)]
+    if ids[0][0] is not None and ids[0] == ids[1]:
         raise UsageError(
-            f"{before.run.name} is on both sides: the same run before and after",
+            f"{before.run.name} is on both sides: both have the run id {ids[0][0]}",
             hint="name the run of another model as the second argument.",
         )
-
-
-def _is_path(run: Run) -> bool:
-    return run.origin.startswith(("/", "."))
 
 
 def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
