@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.options import overwrite_option
+from forgetmap.cli.options.compare import VERDICT_NAMES, verdict_options
 from forgetmap.cli.options.evaluate import (
     AUTO,
     evaluation_options,
@@ -67,6 +68,7 @@ Examples:
     type=click.IntRange(1),
     help="Upper limit on answers of all models together under --repeats auto [default: none].",
 )
+@verdict_options
 @evaluation_options(suite_required=True)
 @overwrite_option
 def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
@@ -79,11 +81,12 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     """
     from rich.console import Console
 
-    from forgetmap.comparison import print_comparison
+    from forgetmap.comparison import make_rule, print_comparison
     from forgetmap.evaluation import estimate_run, find_model, model_labels, open_model, run_names
     from forgetmap.map import REPEATS, REPORT, map_models
     from forgetmap.text import printable
 
+    make_rule({name: options[name] for name in VERDICT_NAMES})  # type: ignore[arg-type]  # known names
     models = [before, *after]
     sources = [find_model(model) for model in models]
     repeats = _auto_repeats(options)
@@ -107,6 +110,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
             overwrite=options["overwrite"],
             skip_too_long=options["skip_too_long"],
             on_progress=progress.show_answers,
+            **{name: options[name] for name in VERDICT_NAMES},
             **model_load_kwargs(options),
         )  # fmt: skip
     print_comparison(Console(), result.result, by="category")

@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.options import json_option
-from forgetmap.cli.options.compare import by_option
+from forgetmap.cli.options.compare import (
+    VERDICT_NAMES,
+    by_option,
+    level_option,
+    margin_option,
+    refuse_verdict_options,
+)
 from forgetmap.cli.options.logs import table_options
-from forgetmap.comparison import OPTION_COUNTS, REPEAT_COUNTS, Wish
+from forgetmap.comparison import (
+    NOISE_FLOOR,
+    OPTION_COUNTS,
+    REPEAT_COUNTS,
+    SAMPLED_NOISE,
+    Wish,
+)
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +35,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   forgetmap plan --loss 0.02 --accuracy 0.6
-  forgetmap plan --loss 0.01 --k 4 --k open --churn 0.08
+  forgetmap plan --loss 0.01 --margin 0.01 --k 4 --k open --noise-floor 0.002
   forgetmap plan runs/base runs/tuned --loss 0.02
   forgetmap plan result/comparison.json --by task
 """
@@ -66,14 +78,14 @@ class OptionsType(click.ParamType[float]):
     show_default=True,
     help="Expected accuracy of the model before.",
 )
+@margin_option
 @click.option(
-    "--churn",
+    "--noise-floor",
     type=float,
-    default=Wish().noise_floor,
-    show_default=True,
-    help="Expected noise floor: share of items that flip one way between two sampled runs of one "
-    "model.",
+    help="Share of answers that flip one way between two runs of one model "
+    f"[default: {NOISE_FLOOR:g} of one greedy run, {SAMPLED_NOISE:g} of sampled answers].",
 )
+@level_option
 @click.option(
     "--k",
     "ks",
@@ -93,8 +105,10 @@ class OptionsType(click.ParamType[float]):
 def command(runs: tuple[str, ...], **options: Any) -> None:
     """How many items and repeats detect a loss?
 
-    Without runs: what to evaluate. With a comparison (BEFORE and AFTER, or the comparison.json that
-    `compare --out` wrote): what more would decide the groups of which nothing can be said yet.
+    Without runs: what to evaluate, so that the verdict finds the loss, or shows that there is none
+    beyond the margin. With a comparison (BEFORE and AFTER, or the comparison.json that
+    `compare --out` wrote): what more would decide the groups of which nothing can be said yet, and
+    what to do about the others.
     """
     from rich.console import Console
 
@@ -102,12 +116,13 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     result: PlanResult | AdviceResult
     if runs:
-        comparison = _read(runs, column_map=options["column_map"], task=options["task"])
+        names = ("column_map", "task", *VERDICT_NAMES)
+        settings = {name: options[name] for name in names if options[name] is not None}
+        comparison = _read(runs, **settings)
         result = advise(comparison, by=options["by"], loss=options["loss"])
     else:
-        wish = Wish(options["loss"], options["accuracy"], options["churn"])
         result = make_plan(
-            wish, options["ks"] or OPTION_COUNTS, options["repeats"] or REPEAT_COUNTS
+            _wish(options), options["ks"] or OPTION_COUNTS, options["repeats"] or REPEAT_COUNTS
         )
     if options["as_json"]:
         click.echo(result.to_json())
@@ -117,12 +132,20 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         _print_advice(Console(), result)
 
 
+def _wish(options: dict[str, Any]) -> Wish:
+    floor = options["noise_floor"]
+    noise = {} if floor is None else {"noise_floor": floor, "sampled_noise": floor}
+    names = ("loss", "accuracy", "margin", "level")
+    return Wish(**{name: options[name] for name in names}, **noise)
+
+
 def _read(runs: Sequence[str], **options: Any) -> ComparisonResult:
     from rich.console import Console
 
     from forgetmap.comparison import Comparison, compare
 
     if len(runs) == 1:
+        refuse_verdict_options(runs[0])
         return _read_json(Path(runs[0]))
     if len(runs) > 2:
         raise UsageError(
@@ -161,26 +184,36 @@ def _print_plan(console: Console, plan: PlanResult) -> None:
 
     console.print(
         Text(
-            f"To find a loss of {percent(plan.loss)} of all items four times in five "
-            f"(one-sided 5%), from an accuracy of {percent(plan.accuracy)}:",
+            f"Items that decide four times in five ({percent(plan.level, 0)} intervals), from an "
+            f"accuracy of {percent(plan.accuracy)}:",
             style="bold",
         )
     )
     console.print()
     rows = [
         (_kind(row.k, row.repeats), f"{row.repeats}", row.estimator, _count(row.items),
-         _count(row.answers))
+         _count(row.items_no_loss), _count(row.answers))
         for row in plan.rows
     ]  # fmt: skip
-    heads = ("kind of items", "repeats", "estimator", "items", "answers per model")
+    loss, margin = (f"{100 * share:g}%" for share in (plan.loss, plan.margin))
+    heads = ("kind of items", "repeats", "estimator", f"{loss} lost", "no loss", "answers")
     print_sheet(console, Sheet(heads, rows))
     console.print()
-    note = (
-        "repeats 1: one greedy run of each model, with the chosen options recorded. More: sampled "
-        f"answers of a model of which two runs flip {percent(plan.churn)} one way, all of it on "
-        "items that are right half of the time, which is the worst case."
+    console.print(Text(_note(plan, loss, margin), style="dim"))
+
+
+def _note(plan: PlanResult, loss: str, margin: str) -> str:
+    from forgetmap.text import percent
+
+    return (
+        f"{loss} lost: items with which a loss of {loss} of all items is found. no loss: items "
+        f"that show no loss beyond the margin of {margin}, if nothing was lost and noise flips "
+        "nothing. answers: of each model, to find the loss. repeats 1: one greedy run of each "
+        f"model with the chosen options recorded, a noise floor of {percent(plan.noise_floor)} "
+        "taken off; two options: guesses drawn anew. More repeats: sampled answers of a model of "
+        f"which two runs flip {percent(plan.churn)} one way, all of it on items right half "
+        "of the time, which is the worst case."
     )
-    console.print(Text(note, style="dim"))
 
 
 def _kind(k: int | None, repeats: int) -> str:
@@ -198,12 +231,16 @@ def _print_advice(console: Console, result: AdviceResult) -> None:
 
     from forgetmap.text import counted, printable
 
-    if not result.open:
-        console.print(Text(f"Nothing is open: all {result.decided:,} groups are decided."))
-        return
-    count = f"{counted(len(result.open), 'group')} open, {result.decided:,} decided."
+    if result.open:
+        count = f"{counted(len(result.open), 'group')} open, {result.decided:,} decided."
+    else:
+        count = f"All {counted(result.decided, 'group')} decided."
     console.print(Text(count, style="bold"))
     for group in result.open:
         console.print(Text(f"\n{printable(group.name)}", style="bold"))
         console.print(Text(f"  {printable(group.words)}"))
         console.print(Text(f"  -> {group.advice}", style="green"))
+    if result.next:
+        console.print(Text("\nNext:", style="bold"))
+    for step in result.next:
+        console.print(Text(f"  -> {step}", style="green"))

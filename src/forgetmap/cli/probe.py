@@ -10,6 +10,7 @@ import click
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
 from forgetmap.cli.options.evaluate import data_root_option, item_columns_option
+from forgetmap.comparison import LEVEL
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -172,6 +173,13 @@ Examples:
     type=click.Path(),
     help="Full run of the model after, to compare with [default: none].",
 )
+@click.option(
+    "--level",
+    type=float,
+    default=LEVEL,
+    show_default=True,
+    help="Confidence of the intervals, and that an unchanged model raises no alarm.",
+)
 @_metric_option
 @json_option
 def check(file: Path, run: str, **options: Any) -> None:
@@ -181,7 +189,7 @@ def check(file: Path, run: str, **options: Any) -> None:
     """
     from forgetmap.probe import check_probe, findings_json
 
-    names = ("before", "full", "metric")
+    names = ("before", "full", "metric", "level")
     findings = check_probe(file, run, **{name: options[name] for name in names})
     if options["as_json"]:
         click.echo(findings_json(findings))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.options import overwrite_option, refuse_existing
-from forgetmap.cli.options.compare import comparison_options
+from forgetmap.cli.options.compare import comparison_options, refuse_verdict_options
 from forgetmap.cli.options.logs import reading_progress
 from forgetmap.cli.options.report import (
     FIGURE_FORMATS,
@@ -106,6 +106,7 @@ def _payload(sources: tuple[str, ...], options: dict[str, Any]) -> Payload:
                 f"{folder} is one source, and not a comparison that was written",
                 hint="name BEFORE and AFTER, or a folder that `forgetmap compare --out` wrote.",
             )
+        refuse_verdict_options(folder)
         click.echo(f"Note: {MISSING_IN_FOLDER}", err=True)
         return payload_from_folder(folder, **payload_options)
     with Console(stderr=True).status("Pairing and counting ...") as status:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from forgetmap.comparison.chains import Chain
     from forgetmap.comparison.choices import (
         CORRECT_AT,
+        LEVEL,
         MARGIN,
         MIN_PAIRED,
         NOISE_FLOOR,
         OPTION_COUNTS,
         REPEAT_COUNTS,
+        SAMPLED_NOISE,
         TASK_TABLES,
         Kind,
         Rollup,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         PlanResult,
         advise,
         make_plan,
+        next_steps,
     )
     from forgetmap.comparison.render import print_comparison, tell_comparison
     from forgetmap.comparison.repeated import ItemSums, sum_items
@@ -76,6 +79,7 @@ __all__ = [
     "CELL_NAMES",
     "CORRECT_AT",
     "KINDS",
+    "LEVEL",
     "MARGIN",
     "MIN_PAIRED",
     "NOISE_FLOOR",
@@ -83,6 +87,7 @@ __all__ = [
     "REASONS",
     "REASON_LABELS",
     "REPEAT_COUNTS",
+    "SAMPLED_NOISE",
     "SHARED_COLUMNS",
     "SIDE_COLUMNS",
     "SIMULATED",
@@ -118,6 +123,7 @@ __all__ = [
     "make_plan",
     "make_readings",
     "make_rule",
+    "next_steps",
     "number_estimators",
     "open_all",
     "pair_and_count",

@@ -61,6 +61,9 @@ class Options(TypedDict, total=False):
     metric: str | None
     correct_at: float
     min_paired: float
+    margin: float
+    noise_floor: float
+    level: float
     pair_by: PairBy
     column_map: ColumnMap | None
     task: str | None
@@ -74,6 +77,15 @@ class Options(TypedDict, total=False):
     texts: bool
     processes: int | None
     progress: Progress | None
+
+
+RANGES: dict[int | str, str] = {
+    "margin": "it is a share of all items between 0 and 1, such as 0.02.",
+    "noise_floor": "it is a share of all answers from 0 to 0.5, such as 0.005.",
+    "level": "it is a confidence between 0.5 and 1, such as 0.95.",
+}
+"""What to type instead of a value that is out of range."""
+OTHER_RANGES = "such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched."
 
 
 @overload
@@ -99,7 +111,14 @@ def compare(
             parents where these are known, else as given.
         metric: `METRIC` or `METRIC/SCORER`, where a run has several.
         correct_at: the score from which on an answer counts as right.
-        min_paired: the share of the smaller side that must pair, or the comparison is refused.
+        min_paired: the share of what each side scored that must be paired and scored on the other,
+            or the comparison is refused; 0.8 by default.
+        margin: the loss, as a share of all items, that is put up with; verdicts are against it.
+            0.02 by default.
+        noise_floor: the share of greedy answers that batching and hardware flip one way; assumed
+            where neither `noise` nor repeats measure it, and taken off "lost at least". 0.005 by
+            default, 0 turns it off.
+        level: confidence of intervals, and so of verdicts; 0.95 by default.
         pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
         column_map: canonical field -> column, for tables that name them otherwise.
         task: name of the task, for tables without such a column.
@@ -159,7 +178,7 @@ def make_rule(options: Options) -> Rule:
         name = "--" + str(first["loc"][0]).replace("_", "-")
         raise UsageError(
             f"{name} is {first['input']!r}: {first['msg']}",
-            hint="such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched.",
+            hint=RANGES.get(first["loc"][0], OTHER_RANGES),
         ) from None
     check_estimator(rule.estimator)
     if rule.rollup == "post-forget" and rule.task_table is None:

@@ -21,6 +21,10 @@ MARGIN = 0.02
 """Loss, as a share of all items, that is put up with."""
 NOISE_FLOOR = 0.005
 """Share of greedy answers that batching and hardware flip one way, where nobody measured it."""
+SAMPLED_NOISE = 0.05
+"""The same of sampled answers, where a plan is told nothing else."""
+LEVEL = 0.95
+"""Confidence of every interval."""
 CORRECT_AT = 0.5
 """Score from which on an answer is right."""
 OPTION_COUNTS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)
@@ -36,11 +40,15 @@ class Wish:
     Attributes:
         loss: share of all items that is lost.
         accuracy: of the model before.
-        noise_floor: how often two runs of one sampled model flip one way.
+        noise_floor: how often two greedy runs of one model flip one way.
+        sampled_noise: how often two sampled runs of one model do.
         margin: loss that is put up with.
+        level: confidence of intervals, and so of the verdict.
     """
 
     loss: float = 0.05
     accuracy: float = 0.6
-    noise_floor: float = 0.05
+    noise_floor: float = NOISE_FLOOR
+    sampled_noise: float = SAMPLED_NOISE
     margin: float = MARGIN
+    level: float = LEVEL

@@ -432,8 +432,11 @@ def average_options(counts: ByOptions) -> float:
     return 1 + n / luck if luck else math.inf
 
 
-def detectable_loss(evidence: Evidence, name: str) -> float | None:
-    """The smallest loss found four times in five; None where all that is known would not do."""
+def detectable_loss(evidence: Evidence, name: str, floor: float) -> float | None:
+    """The smallest loss that the verdict finds four times in five, beyond the noise floor.
+
+    None where all that is known would not do.
+    """
     parts = terms(name, "loss", evidence)
     sums, known = total_sums(parts), known_share(evidence.options)
     if sums is None or known is None or not float(sums.n):
@@ -441,5 +444,7 @@ def detectable_loss(evidence: Evidence, name: str) -> float | None:
     n = float(sums.n)
     c, spread = float(sums.c) / n, float(sums.a) / n
     h = sum(term.h * term.n for term in parts) / n
-    loss = float(detectable(n, c=c, h=h, share_e=spread / (h * (c + h)) if h else 0.0))
+    share = spread / (h * (c + h)) if h else 0.0
+    size = (1 - evidence.level) / 2
+    loss = float(detectable(n, c=c, h=h, share_e=share, noise_floor=floor, size=size))
     return loss if loss <= known else None

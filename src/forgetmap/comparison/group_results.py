@@ -137,7 +137,7 @@ def _numbers(name: str, evidence: Evidence, policy: Policy) -> GroupResult:
     numbers = {
         **_counts(name, evidence.cells),
         **_estimates(evidence),
-        **_tests(evidence, sampled=bool(policy.sampled)),
+        **_tests(evidence, policy),
         **_facts(evidence),
     }
     return GroupResult.model_construct(**numbers)
@@ -287,13 +287,13 @@ def _noise_floor(evidence: Evidence) -> Estimate:
     return from_counts.as_estimate(interval, "noise floor, t interval")
 
 
-def _tests(evidence: Evidence, *, sampled: bool) -> dict[str, float | None]:
+def _tests(evidence: Evidence, policy: Policy) -> dict[str, float | None]:
     cells = evidence.cells
     return {
-        "p_lost": _lost_p(evidence, sampled=sampled),
+        "p_lost": _lost_p(evidence, sampled=bool(policy.sampled)),
         "q_lost": None,
         "mcnemar_p": float(mcnemar_p(cells.n10, cells.n01)) if cells.n else None,
-        "detectable": _detectable(evidence),
+        "detectable": _detectable(evidence, policy.noise_floor),
     }
 
 
@@ -312,7 +312,7 @@ def _lost_p(evidence: Evidence, *, sampled: bool) -> float | None:
     return from_counts.luck_p(evidence, use_options=from_counts.knows_choices(evidence))
 
 
-def _detectable(evidence: Evidence) -> float | None:
+def _detectable(evidence: Evidence, noise_floor: float) -> float | None:
     cells = evidence.cells
     if not cells.n:
         return None
@@ -321,7 +321,7 @@ def _detectable(evidence: Evidence) -> float | None:
         interval = repeated.excess(evidence.items) or repeated.excess_before(evidence.items)
     if interval is None:
         name = "matched" if from_counts.knows_choices(evidence) else "latent"
-        return from_counts.detectable_loss(evidence, name)
+        return from_counts.detectable_loss(evidence, name, noise_floor)
     loss = float(detectable_excess(interval))
     return loss if loss <= (cells.n11 + cells.n10) / cells.n else None
 

@@ -7,33 +7,51 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from forgetmap.comparison.api import make_rule
 from forgetmap.comparison.choice_counts import TWO_OPTIONS
 from forgetmap.comparison.choices import OPTION_COUNTS, REPEAT_COUNTS, Wish
 from forgetmap.comparison.result import ComparisonResult, GroupResult
-from forgetmap.comparison.verdict import NO_REPEATS
 from forgetmap.errors import UsageError
 from forgetmap.results import Value
-from forgetmap.stats import items_needed, knowledge_scale, repeated_items_needed
+from forgetmap.stats import (
+    items_for_no_loss,
+    items_needed,
+    knowledge_scale,
+    repeated_items_for_no_loss,
+    repeated_items_needed,
+)
 
 MAX_ITEMS = 10_000_000
+MAX_SAMPLED_NOISE = 0.25
+"""A coin flips one way this often."""
 
 
 class PlanRow(Value):
-    """What it takes to find a loss with one kind of item."""
+    """What it takes to reach a verdict with one kind of item."""
 
     k: int | None = Field(description="Number of options; null for open-ended items.")
     repeats: int = Field(description="Answers per item from each model; 1 is one greedy run.")
     estimator: str
-    items: int | None = Field(description="Null where no number of items would do.")
+    items: int | None = Field(
+        description="With so many the verdict finds the loss four times in five; null where no "
+        "number of items would do."
+    )
     answers: int | None = Field(description="Answers from each model: items times repeats.")
+    items_no_loss: int | None = Field(
+        description="With so many the verdict is no_material_loss four times in five, if nothing "
+        "was lost; null where no number of items would do."
+    )
 
 
 class PlanResult(Value):
-    """Before any run: items and repeats that find a wanted loss four times in five."""
+    """Before any run: items and repeats that reach a verdict four times in five."""
 
     loss: float = Field(description="Share of all items that is lost.")
     accuracy: float
     churn: float = Field(description="How often two runs of one model flip one way, if sampled.")
+    noise_floor: float = Field(description="How often two greedy runs of one model flip one way.")
+    margin: float = Field(description="The loss, as a share of all items, that is put up with.")
+    level: float = Field(description="Confidence of intervals, and so of the verdict.")
     rows: list[PlanRow]
 
 
@@ -44,16 +62,19 @@ class Advice(Value):
     words: str = Field(description="What was concluded.")
     items: int
     detectable: float | None
-    items_needed: int | None = Field(description="About so many items of this kind in all.")
+    items_needed: int | None = Field(
+        description="About so many items of this kind in all decide four times in five."
+    )
     advice: str
 
 
 class AdviceResult(Value):
-    """After a run: what more would decide the groups that are open."""
+    """After a run: what more would decide the groups that are open, and what to do otherwise."""
 
     loss: float
     decided: int = Field(description="Groups of which something can be said already.")
     open: list[Advice]
+    next: list[str] = Field(description="What to do about the total, if it is decided.")
 
 
 def make_plan(
@@ -67,41 +88,87 @@ def make_plan(
     _check(wish, ks)
     rows = [_greedy_row(wish, k) for k in ks]
     rows += [_repeated_row(wish, count) for count in repeats]
-    return PlanResult(loss=wish.loss, accuracy=wish.accuracy, churn=wish.noise_floor, rows=rows)
+    return PlanResult(
+        loss=wish.loss,
+        accuracy=wish.accuracy,
+        churn=wish.sampled_noise,
+        noise_floor=wish.noise_floor,
+        margin=wish.margin,
+        level=wish.level,
+        rows=rows,
+    )
 
 
 def advise(result: ComparisonResult, *, by: str = "category", loss: float = 0.02) -> AdviceResult:
-    """What more would decide the groups of which nothing can be said yet."""
+    """What more would decide the groups of which nothing can be said yet, and what to do next."""
     _check_loss(loss)
     groups = {"category": result.categories, "task": result.tasks, "tag": result.tags}[by]
     groups = [result.total, *(groups or result.tasks)]
-    undecided = [group for group in groups if group.headline.verdict == "cannot_tell"]
+    undecided = [group for group in groups if group.verdict == "cannot_tell"]
     return AdviceResult(
         loss=loss,
         decided=len(groups) - len(undecided),
         open=[_advice(group, loss) for group in undecided],
+        next=next_steps(result),
     )
 
 
+def next_steps(result: ComparisonResult) -> list[str]:
+    """What to do once the total is decided; nothing while it is open."""
+    verdict, margin = result.total.verdict, f"{result.rule.margin:g}"
+    steps = {
+        "replay": "replay set: `forgetmap compare BEFORE AFTER --out FOLDER` writes the forgotten "
+        "items to flips.parquet; train on items like them.",
+        "sweep": "merge sweep: `forgetmap merge sweep BEFORE AFTER --suite SUITE --out FOLDER` "
+        "shows whether a merge loses less and keeps the gains.",
+        "gate": "gate: hold every later checkpoint against the same run, `forgetmap compare BEFORE "
+        f"CHECKPOINT --margin {margin} --json`, and stop at the verdict `lost`.",
+        "probe": "probe: `forgetmap probe BEFORE --out probe.jsonl` chooses few items that are "
+        "enough to watch.",
+    }
+    order = {
+        "lost": ("replay", "sweep", "gate"),
+        "small_loss": ("gate", "replay"),
+        "no_material_loss": ("gate", "probe"),
+        "cannot_tell": (),
+    }
+    return [steps[name] for name in order[verdict]]
+
+
 def _greedy_row(wish: Wish, k: float) -> PlanRow:
+    size, floor = _size(wish), wish.noise_floor
     if math.isinf(k):
-        return _row(k, 1, "raw", items_needed(wish.loss, c=1.0, h=0.0, share_e=0.0))
+        kind = {"c": 1.0, "h": 0.0, "share_e": 0.0, "size": size}
+        items = items_needed(wish.loss, noise_floor=floor, **kind)
+        return _row(k, 1, "raw", items, items_for_no_loss(wish.margin, **kind))
     c = float(knowledge_scale(k))
     known = c * (wish.accuracy - 1 / k)
+    never = 1 - max(known, 0.0)
+    if k == TWO_OPTIONS:
+        lower = {"c": c, "h": c**2 / k, "share_e": never / c**2, "size": size}
+        upper = {"c": c, "h": 0.0, "share_e": 0.0, "lucky": never / k / c, "size": size}
+    else:
+        share = never * (k - 1) * (k - 2) / k**2
+        lower = upper = {"c": c, "h": c / (k - 2), "share_e": share, "size": size}
+    enough = wish.loss <= known
+    items = items_needed(wish.loss, noise_floor=floor, **lower) if enough else MAX_ITEMS
     estimator = "bracket" if k == TWO_OPTIONS else "matched"
-    if wish.loss > known:
-        return _row(k, 1, estimator, MAX_ITEMS)
-    h = c**2 / k if k == TWO_OPTIONS else c / (k - 2)
-    share = (1 - known) * ((k - 1) ** 2 if k == TWO_OPTIONS else (k - 1) * (k - 2)) / k**2
-    return _row(k, 1, estimator, items_needed(wish.loss, c=c, h=h, share_e=share))
+    return _row(k, 1, estimator, items, items_for_no_loss(wish.margin, **upper))
 
 
 def _repeated_row(wish: Wish, repeats: int) -> PlanRow:
-    items = repeated_items_needed(wish.loss, repeats, churn=wish.noise_floor)
-    return _row(math.inf, repeats, "excess", items)
+    noise, size = wish.sampled_noise, _size(wish)
+    items = repeated_items_needed(wish.loss, repeats, churn=noise, size=size)
+    no_loss = repeated_items_for_no_loss(wish.margin, repeats, noise=noise, size=size)
+    return _row(math.inf, repeats, "excess", items, no_loss)
 
 
-def _row(k: float, repeats: int, estimator: str, items: int) -> PlanRow:
+def _size(wish: Wish) -> float:
+    """One-sided error of a limit."""
+    return (1 - wish.level) / 2
+
+
+def _row(k: float, repeats: int, estimator: str, items: int, items_no_loss: int) -> PlanRow:
     enough = items < MAX_ITEMS
     return PlanRow(
         k=None if math.isinf(k) else int(k),
@@ -109,63 +176,67 @@ def _row(k: float, repeats: int, estimator: str, items: int) -> PlanRow:
         estimator=estimator,
         items=items if enough else None,
         answers=items * repeats if enough else None,
+        items_no_loss=items_no_loss if items_no_loss < MAX_ITEMS else None,
     )
 
 
 def _advice(group: GroupResult, loss: float) -> Advice:
-    needed = _items_needed(group, loss)
+    decides = group.decides
     return Advice(
         name=group.name,
         words=group.headline.words,
         items=group.items,
         detectable=group.detectable,
-        items_needed=needed,
-        advice=_what_to_do(group, needed, loss),
+        items_needed=None if decides is None else decides.items,
+        advice=_what_to_do(group, loss),
     )
 
 
-def _items_needed(group: GroupResult, loss: float) -> int | None:
-    """Detectable losses shrink with the root of the items; a little faster, so this is enough."""
-    if group.detectable is None:
-        return None
-    return max(group.items, math.ceil(group.items * (group.detectable / loss) ** 2))
-
-
-def _what_to_do(group: GroupResult, needed: int | None, loss: float) -> str:
-    estimator, share = group.headline.estimator, f"{100 * loss:g}%"
+def _what_to_do(group: GroupResult, loss: float) -> str:
+    decides = group.decides
     if not group.n:
         return "evaluate both models on the same items."
-    if NO_REPEATS in group.headline.words:
+    if decides is not None and decides.repeats is not None:
         return (
             f"answer every item twice with each model ({2 * group.items:,} more answers in all), "
             "or evaluate both greedily."
         )
-    if estimator == "bracket" and group.matched.forgetting.reason is not None:
+    if group.headline.estimator == "bracket" and group.matched.forgetting.reason is not None:
         return (
             "record which option was chosen (k of 3 or more), or answer every item twice with "
             "each model: more items do not narrow the range."
         )
-    if needed is None:
+    if decides is None or decides.items is None:
         return "take items that the model before knows: here it knows too few to lose any."
-    more = max(needed - group.items, 0)
-    if not more:
-        return f"a loss of {share} would have been found; only a smaller one is open."
-    return f"about {more:,} more items of this kind would find a loss of {share}."
+    more = decides.items - group.items
+    return f"about {more:,} more items of this kind would decide{_wanted_loss(group, loss)}."
+
+
+def _wanted_loss(group: GroupResult, loss: float) -> str:
+    """Detectable losses shrink with the root of the items; a little faster, so this is enough."""
+    share = f"a loss of {100 * loss:g}%"
+    if group.detectable is None:
+        return ""
+    if group.detectable <= loss:
+        return f"; {share} would have been found already"
+    items = math.ceil(group.items * (group.detectable / loss) ** 2)
+    return f"; {share} is found with about {items:,} in all"
 
 
 def _check(wish: Wish, ks: Sequence[float]) -> None:
     _check_loss(wish.loss)
+    make_rule({"margin": wish.margin, "noise_floor": wish.noise_floor, "level": wish.level})
     faults = {
         "--accuracy": not 0 < wish.accuracy <= 1,
-        "--churn": not 0 <= wish.noise_floor <= 0.25,  # a coin flips one way this often
+        "--noise-floor": not 0 <= wish.sampled_noise <= MAX_SAMPLED_NOISE,
         "--k": any(k < TWO_OPTIONS for k in ks),
     }
     for name, fault in faults.items():
         if fault:
             raise UsageError(
                 f"{name} is out of range",
-                hint="--accuracy is a share such as 0.6; --churn is at most 0.25; --k is 2 or "
-                "more, or `open`.",
+                hint="--accuracy is a share such as 0.6; --noise-floor is at most 0.25 in a plan; "
+                "--k is 2 or more, or `open`.",
             )
     if wish.loss > wish.accuracy:
         raise UsageError(

@@ -6,7 +6,14 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from forgetmap.comparison.choices import CORRECT_AT, MARGIN, MIN_PAIRED, NOISE_FLOOR, Rollup
+from forgetmap.comparison.choices import (
+    CORRECT_AT,
+    LEVEL,
+    MARGIN,
+    MIN_PAIRED,
+    NOISE_FLOOR,
+    Rollup,
+)
 from forgetmap.comparison.estimators import AUTO, estimator_names, find_estimator
 from forgetmap.pairing import PairBy
 from forgetmap.results import Estimate, Estimates, Notice, PublishedResult, Value
@@ -210,7 +217,7 @@ class Rule(Value):
         le=0.5,
         description="Share of answers that noise alone flips one way, where not measured.",
     )
-    level: float = Field(default=0.95, gt=0.5, lt=1, description="Confidence of intervals.")
+    level: float = Field(default=LEVEL, gt=0.5, lt=1, description="Confidence of intervals.")
     pair_by: PairBy = "auto"
     estimator: str = Field(
         default=AUTO,

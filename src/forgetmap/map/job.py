@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.comparison import (
+    LEVEL,
+    MARGIN,
+    NOISE_FLOOR,
     Chain,
     Comparison,
     ComparisonResult,
     FanOut,
     GroupResult,
+    Options,
     compare,
     loss_sentence,
+    make_rule,
     write_result,
 )
 from forgetmap.errors import UsageError
@@ -47,6 +52,9 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     settings: Settings | None = None,
     repeats: Auto | None = None,
     chain: bool = False,
+    margin: float = MARGIN,
+    noise_floor: float = NOISE_FLOOR,
+    level: float = LEVEL,
     overwrite: bool = False,
     skip_too_long: bool = False,
     on_progress: OnMapProgress | None = None,
@@ -67,6 +75,10 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         repeats: spend repeats where a verdict is open, instead of a fixed number of them; what was
             spent is in `repeats.json`.
         chain: the models are ordered checkpoints.
+        margin: the loss, as a share of all items, that is put up with; verdicts are against it.
+        noise_floor: the share of greedy answers that flip one way between two runs of one model,
+            assumed where repeats do not measure it; 0 turns it off.
+        level: confidence of intervals, and so of verdicts.
         overwrite: start anew, whatever is there.
         skip_too_long: leave out items that do not fit into the context of one of the models, for
             all of them; how many is in the runs and in the result. Opens every model once more.
@@ -77,6 +89,8 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         >>> import forgetmap as fm
         >>> fm.map_models("models/base", "models/sft", suite="basics", out="map")  # doctest: +SKIP
     """
+    verdict: Options = {"margin": margin, "noise_floor": noise_floor, "level": level}
+    make_rule(verdict)  # a wrong value is an error now, not after the evaluation
     out = Path(out)
     models_given = [before, after, *more]
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
@@ -99,7 +113,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
             models.ask(index, chosen, out / "runs" / models.folders[index], settings)
     models.close()
     runs = [out / "runs" / name for name in models.folders]
-    result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain)  # type: ignore[call-overload]
+    result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain, **verdict)  # type: ignore[call-overload]
     if spending is not None:
         (out / REPEATS).write_text(spending.to_json() + "\n", encoding="utf-8")
         result = with_decisions(result, spending)

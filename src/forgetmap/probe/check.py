@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from forgetmap.comparison import LEVEL, make_rule
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.evaluation import PROBE_COLUMN, table_rows
 from forgetmap.probe.choose import By, group_of
 from forgetmap.probe.stable import DEFAULT_LEAD, Key, answered_items, known_stably, open_repeats
 from forgetmap.sources import open_run
 from forgetmap.stats import SampledShare, alarm_p, family_wise, sampled_share
-
-ALARM = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +116,7 @@ def check_probe(
     before: Sequence[Any] = (),
     full: Any = None,
     metric: str | None = None,
+    level: float = LEVEL,
 ) -> list[GroupFinding]:
     """What the run of a model on a probe says of each group.
 
@@ -126,10 +126,13 @@ def check_probe(
         before: the full runs that the probe was chosen from.
         full: a full run of the model after, to compare with.
         metric: where a run has several.
+        level: confidence of the limits; an unchanged model raises any alarm at all with a
+            probability of at most 1 - level.
 
     Raises:
-        UsageError: no item of the probe is in the run.
+        UsageError: no item of the probe is in the run, or the level is no confidence.
     """
+    make_rule({"level": level})
     designs = read_design(probe)
     answers = open_run(run)
     wrong = {item.key: 1 - item.share for item in answered_items(answers, metric)}
@@ -146,18 +149,23 @@ def check_probe(
             [design for design in designs if design.group == name],
             wrong,
             full_results.get(name),
+            level,
         )
         for name in names
     ]
     adjusted = family_wise([finding.p for finding in findings])
     return [
-        replace(finding, alarm=bool(p <= ALARM))
+        replace(finding, alarm=bool(p <= 1 - level))
         for finding, p in zip(findings, adjusted, strict=True)
     ]
 
 
 def _finding(
-    name: str, designs: Sequence[ItemDesign], wrong: Mapping[Key, float], full: Full | None
+    name: str,
+    designs: Sequence[ItemDesign],
+    wrong: Mapping[Key, float],
+    full: Full | None,
+    level: float,
 ) -> GroupFinding:
     tasks: dict[str, list[ItemDesign]] = {}
     for design in designs:
@@ -167,6 +175,7 @@ def _finding(
         [sum(values) for values in had.values()],
         [len(values) for values in had.values()],
         [some[0].known for some in tasks.values()],
+        level=level,
     )
     count = sum(sum(values) for values in had.values())
     floor = designs[0].floor

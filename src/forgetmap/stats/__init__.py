@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from forgetmap.stats.power import (
         detectable,
         detectable_excess,
+        items_for_no_loss,
         items_needed,
         items_needed_raw,
         items_to_decide,
         raw_detectable,
+        repeated_items_for_no_loss,
         repeated_items_needed,
     )
     from forgetmap.stats.repeats import (
@@ -160,6 +162,7 @@ __all__ = [
     "guess_rate_latent",
     "guess_rate_matched",
     "impossible_k",
+    "items_for_no_loss",
     "items_needed",
     "items_needed_raw",
     "items_to_decide",
@@ -186,6 +189,7 @@ __all__ = [
     "rank_correlation",
     "raw_detectable",
     "raw_sums",
+    "repeated_items_for_no_loss",
     "repeated_items_needed",
     "sampled_share",
     "score_interval",

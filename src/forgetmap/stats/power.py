@@ -23,6 +23,9 @@ MAX_ITEMS = 1 << 40
 SPREAD_DOUBT = 1.08
 """How much wider the mean less its limit scatters than the mean, as its spread is estimated too."""
 
+UPPER_DOUBT = 1.15
+"""The same of the upper limit, if nothing was lost."""
+
 
 def detectable(
     n: ArrayLike,
@@ -181,14 +184,68 @@ def detectable_excess(interval: Interval, *, size: float = SIZE, power: float = 
     return np.asarray((ndtri(1 - size) + ndtri(power)) * error)
 
 
+def items_for_no_loss(
+    margin: float, *, c: float, h: float, share_e: float, lucky: float = 0.0, size: float = SIZE
+) -> int:
+    """Items with which the upper limit is below the margin four times in five, if nothing was lost.
+
+    Args:
+        margin: loss that is put up with.
+        c: of the score at the upper end.
+        h: of that score.
+        share_e: share of items in E.
+        lucky: share of items that are forgotten by luck though none was lost, where the score does
+            not take them out again.
+        size: one-sided, of the upper limit.
+    """
+    from scipy.special import ndtr, ndtri  # heavy, only here
+
+    z, within = float(ndtri(1 - size)), h * (c + h)
+    value = c * lucky
+    spread = within * share_e + c**2 * lucky - value**2
+    if value >= margin:
+        return MAX_ITEMS
+
+    def is_enough(n: int) -> bool:
+        limit = (c * margin - margin**2 + within * share_e) / n + (within + c**2 / 4) / n**2
+        room = margin - value - z * limit**0.5
+        if not spread:
+            return bool(room > 0)
+        return float(ndtr(room / (spread / n) ** 0.5)) >= POWER
+
+    return _first_enough(is_enough)
+
+
+def repeated_items_for_no_loss(
+    margin: float, repeats: int, *, noise: float, size: float = SIZE
+) -> int:
+    """Items with which the upper limit of `excess` is below the margin, if nothing was lost.
+
+    z_a sqrt(v0/n + 1/n^2) + 1.15 z_b sqrt(v0/n) < margin, v0 as in `repeats_detectable`. Delivered
+    power .78 to .82.
+    """
+    from scipy.special import ndtri
+
+    z_a, z_b = float(ndtri(1 - size)), UPPER_DOUBT * float(ndtri(POWER))
+    v0 = min(noise / 0.25, 1.0) * _coin_variance(repeats)
+    return _first_enough(
+        lambda n: z_a * (v0 / n + 1 / n**2) ** 0.5 + z_b * (v0 / n) ** 0.5 < margin
+    )
+
+
 def _least_items(detectable_with: Callable[[int], float], loss: float) -> int:
-    """The smallest number of items with which this loss is found, by bisection."""
+    """The smallest number of items with which this loss is found."""
+    return _first_enough(lambda n: detectable_with(n) <= loss)
+
+
+def _first_enough(is_enough: Callable[[int], bool]) -> int:
+    """The smallest number of items that is enough, two or more, by bisection."""
     low, high = 1, 2
-    while detectable_with(high) > loss and high <= MAX_ITEMS:
+    while not is_enough(high) and high <= MAX_ITEMS:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if detectable_with(middle) <= loss else (middle, high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
 
 

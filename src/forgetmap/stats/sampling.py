@@ -45,7 +45,9 @@ class SampledShare:
     of: int
 
 
-def sampled_share(wrong: ArrayLike, asked: ArrayLike, known: ArrayLike) -> SampledShare:
+def sampled_share(
+    wrong: ArrayLike, asked: ArrayLike, known: ArrayLike, *, level: float = LEVEL
+) -> SampledShare:
     """The share of wrong answers among all items of several strata, from a sample of each.
 
     Limits are those of a plain sample of as many items as the strata are worth, n / deff with
@@ -57,6 +59,7 @@ def sampled_share(wrong: ArrayLike, asked: ArrayLike, known: ArrayLike) -> Sampl
         wrong: wrong answers in each stratum; parts of one where items are repeated.
         asked: items asked and answered; strata without any are left out.
         known: items it stands for.
+        level: of the limits.
     """
     wrong, asked, known = (np.asarray(x, float) for x in (wrong, asked, known))
     some = asked > 0
@@ -69,14 +72,14 @@ def sampled_share(wrong: ArrayLike, asked: ArrayLike, known: ArrayLike) -> Sampl
     worth = of if n == of else max(int(1 / (weight**2 / asked).sum() + _ROUNDING), 1)
     fewest = int(np.floor(value * worth + _ROUNDING))
     most = int(np.ceil(value * worth - _ROUNDING))
-    low, high = _finite_limits(fewest, most, worth, of)
-    wide_low, wide_high = _binomial_limits(fewest, most, worth)
+    tail = (1 - level) / 2
+    low, high = _finite_limits(fewest, most, worth, of, tail)
+    wide_low, wide_high = _binomial_limits(fewest, most, worth, tail)
     return SampledShare(value, low, high, wide_low, wide_high, asked=n, of=of)
 
 
-def _finite_limits(fewest: int, most: int, n: int, of: int) -> tuple[float, float]:
+def _finite_limits(fewest: int, most: int, n: int, of: int, tail: float) -> tuple[float, float]:
     """All numbers of wrong items that would not make what was seen too rare."""
-    tail = (1 - LEVEL) / 2
     low = _first(fewest, of, lambda wrong: _at_least(fewest, n, of, wrong) > tail)
     high = _first(low, of + 1, lambda wrong: _at_most(most, n, of, wrong) <= tail) - 1
     return low / of, min(max(high, low), of) / of
@@ -112,11 +115,10 @@ def _at_least(count: int, n: int, of: int, wrong: int) -> float:
     return 1.0 - _at_most(count - 1, n, of, wrong) if count > 0 else 1.0
 
 
-def _binomial_limits(fewest: int, most: int, n: int) -> tuple[float, float]:
+def _binomial_limits(fewest: int, most: int, n: int, tail: float) -> tuple[float, float]:
     """Clopper and Pearson (1934)."""
     from scipy.special import betaincinv
 
-    tail = (1 - LEVEL) / 2
     low = float(betaincinv(fewest, n - fewest + 1, tail)) if fewest else 0.0
     high = float(betaincinv(most + 1, n - most, 1 - tail)) if most < n else 1.0
     return low, high

@@ -9,14 +9,16 @@ import pytest
 from scipy import stats as scipy_stats
 
 from forgetmap.stats.intervals import score_interval
-from forgetmap.stats.mean_scores import raw_sums
+from forgetmap.stats.mean_scores import raw_sums, score_sums
 from forgetmap.stats.power import (
     SIZE,
     detectable,
+    items_for_no_loss,
     items_needed,
     items_needed_raw,
     items_to_decide,
     raw_detectable,
+    repeated_items_for_no_loss,
     repeated_items_needed,
     repeats_detectable,
 )
@@ -97,3 +99,20 @@ def test_items_to_decide_by_hand() -> None:
     assert items_to_decide(0.0, 0.01, 500, 0.02) == math.ceil(500 * (2.8016 * 0.01 / 0.02) ** 2)
     assert items_to_decide(0.015, 0.01, 500, 0.02) == math.ceil(500 * (2.8016 * 0.01 / 0.015) ** 2)
     assert items_to_decide(-0.01, 0.01, 500, 0.02) < 500
+
+
+def test_items_that_show_no_loss_by_hand() -> None:
+    """Open-ended, nothing flips: the upper limit of 0 of n is below 2 % from 201 items on."""
+    n = items_for_no_loss(0.02, c=1.0, h=0.0, share_e=0.0)
+    high = [float(score_interval(score_sums(m, 0, 0, c=1.0, h=0.0)).high) for m in (n - 1, n)]
+    assert high[1] < 0.02 <= high[0]
+    assert n == 201
+
+
+def test_no_loss_takes_more_where_more_is_guessed() -> None:
+    few, many = (items_for_no_loss(0.02, c=4 / 3, h=2 / 3, share_e=share) for share in (0.05, 0.15))
+    assert few < many
+    assert items_for_no_loss(0.02, c=2.0, h=0.0, share_e=0.0, lucky=0.1) > 10**9
+    assert repeated_items_for_no_loss(0.02, 5, noise=0.05) < repeated_items_for_no_loss(
+        0.02, 2, noise=0.05
+    )

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import get_args
 
 import click
+from click.core import ParameterSource
 
 from forgetmap.cli.options import Command, with_options
 from forgetmap.cli.options.logs import log_options, table_options
 from forgetmap.comparison import (
     BUILT_IN_NAMES,
     CORRECT_AT,
+    LEVEL,
+    MARGIN,
     MIN_PAIRED,
+    NOISE_FLOOR,
     TASK_TABLES,
     Rollup,
     estimator_names,
 )
+from forgetmap.errors import UsageError
 from forgetmap.pairing import PairBy
 
 pair_by_option = click.option(
@@ -26,6 +32,32 @@ pair_by_option = click.option(
     show_default=True,
     help="What makes two items the same; auto: content where both sides have it, else id.",
 )
+
+margin_option = click.option(
+    "--margin",
+    type=float,
+    default=MARGIN,
+    show_default=True,
+    help="Loss that is put up with, as a share of all items; the verdict is against it.",
+)
+noise_floor_option = click.option(
+    "--noise-floor",
+    type=float,
+    default=NOISE_FLOOR,
+    show_default=True,
+    help="Share of answers that flip one way between two runs of one model, assumed where neither "
+    "--noise nor repeats measure it; 0 turns it off.",
+)
+level_option = click.option(
+    "--level",
+    type=float,
+    default=LEVEL,
+    show_default=True,
+    help="Confidence of intervals, and so of the verdict.",
+)
+_VERDICT_OPTIONS = (margin_option, noise_floor_option, level_option)
+VERDICT_NAMES = ("margin", "noise_floor", "level")
+"""What the verdict is held against; names of options of `compare`."""
 
 
 class EstimatorChoice(click.Choice[str]):
@@ -58,6 +90,27 @@ def rule_options(command: Command) -> Command:
     return with_options(command, _rules())
 
 
+def verdict_options(command: Command) -> Command:
+    """What the verdict is held against."""
+    return with_options(command, _VERDICT_OPTIONS)
+
+
+def refuse_verdict_options(result: str | Path) -> None:
+    """Refuse what the verdict is held against, where there is a result with its verdicts already.
+
+    Raises:
+        UsageError: such an option was given.
+    """
+    context = click.get_current_context()
+    for name in VERDICT_NAMES:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} does not change the verdicts that are written in {result}",
+                hint=f"name BEFORE and AFTER, or write it again with `compare --out` and {option}.",
+            )
+
+
 def by_option(text: str) -> Callable[[Command], Command]:
     """Which groups; what for is said in the help."""
     return click.option(
@@ -80,8 +133,10 @@ def _rules() -> list[Callable[[Command], Command]]:
             type=float,
             default=MIN_PAIRED,
             show_default=True,
-            help="Share of the smaller side that must pair; stop if it is less.",
+            help="Share of what each side scored that must be scored on the other; stop if it is "
+            "less.",
         ),
+        *_VERDICT_OPTIONS,
         click.option(
             "--correct-at",
             type=float,

@@ -53,6 +53,7 @@ function ruleWords({ rule, noise, repeated }) {
     rule.metric && `measured by ${rule.metric}`,
     rule.pair_by === "auto" ? "paired by content where both sides have it, else by id" : `paired by ${rule.pair_by}`,
     `refused where less than ${percent(rule.min_paired)} pair`,
+    `margin ${percent(rule.margin)}, noise floor ${percent(rule.noise_floor)}, ${percent(rule.level)} intervals`,
     rule.estimator !== "auto" && `estimator ${rule.estimator}`,
     rule.task_table && `task table ${rule.task_table}`,
     rule.rollup !== "default" && `rollup ${rule.rollup}`,
