@@ -8,6 +8,7 @@ import re
 import subprocess
 import unicodedata
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -83,10 +84,11 @@ def test_no_control_character_of_a_record_reaches_the_terminal(
 
 
 def test_no_control_character_reaches_the_terminal_in_a_chain_or_fan_out(
-    hostile: tuple[Path, Path],
+    hostile: tuple[Path, Path], tmp_path: Path
 ) -> None:
+    third = write(tmp_path / "third\x1b[2J.jsonl", hostile_rows(1))
     for options in ([], ["--chain"]):
-        done = call("compare", *hostile, hostile[0], *options)
+        done = call("compare", *hostile, third, *options)
         assert done.code == 0
         assert is_harmless(done.out)
 
@@ -107,7 +109,7 @@ def test_markup_and_emoji_codes_are_shown_as_they_are(hostile: tuple[Path, Path]
     shown = first_column(out, "task")
     assert {"[bold red]f[/]", ":warning:", "g\\"} <= set(shown)
     assert ":warning: / :warning:" in out
-    assert out.startswith("after[bold]: lost")
+    assert out.splitlines()[0].endswith(" -> after[bold]")
 
 
 def test_a_terminal_that_knows_only_ascii_shows_substitutes(hostile: tuple[Path, Path]) -> None:
@@ -128,10 +130,10 @@ FAMILY = "leaderboard_mmlu_professional_" + "very_" * 40
 def test_long_names_never_push_numbers_out_of_the_table(tmp_path: Path, columns: int) -> None:
     tasks = [f"{FAMILY}{end}" for end in ("law", "medicine", "語学")]
     rows = [row for task in tasks for row in results([1, 0], task)]
-    path = write(tmp_path / "a.jsonl", rows)
-    lines = call("compare", path, path, columns=columns).out.splitlines()
+    paths = [write(tmp_path / name, rows) for name in ("a.jsonl", "b.jsonl")]
+    lines = call("compare", *paths, columns=columns).out.splitlines()
     shown = [line for line in lines if line.startswith("leader")]
-    assert all(re.search(r" 0\.0% \(0\.0% to \d+\.\d%\)$", line) for line in shown)
+    assert all(re.search(r" 0\.0% \(0\.0 to \d+\.\d%\)  cannot tell$", line) for line in shown)
     for task, line in zip(tasks, shown, strict=True):
         name = re.split(r"\s{2,}", line)[0]
         head, tail = name.split("…")
@@ -142,10 +144,10 @@ def test_long_names_never_push_numbers_out_of_the_table(tmp_path: Path, columns:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
-def test_a_chain_fits_too(demo: Path, columns: int) -> None:
-    runs = [demo / side for side in ("before", "after", "before")]
+def test_a_chain_fits_too(demo: Path, columns: int, tmp_path: Path) -> None:
+    runs = [demo / "before", demo / "after", copytree(demo / "after", tmp_path / "again")]
     lines = call("compare", *runs, "--chain", columns=columns).out.splitlines()
-    stage = next(line for line in lines if line.startswith("simulated-tuned"[:5]) and "%" in line)
+    stage = next(line for line in lines if "again " in line and "%" in line)
     assert len(re.findall(r"\d\.\d%", stage)) == 5
     assert max(map(len, lines)) <= columns
 
@@ -153,9 +155,9 @@ def test_a_chain_fits_too(demo: Path, columns: int) -> None:
 @pytest.mark.parametrize(
     ("columns", "heads"),
     [
-        (60, ["items", "forgotten", "adjusted"]),
-        (80, ["items", "change", "forgotten", "gained", "adjusted"]),
-        (200, ["items", "before", "after", "change", "forgotten", "gained", "adjusted"]),
+        (60, ["before", "lost", "verdict"]),
+        (80, ["items", "before", "after", "change", "lost", "verdict"]),
+        (200, ["items", "before", "after", "change", "forgotten", "gained", "lost", "verdict"]),
     ],
 )
 def test_a_narrow_terminal_loses_columns_a_wide_one_gains_no_holes(
@@ -168,6 +170,42 @@ def test_a_narrow_terminal_loses_columns_a_wide_one_gains_no_holes(
     assert max(map(len, lines)) <= columns
     assert len(head) <= 100
     assert "…" not in out
+    assert ("right before, wrong after, as a share" in out) == (columns > 80)
+
+
+@pytest.mark.parametrize(
+    ("after", "badge", "number"),
+    [
+        ([0] * 30 + [1] * 70, "LOST", "Lost 30.0% of all items: at least "),
+        ([1] * 100, "CANNOT TELL", "Loss 0.0% of all items: between 0.0% and "),
+    ],
+)
+def test_the_first_lines_are_verdict_and_one_number(
+    tmp_path: Path, after: list[int], badge: str, number: str
+) -> None:
+    paths = [
+        write(tmp_path / name, results(scores, "t"))
+        for name, scores in (("base.jsonl", [1] * 100), ("tuned.jsonl", after))
+    ]
+    lines = call("compare", *paths, columns=200).out.splitlines()
+    assert lines[0] == f" {badge}  base -> tuned"
+    assert lines[1].startswith(number)
+    assert lines[1].endswith("(95% interval; margin 2%).")
+    assert any(line.startswith("Rests on 100 items; estimator ") for line in lines)
+    accuracy = 100 * sum(after) / len(after)
+    change = f"{accuracy - 100:.1f}%"
+    assert any(f"-> {accuracy:.1f}% ({change})" in line for line in lines)
+    assert lines.index("How we know") > next(
+        place for place, line in enumerate(lines) if line.startswith("What next: ")
+    )
+
+
+def test_shares_beyond_all_items_are_cut_and_that_is_said(tmp_path: Path) -> None:
+    paths = [write(tmp_path / name, results([1] * 50)) for name in ("a.jsonl", "b.jsonl")]
+    out = " ".join(call("compare", *paths).out.split())
+    assert json_of(*paths)["total"]["headline"]["forgetting"]["low"] < 0
+    assert "Shares are shown from 0% to 100%" in out
+    assert not re.search(r"-\d+\.\d% ?(to|\()", out)
 
 
 @pytest.mark.parametrize(

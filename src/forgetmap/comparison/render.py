@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from forgetmap.comparison.estimators import find_estimator, number_estimators
+from forgetmap.comparison.estimators import find_estimator
 from forgetmap.comparison.result import ComparisonResult, FanOutResult, GroupResult, StageResult
 from forgetmap.comparison.rollups import MEASURES
-from forgetmap.comparison.words import (
-    SIMULATED,
-    metrics_sentence,
-    pairing_sentence,
-    reasons_sentence,
-)
-from forgetmap.stats import FDR
+from forgetmap.comparison.summary import Summary, accuracy_change, short_verdict, summarize
+from forgetmap.comparison.words import SIMULATED
+from forgetmap.results import Notice
 from forgetmap.text import (
     Blocks,
     Line,
@@ -28,6 +24,7 @@ from forgetmap.text import (
     counted,
     percent,
     print_blocks,
+    share,
 )
 
 if TYPE_CHECKING:
@@ -41,23 +38,31 @@ COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "answers": lambda group: f"{group.n:,}",
     "before": lambda group: percent(group.acc_before),
     "after": lambda group: percent(group.acc_after),
-    "change": lambda group: _accuracy_change(group),  # noqa: PLW0108  # defined below
+    "change": accuracy_change,
     "forgotten": lambda group: percent(group.forgetting.value),
     "gained": lambda group: percent(group.backward_transfer.value),
-    "adjusted": lambda group: _adjusted(group),  # noqa: PLW0108
+    "lost": lambda group: _loss(group),  # noqa: PLW0108  # defined below
+    "over margin": lambda group: percent(group.loss_exceeds_margin, digits=0),
+    "verdict": short_verdict,
 }
+SPARE = ("over margin", "forgotten", "gained", "answers", "change", "items", "after", "before")
+"""Columns to leave out of a narrow terminal, in this order."""
+LEGEND_WIDTH, WIDTHS = 90, {"over margin": 115}
+"""Narrower terminals show the table without its legend."""
 LEGEND = {
     "change": "accuracy change: all that averages show",
     "forgotten": "right before, wrong after, as a share of all {noun}",
     "gained": "wrong before, right after, as a share of all {noun}",
-    "adjusted": "forgetting without {without}; 95% interval; * at FDR 5%",
+    "lost": "forgetting without {without}, and its {level} interval",
+    "over margin": "probability that more than {margin} is lost, drawn towards all tasks",
 }
 CHAIN_HEADS = (
-    "stage", "accuracy", "lost", "gained", "since first:\nlost", "gained", "newly\nlost", "regained"
+    "stage", "accuracy", "forgot", "gained", "since first:\nforgot", "gained", "newly\nforgot",
+    "regained", "verdict",
 )  # fmt: skip
 CHAIN_LEGEND = (
-    "lost, gained: since the stage before; newly lost: never lost at an earlier stage; regained: "
-    "lost at an earlier stage and right again."
+    "forgot, gained: since the stage before; newly forgot: never forgotten at an earlier stage; "
+    "regained: forgotten at an earlier stage and right again; verdict: since the first."
 )
 
 ROLLED_UP_HEADS = ("forgotten", "gained", "most to\nlose", "most to\ngain", "before", "after")
@@ -81,23 +86,13 @@ def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
     print_blocks(console, tell_comparison(result, by))
 
 
-def _accuracy_change(group: GroupResult) -> str:
-    if group.acc_before is None or group.acc_after is None:
-        return percent(None)
-    # Rounded: floats would make a change of nothing.
-    change = round(group.acc_after - group.acc_before, 9)
-    return f"{'+' if change > 0 else ''}{percent(change)}"
-
-
-def _adjusted(group: GroupResult) -> str:
-    """Forgetting adjusted for luck and noise, its interval, a star where it survives many tasks."""
+def _loss(group: GroupResult) -> str:
+    """The headline loss with its interval."""
     estimate = group.headline.forgetting
     if estimate.low is None or estimate.high is None:
         return percent(estimate.value)
-    interval = f"{percent(estimate.low)} to {percent(estimate.high)}"
-    star = "*" if group.q_lost is not None and group.q_lost <= FDR else " "
-    value = estimate.value
-    return (f"{percent(value)} ({interval})" if value is not None else interval) + star
+    interval = f"{share(estimate.low).removesuffix('%')} to {share(estimate.high)}"
+    return interval if estimate.value is None else f"{share(estimate.value)} ({interval})"
 
 
 def tell_comparison(result: AnyResult, by: str) -> Blocks:
@@ -108,13 +103,31 @@ def tell_comparison(result: AnyResult, by: str) -> Blocks:
         return _tell_chain(result, result.stages, by)
     return [
         *_simulated([result]),
-        Line(result.headline, "strong"),
-        Line(result.seen),
+        *_tell_one(result, by),
+    ]
+
+
+def _tell_one(result: ComparisonResult, by: str, *, legend: bool = True) -> Blocks:
+    """Verdict and number first, then where, what next, and how we know."""
+    summary = summarize(result)
+    return [
+        *_verdict(result, summary),
         Line(),
         *_groups(result, by),
-        *_legend(result.total),
+        *(_legend(result) if legend else ()),
         *_rolled_up(result),
-        *_ending(result),
+        *_ending(result.pairing.warnings, summary),
+    ]
+
+
+def _verdict(result: ComparisonResult, summary: Summary) -> Blocks:
+    names = f"{result.before.name} -> {result.after.name}"
+    lines = (summary.number, summary.parts, summary.note, summary.rests_on, summary.gained)
+    first, *rest = [line for line in lines if line]
+    return [
+        Line(names, "strong", summary.badge, summary.tone),
+        Line(first, "strong"),
+        *map(Line, rest),
     ]
 
 
@@ -126,22 +139,22 @@ def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
         Line(f"{len(comparisons)} models against {comparisons[0].before.name}", "strong"),
         Line(),
         _sheet("model", [(comparison.after.name, comparison.total) for comparison in comparisons]),
-        *_legend(comparisons[0].total),
+        *_legend(comparisons[0]),
     ]
     for comparison in comparisons:
-        blocks += [Line(), Line(comparison.headline, "strong"), Line(comparison.seen), Line()]
-        blocks += [*_groups(comparison, by), *_rolled_up(comparison), *_ending(comparison)]
+        blocks += [Line(), *_tell_one(comparison, by, legend=False)]
     return blocks
 
 
 def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str) -> Blocks:
     """The stages, how many items share each history, then the last against the first."""
     names = [result.before.name, *(stage.name for stage in stages)]
-    followed = stages[0].against_first
+    followed, summary = stages[0].against_first, summarize(result)
     return [
         *_simulated([result]),
         Line(f"Chain: {' -> '.join(names)}", "strong"),
-        Line(f"{counted(followed.items, 'item')} scored at every stage."),
+        Line(f"{counted(followed.items, 'item')} scored at every stage; the last since the first:"),
+        *_verdict(result, summary),
         Line(),
         _stage_sheet(result.before.name, stages),
         Line(),
@@ -149,29 +162,30 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
         Line(),
         *_histories(result),
         Line(),
-        Line(result.headline, "strong"),
-        Line(result.seen),
-        Line(),
         *_groups(result, by),
-        *_legend(result.total),
-        Line(),
-        Line(reasons_sentence(result.total)),
-        *_stage_warnings(stages),
+        *_legend(result),
+        *_ending((), summary, _stage_warnings(stages)),
     ]
 
 
 def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupResult]]:
-    """The groups to show, worst first, and what they are; tasks where nothing has a category."""
+    """The groups to show and what they are; tasks where nothing has a category.
+
+    Where most was lost stands first: by the probability that the loss exceeds the margin where that
+    is known, since the largest estimates are those of the smallest groups.
+    """
     if by == "category" and not result.categories:
         by = "task"
     groups = {"task": result.tasks, "category": result.categories, "tag": result.tags}[by]
-    return by, sorted(groups, key=lambda group: (-_worst(group), group.name))
+    return by, sorted(groups, key=lambda group: (*(-part for part in _worst(group)), group.name))
 
 
-def _worst(group: GroupResult) -> float:
-    """What groups are sorted by: adjusted forgetting, or the upper end of a range."""
+def _worst(group: GroupResult) -> tuple[float, float]:
+    """What groups are sorted by; a range by its upper end."""
     estimate = group.headline.forgetting
-    return estimate.value if estimate.value is not None else estimate.high or 0.0
+    loss = estimate.value if estimate.value is not None else estimate.high or 0.0
+    exceeds = group.loss_exceeds_margin
+    return (0.0 if exceeds is None else exceeds, loss)
 
 
 def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
@@ -191,36 +205,34 @@ def _groups(result: ComparisonResult, by: str) -> Blocks:
     if not groups:
         blocks.append(Line(f"No item has a {kind}."))
     if len(groups) > MAX_ROWS:
-        blocks.append(Line(f"... and {len(groups) - MAX_ROWS:,} more, none of them worse."))
+        blocks.append(Line(f"... and {len(groups) - MAX_ROWS:,} more, less likely to have lost."))
     return blocks
 
 
 def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) -> Sheet:
-    has_repeats = any(group.n != group.items for _, group in rows)
-    columns = {name: cell for name, cell in COLUMNS.items() if has_repeats or name != "answers"}
+    columns = dict(COLUMNS)
+    if all(group.n == group.items for _, group in rows):
+        del columns["answers"]
+    if all(group.loss_exceeds_margin is None for _, group in rows):
+        del columns["over margin"]
     cells = [(name, *(cell(group) for cell in columns.values())) for name, group in rows]
-    spare = ("after", "before", *["answers"] * has_repeats, "change", "gained", "items")
-    return Sheet((kind, *columns), cells, strong, spare)
+    return Sheet((kind, *columns), cells, strong, tuple(name for name in SPARE if name in columns))
 
 
-def _legend(total: GroupResult) -> Blocks:
-    noun = "items" if total.n == total.items else "answers"
-    without = find_estimator(total.headline.estimator).legend
+def _legend(result: ComparisonResult) -> Blocks:
+    total = result.total
+    words = {
+        "noun": "items" if total.n == total.items else "answers",
+        "without": find_estimator(total.headline.estimator).legend,
+        "level": f"{100 * result.rule.level:g}%",
+        "margin": f"{100 * total.margin:g}%",
+    }
     lines = [
-        Line(text.format(noun=noun, without=without), "faint", f"{name:<11}")
+        Line(text.format(**words), "faint", f"{name:<11}", min_width=WIDTHS.get(name, LEGEND_WIDTH))
         for name, text in LEGEND.items()
+        if name != "over margin" or any(task.loss_exceeds_margin for task in result.tasks)
     ]
-    return [Line(), *lines, *_side_by_side(total)]
-
-
-def _side_by_side(total: GroupResult) -> Blocks:
-    """Every estimate of forgetting over all items, so that none can be picked in silence."""
-    values = {row.name: total.estimates(row.name).forgetting.value for row in number_estimators()}
-    numbers = [f"{name} {percent(value)}" for name, value in values.items() if value is not None]
-    floor = total.noise_floor.value
-    if floor is not None:
-        numbers.append(f"noise floor {percent(floor)}")
-    return [Line(", ".join(numbers), "faint", f"{'estimators':<11}")] if numbers else []
+    return [Line(min_width=LEGEND_WIDTH), *lines]
 
 
 def _rolled_up(result: ComparisonResult) -> Blocks:
@@ -240,14 +252,22 @@ def _rolled_up(result: ComparisonResult) -> Blocks:
     return [Line(), Sheet(tuple(heads), rows, spare=("after", "before"))]
 
 
-def _ending(result: ComparisonResult) -> Blocks:
-    warnings = [Line(notice.message, "warning", "!") for notice in result.pairing.warnings]
-    sentences = (
-        reasons_sentence(result.total),
-        pairing_sentence(result.pairing),
-        metrics_sentence(result.measures),
-    )
-    return [Line(), *(Line(sentence) for sentence in sentences if sentence), *warnings]
+def _ending(
+    warnings: Sequence[Notice], summary: Summary, stage_warnings: Sequence[Line] = ()
+) -> Blocks:
+    """Warnings, what to do, and what is behind the verdict."""
+    numbers = [f"{row.name} {row.forgetting}" for row in summary.estimators]
+    facts = {"estimators": ", ".join(numbers)}
+    facts |= {fact.label: fact.words for fact in summary.facts}
+    return [
+        Line(),
+        *(Line(notice.message, "warning", "!") for notice in warnings),
+        *stage_warnings,
+        Line(f"What next: {summary.what_next}"),
+        Line(),
+        Line("How we know", "strong"),
+        *(Line(words, "faint", f"{label:<11}") for label, words in facts.items() if words),
+    ]
 
 
 def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
@@ -260,8 +280,9 @@ def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
             for estimate in (against.forgetting, against.backward_transfer)
         ]
         accuracy = percent(stage.against_first.acc_after)
-        rows.append((stage.name, accuracy, *rates, f"{stage.first_lost:,}", f"{stage.regained:,}"))
-    return Sheet(CHAIN_HEADS, rows, spare=("regained", "newly\nlost"))
+        counts = (f"{stage.first_lost:,}", f"{stage.regained:,}")
+        rows.append((stage.name, accuracy, *rates, *counts, short_verdict(stage.against_first)))
+    return Sheet(CHAIN_HEADS, rows, spare=("regained", "newly\nforgot", "verdict"))
 
 
 def _histories(result: ComparisonResult) -> Blocks:
@@ -276,7 +297,7 @@ def _histories(result: ComparisonResult) -> Blocks:
     return blocks
 
 
-def _stage_warnings(stages: Sequence[StageResult]) -> Blocks:
+def _stage_warnings(stages: Sequence[StageResult]) -> list[Line]:
     """Each warning once, with the stages it is about unless it is about all."""
     about: dict[str, list[str]] = {}
     for stage in stages:

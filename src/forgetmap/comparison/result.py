@@ -70,6 +70,10 @@ class Headline(Value):
     backward_transfer: Estimate
     of_known: Estimate = Field(description="Forgetting as a share of what was known before.")
     words: str
+    note: str | None = Field(
+        description="Why nothing can be told, what would decide, or what else is to be known."
+    )
+    rests_on: str = Field(description="Items, estimator and assumptions, in words.")
 
 
 def _meaning(name: str) -> Any:

@@ -26,7 +26,7 @@ from forgetmap.comparison.result import (
 )
 from forgetmap.results import Estimate, outer_ends
 from forgetmap.stats import FDR, LEVEL, normal_quantile
-from forgetmap.text import counted, percent
+from forgetmap.text import counted, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 CLOSE = 1.5
@@ -172,6 +172,8 @@ def conclude(
         backward_transfer=estimates.backward_transfer,
         of_known=_of_known(group, row, loss.total, claim.evidence),
         words=words,
+        note=_note(group, claim, policy, standing if put_aside else None),
+        rests_on=_rests_on(group, claim, policy),
     )
     return group.model_copy(update={"headline": headline})
 
@@ -260,15 +262,13 @@ def _known_error(evidence: Evidence) -> float:
 
 def _words(group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None) -> str:
     """The sentence of a verdict; `standing` where the group was put aside among others."""
-    if claim.reason is not None:
-        return f"cannot tell: {claim.reason}{_cost(group, claim)}"
     total, margin = claim.loss.total, _margin(policy)
     aside = "" if standing is None else f"; {_not_significant(standing)}"
     if group.verdict == "no_material_loss":
-        return f"no loss beyond {margin}: at most {_share(total.high)} of {_noun(claim)}{aside}"
+        return f"no loss beyond {margin}: at most {share(total.high)} of {_noun(claim)}{aside}"
     if group.verdict == "cannot_tell":
         return _undecided(group, claim, policy) + aside
-    limits = f"at least {_share(total.low)}, at most {_share(total.high)}"
+    limits = f"at least {share(total.low)}, at most {share(total.high)}"
     if group.verdict == "small_loss":
         words = f"lost {limits} of {_noun(claim)}: within the margin of {margin}"
     else:
@@ -280,10 +280,10 @@ def _lost(claim: Claim, policy: Policy) -> str:
     total, margin = claim.loss.total, _margin(policy)
     assert total.low is not None  # noqa: S101  # a loss has limits
     more = f", more than the margin of {margin}" if total.low > policy.margin else ""
-    value = "" if total.value is None else f"estimate {_share(total.value)}, "
+    value = "" if total.value is None else f"estimate {share(total.value)}, "
     return (
-        f"lost at least {_share(total.low)} of {_noun(claim)}{more} "
-        f"({value}at most {_share(total.high)})"
+        f"lost at least {share(total.low)} of {_noun(claim)}{more} "
+        f"({value}at most {share(total.high)})"
     )
 
 
@@ -299,9 +299,9 @@ def _parts(group: GroupResult) -> str:
     if not sure:
         return ""
     words = [
-        f"{_share(parts[name].value)} {shown[name]}"
+        f"{share(parts[name].value)} {shown[name]}"
         if parts[name].value is not None
-        else f"at least {_share(parts[name].low)} {shown[name]}"
+        else f"at least {share(parts[name].low)} {shown[name]}"
         for name in sure
     ]
     rest = "; no loss of knowledge is shown" if sure == ["answering"] else ""
@@ -309,41 +309,68 @@ def _parts(group: GroupResult) -> str:
 
 
 def _undecided(group: GroupResult, claim: Claim, policy: Policy) -> str:
+    between = _between(claim)
+    note = _open_note(group, claim, policy)
+    return f"cannot tell: {'; '.join(part for part in (between, note) if part)}"
+
+
+def _between(claim: Claim) -> str | None:
+    """What may be lost; None where no limits tell it."""
     total = claim.loss.total
-    if total.high is None or total.low is None:
-        return f"cannot tell: {total.reason or 'there is no interval'}"
-    if total.high < 0:
-        return _too_little(claim.row)
-    low = max(total.low, 0.0)
-    words = (
-        f"cannot tell: between {_share(low)} and {_share(total.high)} of {_noun(claim)} may be lost"
-    )
+    if claim.reason or total.low is None or total.high is None or total.high < 0:
+        return None
+    return f"between {share(total.low)} and {share(total.high)} of {_noun(claim)} may be lost"
+
+
+def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
+    """Why nothing can be told, or what would decide."""
+    if claim.reason is not None:
+        return f"{claim.reason}{_cost(group, claim)}"
+    if _between(claim) is None:
+        total = claim.loss.total
+        return _too_little(claim.row) if total.high is not None else total.reason or "no limits"
+    notes = []
     if group.decides is not None and group.decides.items is not None:
-        words += f"; about {counted(group.decides.items, 'item')} would decide"
+        notes.append(f"about {counted(group.decides.items, 'item')} would decide")
     elif claim.row.is_range:
-        words += "; more items would not narrow it: record which options are chosen, or repeat"
+        notes.append("more items would not narrow it: record which options are chosen, or repeat")
     if group.detectable is not None and group.detectable > policy.margin:
-        words += f"; {counted(group.items, 'item')} detect no loss below {_share(group.detectable)}"
-    return words
+        smallest = share(group.detectable)
+        notes.append(f"{counted(group.items, 'item')} detect no loss below {smallest}")
+    return "; ".join(notes)
 
 
-def loss_sentence(share: float | None) -> str:
+def loss_sentence(loss: float | None) -> str:
     """A loss beyond noise whose size was tested, not bounded: where repeats were spent in looks."""
-    return f"lost {percent(share)} of all answers beyond the noise floor"
+    return f"lost {percent(loss)} of all answers beyond the noise floor"
 
 
 def _too_little(row: Estimator) -> str:
     if row.from_repeats:
-        return "cannot tell: the models differ by less than the noise floor"
-    return (
-        "cannot tell: fewer items were forgotten than by luck alone, so guesses are not as blind "
-        "as assumed"
-    )
+        return "the models differ by less than the noise floor"
+    return "fewer items were forgotten than by luck alone, so guesses are not as blind as assumed"
 
 
 def _not_significant(standing: Standing) -> str:
     family = standing.family
     return f"not significant among {family.size:,} {family.name} (q = {standing.q:.2g})"
+
+
+def _note(
+    group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None
+) -> str | None:
+    """What a reader of verdict and limits must know besides, if anything."""
+    notes = [_open_note(group, claim, policy)] if group.verdict == "cannot_tell" else []
+    notes += [] if standing is None else [_not_significant(standing)]
+    return "; ".join(notes) or None
+
+
+def _rests_on(group: GroupResult, claim: Claim, policy: Policy) -> str:
+    """What the verdict was reached with: items, estimator, assumptions."""
+    answers = "" if group.n == group.items else f" with {counted(group.n, 'pair')} of answers"
+    estimator = f"estimator {claim.row.name} ({claim.row.label})"
+    assumed = "" if claim.reason else _assumes(group, claim, policy)
+    return f"{counted(group.items, 'item')}{answers}; {estimator}{assumed}"
 
 
 def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
@@ -395,8 +422,3 @@ def _listed(parts: list[str]) -> str:
 
 def _margin(policy: Policy) -> str:
     return f"{100 * policy.margin:g}%"
-
-
-def _share(value: float | None) -> str:
-    """A share for people: nothing below 0 or above all."""
-    return percent(None if value is None else min(max(value, 0.0), 1.0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.text.blocks import Blocks, Line, Look, Sheet
+    from forgetmap.text.blocks import Blocks, Line, Look, Sheet, Tone
     from forgetmap.text.console import blocks_to_text, fit, print_blocks, print_sheet, shorten
     from forgetmap.text.markup import (
         blocks_to_html,
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
         markdown_table,
         quote_markdown,
     )
-    from forgetmap.text.words import counted, listed, percent, printable
+    from forgetmap.text.words import counted, listed, percent, printable, share
 
 __all__ = [
     "Blocks",
     "Line",
     "Look",
     "Sheet",
+    "Tone",
     "blocks_to_html",
     "blocks_to_markdown",
     "blocks_to_text",
@@ -36,6 +37,7 @@ __all__ = [
     "print_sheet",
     "printable",
     "quote_markdown",
+    "share",
     "shorten",
 ]
 

@@ -8,15 +8,27 @@ from typing import Literal
 
 Look = Literal["plain", "strong", "faint", "warning", "simulated"]
 """How much a line is stressed."""
+Tone = Literal["bad", "minor", "good", "open"]
+"""What colour a badge has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence; `lead` stands before it, apart."""
+    """A sentence.
+
+    Attributes:
+        text: what it says.
+        look: how much it is stressed.
+        lead: stands before it, apart.
+        tone: its lead is a badge of this colour.
+        min_width: it is left out of narrower terminals.
+    """
 
     text: str = ""
     look: Look = "plain"
     lead: str = ""
+    tone: Tone | None = None
+    min_width: int = 0
 
 
 @dataclass(frozen=True, slots=True)

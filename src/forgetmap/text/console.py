@@ -12,10 +12,16 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 MAX_WIDTH = 100
-MIN_NAME, SHORT_NAME, LONG_NAME = 8, 16, 60
+MIN_NAME, SHORT_NAME, LONG_NAME = 8, 18, 60
 """Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
 _STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
-_COLOURS = {"forgotten": "red", "adjusted": "bold red", "lost": "red", "gained": "green"}
+_COLOURS = {"forgotten": "red", "forgot": "red", "lost": "bold red", "gained": "green"}
+_BADGES = {
+    "bad": "bold white on rgb(176,0,32)",
+    "minor": "bold black on rgb(240,180,40)",
+    "good": "bold white on rgb(0,105,76)",
+    "open": "bold white on rgb(87,96,106)",
+}
 
 
 def blocks_to_text(blocks: Blocks, width: int | None = None) -> str:
@@ -37,7 +43,7 @@ def print_blocks(console: Console, blocks: Blocks) -> None:
     for block in blocks:
         if isinstance(block, Sheet):
             print_sheet(console, block)
-        else:
+        elif block.min_width <= console.width:
             console.print(_rich_line(block))
 
 
@@ -91,6 +97,9 @@ def _rich_line(line: Line) -> RenderableType:
     from rich.text import Text
 
     text = Text(printable(line.text), style=_STYLES.get(line.look, ""))
+    if line.tone:
+        badge = f" {line.lead} "
+        return Text.assemble((badge, _BADGES[line.tone]), " " if line.text else "", text)
     if not line.lead:
         return text
     grid = Table.grid(padding=(0, 1, 0, 0))

@@ -16,6 +16,12 @@ MAX_LETTERS = 120
 _SPECIAL = re.compile(r"[\\`*_{}\[\]|~$]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;"}
 _LINE_STARTS = re.compile(r"^(\d*)([#>+=.)-])")
+_BADGES = {
+    "bad": "#ffffff; background: #b00020",
+    "minor": "#000000; background: #f0b428",
+    "good": "#ffffff; background: #00694c",
+    "open": "#ffffff; background: #57606a",
+}
 _NO_BREAK = "\N{ZERO WIDTH SPACE}"
 
 
@@ -27,6 +33,9 @@ def blocks_to_html(blocks: Blocks) -> str:
 
 
 def _html_line(line: Line) -> str:
+    if line.tone:
+        look = f"color: {_BADGES[line.tone]}; padding: 2px 10px; border-radius: 6px"
+        return f'<div><b style="{look}">{escape(line.lead)}</b> <b>{escape(line.text)}</b></div>'
     text = " ".join(escape(part) for part in (line.lead.strip(), line.text) if part)
     tag = "b" if line.look in ("strong", "simulated") else "span"
     return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
@@ -47,13 +56,13 @@ def blocks_to_markdown(blocks: Blocks) -> list[str]:
     parts: list[str] = []
     in_list = False
     for block in blocks:
-        is_item = isinstance(block, Line) and bool(block.lead)
+        is_item = isinstance(block, Line) and bool(block.lead) and not block.tone
         if isinstance(block, Sheet):
             rows = [[escape_markdown(cell.strip()) for cell in row] for row in block.rows]
             parts.append(markdown_table(block.heads, rows, align="---:"))
         elif is_item and in_list:
             parts[-1] += f"\n{_markdown_line(block)}"
-        elif block.text:
+        elif block.text or block.tone:
             parts.append(_markdown_line(block))
         in_list = is_item
     return parts
@@ -61,6 +70,8 @@ def blocks_to_markdown(blocks: Blocks) -> list[str]:
 
 def _markdown_line(line: Line) -> str:
     text = escape_markdown(line.text)
+    if line.tone:
+        return f"**{escape_markdown(line.lead)}** {text}".rstrip()
     if line.look == "warning":
         return f"- ⚠ {text}"
     if line.lead:

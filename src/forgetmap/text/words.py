@@ -22,6 +22,11 @@ def percent(value: float | None, digits: int = 1) -> str:
     return f"{number}%"
 
 
+def share(value: float | None) -> str:
+    """A share of all items as it is shown: nothing below 0% or above 100%."""
+    return percent(None if value is None else min(max(value, 0.0), 1.0))
+
+
 def counted(count: int, noun: str) -> str:
     """`1 item`, `2,000 items`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,343 @@
+"""The first screen of a comparison in words: verdict, one number, and how we know.
+
+Terminal, report, served page and notebook show the same summary; they differ in how it looks.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from forgetmap.comparison.estimators import find_estimator, number_estimators
+from forgetmap.comparison.result import (
+    ComparisonResult,
+    CoverageResult,
+    GroupResult,
+    PartResult,
+    Verdict,
+)
+from forgetmap.comparison.words import metrics_sentence, pairing_sentence, reasons_sentence
+from forgetmap.results import Estimate, Value
+from forgetmap.text import counted, percent, share
+
+TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
+    "lost": "bad",
+    "small_loss": "minor",
+    "no_material_loss": "good",
+    "cannot_tell": "open",
+}
+PARTS = {"knowledge": "it no longer knows", "answering": "it no longer answers"}
+FULL = CoverageResult(before=1.0, after=1.0)
+CLIPPED = "Shares are shown from 0% to 100%; limits beyond are cut off here, not in the JSON."
+
+
+class Fact(Value):
+    """A line of "How we know"."""
+
+    label: str
+    words: str
+
+
+class EstimatorFigure(Value):
+    """What one estimator says of all items."""
+
+    name: str
+    label: str
+    forgetting: str
+    interval: str
+    gained: str
+    assumes: str
+    decides: bool = Field(description="The verdict is made of it.")
+
+
+class Summary(Value):
+    """What a reader sees first, in words."""
+
+    badge: str = Field(description="The verdict, in capitals.")
+    tone: Literal["bad", "minor", "good", "open"]
+    figure: str = Field(description="The loss: an estimate, or a range.")
+    limits: str = Field(description="At least and at most; empty where nothing is known.")
+    number: str = Field(description="Both as one sentence; empty where nothing is known.")
+    parts: str = Field(description="No longer known and no longer answered, where shown.")
+    note: str = Field(description="What else is to be known of the verdict.")
+    rests_on: str
+    gained: str = Field(description="Gains, and the signed change of accuracy.")
+    what_next: str
+    facts: list[Fact]
+    estimators: list[EstimatorFigure]
+
+
+def summarize(result: ComparisonResult) -> Summary:
+    """The first screen of a comparison."""
+    total, level = result.total, f"{100 * result.rule.level:g}% interval"
+    figure, limits = loss_figure(total), _limits(total)
+    return Summary(
+        badge=badge_of(total),
+        tone=TONES[total.verdict],
+        figure=figure,
+        limits=f"{limits} of {_noun(total)} ({level})" if limits else "",
+        number=_number(total, level),
+        parts=_parts(total),
+        note=_sentence(total.headline.note or ""),
+        rests_on=f"Rests on {total.headline.rests_on}.",
+        gained=_gained(total),
+        what_next=_what_next(result),
+        facts=_facts(result),
+        estimators=_estimators(total),
+    )
+
+
+def badge_of(group: GroupResult) -> str:
+    """The verdict in capitals."""
+    return verdict_words(group).upper()
+
+
+def verdict_words(group: GroupResult) -> str:
+    """The verdict as people read it."""
+    if group.verdict == "no_material_loss":
+        return f"no loss beyond {100 * group.margin:g}%"
+    return group.verdict.replace("_", " ")
+
+
+def short_verdict(group: GroupResult) -> str:
+    """The verdict as it fits a column."""
+    return verdict_words(group).replace("beyond ", ">")
+
+
+def loss_figure(group: GroupResult) -> str:
+    """The headline loss as one number, or as a range where the data allow no more."""
+    loss = group.headline.forgetting
+    if not _has_limits(loss):
+        return percent(None)
+    if loss.value is None:
+        return f"{share(loss.low)} to {share(loss.high)}"
+    return share(loss.value)
+
+
+def _is_clipped(result: ComparisonResult) -> bool:
+    """Whether a loss that is shown lies outside of 0 to 1."""
+    groups = (result.total, result.total_macro, *result.categories, *result.tags, *result.tasks)
+    losses = (group.headline.forgetting for group in groups)
+    numbers = (number for loss in losses for number in (loss.value, loss.low, loss.high))
+    return any(number is not None and not 0 <= number <= 1 for number in numbers)
+
+
+def _has_limits(loss: Estimate) -> bool:
+    return loss.low is not None and loss.high is not None and loss.high >= 0
+
+
+def _limits(group: GroupResult) -> str:
+    loss = group.headline.forgetting
+    if not _has_limits(loss):
+        return ""
+    if group.verdict in ("lost", "small_loss"):
+        return f"at least {share(loss.low)}, at most {share(loss.high)}"
+    if group.verdict == "no_material_loss":
+        return f"at most {share(loss.high)}"
+    return f"between {share(loss.low)} and {share(loss.high)}"
+
+
+def _number(group: GroupResult, level: str) -> str:
+    limits, noun = _limits(group), _noun(group)
+    if not limits:
+        return ""
+    value, margin = group.headline.forgetting.value, f"margin {100 * group.margin:g}%"
+    verb = "Lost" if group.verdict in ("lost", "small_loss") else "Loss"
+    if value is None:
+        verb = verb if group.verdict != "cannot_tell" else "Loss"
+        return f"{verb} {limits} of {noun} (plausible range, {level}; {margin})."
+    of = f"{share(value)} of {noun}"
+    return f"{verb} {of}: {limits} ({level}; {margin})."
+
+
+def _noun(group: GroupResult) -> str:
+    from_repeats = find_estimator(group.headline.estimator).from_repeats
+    return "all answers beyond the noise floor" if from_repeats else "all items"
+
+
+def _parts(group: GroupResult) -> str:
+    """Knowledge and answering with their intervals, where either differs from nothing."""
+    shown = [
+        _part(getattr(group, name), words)
+        for name, words in PARTS.items()
+        if _is_loss(getattr(group, name))
+    ]
+    if not shown or (not group.answering.value and not _is_loss(group.answering)):
+        return ""
+    rest = "" if _is_loss(group.knowledge) else "; no loss of knowledge is shown"
+    return f"{_sentence(', '.join(shown) + rest)}"
+
+
+def _is_loss(part: PartResult) -> bool:
+    return part.low is not None and part.low > 0
+
+
+def _part(part: PartResult, words: str) -> str:
+    limits = f"{share(part.low)} to {share(part.high)}"
+    return f"{limits} {words}" if part.value is None else f"{share(part.value)} {words} ({limits})"
+
+
+def _gained(group: GroupResult) -> str:
+    if group.acc_before is None or group.acc_after is None:
+        return ""
+    accuracy = f"{percent(group.acc_before)} -> {percent(group.acc_after)}"
+    gained = f"Gained {percent(group.backward_transfer.value)} of all {_counted_noun(group)}"
+    return f"{gained}. Accuracy {accuracy} ({accuracy_change(group)})."
+
+
+def _counted_noun(group: GroupResult) -> str:
+    return "items" if group.n == group.items else "answers"
+
+
+def accuracy_change(group: GroupResult) -> str:
+    """Signed; a dash where there is none."""
+    if group.acc_before is None or group.acc_after is None:
+        return percent(None)
+    # Rounded: floats would make a change of nothing.
+    change = round(group.acc_after - group.acc_before, 9)
+    return f"{'+' if change > 0 else ''}{percent(change)}"
+
+
+def _what_next(result: ComparisonResult) -> str:
+    total = result.total
+    if total.verdict == "cannot_tell":
+        return _what_decides(total)
+    if total.verdict == "lost":
+        return (
+            "read what was forgotten (`forgetmap compare ... --show forgotten`, or `forgetmap "
+            "report`); look for a merge that keeps it (`forgetmap merge sweep`)."
+        )
+    if total.verdict == "small_loss":
+        return (
+            "the loss is within the margin; read what was forgotten with `forgetmap compare ... "
+            "--show forgotten`."
+        )
+    lost = sum(task.verdict == "lost" for task in result.tasks)
+    if lost:
+        return f"look at {counted(lost, 'task')} that lost something (`--by task`)."
+    unclear = sum(task.verdict == "cannot_tell" for task in result.tasks)
+    if unclear:
+        return (
+            f"nothing for all items; {unclear:,} of {counted(len(result.tasks), 'task')} cannot "
+            "be told: `forgetmap plan` says how many items would decide."
+        )
+    return "nothing: no task lost more than the margin either."
+
+
+def _what_decides(total: GroupResult) -> str:
+    decides = total.decides
+    if decides is not None and decides.repeats is not None:
+        return (
+            "answer each item more than once with each model (`forgetmap run --repeats "
+            f"{decides.repeats}`)."
+        )
+    if decides is not None and decides.items is not None:
+        return f"evaluate about {counted(decides.items, 'item')}; `forgetmap plan` says of what."
+    if not total.n:
+        return "evaluate both models on the same items."
+    return "record which options are chosen, or answer each item more than once."
+
+
+def _facts(result: ComparisonResult) -> list[Fact]:
+    total = result.total
+    facts = {
+        "counted": result.seen,
+        "luck": _luck(total),
+        "noise": _noise(total),
+        "graded": _graded(total),
+        "changed": _answer_changes(total),
+        "reasons": reasons_sentence(total),
+        "coverage": _coverage(result),
+        "metric": metrics_sentence(result.measures),
+        "shares": CLIPPED if _is_clipped(result) else "",
+    }
+    return [Fact(label=label, words=words) for label, words in facts.items() if words]
+
+
+def _luck(total: GroupResult) -> str:
+    """How much luck it takes until nothing is left of the loss."""
+    if total.luck_ratio_needed is None or total.verdict not in ("lost", "small_loss"):
+        return ""
+    if total.guess_rate_needed is not None:
+        rate = percent(total.guess_rate_needed)
+        return f"The loss stands unless more than {rate} of its guesses were lucky."
+    times = f"{total.luck_ratio_needed:.2g} times as often as any other"
+    return f"The loss stands unless luck hits the right option more than {times}."
+
+
+def _noise(total: GroupResult) -> str:
+    if total.noise_floor.value is not None:
+        floor = percent(total.noise_floor.value)
+        return f"Noise floor {floor}, measured: how often two runs of one model flip one way."
+    if not total.noise_assumed:
+        return ""
+    words = f"Assumed: noise flips at most {percent(total.noise_assumed)} of the answers one way."
+    both = total.symmetric_noise
+    if both.low is None or both.high is None:
+        return words
+    least = f"at least {share(both.low)} and " if both.low > 0 else ""
+    return (
+        f"{words} Whatever its size, if it flips as many either way: {least}at most "
+        f"{share(both.high)} lost."
+    )
+
+
+def _graded(total: GroupResult) -> str:
+    if total.graded is None or total.graded.value is None:
+        return ""
+    graded = total.graded
+    limits = f" ({graded.low:+.3f} to {graded.high:+.3f})" if graded.low is not None else ""
+    return (
+        f"{counted(graded.pairs, 'pair')} with graded scores: on average {graded.value:+.3f} lower "
+        f"after{limits}; losses and gains cancel."
+    )
+
+
+def _answer_changes(total: GroupResult) -> str:
+    if not total.answer_changes:
+        return ""
+    return f"{counted(total.answer_changes, 'wrong answer')} became another wrong answer."
+
+
+def _coverage(result: ComparisonResult) -> str:
+    words, coverage = pairing_sentence(result.pairing), result.total.coverage
+    if coverage.before is not None and coverage.after is not None and coverage != FULL:
+        words += (
+            f" Scored on both sides: {percent(coverage.before)} of what was scored before, "
+            f"{percent(coverage.after)} of what was scored after."
+        )
+    if result.total.worst_case is not None:
+        worst = share(result.total.worst_case)
+        words += f" If all that is missing after was lost: at most {worst} lost."
+    return words
+
+
+def _estimators(total: GroupResult) -> list[EstimatorFigure]:
+    """Every estimate of all items, so that none can be picked in silence."""
+    rows = []
+    for row in number_estimators():
+        estimates = total.estimates(row.name)
+        if estimates.forgetting.value is not None:
+            rows.append(
+                EstimatorFigure(
+                    name=row.name,
+                    label=row.label,
+                    forgetting=share(estimates.forgetting.value),
+                    interval=_interval(estimates.forgetting),
+                    gained=share(estimates.backward_transfer.value),
+                    assumes=row.assumes or "",
+                    decides=row.name == total.headline.estimator,
+                )
+            )
+    return rows
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"{share(estimate.low)} to {share(estimate.high)}"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
