@@ -212,15 +212,17 @@ def test_shares_beyond_all_items_are_cut_and_that_is_said(tmp_path: Path) -> Non
     "args",
     [
         ["compare", "{demo}/before", "{demo}/after"],
-        ["compare", "{demo}/before", "{demo}/after", "{demo}/after"],
-        ["compare", "{demo}/before", "{demo}/after", "{demo}/after", "--chain"],
+        ["compare", "{demo}/before", "{demo}/after", "{again}"],
+        ["compare", "{demo}/before", "{demo}/after", "{again}", "--chain"],
         ["records", "show", "{demo}/before"],
         ["records", "check", "{demo}/before"],
     ],
     ids=" ".join,
 )
-def test_simulated_data_is_marked(demo: Path, args: list[str]) -> None:
-    assert SIMULATED in call(*(arg.format(demo=demo) for arg in args)).out.splitlines()
+def test_simulated_data_is_marked(demo: Path, args: list[str], tmp_path: Path) -> None:
+    again = copytree(demo / "after", tmp_path / "again")
+    named = (arg.format(demo=demo, again=again) for arg in args)
+    assert SIMULATED in call(*named).out.splitlines()
 
 
 def test_simulated_data_is_marked_for_programs(demo: Path) -> None:
