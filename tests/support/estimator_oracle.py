@@ -335,14 +335,19 @@ def detectable(name: str, items: Sequence[Item]) -> float | None:
     n, c, v = len(found), fmean(x.c for x in found), fmean(x.spread_here for x in found)
     h = fmean(_subtracted(name, item.k) for item in items for _ in item.pairs)
     z_a, z_b = stats.norm.ppf(0.975), stats.norm.ppf(0.8)
-    # The larger of what the test of luck and the lower limit, three quarters of a flip off, need.
-    interval = 0.75 * c / n + z_a * math.sqrt(v / n + (h * (c + h) + c * c / 4) / n**2)
-    skewed = max(c - h, 0) * (z_a**2 - 1) / (6 * n)
+    share_e = v / (h * (c + h)) if h else 0.0
+    error = math.sqrt(v / n + (h * (c + h) + c * c / 4) / n**2)
+    slope = z_a * h * (c + h) / (2 * n * error)
 
     def gap(theta: float) -> float:
-        seen = max(v + c * theta - theta**2, 0)
-        test = z_a * math.sqrt((v + h * theta) / n) + skewed
-        return float(theta - max(test, interval) - z_b * math.sqrt(seen / n))
+        """To the larger of what the test of luck and the lower limit need."""
+        spread = max(v + c * theta - theta**2, 0)
+        wider = spread + share_e * (2 * h * slope + slope**2 + 2 * theta * slope)
+        wider -= (share_e * slope) ** 2
+        test = z_a * math.sqrt((v + h * theta) / n) + max(c - h, 0) * (z_a**2 - 1) / (6 * n)
+        limit = 0.75 * c / n + z_a * error
+        needs = test + z_b * math.sqrt(spread / n), limit + z_b * math.sqrt(wider / n)
+        return float(theta - max(needs))
 
     # Open-ended items: two flips are needed, less three quarters they are above 1.96 / 2.
     loss = float(brentq(gap, 1e-9, 5)) if h else c * float(stats.beta.ppf(0.8, 2, n - 1))

@@ -98,7 +98,6 @@ def test_items_to_decide_by_hand() -> None:
     # Four times the items halve the error; the distance is the larger one to 0 and to the margin.
     assert items_to_decide(0.0, 0.01, 500, 0.02) == math.ceil(500 * (2.8016 * 0.01 / 0.02) ** 2)
     assert items_to_decide(0.015, 0.01, 500, 0.02) == math.ceil(500 * (2.8016 * 0.01 / 0.015) ** 2)
-    assert items_to_decide(-0.01, 0.01, 500, 0.02) < 500
 
 
 def test_items_that_show_no_loss_by_hand() -> None:
@@ -116,3 +115,10 @@ def test_no_loss_takes_more_where_more_is_guessed() -> None:
     assert repeated_items_for_no_loss(0.02, 5, noise=0.05) < repeated_items_for_no_loss(
         0.02, 2, noise=0.05
     )
+
+
+def test_more_items_are_needed_than_did_not_decide() -> None:
+    found = score_interval(raw_sums(200, 0), at_least=True)
+    assert float(found.high) > 0.02
+    assert items_to_decide(0.0, float(found.high - found.low) / 3.92, 200, 0.02) == 201
+    assert items_to_decide(-0.01, 0.01, 500, 0.02) == 501
