@@ -329,14 +329,14 @@ def published(items: Sequence[Item]) -> dict[str, float]:
     }
 
 
-def detectable(name: str, items: Sequence[Item]) -> float | None:
-    """The root of the power equation, found by bisection."""
+def detectable(name: str, items: Sequence[Item], floor: float = 0.005) -> float | None:
+    """The root of the power equation, found by bisection; the lower limit must exceed the floor."""
     found = scores(name, items)
     n, c, v = len(found), fmean(x.c for x in found), fmean(x.spread_here for x in found)
     h = fmean(_subtracted(name, item.k) for item in items for _ in item.pairs)
     z_a, z_b = stats.norm.ppf(0.975), stats.norm.ppf(0.8)
     share_e = v / (h * (c + h)) if h else 0.0
-    error = math.sqrt(v / n + (h * (c + h) + c * c / 4) / n**2)
+    error = math.sqrt((v + c * floor - floor**2) / n + (h * (c + h) + c * c / 4) / n**2)
     slope = z_a * h * (c + h) / (2 * n * error)
 
     def gap(theta: float) -> float:
@@ -345,12 +345,16 @@ def detectable(name: str, items: Sequence[Item]) -> float | None:
         wider = spread + share_e * (2 * h * slope + slope**2 + 2 * theta * slope)
         wider -= (share_e * slope) ** 2
         test = z_a * math.sqrt((v + h * theta) / n) + max(c - h, 0) * (z_a**2 - 1) / (6 * n)
-        limit = 0.75 * c / n + z_a * error
+        limit = floor + 0.75 * c / n + z_a * error
         needs = test + z_b * math.sqrt(spread / n), limit + z_b * math.sqrt(wider / n)
         return float(theta - max(needs))
 
-    # Open-ended items: two flips are needed, less three quarters they are above 1.96 / 2.
-    loss = float(brentq(gap, 1e-9, 5)) if h else c * float(stats.beta.ppf(0.8, 2, n - 1))
+    # Open-ended items: the first number of flips of which the lower limit exceeds the floor.
+    noise = math.sqrt(n * floor * (1 - floor) + 1 / 4)
+    flips = next(x for x in range(n + 2) if x - 0.75 - n * floor > z_a * noise)
+    loss = (
+        float(brentq(gap, 1e-9, 5)) if h else c * float(stats.beta.ppf(0.8, flips, n - flips + 1))
+    )
     return loss if loss <= known_share(items) else None
 
 
