@@ -25,14 +25,12 @@ from forgetmap.comparison.result import (
     Verdict,
 )
 from forgetmap.results import Estimate, outer_ends
-from forgetmap.stats import FDR, LEVEL, normal_quantile
+from forgetmap.stats import FDR, LEVEL, items_to_decide, normal_quantile
 from forgetmap.text import counted, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 CLOSE = 1.5
 """Luck ratio below which the sentence says how much luck would explain the loss away."""
-POWER_QUANTILE = 0.8416
-"""Of a chance of four in five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +216,9 @@ def _decides(
     total = claim.loss.total
     if claim.reason or total.value is None or total.low is None or total.high is None:
         return DecidesResult(items=None, repeats=None)
-    z = normal_quantile(policy.level)
-    error = (total.high - total.low) / (2 * z)
-    distance = max(total.value, policy.margin - total.value)
-    needed = group.items * ((z + POWER_QUANTILE) * error / distance) ** 2
-    return DecidesResult(items=max(math.ceil(needed), group.items + 1), repeats=None)
+    error = (total.high - total.low) / (2 * normal_quantile(policy.level))
+    needed = items_to_decide(total.value, error, group.items, policy.margin)
+    return DecidesResult(items=needed, repeats=None)
 
 
 def _of_known(

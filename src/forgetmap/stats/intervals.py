@@ -54,13 +54,19 @@ def score_interval(
     if not at_least:
         low = high if worst is None else _solve_score(sums, z2, effect, effect)
         return Interval(high.value, low.low, high.high)
+    less = _less_lost(sums, effect)
     return Interval(
-        high.value, _solve_score(_less_lost(sums, effect), z2, effect, effect).low, high.high
+        high.value, _not_above(less.mean, _solve_score(less, z2, effect, effect).low), high.high
     )
 
 
 UNSURE = 0.75
 """Losses that are taken off before a lower limit is quoted as "at least"."""
+
+
+def _not_above(mean: Reals, low: Reals) -> Reals:
+    """The lower limit, 0 or below where no loss is left: there the equation has no root."""
+    return np.asarray(np.where(mean > 0, low, np.minimum(low, 0.0)))
 
 
 def _less_lost(sums: ScoreSums, effect: Reals) -> ScoreSums:
@@ -116,6 +122,7 @@ def weighted_interval(
             for i, (p, e) in enumerate(zip(parts, effects, strict=True))
         ]
         low = _weighted(less, weights, z2, effects, effects)
+        return Interval(high.value, _not_above(low.value, low.low), high.high)
     return Interval(high.value, low.low, high.high)
 
 
