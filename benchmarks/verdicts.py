@@ -44,7 +44,7 @@ from forgetmap.comparison.api import make_rule, open_all
 from forgetmap.comparison.evidence import by_task_total, gather_evidence
 from forgetmap.comparison.group_results import group_result
 from forgetmap.comparison.luck import trust_tasks
-from forgetmap.comparison.pipeline import count_sides, make_policy, pair_and_count
+from forgetmap.comparison.pipeline import count_positions, make_policy, pair_and_count
 from forgetmap.errors import ForgetmapError
 from forgetmap.pairing import align, prepare
 from forgetmap.records import reading
@@ -128,19 +128,25 @@ def compare_many(cases: Sequence[Case]) -> list[Json]:
     )
     with reading(before.run, after.run):
         pairs, cells = pair_and_count(before, after, rule)
-        sides = count_sides(before, after, rule.correct_at)
-        evidence = gather_evidence(pairs, cells, sides=sides, level=rule.level)
+        sides = count_positions(before, after, rule.correct_at)
+        is_graded = any(task["graded"] for task in before.measured.recorded.values())
+        evidence = gather_evidence(pairs, cells, sides=sides, level=rule.level, graded=is_graded)
     policy = make_policy(rule, before.run, after.run, pairs)
     tasks, (first, second) = evidence.tasks(), map(by_task_total, sides)
     together = trust_tasks(first, second)
     results: list[Json] = []
     for name, case in zip(names, cases, strict=True):
-        if trust_tasks({name: first[name]}, {name: second[name]})[name] == together[name]:
+        alone = trust_tasks(_only(name, first), _only(name, second))
+        if alone.get(name) == together.get(name):
             total = group_result("total", tasks[name], policy)
             results.append({"total": total.model_dump(mode="json")})
         else:
             results.append(compare(case))
     return results
+
+
+def _only(name: str, groups: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: groups[name]} if name in groups else {}
 
 
 def _as_task(columns: Columns, name: str) -> pl.DataFrame:
