@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from forgetmap.comparison.headline import HeadlinePolicy
 
 from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.choice_counts import OptionCounts
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
-from forgetmap.comparison.headline import HeadlinePolicy
 from forgetmap.comparison.result import Headline
 from forgetmap.simulation.answers import Habits
 from forgetmap.stats.intervals import agree_with_test, mean_interval, score_interval

@@ -26,7 +26,12 @@ from forgetmap.errors import UsageError
 if TYPE_CHECKING:
     from forgetmap.map import Auto
 
-VERDICTS = {"lost": "lost", "none_lost": "nothing lost", "cannot_tell": "undecided"}
+VERDICTS = {
+    "no_material_loss": "no material loss",
+    "small_loss": "small loss",
+    "lost": "lost",
+    "cannot_tell": "undecided",
+}
 STOP_REASONS = {
     "tested": "",
     "hopeless": " (more would hardly tell)",

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from forgetmap.comparison.repeated import ItemSums, sum_items
     from forgetmap.comparison.result import (
         ComparisonResult,
+        DecidesResult,
         FanOutResult,
         GroupResult,
         PairingResult,
@@ -71,10 +72,11 @@ if TYPE_CHECKING:
         RunResult,
     )
     from forgetmap.comparison.task_tables import plain_name
-    from forgetmap.comparison.verdict import loss_sentence
+    from forgetmap.comparison.verdict import BEYOND_NOISE, decided_sentence
     from forgetmap.comparison.words import REASON_LABELS, SIMULATED
 
 __all__ = [
+    "BEYOND_NOISE",
     "BUILT_IN_NAMES",
     "CELL_NAMES",
     "CORRECT_AT",
@@ -96,6 +98,7 @@ __all__ = [
     "Chain",
     "Comparison",
     "ComparisonResult",
+    "DecidesResult",
     "Estimator",
     "Evidence",
     "FanOut",
@@ -116,10 +119,10 @@ __all__ = [
     "chain",
     "compare",
     "compare_sides",
+    "decided_sentence",
     "estimator_names",
     "estimator_table",
     "find_estimator",
-    "loss_sentence",
     "make_plan",
     "make_readings",
     "make_rule",

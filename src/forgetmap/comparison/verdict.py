@@ -29,6 +29,8 @@ from forgetmap.stats import FDR, LEVEL, items_to_decide, normal_quantile
 from forgetmap.text import counted, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
+BEYOND_NOISE = "all answers beyond the noise floor"
+"""What a loss that was found by repeats is a share of."""
 CLOSE = 1.5
 """Luck ratio below which the sentence says how much luck would explain the loss away."""
 
@@ -258,29 +260,28 @@ def _known_error(evidence: Evidence) -> float:
 
 def _words(group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None) -> str:
     """The sentence of a verdict; `standing` where the group was put aside among others."""
-    total, margin = claim.loss.total, _margin(policy)
     aside = "" if standing is None else f"; {_not_significant(standing)}"
-    if group.verdict == "no_material_loss":
-        return f"no loss beyond {margin}: at most {share(total.high)} of {_noun(claim)}{aside}"
     if group.verdict == "cannot_tell":
         return _undecided(group, claim, policy) + aside
-    limits = f"at least {share(total.low)}, at most {share(total.high)}"
-    if group.verdict == "small_loss":
-        words = f"lost {limits} of {_noun(claim)}: within the margin of {margin}"
-    else:
-        words = _lost(claim, policy)
+    words = decided_sentence(group.verdict, claim.loss.total, policy.margin, _noun(claim))
+    if group.verdict == "no_material_loss":
+        return words + aside
     return words + _parts(group) + _assumes(group, claim, policy)
 
 
-def _lost(claim: Claim, policy: Policy) -> str:
-    total, margin = claim.loss.total, _margin(policy)
-    assert total.low is not None  # noqa: S101  # a loss has limits
-    more = f", more than the margin of {margin}" if total.low > policy.margin else ""
-    value = "" if total.value is None else f"estimate {share(total.value)}, "
-    return (
-        f"lost at least {share(total.low)} of {_noun(claim)}{more} "
-        f"({value}at most {share(total.high)})"
-    )
+def decided_sentence(
+    verdict: Verdict, loss: Estimate, margin: float, noun: str = BEYOND_NOISE
+) -> str:
+    """What the limits of a loss allow to conclude; "at least" is the lower, "at most" the upper."""
+    limit, high = f"{100 * margin:g}%", f"at most {share(loss.high)}"
+    if verdict == "no_material_loss":
+        return f"no loss beyond {limit}: {high} of {noun}"
+    low = f"lost at least {share(loss.low)}"
+    if verdict == "small_loss":
+        return f"{low}, {high} of {noun}: within the margin of {limit}"
+    more = f", more than the margin of {limit}" if (loss.low or 0.0) > margin else ""
+    value = "" if loss.value is None else f"estimate {share(loss.value)}, "
+    return f"{low} of {noun}{more} ({value}{high})"
 
 
 def _parts(group: GroupResult) -> str:
@@ -334,11 +335,6 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
         smallest = share(group.detectable)
         notes.append(f"{counted(group.items, 'item')} detect no loss below {smallest}")
     return "; ".join(notes)
-
-
-def loss_sentence(loss: float | None) -> str:
-    """A loss beyond noise whose size was tested, not bounded: where repeats were spent in looks."""
-    return f"lost {percent(loss)} of all answers beyond the noise floor"
 
 
 def _too_little(row: Estimator) -> str:
@@ -409,12 +405,8 @@ def _cost(group: GroupResult, claim: Claim) -> str:
 
 
 def _noun(claim: Claim) -> str:
-    return "all answers beyond the noise floor" if claim.row.from_repeats else "all items"
+    return BEYOND_NOISE if claim.row.from_repeats else "all items"
 
 
 def _listed(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 2 else parts)
-
-
-def _margin(policy: Policy) -> str:
-    return f"{100 * policy.margin:g}%"

@@ -101,7 +101,7 @@ class _SequentialState:
 
 
 def run_group_sequential(
-    models: Models, suite: Suite, out: Path, settings: Settings, auto: Auto
+    models: Models, suite: Suite, out: Path, settings: Settings, auto: Auto, comparison: Rule
 ) -> RepeatSpending:
     """Write the runs of all models, with as many repeats as it takes.
 
@@ -111,13 +111,14 @@ def run_group_sequential(
         out: folder for `looks/` and `runs/`.
         settings: how; the number of repeats is not among it.
         auto: how much may be spent.
+        comparison: how the models will be compared: the margin of the verdicts, and their level.
 
     Raises:
         UsageError: the budget does not suffice for the first stage.
         OutputError: there are runs of something else.
     """
     _refuse_other_runs(models, out)
-    rule = StoppingRule(most=auto.most)
+    rule = StoppingRule(auto.most, level=round(1 - comparison.level, 12), margin=comparison.margin)
     sizes = _sizes(suite, len(models.models))
     state = _SequentialState()
     chosen = set(sizes)
@@ -128,7 +129,8 @@ def run_group_sequential(
             break
         _run_stage(models, _only(suite, chosen), out, settings, state, repeats)
         state.answers += sum(cost[name] for name in chosen)
-        _add_interim_results(state, [_joined(state, name) for name in models.folders], chosen)
+        runs = [_joined(state, name) for name in models.folders]
+        _add_interim_results(state, runs, chosen, comparison)
         state.decisions = decide(state.histories, state.decisions, rule)
         chosen &= {name for _, name in state.open_groups()}
     for name in models.folders:
@@ -225,11 +227,13 @@ def _joined(state: _SequentialState, name: str) -> Run:
     return replace(run, info=run.info.model_copy(update={"fingerprint": fingerprint}))
 
 
-def _add_interim_results(state: _SequentialState, runs: Sequence[Run], chosen: set[str]) -> None:
+def _add_interim_results(
+    state: _SequentialState, runs: Sequence[Run], chosen: set[str], comparison: Rule
+) -> None:
     """What the models after show in the categories that were asked about."""
     before, *afters = runs
     for after in afters:
-        for name, items in _items(before, after).items():
+        for name, items in _items(before, after, comparison).items():
             group = (after.name, name)
             if name not in chosen or group in state.decisions:
                 continue
@@ -239,9 +243,8 @@ def _add_interim_results(state: _SequentialState, runs: Sequence[Run], chosen: s
                 state.histories.setdefault(group, []).append(look)
 
 
-def _items(before: Run, after: Run) -> dict[str, ItemSums]:
+def _items(before: Run, after: Run, comparison: Rule) -> dict[str, ItemSums]:
     """What was answered how often, by category; paired as the models will be compared."""
-    comparison = Rule()
     sides = align([prepare(run, comparison.metric) for run in (before, after)])
     pairs, _ = pair_and_count(sides[0], sides[1], comparison)
     parts: dict[str, list[ItemSums]] = {}

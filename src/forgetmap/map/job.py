@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from forgetmap.comparison import (
+    BEYOND_NOISE,
     LEVEL,
     MARGIN,
     NOISE_FLOOR,
     Chain,
     Comparison,
     ComparisonResult,
+    DecidesResult,
     FanOut,
     GroupResult,
     Options,
     compare,
-    loss_sentence,
+    decided_sentence,
     make_rule,
     write_result,
 )
@@ -26,9 +29,9 @@ from forgetmap.evaluation import Settings, Suite, fit_suite, load_suite, model_l
 from forgetmap.map.adaptive import Auto, RepeatSpending, run_group_sequential
 from forgetmap.map.models import Models, OnMapProgress
 from forgetmap.report import make_payload, write_report
-from forgetmap.results import Notice
-from forgetmap.stats import Decision
-from forgetmap.text import percent
+from forgetmap.results import Estimate, Notice
+from forgetmap.stats import Decision, verdict_of_limits
+from forgetmap.text import share
 
 Mapped = Comparison | FanOut | Chain
 REPORT = "report.html"
@@ -36,9 +39,9 @@ REPORT = "report.html"
 REPEATS = "repeats.json"
 """What was spent on repeats, in the same folder."""
 NOTICE = (
-    "repeats were spent until categories were decided: the verdicts of categories and of the total "
-    "allow for that, the p-values, q-values and intervals do not, and a loss that was found early "
-    "reads a little too large."
+    "repeats were spent until categories were decided: the verdicts of categories and of the "
+    "total, and the limits beside them, allow for that; p-values, q-values, other intervals and "
+    "the verdicts of tasks do not, and a loss that was found early reads a little too large."
 )
 
 
@@ -90,7 +93,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         >>> fm.map_models("models/base", "models/sft", suite="basics", out="map")  # doctest: +SKIP
     """
     verdict: Options = {"margin": margin, "noise_floor": noise_floor, "level": level}
-    make_rule(verdict)  # a wrong value is an error now, not after the evaluation
+    rule = make_rule(verdict)  # a wrong value is an error now, not after the evaluation
     out = Path(out)
     models_given = [before, after, *more]
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
@@ -107,7 +110,8 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)
-        spending = run_group_sequential(models, chosen, out, settings or Settings(), repeats)
+        asked = settings or Settings()
+        spending = run_group_sequential(models, chosen, out, asked, repeats, rule)
     else:
         for index in models.order():
             models.ask(index, chosen, out / "runs" / models.folders[index], settings)
@@ -145,17 +149,16 @@ def _with_verdicts(comparison: Comparison, spending: RepeatSpending) -> Comparis
     after = comparison.after.name
     decisions = {name: one for (run, name), one in spending.decisions.items() if run == after}
     result = comparison.result
-    categories = [
-        _category(group, decisions[group.name], spending) if group.name in decisions else group
-        for group in result.categories
-    ]
-    total = _total(result.total, decisions, spending)
+    total = _total(result.total, decisions, spending.rule.margin)
     pairing = result.pairing.model_copy(
         update={"warnings": [*result.pairing.warnings, Notice("repeats_auto", NOTICE)]}
     )
+    names = {group.name for group in result.categories}
+    own = {name: one for name, one in decisions.items() if name not in names}
     changed: ComparisonResult = result.model_copy(
         update={
-            "categories": categories,
+            "categories": _decided(result.categories, decisions, spending.rule.margin),
+            "tasks": _decided(result.tasks, own, spending.rule.margin),
             "total": total,
             "headline": f"{after}: {total.headline.words}.",
             "pairing": pairing,
@@ -164,41 +167,42 @@ def _with_verdicts(comparison: Comparison, spending: RepeatSpending) -> Comparis
     return replace(comparison, result=changed)
 
 
-def _category(group: GroupResult, decision: Decision, spending: RepeatSpending) -> GroupResult:
-    headline = group.headline
-    same = headline.verdict == decision.verdict
-    words = headline.words if same else _words(decision, spending)
-    return _with(group, decision.verdict, f"{words}; {_end_of(decision)}")
+def _decided(
+    groups: Sequence[GroupResult], decisions: Mapping[str, Decision], margin: float
+) -> list[GroupResult]:
+    """The groups with what was decided about them; a task without category is one of its own."""
+    changed = []
+    for group in groups:
+        decision = decisions.get(group.name)
+        if decision is not None:
+            method = "excess, repeated confidence limits over all looks"
+            loss = Estimate(
+                value=decision.look.value, low=decision.low, high=decision.high, method=method
+            )
+            changed.append(_with_loss(group, loss, margin, _end_of(decision)))
+        else:
+            changed.append(group)
+    return changed
 
 
-def _total(
-    total: GroupResult, decisions: dict[str, Decision], spending: RepeatSpending
-) -> GroupResult:
-    """Lost if any category is: that is what the error rate is about."""
-    lost = [name for name, decision in decisions.items() if decision.verdict == "lost"]
-    if lost:
-        return _with(total, "lost", f"{_loss(total)}; decided for {', '.join(lost)}")
-    if total.headline.verdict != "lost":
+def _total(total: GroupResult, decisions: Mapping[str, Decision], margin: float) -> GroupResult:
+    """What the limits of all categories together say.
+
+    A loss is never below 0, so the lower limits of the categories that are called lost add up;
+    their error rate is that of any of them. So do the upper limits, which is cautious.
+    """
+    items = sum(decision.look.items for decision in decisions.values())
+    if not items:
         return total
-    rate = percent(spending.rule.level, 0)
-    words = f"cannot tell: no category is decided at an error rate of {rate} over all of them"
-    return _with(total, "cannot_tell", words)
-
-
-def _loss(total: GroupResult) -> str:
-    if total.headline.verdict == "lost":
-        return total.headline.words
-    return loss_sentence(total.headline.forgetting.value)
-
-
-def _words(decision: Decision, spending: RepeatSpending) -> str:
-    limits = f"{percent(decision.low)} to {percent(decision.high)} of all answers"
-    if decision.verdict == "lost":
-        return f"{loss_sentence(decision.look.value)} ({limits})"
-    if decision.verdict == "none_lost":
-        return f"no loss found: {limits}"
-    rate = percent(spending.rule.level, 0)
-    return f"cannot tell at an error rate of {rate} over all looks and categories: {limits}"
+    weights = {name: decision.look.items / items for name, decision in decisions.items()}
+    loss = Estimate(
+        value=sum(weights[name] * one.look.value for name, one in decisions.items()),
+        low=sum(weights[name] * max(one.low, 0.0) for name, one in decisions.items()),
+        high=sum(weights[name] * one.high for name, one in decisions.items()),
+        method="excess, limits of all categories together",
+    )
+    lost = [name for name, decision in decisions.items() if decision.low > 0]
+    return _with_loss(total, loss, margin, f"decided for {', '.join(lost)}" if lost else "")
 
 
 def _end_of(decision: Decision) -> str:
@@ -211,6 +215,30 @@ def _end_of(decision: Decision) -> str:
     }[decision.why]
 
 
-def _with(group: GroupResult, verdict: str, words: str) -> GroupResult:
-    headline = group.headline.model_copy(update={"verdict": verdict, "words": words})
-    return group.model_copy(update={"headline": headline})
+def _with_loss(group: GroupResult, loss: Estimate, margin: float, note: str) -> GroupResult:
+    """The group with a loss whose limits hold over all looks, and the verdict that follows."""
+    low, high = loss.low or 0.0, loss.high or 0.0
+    verdict = verdict_of_limits(low, high, margin)
+    if verdict == "cannot_tell":
+        words = f"cannot tell: between {share(low)} and {share(high)} of {BEYOND_NOISE} may be lost"
+        decides = group.decides or DecidesResult(items=None, repeats=None)
+    else:
+        words, decides = decided_sentence(verdict, loss, margin), None
+    headline = group.headline.model_copy(
+        update={
+            "verdict": verdict,
+            "estimator": "excess",
+            "forgetting": loss,
+            "of_known": _of_known(loss, group.acc_before),
+            "words": "; ".join(part for part in (words, note) if part),
+        }
+    )
+    return group.model_copy(update={"headline": headline, "verdict": verdict, "decides": decides})
+
+
+def _of_known(loss: Estimate, known: float | None) -> Estimate:
+    method = f"{loss.method}, of what was known"
+    if not known:
+        return Estimate.missing(method, "no answer was right before")
+    value, low, high = ((end or 0.0) / known for end in (loss.value, loss.low, loss.high))
+    return Estimate(value=value, low=low, high=min(high, 1.0), method=method)

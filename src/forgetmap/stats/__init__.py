@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         decision_probability,
         give_up,
         look_at,
+        verdict_of_limits,
     )
     from forgetmap.stats.shrinkage import Shrinkage, score_variance, shrink
     from forgetmap.stats.simultaneous import (
@@ -205,6 +206,7 @@ __all__ = [
     "tasks_interval",
     "upper_limits",
     "upper_sums",
+    "verdict_of_limits",
     "weighted_interval",
 ]
 

@@ -21,7 +21,8 @@ from forgetmap.stats.repeats import excess_scores, permutation_moments
 from forgetmap.stats.results import Reals
 from forgetmap.stats.tests import change_p
 
-Verdict = Literal["lost", "none_lost", "cannot_tell"]
+Verdict = Literal["no_material_loss", "small_loss", "lost", "cannot_tell"]
+LOSSES = ("lost", "small_loss")
 Group = TypeVar("Group", bound=Hashable)
 Why = Literal["tested", "hopeless", "used_up"]
 """A test decided, more repeats would hardly decide, or no more may be spent."""
@@ -64,10 +65,10 @@ class StoppingRule:
 
     Attributes:
         most: repeats at most.
-        level: chance aimed at that any group at all is called lost though nothing was lost in it;
-            the same is aimed at for any that is called free of loss though it is not. Both rest on
-            normal approximations.
-        negligible: loss, as a share of what was right before, that counts as none.
+        level: error of the limits at all looks together. With half of it, any group at all is
+            called lost though nothing was lost in it; with the other half, a group is called free
+            of material loss though it lost the margin or more. Both rest on normal approximations.
+        margin: loss, as a share of all items, that is put up with.
         hopeless: a group is given up if the rest of the repeats would decide it with a probability
             below this.
         exponent: how late the error rate is used up: by a share t of the repeats, t ** exponent of
@@ -76,7 +77,7 @@ class StoppingRule:
 
     most: int = 8
     level: float = 0.05
-    negligible: float = 0.01
+    margin: float = 0.02
     hopeless: float = 0.2
     exponent: float = 2.0
 
@@ -94,7 +95,7 @@ class Decision:
     """What was found about a group, and when.
 
     Attributes:
-        verdict: what may be concluded.
+        verdict: what the limits allow: lost if and only if the lower one is above 0.
         why: what ended it.
         look: the last one.
         needed: the p-value that this look had to reach, all looks and groups considered.
@@ -174,7 +175,8 @@ def decide(
     """All decisions after the latest looks: those made before, and new ones.
 
     A group that is called lost leaves its share of the error rate to the others, as in Holm's
-    procedure; one that is given up does not.
+    procedure; one that is given up does not. That a group is free of material loss is claimed of
+    each by itself, so nothing is shared out there.
 
     Args:
         histories: all looks at each group, one or more.
@@ -182,71 +184,81 @@ def decide(
         rule: when to stop.
     """
     decisions = dict(decided)
-    share = rule.level / max(len(histories), 1)
     while True:
-        lost = sum(decision.verdict == "lost" for decision in decisions.values())
-        level = rule.level / max(len(histories) - lost, 1)
-        new = {
-            name: _decision("lost", "tested", looks, level, rule)
+        level = _level_of_loss(histories, decisions, rule)
+        limits = {
+            name: _decision("tested", looks, level, rule)
             for name, looks in histories.items()
-            if name not in decisions and looks[-1].p <= _needed(looks, level, rule)
+            if name not in decisions
         }
+        new = {name: found for name, found in limits.items() if found.verdict in LOSSES}
         decisions |= new
         if not new:
             break
-    for name, looks in histories.items():
-        if name not in decisions:
-            decisions |= _without_loss(name, looks, level, share, rule)
+    for name, found in limits.items():
+        if found.verdict == "no_material_loss":
+            decisions[name] = found
+        elif found.look.repeats >= rule.most:
+            decisions[name] = replace(found, why="used_up")
+        elif _hope(histories[name], level, rule) < rule.hopeless:
+            decisions[name] = replace(found, why="hopeless")
     return {name: decisions[name] for name in histories if name in decisions}
-
-
-def _without_loss(
-    name: Group, looks: Sequence[Look], level: float, share: float, rule: StoppingRule
-) -> dict[Group, Decision]:
-    """A group that is free of loss, or that is given up; nothing if it goes on."""
-    last = looks[-1]
-    if last.value < _bar_of_none(
-        last, last.error, last.variance, _needed(looks, share, rule), rule
-    ):
-        return {name: _decision("none_lost", "tested", looks, share, rule)}
-    if last.repeats >= rule.most:
-        return {name: _decision("cannot_tell", "used_up", looks, level, rule)}
-    if _hope(looks, level, share, rule) < rule.hopeless:
-        return {name: _decision("cannot_tell", "hopeless", looks, level, rule)}
-    return {}
 
 
 def give_up(
     histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: StoppingRule
 ) -> dict[Group, Decision]:
     """The same decisions, and no verdict on the rest: nothing more may be spent on it."""
-    lost = sum(decision.verdict == "lost" for decision in decided.values())
-    level = rule.level / max(len(histories) - lost, 1)
+    level = _level_of_loss(histories, decided, rule)
     return {
-        name: decided.get(name) or _decision("cannot_tell", "used_up", looks, level, rule)
+        name: decided.get(name) or _decision("used_up", looks, level, rule)
         for name, looks in histories.items()
     }
+
+
+def _level_of_loss(
+    histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: StoppingRule
+) -> float:
+    """One-sided error that is left to each group that is not called lost, by Holm."""
+    lost = sum(decision.verdict in LOSSES for decision in decided.values())
+    return rule.level / 2 / max(len(histories) - lost, 1)
 
 
 def decision_probability(
     histories: Mapping[Group, Sequence[Look]], open_: Iterable[Group], rule: StoppingRule
 ) -> Reals:
     """How likely each open group is decided by the last repeat."""
-    share = rule.level / max(len(histories), 1)
-    return np.array([_hope(histories[name], share, share, rule) for name in open_])
+    level = _level_of_loss(histories, {}, rule)
+    return np.array([_hope(histories[name], level, rule) for name in open_])
 
 
-def _decision(
-    verdict: Verdict, why: Why, looks: Sequence[Look], level: float, rule: StoppingRule
-) -> Decision:
-    """With limits that hold at all looks together: repeated confidence intervals."""
+def _decision(why: Why, looks: Sequence[Look], level: float, rule: StoppingRule) -> Decision:
+    """What the latest look says, with limits that hold at all looks together.
+
+    Repeated confidence limits; the lower one is not above 0 where the test does not reject.
+    """
+    last = looks[-1]
+    needed, needed_none = (_needed(looks, size, rule) for size in (level, rule.level / 2))
+    low = last.value - _quantile(needed) * last.error
+    if last.p > needed:
+        low = min(low, 0.0)
+    high = last.value + _quantile(needed_none) * _upper_error(last, last.error, last.variance, rule)
+    low, high = max(low, -1.0), min(high, 1.0)
+    return Decision(verdict_of_limits(low, high, rule.margin), why, last, needed, low, high)
+
+
+def verdict_of_limits(low: float, high: float, margin: float) -> Verdict:
+    """What limits of a loss allow to conclude against a margin."""
+    if high < margin:
+        return "small_loss" if low > 0 else "no_material_loss"
+    return "lost" if low > 0 else "cannot_tell"
+
+
+def _quantile(size: float) -> float:
+    """Standard errors of a limit; a look that may not use up anything decides nothing."""
     from scipy.special import ndtri  # heavy, only here
 
-    last, needed = looks[-1], _needed(looks, level, rule)
-    # A look that may not use up anything decides nothing, whatever it shows.
-    half = -float(ndtri(needed)) * last.error if needed > 0 else float("inf")
-    low, high = max(last.value - half, -1.0), min(last.value + half, 1.0)
-    return Decision(verdict, why, last, needed, low, high)
+    return -float(ndtri(size)) if size > 0 else float("inf")
 
 
 def _needed(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
@@ -256,48 +268,39 @@ def _needed(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
     return float(crossing_levels(variances, fractions, level, rule.exponent)[-1])
 
 
-def _hope(looks: Sequence[Look], level: float, share: float, rule: StoppingRule) -> float:
+def _hope(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
     """Chance that the last repeat shows a loss, or that there is none, from what is seen so far.
 
     By the covariance of looks the last value scatters around this one with the difference of
     their variances, if nothing else is known about it beforehand.
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtr
 
     last = looks[-1]
     end = projected(last, rule.most)
     scatter = np.sqrt(max(last.variance - end, 0.0))
     if not scatter:
         return 0.0
-    fractions = [look.repeats / rule.most for look in looks]
+    fractions = [*(look.repeats / rule.most for look in looks), 1.0]
     variances = [*(look.variance for look in looks), end]
-    levels = [
-        crossing_levels(variances, [*fractions, 1.0], alpha, rule.exponent)[-1]
-        for alpha in (level, share)
-    ]
-    lost_bar = -ndtri(levels[0]) * np.sqrt(end)
-    error = np.sqrt(max(last.error**2 - scatter**2, 1.0 / last.items**2))
-    none_bar = _bar_of_none(last, error, end, levels[1], rule)
-    lost = ndtr((last.value - lost_bar) / scatter)
-    return float(lost + ndtr((none_bar - last.value) / scatter))
-
-
-def _bar_of_none(
-    look: Look, error: float, variance: float, needed: float, rule: StoppingRule
-) -> float:
-    """The value below which a group is free of loss.
-
-    Were as much lost as still counts as none, the few lost items would make the value scatter by
-    more than a sample that happens to hold none of them shows.
-    """
-    from scipy.special import ndtri
-
-    if needed <= 0:
-        return -float("inf")
-    margin = rule.negligible * look.right
-    return margin + float(ndtri(needed)) * max(
-        error, float(np.sqrt(variance + margin / look.items))
+    lost, none = (
+        _quantile(crossing_levels(variances, fractions, size, rule.exponent)[-1])
+        for size in (level, rule.level / 2)
     )
+    error = np.sqrt(max(last.error**2 - scatter**2, 1.0 / last.items**2))
+    lost_bar = lost * max(error, np.sqrt(end))
+    none_bar = rule.margin - none * _upper_error(last, error, end, rule)
+    found = ndtr((last.value - lost_bar) / scatter)
+    return float(found + ndtr((none_bar - last.value) / scatter))
+
+
+def _upper_error(look: Look, error: float, variance: float, rule: StoppingRule) -> float:
+    """Standard error of the upper limit.
+
+    Were as much lost as the margin, the few lost items would make the value scatter by more than a
+    sample that happens to hold none of them shows.
+    """
+    return max(error, float(np.sqrt(variance + rule.margin / look.items)))
 
 
 def projected(look: Look, repeats: int) -> float:

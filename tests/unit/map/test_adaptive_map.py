@@ -17,6 +17,8 @@ pytestmark = pytest.mark.needs_torch
 
 ASK = ("--temperature", "1", "--max-new-tokens", "4")
 MOST = 6
+LEVEL = 0.9
+"""So that two answers to 40 items do not look hopeless."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def mapped(models: Path) -> dict[str, Any]:
 
 
 def ask(models: Path, out: Path, *more: str) -> tuple[Any, ...]:
-    auto = ("--repeats", "auto", "--max-repeats", str(MOST))
+    auto = ("--repeats", "auto", "--max-repeats", str(MOST), "--level", str(LEVEL))
     return ("--suite", models / "items.jsonl", *ASK, *auto, "--out", out, *more)
 
 
@@ -77,9 +79,20 @@ def test_a_clear_loss_is_found_early_and_the_rest_goes_on(mapped: dict[str, Any]
 def test_verdicts_in_the_result_are_those_of_the_looks(mapped: dict[str, Any]) -> None:
     result = json.loads((mapped["out"] / "result" / "comparison.json").read_text())
     found = by_category(mapped["told"])
+    for group in [*result["categories"], result["total"]]:
+        assert group["verdict"] == group["headline"]["verdict"]
+        loss = group["headline"]["forgetting"]
+        assert (group["verdict"] in ("lost", "small_loss")) == (loss["low"] > 0)
     for group in result["categories"]:
-        assert group["headline"]["verdict"] == found[group["name"]]["verdict"]
+        decision = found[group["name"]]
+        loss = group["headline"]["forgetting"]
+        assert group["headline"]["verdict"] == decision["verdict"]
+        assert (loss["low"], loss["high"]) == (decision["low"], decision["high"])
     assert result["total"]["headline"]["verdict"] == "lost"
+    half = sum(max(one["low"], 0) for one in found.values()) / 2
+    assert result["total"]["headline"]["forgetting"]["low"] == pytest.approx(half)
+    assert result["rule"]["level"] == LEVEL
+    assert mapped["told"]["rule"] | {"level": 0.1, "margin": 0.02} == mapped["told"]["rule"]
     assert "decided for first" in result["headline"]
     assert "repeats_auto" in {notice["code"] for notice in result["pairing"]["warnings"]}
 
@@ -129,6 +142,7 @@ def test_a_map_that_was_stopped_goes_on(
         "out": tmp_path / "map",
         "settings": fm.Settings(temperature=1.0, max_new_tokens=4),
         "repeats": Auto(most=MOST),
+        "level": LEVEL,
     }
     with pytest.raises(KeyboardInterrupt):
         fm.map_models(*given, **how, on_progress=stop)

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from forgetmap.stats.repeats import excess_scores
-from forgetmap.stats.sequential import Look, StoppingRule, crossing_levels, decide, give_up, look_at
+from forgetmap.stats.sequential import (
+    Look,
+    StoppingRule,
+    crossing_levels,
+    decide,
+    give_up,
+    look_at,
+    verdict_of_limits,
+)
 
 SEEN = Look(
     repeats=8, items=100, value=0.05, p=0.02, variance=4e-4, error=0.02, churn=0.1, right=0.6
@@ -74,21 +82,50 @@ def test_items_without_two_answers_of_each_are_left_out() -> None:
 
 
 def test_what_one_category_does_not_need_goes_to_the_others() -> None:
-    """Two at the last look: .02 alone is below .05 / 1 only once the other is out of the way."""
+    """Two at the last look: .02 alone is below .025 / 1 only once the other is out of the way."""
     rule = StoppingRule(most=8)
-    for other, verdict in ((0.02, "lost"), (0.03, "cannot_tell")):
-        looks = {"one": [replace(SEEN, p=0.04)], "other": [replace(SEEN, p=other)]}
+    for other, verdict in ((0.01, "lost"), (0.015, "cannot_tell")):
+        looks = {"one": [replace(SEEN, p=0.02)], "other": [replace(SEEN, p=other)]}
         found = decide(looks, {}, rule)
         assert found["one"].verdict == verdict
-        assert (found["other"].verdict == "lost") == (other <= 0.025)
+        assert (found["other"].verdict == "lost") == (other <= 0.0125)
+
+
+@pytest.mark.parametrize("p", [0.001, 0.02, 0.03, 0.5])
+@pytest.mark.parametrize("value", [-0.01, 0.0, 0.005, 0.015, 0.05])
+@pytest.mark.parametrize("error", [0.001, 0.01, 0.05])
+def test_verdict_and_limits_are_one(p: float, value: float, error: float) -> None:
+    rule = StoppingRule(most=8)
+    look = replace(SEEN, p=p, value=value, error=error, items=5000, variance=error**2 / 2)
+    found = decide({"a": [look]}, {}, rule)["a"]
+    assert (found.verdict in ("lost", "small_loss")) == (found.low > 0)
+    assert (found.verdict in ("no_material_loss", "small_loss")) == (found.high < rule.margin)
+    assert found.verdict == verdict_of_limits(found.low, found.high, rule.margin)
 
 
 def test_no_loss_is_said_only_where_a_loss_would_show() -> None:
     calm = replace(SEEN, **SURE)
     rule = StoppingRule(most=8)
-    assert decide({"large": [calm]}, {}, rule)["large"].verdict == "none_lost"
+    assert decide({"large": [calm]}, {}, rule)["large"].verdict == "no_material_loss"
     small = replace(calm, items=50, error=0.02)
     assert decide({"small": [small]}, {}, rule)["small"].verdict == "cannot_tell"
+
+
+def test_a_sure_loss_within_the_margin_is_small() -> None:
+    look = replace(SEEN, **SURE | {"value": 0.005, "p": 1e-6})
+    found = {
+        margin: decide({"a": [look]}, {}, StoppingRule(most=8, margin=margin))["a"].verdict
+        for margin in (0.02, 0.006)
+    }
+    assert found == {0.02: "small_loss", 0.006: "lost"}
+
+
+def test_no_loss_of_one_group_does_not_depend_on_the_others() -> None:
+    calm, rule = replace(SEEN, **SURE), StoppingRule(most=8)
+    alone, among = (
+        decide({str(n): [calm] for n in range(count)}, {}, rule)["0"].high for count in (1, 50)
+    )
+    assert alone == among
 
 
 def test_answers_that_never_vary_end_it_at_once() -> None:
