@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from forgetmap.comparison.headline import HeadlinePolicy
 
 from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.choice_counts import OptionCounts
+from forgetmap.comparison.choices import MARGIN
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
+from forgetmap.comparison.luck import luck_of, trust_tasks
 from forgetmap.comparison.result import Headline
+from forgetmap.comparison.side_counts import SideCounts
+from forgetmap.comparison.verdict import Policy
 from forgetmap.simulation.answers import Habits
 from forgetmap.stats.intervals import agree_with_test, mean_interval, score_interval
 from forgetmap.stats.mean_scores import (
@@ -230,27 +233,29 @@ def judged(cells: BatchCells, place: int, name: str, situation: str) -> Headline
         n11, n10, n01, n00, different=different, unknown=0 if recorded else n10 + n01 + n00
     )
     letters = LETTERS.get(name, (0.25,) * 4)
+    side = SideCounts(gold={(4.0, at): round(n * share) for at, share in enumerate(letters)})
+    trust = trust_tasks({"simulated": side}, {})["simulated"]
     found = Evidence(
-        Cells(
-            paired=n, items=n, n11=n11, n10=n10, n01=n01, n00=n00,
-            options={4.0: counts},
-            positions={(4.0, place): round(n * share) for place, share in enumerate(letters)},
-        )
-    )  # fmt: skip
-    judge = HeadlinePolicy(sampled=situation == "sampled, asked once")
-    return group_result("simulated", found, judge).headline
+        Cells(paired=n, items=n, n11=n11, n10=n10, n01=n01, n00=n00, options={4.0: counts}),
+        luck={luck_of(4.0, trust, knows_choices=recorded): {4.0: counts}},
+        lopsided=trust.lopsided,
+        before=side,
+    )
+    policy = Policy(sampled=situation == "sampled, asked once")
+    return group_result("simulated", found, policy).headline
 
 
 def _claims(found: list[Headline], truth: float) -> Claims:
-    lost = [each for each in found if each.verdict == "lost"]
-    none = [each for each in found if each.verdict == "none_lost"]
+    lost = [each for each in found if each.verdict in ("lost", "small_loss")]
+    none = [each for each in found if each.verdict == "no_material_loss"]
     low = [each.forgetting.low or 0.0 for each in lost]
     high = [each.forgetting.high or 0.0 for each in lost]
+    missed = len(none) if truth > MARGIN else 0
     n = len(found)
     return Claims(
         lost=len(lost) / n,
         too_much=sum(value > truth for value in low) / n,
-        too_little=(sum(value < truth for value in high) + (len(none) if truth else 0)) / n,
+        too_little=(sum(value < truth for value in high) + missed) / n,
         open=sum(each.verdict == "cannot_tell" for each in found) / n,
     )
 

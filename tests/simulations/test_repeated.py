@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess, excess_p, net
+from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess_p, interval_of
 
 Counts = NDArray[np.int64]
 
@@ -45,8 +45,8 @@ def _count(k: int, before: Counts, after: Counts) -> ItemCounts:
 def test_the_same_sampled_model_has_lost_nothing(k: int) -> None:
     dice = np.random.default_rng(k)
     sets = [drawn(dice, k, 0.0) for _ in range(400)]
-    for estimate in (excess, net):
-        found = [estimate(each) for each in sets]
+    for name in ("excess", "net"):
+        found = [interval_of(name, each) for each in sets]
         covered = fmean(bool(each.contains(0.0)) for each in found if each)
         values = [float(each.value) for each in found if each]
         assert 0.92 <= covered <= 0.99
@@ -59,7 +59,7 @@ def test_the_same_sampled_model_has_lost_nothing(k: int) -> None:
 def test_net_recovers_what_was_lost(k: int) -> None:
     """A fully known item that is lost counts 1, a half known one the square of its mastery."""
     dice = np.random.default_rng(10 + k)
-    found = [net(drawn(dice, k, 0.1)) for _ in range(400)]
+    found = [interval_of("net", drawn(dice, k, 0.1)) for _ in range(400)]
     values = [float(each.value) for each in found if each]
     truth = 0.1 * (0.35 + 0.25 * (0.6 + 0.6**2) / 2)
     assert fmean(values) == pytest.approx(truth, abs=float(4 * np.std(values)) / 20)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
@@ -85,7 +85,9 @@ class Item:
 
     @property
     def cluster(self) -> tuple[Any, ...]:
-        return self.row["task"], self.row["cluster"] or ("alone", self.row["item"])
+        """A name is one cluster, also over tasks."""
+        name = self.row["cluster"]
+        return (name,) if name else ("alone", self.row["task"], self.row["item"])
 
 
 def items_of(before: Sequence[Row], after: Sequence[Row]) -> list[Item]:
@@ -122,55 +124,70 @@ def groups_of(items: Sequence[Item]) -> dict[str, dict[str, list[Item]]]:
 
 @dataclass(frozen=True)
 class Scored:
-    """The score of one pair: c[10] - h[E], with what its interval needs."""
+    """The score of one pair: c[10] - h[E], with what its interval needs.
+
+    `flip` says that it was right before and wrong after, `lucky` how many such flips luck makes for
+    a pair like this.
+    """
 
     s: float
     c: float
     spread_here: float
     spread: float
+    flip: bool
+    lucky: float = 0.0
 
 
 def score(name: str, k: float, before: Row, after: Row) -> Scored:
     """One pair of answers under one estimator, case by case."""
     was, now = before["score"] >= 0.5, after["score"] >= 0.5
-    lost, both_wrong = was and not now, not was and not now
+    lost = was and not now
     if name == "raw" or math.isinf(k):
-        return Scored(float(lost), 1.0, 0.0, 0.0)
+        return Scored(float(lost), 1.0, 0.0, 0.0, lost)
+    c = k / (k - 1)
+    h, u, counts = _luck(name, k, before, after)
+    spread = h * (c + h)
+    if lost:
+        return Scored(c if after["choice"] else 1.0, c, 0.0, spread, lost)
+    if was or now or not before["choice"]:
+        return Scored(0.0, c, 0.0, spread, lost)
+    if not after["choice"]:
+        gone = 1 / (k - 1)
+        return Scored(-gone, c, gone * (1 + gone), spread, lost, gone)
+    return Scored(-h * counts, c, spread * counts, spread, lost, u * counts)
+
+
+def _luck(name: str, k: float, before: Row, after: Row) -> tuple[float, float, bool]:
+    """What a pair of wrong answers takes off, how many flips it stands for, whether it counts."""
     c = k / (k - 1)
     if name == "upper" or (name == "matched_upper" and k == 2):
-        return Scored(c * lost, c, 0.0, 0.0)
+        return 0.0, 0.0, False
     if name == "latent" or k == 2:
-        h = c * c / k
-        return Scored(c * lost - h * both_wrong, c, h * (c + h) * both_wrong, h * (c + h))
-    h, gone = c / (k - 2), 1 / (k - 1)
-    s, here = 0.0, 0.0
-    if lost:
-        s = c if after["choice"] else 1.0
-    elif both_wrong and before["choice"] and after["choice"]:
-        different = before["choice"] != after["choice"]
-        s, here = -h * different, h * (c + h) * different
-    elif both_wrong and before["choice"]:
-        s, here = -gone, gone * (1 + gone)
-    return Scored(s, c, here, h * (c + h))
+        return c * c / k, 1 / (k - 1), True
+    return c / (k - 2), 1 / (k - 2), before["choice"] != after["choice"]
 
 
 def scores(name: str, items: Iterable[Item]) -> list[Scored]:
     return [score(name, item.k, *pair) for item in items for pair in item.pairs]
 
 
-def solve(theta: float, a1: float, a2: float, q: float, z2: float) -> Limits:
-    alpha, beta, gamma = 1 + z2 * a2, 2 * theta + z2 * a1, theta**2 - z2 * q
+def solve(
+    theta: float, a1: float, a2: float, q: float, z2: float, loss: float | None = None
+) -> Limits:
+    """Limits where (estimate - x)^2 is z2 q + loss (a1 x - a2 x^2)."""
+    loss = z2 if loss is None else loss
+    alpha, beta, gamma = 1 + loss * a2, 2 * theta + loss * a1, theta**2 - z2 * q
     root = math.sqrt(max(beta**2 - 4 * alpha * gamma, 0.0))
     return theta, (beta - root) / (2 * alpha), (beta + root) / (2 * alpha)
 
 
-def score_limits(found: Sequence[Scored], z2: float = Z**2) -> Limits:
+def score_limits(found: Sequence[Scored], z2: float = Z**2, loss: float | None = None) -> Limits:
     n = len(found)
     theta, cbar = fmean(x.s for x in found), fmean(x.c for x in found)
     spread = sum(x.s**2 for x in found) - cbar * theta * n
     q = max(sum(x.spread_here for x in found), spread) / n**2
     q0 = (fmean(x.spread for x in found) + cbar**2 / 4) / n**2
-    return solve(theta, cbar / n, 1 / n, q + q0, z2)
+    return solve(theta, cbar / n, 1 / n, q + q0, z2, loss)
 
 
 def luck(name: str, items: Sequence[Item]) -> float:
@@ -193,26 +210,24 @@ def luck(name: str, items: Sequence[Item]) -> float:
 def _trial(name: str, k: float, before: Row, after: Row) -> tuple[bool, float] | None:
     """Whether a pair that is wrong after was right before, and how likely luck would do that."""
     was, now = before["score"] >= 0.5, after["score"] >= 0.5
-    if now or math.isinf(k):
+    if now or math.isinf(k) or not (was or before["choice"]):
         return None
-    if name == "latent" or k == 2:
+    if not after["choice"] or name == "latent" or k == 2:
         return was, 1 / k
-    if after["choice"]:
-        counts = was or (before["choice"] and before["choice"] != after["choice"])
-        return (was, 1 / (k - 1)) if counts else None
-    return (was, 1 / k) if was or before["choice"] else None
+    counts = was or before["choice"] != after["choice"]
+    return (was, 1 / (k - 1)) if counts else None
 
 
 def agreeing(limits: Limits, p: float) -> Limits:
     return (limits[0], min(limits[1], 0.0) if p > 0.025 else limits[1], limits[2])
 
 
-def cluster_design(found: Sequence[float], clusters: Sequence[Any]) -> tuple[float, float, int]:
-    """CR2 inflation, Bell-McCaffrey freedoms and clusters with a loss, from whole matrices."""
+def cluster_design(found: Sequence[float], clusters: Sequence[Any]) -> tuple[float, float]:
+    """CR2 inflation and Bell-McCaffrey freedoms, from whole matrices."""
     y, names = np.array(found), np.array([repr(name) for name in clusters])
     n = y.size
     rest = np.eye(n) - 1 / n
-    residual, variance, columns, affected = y - y.mean(), 0.0, [], 0
+    residual, variance, columns = y - y.mean(), 0.0, []
     for name in sorted(set(names)):
         here = names == name
         size = here.sum()
@@ -220,17 +235,25 @@ def cluster_design(found: Sequence[float], clusters: Sequence[Any]) -> tuple[flo
         root = vectors @ np.diag(values**-0.5) @ vectors.T
         variance += float((root @ residual[here]).sum()) ** 2 / n**2
         columns.append(rest[:, here] @ root.sum(1) / n)
-        affected += y[here].sum() > 1e-12
     gram = np.array(columns) @ np.array(columns).T
     freedom = float(np.trace(gram) ** 2 / (gram**2).sum())
-    return max(1.0, variance / (y.var() / n)), freedom, int(affected)
+    return max(1.0, variance / (y.var() / n)), freedom
 
 
 def clustered_limits(name: str, items: Sequence[Item]) -> tuple[Limits, int]:
+    """Limits, and clusters with a loss; the fewer of these, the worse for the upper limit."""
     found = scores(name, items)
     members = [item.cluster for item in items for _ in item.pairs]
-    inflation, freedom, affected = cluster_design([x.s for x in found], members)
-    return score_limits(found, float(stats.t.ppf(0.975, freedom)) ** 2 * inflation), affected
+    inflation, freedom = cluster_design([x.s for x in found], members)
+    affected = len({m for m, x in zip(members, found, strict=True) if x.flip})
+    real = max(0.0, affected - sum(x.lucky for x in found))
+    weight = 0.0 if real >= 20 else 4 / (4 + real)
+    kish = sum(size**2 for size in Counter(members).values()) / len(members)
+    z2 = float(stats.t.ppf(0.975, freedom)) ** 2
+    value, low, _ = score_limits(found, z2 * inflation)
+    worst = max(inflation, 1 + (kish - 1) * weight)
+    _, _, high = score_limits(found, z2 * inflation, z2 * worst)
+    return (value, low, high), affected
 
 
 def flips(first: Row, second: Row) -> float:

@@ -143,12 +143,18 @@ def label_of(row: Mapping[str, Any]) -> Label:
     )
 
 
-def count_cells(pairs: Pairs) -> dict[Label, Cells]:
-    """All counts by task, category and tags."""
+def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
+    """All counts by task, category and tags.
+
+    Args:
+        pairs: both sides.
+        repeats: answers per item that can have a counterpart; all by default. Further ones of a
+            model that was asked more often are not missing on the other side.
+    """
     labels = label_columns(pairs)
     by = ["task", *labels]
     marks = _marks(pairs)
-    states, scored = _states(), _scored()
+    states, scored = _states(), _scored(repeats)
     counted = (
         pairs.frame.with_columns(**labels, **states, **marks, **scored, lone_key=_lone_key(pairs))
         .group_by(*by, *states, *marks)
@@ -188,13 +194,15 @@ def _states() -> dict[str, nw.Expr]:
     }
 
 
-def _scored() -> dict[str, nw.Expr]:
+def _scored(repeats: int | None) -> dict[str, nw.Expr]:
     """Whether each side has a score, and a right one: 1 or 0, to be summed."""
     one, zero = nw.lit(1, dtype=nw.Int64), nw.lit(0, dtype=nw.Int64)
     scored = {}
     for side in SIDES:
         state = nw.col(f"state_{side}")
         known = ~state.is_null() & (state != UNSCORED)
+        if repeats is not None:
+            known = known & (nw.col("repeat") < repeats)
         scored[f"scored_{side}"] = nw.when(known).then(one).otherwise(zero)
         scored[f"right_{side}"] = nw.when(known & (state == RIGHT)).then(one).otherwise(zero)
     return scored

@@ -204,7 +204,7 @@ def _answers_of(pairs: Pairs, side: str) -> Frame:
     names |= {"answer": f"answer_{side}"}
     columns = {name: nw.col(at) for name, at in names.items() if at in pairs.columns}
     score = nw.col(f"state_{side}").cast(nw.Float64)
-    return pairs.frame.select("task", **columns, score=score)
+    return pairs.frame.select("task", "repeat", **columns, score=score)
 
 
 def _keyed_noise(noise: Pairs) -> Pairs:

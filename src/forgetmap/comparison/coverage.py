@@ -96,21 +96,16 @@ def measure_coverage(
         duplicates=cells.twins,
         conflicts=conflicts,
         unscored=cells.unscored,
-        **_scored_shares(cells, before, after),
+        **_scored_shares(cells),
     )
 
 
-def _scored_shares(cells: Cells, before: Side, after: Side) -> dict[str, float | None]:
-    """Of what each side scored, the share that is a scored pair.
-
-    A model that was asked more often has answers without counterpart: there items are compared.
-    """
+def _scored_shares(cells: Cells) -> dict[str, float | None]:
+    """Of what each side scored, the share that is a scored pair."""
     shares: dict[str, float | None] = {}
-    for name, side in (("scored_before", before), ("scored_after", after)):
-        scored, pairs = getattr(cells, name), cells.n
-        if before.repeats != after.repeats:
-            scored, pairs = round(scored / side.repeats), cells.items
-        shares[name] = min(pairs / scored, 1.0) if scored else None
+    for name in ("scored_before", "scored_after"):
+        scored = getattr(cells, name)
+        shares[name] = min(cells.n / scored, 1.0) if scored else None
     return shares
 
 
@@ -157,14 +152,13 @@ def require_enough(
 
 def _too_little(coverage: PairingCoverage, min_paired: float, names: tuple[str, str]) -> str:
     """Which side is covered too little."""
-    shares = (coverage.scored_before, coverage.scored_after)
-    known = {name: share for name, share in zip(names, shares, strict=True) if share is not None}
+    sides = [(coverage.scored_before, *names), (coverage.scored_after, *names[::-1])]
+    known = [(share, name, other) for share, name, other in sides if share is not None]
     if not known:
         return f"only {coverage.share:.1%} of the results of {names[0]} and {names[1]} pair"
-    name = min(known, key=lambda name: known[name])
-    other = names[1] if name == names[0] else names[0]
+    share, name, other = min(known, key=lambda side: side[0])
     return (
-        f"only {known[name]:.1%} of what was scored in {name} is scored in {other} too, less than "
+        f"only {share:.1%} of what was scored in {name} is scored in {other} too, less than "
         f"the {min_paired:.0%} that is required"
     )
 
@@ -204,6 +198,8 @@ def _advice(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
     if coverage.paired:
         # Rounded down, so that what is proposed is also accepted.
         enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.covered)
+        if not enough:
+            return "score the answers of both models to the same items."
         return (
             "evaluate both models on the same items, or accept what there is with --min-paired "
             f"{enough:f}."

@@ -168,7 +168,8 @@ def _repeats_over_tasks(
 ) -> Estimates:
     from forgetmap.comparison.repeated import over_tasks
 
-    del total
+    if not evidence:
+        return total
     items = [task.items for task in evidence if task.items is not None]
     return over_tasks(name, items, tasks, evidence[0].level)
 

@@ -26,7 +26,7 @@ from forgetmap.comparison.graded import GradedSums, sum_graded
 from forgetmap.comparison.luck import Luck, TaskTrust, luck_of, trust_tasks, with_moved_habits
 from forgetmap.comparison.repeated import ItemClusters, ItemSums, sum_item_clusters, sum_items
 from forgetmap.comparison.side_counts import SideCounts
-from forgetmap.pairing import Pairs
+from forgetmap.pairing import Pairs, scored_pair
 from forgetmap.stats import LEVEL
 
 Sides = tuple[Mapping[Label, SideCounts], Mapping[Label, SideCounts]]
@@ -380,7 +380,16 @@ def _clusters(
         return {}
     scores = score_columns(pairs, trust, lacking)
     levels = [*_levels(pairs), *(["task"] if declared else [])]
-    return {level: sum_clusters(pairs, level, scores, by_content=across) for level in levels}
+    sums: dict[str, Mapping[str, ClusterSums]] = {
+        level: sum_clusters(pairs, level, scores, by_content=across) for level in levels
+    }
+    if "tags" in levels and (across or has_cluster_names(pairs)):
+        by_tag = {
+            tag: sum_clusters(part, "total", scores, by_content=across).get("")
+            for tag, part in _pairs_by_tag(pairs).items()
+        }
+        sums["tags"] = {tag: part for tag, part in by_tag.items() if part is not None}
+    return sums
 
 
 def _item_clusters(
@@ -391,14 +400,31 @@ def _item_clusters(
     if not (declared or across):
         return {}
     levels = [*_levels(pairs), *(["task"] if declared else [])]
+
+    def sums(part: Pairs, level: str) -> dict[str, ItemClusters]:
+        cluster = cluster_columns(part, within_task=level == "task", by_content=across)
+        return sum_item_clusters(part, noise, level, cluster)
+
+    by_level: dict[str, Mapping[str, ItemClusters]] = {
+        level: sums(pairs, level) for level in levels if level != "tags"
+    }
+    if "tags" in levels:
+        parts = _pairs_by_tag(pairs)
+        by_level["tags"] = {tag: sums(part, "total")[""] for tag, part in parts.items()}
+    return by_level
+
+
+def _pairs_by_tag(pairs: Pairs) -> dict[str, Pairs]:
+    """The pairs with each tag: items of one cluster may have different lists of tags."""
+    tags = label_columns(pairs)["tags"]
+    lists = pairs.frame.filter(scored_pair()).select(tags=tags).unique().collect()["tags"]
+    by_tag: dict[str, list[str]] = {}
+    for text in lists.to_list():
+        for tag in split_tags(text or ""):
+            by_tag.setdefault(tag, []).append(text)
     return {
-        level: sum_item_clusters(
-            pairs,
-            noise,
-            level,
-            cluster_columns(pairs, within_task=level == "task", by_content=across),
-        )
-        for level in levels
+        tag: replace(pairs, frame=pairs.frame.filter(tags.is_in(texts)))
+        for tag, texts in by_tag.items()
     }
 
 

@@ -201,11 +201,9 @@ def conditional_forgetting(evidence: Evidence) -> Estimate:
 
 
 def _score(evidence: Evidence, name: str, direction: str) -> Estimate:
-    p = None
-    if name in ("latent", "matched"):
-        options = evidence.options if direction == "lost" else reverse(evidence.options)
-        p = lost_p(options, use_options=name == "matched")
-    return _interval(evidence, name, direction, terms(name, "loss", evidence, direction), p)
+    parts = terms(name, "loss", evidence, direction)
+    p = lost_p(parts) if name in ("latent", "matched", "low") else None
+    return _interval(evidence, name, direction, parts, p)
 
 
 def _interval(
@@ -370,10 +368,9 @@ def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
 
     The test takes items as independent; clustered ones are tested by their score.
     """
-    p = lost_p(evidence.options, use_options=use_options)
     name = "matched" if use_options else "latent"
     parts = terms(name, "loss", evidence)
-    sums = total_sums(parts)
+    p, sums = lost_p(parts), total_sums(parts)
     if p is None or sums is None:
         return p
     variance = _cluster_variance(evidence, name, "loss", "lost", parts)
@@ -382,23 +379,16 @@ def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
     return float(score_p(sums, inflate=variance.inflation, freedom=variance.freedom))
 
 
-def lost_p(counts: ByOptions, *, use_options: bool) -> float | None:
+def lost_p(parts: Sequence[Term]) -> float | None:
     """Mid-p that nothing was lost; open-ended items say nothing about luck and are left out."""
-    closed = {k: part for k, part in counts.items() if not math.isinf(k) and part.n}
-    if not closed:
+    lucky = [term for term in parts if term.u > 0]
+    if not lucky:
         return None
-    losses, trials, chances = [], [], []
-    for k, part in closed.items():
-        by_options = use_options and k > TWO_OPTIONS
-        lost = part.lost_to_wrong
-        losses.append(lost)
-        trials.append(lost + (part.different if by_options else part.wrong_to_wrong))
-        chances.append(1 / (k - 1) if by_options else 1 / k)
-        if part.lost_to_none + part.wrong_to_none:
-            losses.append(part.lost_to_none)
-            trials.append(part.lost_to_none + part.wrong_to_none)
-            chances.append(1 / k)
-    return mixed_luck_p(losses, trials, chances)
+    return mixed_luck_p(
+        [term.lost for term in lucky],
+        [term.lost + term.e for term in lucky],
+        [term.u / (1 + term.u) for term in lucky],
+    )
 
 
 def known_share(counts: ByOptions) -> float | None:

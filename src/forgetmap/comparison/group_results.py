@@ -206,7 +206,7 @@ def _facts(evidence: Evidence) -> dict[str, Any]:
 
 
 def _covered(evidence: Evidence, scored: int) -> float | None:
-    """Share of what a side scored that is a scored pair; repeats count as often as asked."""
+    """Share of what a side scored that is a scored pair."""
     return min(evidence.cells.n / scored, 1.0) if scored else None
 
 

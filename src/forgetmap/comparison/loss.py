@@ -150,7 +150,7 @@ def _assumption(
 ) -> tuple[float | None, float | None]:
     """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate.
 
-    Where no loss is claimed the ratio is below 1 in any case, and the test need not be inverted.
+    It is that of the interval; that of the test only where the test decides that nothing was lost.
     """
     terms = from_counts.terms(name, "loss", evidence)
     lucky = [term for term in terms if term.u]
@@ -159,10 +159,8 @@ def _assumption(
     parts = [LuckPart(t.k, t.n, t.lost, t.e, t.u, t.c) for t in terms]
     design = from_counts.design_of(evidence, name, "loss", "lost", terms)
     ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate)
-    if not is_lost:
-        ratio = min(ratio, 1.0)
-    elif design.inflate <= 1:
-        ratio = luck_needed_by_test(parts, size=(1 - evidence.level) / 2, most=ratio)
+    if ratio > 1 and not is_lost:
+        ratio = luck_needed_by_test(parts, size=(1 - evidence.level) / 2, most=1.0)
     ks = {term.k for term in terms if term.n}
     if len(ks) != 1 or math.isinf(ratio):
         return (None if math.isinf(ratio) else ratio), None

@@ -157,13 +157,14 @@ def refuse_same_run(before: Side, after: Side) -> None:
 
 def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
     """Two prepared runs, item by item, and the four cells of every group."""
+    repeats = None if before.repeats == after.repeats else min(before.repeats, after.repeats)
     pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
     pairs = with_task_table(pairs, rule.task_table)
-    cells = count_cells(pairs)
+    cells = count_cells(pairs, repeats)
     if not is_one_to_one(Cells.total(cells.values()), before, after):
         pairs = match_twins(before, after, pairs.keys, correct_at=rule.correct_at)
         pairs = with_task_table(pairs, rule.task_table)
-        cells = count_cells(pairs)
+        cells = count_cells(pairs, repeats)
         if not is_one_to_one(Cells.total(cells.values()), before, after):
             raise PairingError(
                 f"some items of {before.run.name} and {after.run.name} cannot be told apart",

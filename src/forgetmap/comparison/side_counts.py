@@ -28,9 +28,10 @@ class SideCounts:
         scored: results with a score.
         right: of these, right.
         graded: of these, neither 0 nor 1.
-        gold: where the right options stood, as far as recorded.
+        gold: where the right options stood, as far as recorded; of first answers, because repeats
+            of an item are no further items.
         chosen: where the chosen options stood, likewise.
-        wrong: number of options -> wrong answers whose position is recorded.
+        wrong: number of options -> wrong answers whose position is recorded, likewise.
     """
 
     scored: int = 0
@@ -99,6 +100,8 @@ def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
     score = nw.col("score")
     facts = {"right": score >= correct_at, "graded": (score != 0) & (score != 1)}
     if "k" in names:
+        if "repeat" in names:
+            facts["again"] = nw.col("repeat") > 0
         facts["k"] = nw.col("k")
         for name, index in (("gold", "gold_index"), ("answer", None)):
             position = position_of(name, index, names)
@@ -110,7 +113,7 @@ def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
 def _counts(row: Mapping[str, Any]) -> SideCounts:
     n, right = int(row["n"]), bool(row["right"])
     counts = SideCounts(scored=n, right=n * right, graded=n * bool(row["graded"]))
-    if is_none(row.get("k")):
+    if is_none(row.get("k")) or row.get("again"):
         return counts
     k, gold, answer = float(row["k"]), from_zero(row.get("gold")), from_zero(row.get("answer"))
     chosen = gold if right else answer

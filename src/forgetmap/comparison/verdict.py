@@ -31,6 +31,9 @@ from forgetmap.text import counted, percent, share
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 BEYOND_NOISE = "all answers beyond the noise floor"
 """What a loss that was found by repeats is a share of."""
+NOT_BLIND = "fewer items were forgotten than by luck alone, so guesses are not as blind as assumed"
+LUCK_FREE = ("latent", "matched")
+"""Estimators that take luck out; a negative loss shows that they take out too much."""
 CLOSE = 1.5
 """Luck ratio below which the sentence says how much luck would explain the loss away."""
 
@@ -101,7 +104,10 @@ def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
     if row.lacks(evidence) is not None:
         missing = Estimate.missing(name, row.lacks(evidence) or "")
         return Claim(row, evidence, Loss(missing, missing, missing), reason)
-    return Claim(row, evidence, measure_loss(row, evidence, policy.noise_floor), reason)
+    loss = measure_loss(row, evidence, policy.noise_floor)
+    if reason is None and row.name in LUCK_FREE and (loss.total.high or 0.0) < 0:
+        reason = NOT_BLIND
+    return Claim(row, evidence, loss, reason)
 
 
 def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Claim, bool]:
@@ -314,7 +320,7 @@ def _undecided(group: GroupResult, claim: Claim, policy: Policy) -> str:
 def _between(claim: Claim) -> str | None:
     """What may be lost; None where no limits tell it."""
     total = claim.loss.total
-    if claim.reason or total.low is None or total.high is None or total.high < 0:
+    if claim.reason or total.low is None or total.high is None:
         return None
     return f"between {share(total.low)} and {share(total.high)} of {_noun(claim)} may be lost"
 
@@ -324,8 +330,7 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
     if claim.reason is not None:
         return f"{claim.reason}{_cost(group, claim)}"
     if _between(claim) is None:
-        total = claim.loss.total
-        return _too_little(claim.row) if total.high is not None else total.reason or "no limits"
+        return claim.loss.total.reason or "no limits"
     notes = []
     if group.decides is not None and group.decides.items is not None:
         notes.append(f"about {counted(group.decides.items, 'item')} would decide")
@@ -335,12 +340,6 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
         smallest = share(group.detectable)
         notes.append(f"{counted(group.items, 'item')} detect no loss below {smallest}")
     return "; ".join(notes)
-
-
-def _too_little(row: Estimator) -> str:
-    if row.from_repeats:
-        return "the models differ by less than the noise floor"
-    return "fewer items were forgotten than by luck alone, so guesses are not as blind as assumed"
 
 
 def _not_significant(standing: Standing) -> str:

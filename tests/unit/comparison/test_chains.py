@@ -111,6 +111,6 @@ def test_two_runs_are_no_chain() -> None:
 
 def test_every_stage_tells_how_it_paired() -> None:
     base, sft = run(table([1.0, 1.0])), run(table([1.0, None]), decoding={"temperature": 1.0})
-    chain = fm.compare(base, sft, run(table([1.0, 1.0])), chain=True)
+    chain = fm.compare(base, sft, run(table([1.0, 1.0])), chain=True, min_paired=0.5)
     warned = [[notice.code for notice in stage.pairing.warnings] for stage in chain.stages]
     assert warned == [["sampled", "unscored", "tiny"], ["tiny"]]

@@ -9,7 +9,7 @@ import pytest
 
 import forgetmap as fm
 from forgetmap.errors import TaskVersionError, TooFewPairedError
-from small_runs import run, table
+from small_runs import codes, message, run, table
 
 
 def ids(*names: str) -> pa.Table:
@@ -57,7 +57,7 @@ def test_a_task_on_both_sides_is_not_called_one_sided() -> None:
 def test_too_few_pairs() -> None:
     error = refusal(ids("a", "b", "c", "d"), ids("c", "d", "e", "f", "g"))
     assert error.message == (
-        "only 2 of 4 results of before and after pair, less than the share of 0.8 that is "
+        "only 40.0% of what was scored in after is scored in before too, less than the 80% that is "
         "required; 2 only before, 3 only after"
     )
 
@@ -78,9 +78,69 @@ def test_exactly_the_required_share_is_enough() -> None:
         fm.compare(before, after, min_paired=0.81)
 
 
-def test_the_share_is_that_of_the_smaller_side() -> None:
-    result = fm.compare(ids("a"), ids(*"abcdefgh")).result
-    assert (result.pairing.share, result.pairing.only_after) == (1.0, 7)
+def test_the_smaller_share_of_both_sides_decides() -> None:
+    for before, after in ((ids("a"), ids(*"abcdefgh")), (ids(*"abcdefgh"), ids("a"))):
+        refusal(before, after)
+        pairing = fm.compare(before, after, min_paired=0.125).result.pairing
+        assert pairing.share == 1.0
+        assert sorted([pairing.scored_before, pairing.scored_after]) == [0.125, 1.0]  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("missing", ["right", "wrong"])
+def test_results_missing_after_are_seen_from_before(missing: str) -> None:
+    """258 of 600 are missing after, all of them right, or all of them wrong before (V21)."""
+    right = [n < (258 if missing == "right" else 342) for n in range(600)]
+    before = table([float(each) for each in right])
+    after = before.slice(258) if missing == "right" else before.slice(0, 342)
+    error = refusal(before, after)
+    assert error.message.startswith(
+        "only 57.0% of what was scored in before is scored in after too"
+    )
+    compared = fm.compare(before, after, min_paired=0.5).result
+    assert (compared.total.coverage.before, compared.total.coverage.after) == (0.57, 1.0)
+
+
+def test_missing_items_that_were_easier_or_harder_are_named_with_the_worst_case() -> None:
+    before = table([float(n < 100 or n >= 250) for n in range(300)])
+    after = before.slice(0, 250)
+    compared = fm.compare(before, after)
+    assert message(compared, "missing_differ") == (
+        "the 50 results missing after were easier: 100.0% of them were right before, 40.0% of "
+        "those compared."
+    )
+    total = compared.result.total
+    assert total.forgetting.high is not None
+    assert total.worst_case == pytest.approx((250 * total.forgetting.high + 50) / 300)
+
+
+def test_missing_items_like_the_others_are_not_named() -> None:
+    before = table([float(n % 2) for n in range(300)])
+    compared = fm.compare(before, before.slice(0, 270))
+    assert "missing_differ" not in codes(compared)
+    assert fm.compare(before, before.slice(0)).result.total.worst_case is None
+
+
+def test_more_repeats_on_one_side_are_not_missing_on_the_other() -> None:
+    once = table([1.0] * 40)
+    again = pa.concat_tables([
+        once.append_column("repeat", pa.array([repeat] * 40)) for repeat in range(3)
+    ])  # fmt: skip
+    for before, after in ((once, again), (again, once)):
+        result = fm.compare(before, after).result
+        assert (result.pairing.scored_before, result.pairing.scored_after) == (1.0, 1.0)
+        assert (result.total.coverage.before, result.total.coverage.after) == (1.0, 1.0)
+        assert result.total.worst_case is None
+
+
+def test_no_item_scored_on_both_sides_is_refused_without_a_share_that_would_do() -> None:
+    error = refusal(table([None, 1.0]), table([1.0, None]))
+    assert "only 0.0% of what was scored in before" in error.message
+    assert error.hint == "score the answers of both models to the same items."
+
+
+def test_two_runs_of_one_name_are_told_apart_by_their_place() -> None:
+    before, after = run(ids("a", "b", "c"), "model"), run(ids("a"), "model")
+    assert "only 33.3% of what was scored in model" in refusal(before, after).message
 
 
 def test_conflicts_lead_to_pairing_by_id() -> None:

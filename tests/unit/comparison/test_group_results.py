@@ -13,8 +13,9 @@ from forgetmap.comparison.cells import Cells, Label
 from forgetmap.comparison.choice_counts import OptionCounts
 from forgetmap.comparison.evidence import Evidence, GroupedEvidence
 from forgetmap.comparison.group_results import group_result, macro_result
-from forgetmap.comparison.headline import HeadlinePolicy
+from forgetmap.comparison.luck import Luck
 from forgetmap.comparison.result import GroupResult
+from forgetmap.comparison.verdict import Policy
 from forgetmap.results import Estimate
 
 RATES = ("forgetting", "backward_transfer", "conditional_forgetting")
@@ -32,14 +33,18 @@ def cells(n11: int = 0, n10: int = 0, n01: int = 0, n00: int = 0) -> Cells:
     return Cells(paired=n, items=n, n11=n11, n10=n10, n01=n01, n00=n00, options=options)
 
 
+def counted(found: Cells) -> Evidence:
+    return Evidence(found, luck={Luck.CHOICES: found.options})
+
+
 def result(found: Cells, name: str = "g") -> GroupResult:
-    return group_result(name, Evidence(found), HeadlinePolicy())
+    return group_result(name, counted(found), Policy())
 
 
 def mean_over(*tasks: Cells) -> GroupResult:
-    evidence = {str(place): Evidence(each) for place, each in enumerate(tasks)}
+    evidence = {str(place): counted(each) for place, each in enumerate(tasks)}
     each = [result(found.cells, name) for name, found in evidence.items()]
-    return macro_result(evidence, each, result(Cells.total(tasks)), HeadlinePolicy())
+    return macro_result(evidence, each, result(Cells.total(tasks)), Policy())
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1))

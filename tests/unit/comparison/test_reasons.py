@@ -60,7 +60,7 @@ def test_only_lost_items_have_a_reason() -> None:
 
 def test_errors_and_unscored_items_are_missing_never_lost() -> None:
     after = table([None, None, 0.0], outcome=["error", "unscored", "incorrect"])
-    result = fm.compare(table([1.0, 1.0, 1.0]), after).result
+    result = fm.compare(table([1.0, 1.0, 1.0]), after, min_paired=0.3).result
     assert (result.total.n, result.total.n10, result.pairing.unscored) == (1, 1, 2)
 
 

@@ -118,7 +118,8 @@ def test_another_number_of_repeats() -> None:
 
 
 def test_one_sided_results() -> None:
-    comparison = fm.compare(table([1.0], item=["a"]), table([1.0] * 3, item=["a", "b", "c"]))
+    one, three = table([1.0], item=["a"]), table([1.0] * 3, item=["a", "b", "c"])
+    comparison = fm.compare(one, three, min_paired=0.3)
     assert (
         message(comparison, "one_sided") == "0 results only before and 2 only after: not compared."
     )
@@ -126,7 +127,7 @@ def test_one_sided_results() -> None:
 
 
 def test_unscored_pairs() -> None:
-    comparison = fm.compare(table([1.0, 1.0]), table([None, 1.0]))
+    comparison = fm.compare(table([1.0, 1.0]), table([None, 1.0]), min_paired=0.5)
     assert message(comparison, "unscored") == (
         "1 pair without a score on one side or both: neither right nor wrong."
     )
@@ -179,7 +180,7 @@ def test_a_thin_task_among_well_paired_ones() -> None:
 
 def test_a_task_on_one_side_only_is_one_sided_not_thin() -> None:
     extra = pa.concat_tables([ONE, table([1.0], task="extra")])
-    assert codes(fm.compare(ONE, extra)) == ["one_sided"]
+    assert codes(fm.compare(ONE, extra, min_paired=0.6)) == ["one_sided"]
 
 
 def test_a_clean_comparison_has_no_warning() -> None:

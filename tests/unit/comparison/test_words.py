@@ -8,7 +8,7 @@ import forgetmap as fm
 from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.group_results import group_result
-from forgetmap.comparison.headline import HeadlinePolicy
+from forgetmap.comparison.verdict import Policy
 from forgetmap.comparison.words import counts_sentence, pairing_sentence, reasons_sentence
 from small_runs import table
 
@@ -16,9 +16,7 @@ from small_runs import table
 def sentence(n11: int, n10: int, n01: int, n00: int, items: int | None = None) -> str:
     n = n11 + n10 + n01 + n00
     cells = Cells(paired=n, items=n if items is None else items, n11=n11, n10=n10, n01=n01, n00=n00)
-    return counts_sentence(
-        "base", "tuned", group_result("total", Evidence(cells), HeadlinePolicy())
-    )
+    return counts_sentence("base", "tuned", group_result("total", Evidence(cells), Policy()))
 
 
 def test_nothing_scored() -> None:
@@ -92,7 +90,7 @@ def test_large_numbers_are_readable() -> None:
 def test_why_lost_names_the_most_frequent_way_first() -> None:
     reasons = {"wrong": 2, "truncated": 5, "unknown": 1}
     total = group_result(
-        "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), HeadlinePolicy()
+        "total", Evidence(Cells(n10=8, items=8, paired=8, reasons=reasons)), Policy()
     )
     assert reasons_sentence(total) == (
         "Why 8 were forgotten: cut at the token limit 5, wrong answer 2, not recorded 1."
@@ -110,7 +108,7 @@ def test_why_lost_names_the_most_frequent_way_first() -> None:
 def test_why_lost_when_there_is_little_to_say(reasons: dict[str, int], said: str) -> None:
     n = sum(reasons.values())
     total = group_result(
-        "total", Evidence(Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons)), HeadlinePolicy()
+        "total", Evidence(Cells(n10=n, items=n, paired=n, n11=1, reasons=reasons)), Policy()
     )
     assert reasons_sentence(total) == said
 
@@ -118,7 +116,7 @@ def test_why_lost_when_there_is_little_to_say(reasons: dict[str, int], said: str
 def test_what_paired() -> None:
     both = fm.compare(table([1, 0]), table([1, 1]))
     assert pairing_sentence(both.result.pairing) == "All 2 results of both sides paired."
-    partly = fm.compare(table([1]), table([1, 1, 0]))
+    partly = fm.compare(table([1]), table([1, 1, 0]), min_paired=0.3)
     assert pairing_sentence(partly.result.pairing) == "Paired 1 of 1 result before and 3 after."
 
 
@@ -130,7 +128,9 @@ def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:
     )
 
 
-def test_the_headline_when_no_pair_is_scored() -> None:
-    comparison = fm.compare(table([None, 1]), table([1, None]))
+def test_the_headline_when_no_answer_is_scored() -> None:
+    comparison = fm.compare(table([None, None]), table([None, None]))
     assert comparison.result.seen.startswith("Nothing can be said")
+    assert comparison.result.total.verdict == "cannot_tell"
     assert comparison.result.total.acc_before is None
+    assert comparison.result.total_macro.excess.forgetting.value is None
