@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -25,11 +25,53 @@ MAX_UNITS = 20_000
 """More are put into so many bins at random, which are then resampled as if they were units."""
 ROWS_PER_BLOCK = 1_024
 LEVELS = 1 << 16
+SMALL_P = 0.02
+"""Below it hardly any draw is left to count."""
+_ROUNDING = 1e-9
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
     """Random numbers of a task: the same whatever other tasks and models there are."""
     return np.random.default_rng([seed, crc32(name.encode())])
+
+
+def shared_sums(rows: Reals, keys: NDArray[np.uint64], seed: int, draws: int) -> Reals:
+    """Sums of rows whose units other tasks have too: the same unit has the same weights there."""
+    total = np.zeros((draws, rows.shape[1]))
+    for block in _blocks(len(rows)):
+        weights = np.stack([_unit_weights(int(key), seed, draws) for key in keys[block]])
+        total += weights.T.astype(float) @ rows[block]
+    return total
+
+
+@lru_cache(maxsize=8_192)
+def _unit_weights(key: int, seed: int, draws: int) -> NDArray[np.uint8]:
+    """Poisson weights of one unit in all draws."""
+    levels = np.random.default_rng([seed, key]).integers(0, LEVELS, draws, np.uint16)
+    weights: NDArray[np.uint8] = _one_by_level()[levels].astype(np.uint8)
+    return weights
+
+
+def widening(sizes: Reals) -> float | None:
+    """How much wider than their draws the limits of a mean of few units must be.
+
+    Resampling G units shows (G - 1) / G of their variance, and its quantiles are those of a normal
+    law where those of Student are due (the expanded percentile interval; Hesterberg 2015). Units of
+    unequal sizes count as fewer.
+
+    Args:
+        sizes: items of each unit.
+
+    Returns:
+        None for a single unit, which has no spread.
+    """
+    from scipy.special import ndtri, stdtrit  # heavy, only here
+
+    if (sizes > 0).sum() < 2:
+        return None
+    units = max(float(sizes.sum() ** 2 / (sizes**2).sum()), 2.0)
+    tail = (1 + LEVEL) / 2
+    return float(stdtrit(units - 1, tail) / ndtri(tail) * np.sqrt(units / (units - 1)))
 
 
 def resampled_sums(rows: Reals, counts: Reals, rng: np.random.Generator, draws: int) -> Reals:
@@ -99,11 +141,29 @@ def sum_groups(rows: Reals, groups: NDArray[np.intp]) -> Reals:
 
 def limits(draws: Reals) -> tuple[float, float] | None:
     """The middle part of the draws; None where there are none."""
-    known = draws[~np.isnan(draws)]
+    known = np.sort(draws[~np.isnan(draws)])
     if not known.size:
         return None
-    low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    outside = int((1 - LEVEL) / 2 * (known.size - 1) + _ROUNDING)
+    return float(known[outside]), float(known[-1 - outside])
+
+
+def two_sided_p(draws: Reals) -> float:
+    """Twice the share of draws beyond 0: at most 1 - LEVEL if and only if `limits` leave out 0.
+
+    Where hardly any draw is there, the normal law says how far away 0 is.
+    """
+    from scipy.special import ndtr
+
+    known = draws[~np.isnan(draws)]
+    if not known.size:
+        return 1.0
+    beyond = int(min((known <= 0).sum(), (known >= 0).sum()))
+    p = min(max(2 * beyond / max(known.size - 1, 1), 1 / (known.size + 1)), 1.0)
+    spread = float(known.std())
+    if p > SMALL_P or not spread:
+        return p
+    return min(p, float(2 * ndtr(-abs(known.mean()) / spread)))
 
 
 def _blocks(size: int) -> Iterator[slice]:

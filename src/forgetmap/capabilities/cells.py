@@ -165,7 +165,9 @@ def _of_task(
     model: str, task: str, readings: Sequence[_MetricReading], pairs: TaskPairs, how: Resampling
 ) -> list[tuple[_MetricReading, MetricCell, Effect]]:
     series = [values for reading in readings for values in reading.series]
-    means = iter(task_means(task, series, pairs.cluster, seed=how.seed, draws=how.draws))
+    means = iter(
+        task_means(task, series, pairs.cluster, seed=how.seed, draws=how.draws, shared=pairs.shared)
+    )
     results = []
     for reading in readings:
         own = [next(means) for _ in reading.series]
@@ -196,7 +198,7 @@ def _cell(
         value=effect.value,
         low=low,
         high=high,
-        std=effect.std if lenient.n >= MIN_ITEMS_FOR_SPREAD else None,
+        std=_std(effect, lenient.n),
         n=lenient.n,
         coverage=MetricCoverage(1, 1),
         scorer=reading.scorer,
@@ -210,7 +212,7 @@ def _cell(
         ),
         chance=chance,
         constant=len(np.unique(np.concatenate([before, after]))) == 1,
-        p=effect.p if lenient.n >= MIN_ITEMS_FOR_SPREAD else None,
+        p=None if low is None else effect.p,
         form=_form(means),
         distance=_distance(metric, before, after, how),
     )
@@ -220,6 +222,10 @@ def _cell(
 def _limits(draws: Reals, n: int) -> tuple[float | None, float | None]:
     interval = limits(draws) if n >= MIN_ITEMS_FOR_SPREAD else None
     return interval or (None, None)
+
+
+def _std(effect: Effect, n: int) -> float | None:
+    return None if n < MIN_ITEMS_FOR_SPREAD or np.isnan(effect.std) else effect.std
 
 
 def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -> MetricCell:
@@ -355,11 +361,11 @@ def _level_cell(
         value=effect.value if effect else None,
         low=low,
         high=high,
-        std=effect.std if effect and n >= MIN_ITEMS_FOR_SPREAD else None,
+        std=_std(effect, n) if effect else None,
         n=n,
         coverage=MetricCoverage(len(have), len(cells)),
         direction=_direction(metrics),
-        p=effect.p if effect and n >= MIN_ITEMS_FOR_SPREAD else None,
+        p=effect.p if effect and low is not None else None,
         note=None if effect else _why_empty(cells),
     )
 

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forgetmap.capabilities.bootstrap import compact, generator, limits, resampled_sums, sum_groups
+from forgetmap.capabilities.bootstrap import (
+    compact,
+    generator,
+    limits,
+    resampled_sums,
+    shared_sums,
+    sum_groups,
+    two_sided_p,
+    widening,
+)
 from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.stats import Reals
 
@@ -99,18 +108,35 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Mean before and after, of all items and in each draw."""
+    """Mean before and after, of all items and in each draw.
+
+    Attributes:
+        n: items.
+        before: mean before.
+        after: mean after.
+        before_draws: mean before in each draw.
+        after_draws: mean after in each draw.
+        widening: how much wider than the draws an interval must be; None for a single unit.
+    """
 
     n: int
     before: float
     after: float
     before_draws: Reals
     after_draws: Reals
+    widening: float | None = 1.0
 
     @property
     def point_draws(self) -> Reals:
         """Change of the mean in each draw."""
-        return self.after_draws - self.before_draws
+        return self.widen(self.after_draws - self.before_draws)
+
+    def widen(self, draws: Reals) -> Reals:
+        """Draws as far apart as few units ask for."""
+        if self.widening is None or np.isnan(draws).all():
+            return np.full_like(draws, np.nan)
+        centre = np.nanmean(draws)
+        return np.asarray(centre + self.widening * (draws - centre))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +154,7 @@ class Effect:
     @property
     def std(self) -> float:
         """Standard error."""
-        return float(np.nanstd(self.draws))
+        return float(np.nanstd(self.draws)) if not np.isnan(self.draws).all() else float("nan")
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -137,12 +163,8 @@ class Effect:
 
     @property
     def p(self) -> float:
-        """Two-sided, that there is none; from the standard error."""
-        from scipy.special import ndtr  # heavy, only here
-
-        if not self.std:
-            return 1.0 if self.value == 0 else 0.0
-        return float(2 * ndtr(-abs(self.value) / self.std))
+        """Two-sided, that there is none; from the same draws as the limits."""
+        return two_sided_p(self.draws)
 
 
 def task_means(
@@ -152,19 +174,37 @@ def task_means(
     *,
     seed: int,
     draws: int,
+    shared: NDArray[np.uint64] | None = None,
 ) -> list[Means]:
-    """Means of all series of one task under the same weights."""
+    """Means of all series of one task under the same weights.
+
+    Args:
+        task: its name, from which its random numbers come.
+        series: values of its metrics.
+        cluster: of each item; None where every item is a unit of its own.
+        seed: of the random numbers.
+        draws: how many.
+        shared: of each item, the key of its unit where other tasks have that unit too, else 0.
+    """
     rng = generator(seed, task)
     rows = np.column_stack([_columns(values) for values in series])
     total = rows.sum(axis=0)
     units = rows if cluster is None else sum_groups(rows, cluster)
-    drawn = resampled_sums(*compact(units, rng), rng, draws)
+    keys = np.zeros(len(units), np.uint64) if shared is None else _unit_keys(shared, cluster)
+    own = keys == 0
+    drawn = resampled_sums(*compact(units[own], rng), rng, draws)
+    drawn += shared_sums(units[~own], keys[~own], seed, draws)
     halves = np.vstack([_halves(series, lost=lost) for lost in (True, False)])
     drawn += resampled_sums(halves, np.full(2, PSEUDO_ITEM_WEIGHT), rng, draws)
     return [
-        _means(total[3 * index : 3 * index + 3], drawn[:, 3 * index : 3 * index + 3])
-        for index in range(len(series))
+        _means(total[at : at + 3], drawn[:, at : at + 3], widening(units[:, at]))
+        for at in range(0, 3 * len(series), 3)
     ]
+
+
+def _unit_keys(shared: NDArray[np.uint64], cluster: NDArray[np.intp] | None) -> NDArray[np.uint64]:
+    """The key of each unit: of a cluster that of its first item."""
+    return shared if cluster is None else shared[np.unique(cluster, return_index=True)[1]]
 
 
 def _columns(series: Series) -> Reals:
@@ -184,19 +224,19 @@ def _halves(series: Iterable[Series], *, lost: bool) -> Reals:
     return np.asarray([cells])
 
 
-def _means(total: Reals, drawn: Reals) -> Means:
+def _means(total: Reals, drawn: Reals, wider: float | None) -> Means:
     n = int(total[0])
     with np.errstate(invalid="ignore", divide="ignore"):
         before, after = total[1:] / total[0]
         draws = drawn[:, 1:] / drawn[:, :1]
-    return Means(n, float(before), float(after), draws[:, 0], draws[:, 1])
+    return Means(n, float(before), float(after), draws[:, 0], draws[:, 1], wider)
 
 
 def metric_effect(metric: Metric, means: Means) -> Effect:
     """The effect of a metric, in all draws."""
     return Effect(
         float(effect(metric, means.before, means.after)),
-        effect(metric, means.before_draws, means.after_draws),
+        means.widen(effect(metric, means.before_draws, means.after_draws)),
     )
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import duckdb
 import narwhals as nw
@@ -36,6 +37,8 @@ from forgetmap.stats import Reals
 
 _FAILED = ", ".join(literal(outcome) for outcome in FAILED)
 _CARRIED = (*CONTENT_HASHES, "k", "cluster")
+_FACTS = ("k_before", "cluster_before", "question_hash_before")
+"""Of a pair, besides its task and ids."""
 
 
 def relation_of(frame: Frame) -> duckdb.DuckDBPyRelation:
@@ -322,6 +325,8 @@ class TaskPairs:
         before: ids on the side before.
         after: ids of the same items on the side after.
         cluster: number of the cluster of each item, or None where there are none.
+        shared: of each item, a key where other tasks have its cluster or its question too, else 0;
+            None where none do.
         chance: what guessing gives on average, where items say how many options they have.
     """
 
@@ -329,6 +334,7 @@ class TaskPairs:
     after: pa.Array
     cluster: NDArray[np.intp] | None
     chance: float | None
+    shared: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.before)
@@ -349,6 +355,7 @@ def pair_items(before: TaxonomyRun, after: TaxonomyRun, pair_by: PairBy) -> dict
                 f"some items of {before.run.name} and {after.run.name} cannot be told apart",
                 hint="give every item of a task its own id.",
             )
+    table = _with_shared_units(table)
     return {
         str(task): _task_pairs(table.filter(pc.equal(table["task"], task)))
         for task in sorted(pc.unique(table["task"]).to_pylist())
@@ -357,8 +364,32 @@ def pair_items(before: TaxonomyRun, after: TaxonomyRun, pair_by: PairBy) -> dict
 
 def _paired(frame: Frame, columns: frozenset[str]) -> pa.Table:
     both = frame.filter(both_sides())
-    more = [name for name in ("k_before", "cluster_before") if name in columns]
+    more = [name for name in _FACTS if name in columns]
     return both.select("task", "item_before", "item_after", *more).collect().to_arrow()
+
+
+def _with_shared_units(table: pa.Table) -> pa.Table:
+    """The table with a key of every unit that several tasks have: a cluster, or a question."""
+    units = [
+        pc.binary_join_element_wise(prefix, table[name].cast(pa.string()), "")
+        for prefix, name in (("cluster ", "cluster_before"), ("question ", "question_hash_before"))
+        if name in table.column_names
+    ]
+    if not units:
+        return table
+    table = table.append_column("unit", pc.coalesce(*units))
+    tasks = table.group_by("unit").aggregate([("task", "count_distinct")])
+    several = tasks.filter(
+        pc.and_(pc.greater(tasks["task_count_distinct"], 1), pc.is_valid(tasks["unit"]))
+    )["unit"].to_pylist()
+    if not several:
+        return table.drop_columns("unit")
+    keys = {
+        unit: int.from_bytes(blake2b(unit.encode(), digest_size=8).digest()) for unit in several
+    }
+    return table.append_column(
+        "shared", pa.array([keys.get(unit, 0) for unit in table["unit"].to_pylist()], pa.uint64())
+    )
 
 
 def _is_one_to_one(table: pa.Table) -> bool:
@@ -381,6 +412,7 @@ def _task_pairs(table: pa.Table) -> TaskPairs:
         after=table["item_after"].combine_chunks().cast(pa.string()),
         cluster=_numbered(clusters),
         chance=chance,
+        shared=table["shared"].to_numpy() if "shared" in names else None,
     )
 
 
