@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 
@@ -11,6 +12,7 @@ from forgetmap.comparison.cells import Cells, Label, by_task, is_none
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.luck import Luck
+from forgetmap.comparison.rollups import SeedRow
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.pairing import SIDES, Pairs, Side
 from forgetmap.records import MISSING, Frame, Outcome, Run
@@ -93,6 +95,24 @@ def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Noti
         return []
     message = f"the number of options varies in {listed(vary)} and is not recorded: taken as open."
     return [Notice("options_vary", message)]
+
+
+def seed_warnings(rows: Sequence[SeedRow]) -> list[Notice]:
+    """Tasks that were answered under other seeds than most: the published mean mixes them."""
+    seeds: dict[str, set[int]] = {}
+    for row in rows:
+        if row.cells.n:
+            seeds.setdefault(row.task, set()).add(row.seed)
+    kinds = Counter(frozenset(own) for own in seeds.values())
+    if len(kinds) < 2:
+        return []
+    usual = max(kinds, key=lambda kind: (kinds[kind], len(kind), sorted(kind)))
+    odd = [task for task, own in sorted(seeds.items()) if own != usual]
+    message = (
+        f"most tasks have {counted(len(usual), 'seed')}, other seeds have {listed(odd, 'tasks')}: "
+        "the published mean over seeds is not one over the same tasks."
+    )
+    return [Notice("seeds_differ", message)]
 
 
 def coverage_warnings(

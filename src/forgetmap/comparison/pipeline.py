@@ -32,17 +32,19 @@ from forgetmap.comparison.notices import (
     reading_warnings,
     repeat_warnings,
     sanity_warnings,
+    seed_warnings,
     table_warnings,
 )
 from forgetmap.comparison.result import (
     ComparisonResult,
+    ConsensusResult,
     GroupResult,
     PairingResult,
     RolledUpResult,
     Rule,
     RunResult,
 )
-from forgetmap.comparison.rollups import count_seeds, roll_up
+from forgetmap.comparison.rollups import SeedRow, agree_over_seeds, count_seeds, roll_up
 from forgetmap.comparison.side_counts import count_side, has_empty_position
 from forgetmap.comparison.task_tables import with_task_table
 from forgetmap.comparison.verdict import Policy, make_claim
@@ -88,7 +90,8 @@ def compare_sides(
             level=rule.level,
             shared_content=has_shared_content(before.measured.scores),
         )
-        rolled_up = _rolled_up(pairs, rule)
+        seeds = [] if rule.rollup == "default" else count_seeds(pairs)
+        rolled_up = {} if rule.rollup == "default" else _rolled_up(pairs, seeds)
         failures = tuple(count_failures(side.measured.scores) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)
     warnings = [
@@ -101,13 +104,14 @@ def compare_sides(
         *identical_warnings(total),
         *evidence_warnings(evidence.total(), evidence.tasks()),
         *table_warnings(evidence.tasks(), rule.task_table),
+        *seed_warnings(seeds),
         *sanity_warnings(evidence.total(), evidence.tasks(), failures),
     ]
     policy = make_policy(rule, before.run, after.run, pairs)
     paired = _pairing(coverage, warnings)
     result = _result(before.run, after.run, rule, evidence, paired, policy)
     compared_by = {task: str(measure) for task, measure in sorted(measures[0].items())}
-    result = result.model_copy(update={"rolled_up": rolled_up, "measures": compared_by})
+    result = result.model_copy(update={**rolled_up, "measures": compared_by})
     return Comparison(result, before.run, after.run, pairs, Grounds(evidence.total(), policy))
 
 
@@ -241,13 +245,14 @@ def _sampled(before: Run, after: Run) -> bool | None:
     return True if True in known else None if None in known else False
 
 
-def _rolled_up(pairs: Pairs, rule: Rule) -> list[RolledUpResult] | None:
-    if rule.rollup == "default":
-        return None
-    return [
+def _rolled_up(pairs: Pairs, rows: Sequence[SeedRow]) -> dict[str, object]:
+    """The published averages, and what the seeds agree on."""
+    rolled = [
         RolledUpResult(name=group.name, mean=group.mean, deviation=group.deviation)
-        for group in roll_up(count_seeds(pairs))
+        for group in roll_up(rows)
     ]
+    agreed = [ConsensusResult(**asdict(group)) for group in agree_over_seeds(pairs, rows)]
+    return {"rolled_up": rolled, "consensus": agreed or None}
 
 
 def _pairing(coverage: PairingCoverage, warnings: list[Notice]) -> PairingResult:

@@ -249,7 +249,24 @@ def _rolled_up(result: ComparisonResult) -> Blocks:
             for cell, spread in zip(cells, spreads, strict=True)
         ]
         rows.append((group.name, *texts))
-    return [Line(), Sheet(tuple(heads), rows, spare=("after", "before"))]
+    return [
+        Line(),
+        Sheet(tuple(heads), rows, spare=("after", "before")),
+        *_consensus(result),
+    ]
+
+
+def _consensus(result: ComparisonResult) -> Blocks:
+    """What seeds agree on, beside the published averages."""
+    if not result.consensus:
+        return []
+    heads = ("published consensus", "seeds", "forgotten", "gained", "disagree")
+    rows = [
+        (group.name, f"{group.seeds}", percent(group.forgetting), percent(group.backward_transfer),
+         percent(group.dropped))
+        for group in result.consensus
+    ]  # fmt: skip
+    return [Line(), Sheet(heads, rows)]
 
 
 def _ending(

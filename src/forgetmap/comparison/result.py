@@ -272,6 +272,16 @@ class RolledUpResult(Value):
     deviation: dict[str, float | None] = Field(description="Null with a single seed.")
 
 
+class ConsensusResult(Value):
+    """A category, or all of them, among items on which so many seeds agree; as published code."""
+
+    name: str
+    seeds: int = Field(description="Seeds that must agree.")
+    forgetting: float = Field(description="Share of the items on which they agree.")
+    backward_transfer: float
+    dropped: float = Field(description="Share of all items on which they do not agree.")
+
+
 class ComparisonResult(Value):
     """One before and one after; with `stages` and `paths` if they are the ends of a chain."""
 
@@ -293,6 +303,9 @@ class ComparisonResult(Value):
     )
     rolled_up: list[RolledUpResult] | None = Field(
         default=None, description="Under the roll-up post-forget: its categories and total."
+    )
+    consensus: list[ConsensusResult] | None = Field(
+        default=None, description="Under the roll-up post-forget, with two seeds or more."
     )
     stages: list[StageResult] | None = None
     paths: list[PathResult] | None = None

@@ -18,7 +18,7 @@ from forgetmap.comparison.choice_counts import count_options, options_from, opti
 from forgetmap.comparison.from_counts import average_options
 from forgetmap.comparison.task_tables import IGNORED, MISSING
 from forgetmap.pairing import SIDES, Pairs, scored_pair
-from forgetmap.stats import published
+from forgetmap.stats import consensus, published
 
 MEASURES = (
     "forgetting",
@@ -29,6 +29,10 @@ MEASURES = (
     "acc_after",
 )
 TOTAL = "Total"
+AGREEMENT_SIZES = (2, 3)
+"""Seeds that must agree, as in the published code."""
+MAX_SEEDS = 20
+"""More would not fit into the number that stands for the history of an item over seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +114,85 @@ def _over_seeds(name: str, values: Sequence[dict[str, float]]) -> RolledUp:
     several = len(values) > 1
     spread = {m: stdev(v[m] for v in values) if several else None for m in MEASURES}
     return RolledUp(name, _mean(values), spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """What happened to items on which so many seeds agree: the consensus of the published code.
+
+    Attributes:
+        name: of the category, or `Total`.
+        seeds: that must agree.
+        forgetting: share of the items on which they do.
+        backward_transfer: likewise.
+        dropped: share of all items on which they do not.
+    """
+
+    name: str
+    seeds: int
+    forgetting: float
+    backward_transfer: float
+    dropped: float
+
+
+def agree_over_seeds(pairs: Pairs, rows: Sequence[SeedRow]) -> list[Consensus]:
+    """Categories by name and the total, by number of seeds; plain means over tasks as above.
+
+    Args:
+        pairs: both models.
+        rows: from `count_seeds`.
+    """
+    seeds = sorted({row.seed for row in rows})[:MAX_SEEDS]
+    sizes = [size for size in AGREEMENT_SIZES if size <= len(seeds)]
+    histories = _histories(pairs, seeds) if sizes else {}
+    return [group for size in sizes for group in _consensus_of(histories, size)]
+
+
+def _consensus_of(histories: Histories, size: int) -> list[Consensus]:
+    by_category: dict[str, list[tuple[float, float, float]]] = {}
+    for (_, category), kinds in histories.items():
+        table = [list(history) for history in kinds]
+        counts, dropped = consensus(table, size, list(kinds.values()))
+        agreed = sum(counts.values())
+        if agreed and category != IGNORED:
+            rates = (counts["10"] / agreed, counts["01"] / agreed, dropped)
+            by_category.setdefault(category, []).append(rates)
+    means = {name: _means(rates) for name, rates in sorted(by_category.items())}
+    if means:
+        means[TOTAL] = _means(list(means.values()))
+    return [Consensus(name, size, *rates) for name, rates in means.items()]
+
+
+def _means(rates: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    lost, gained, dropped = (fmean(column) for column in zip(*rates, strict=True))
+    return lost, gained, dropped
+
+
+Histories = dict[tuple[str, str], dict[tuple[str, ...], int]]
+"""Task and category -> what happened to an item under each seed -> items."""
+
+
+def _histories(pairs: Pairs, seeds: Sequence[int]) -> Histories:
+    """One number per item holds its history: a digit for each seed, 0 where it has no answer."""
+    base = len(CELL_NAMES) + 1
+    category = label_columns(pairs).get("category", nw.lit(None, dtype=nw.String))
+    digit = 1 + 2 * nw.col("state_before").cast(nw.Int64) + nw.col("state_after").cast(nw.Int64)
+    place = nw.lit(0, dtype=nw.Int64)
+    for rank, seed in enumerate(seeds):
+        here = nw.col("repeat") == seed
+        place = nw.when(here).then(nw.lit(base**rank, dtype=nw.Int64)).otherwise(place)
+    rows = pairs.frame.filter(scored_pair()).with_columns(category=category, digit=digit * place)
+    items = rows.group_by("task", "category", *pairs.item_columns).agg(nw.col("digit").sum())
+    counts = items.group_by("task", "category", "digit").agg(nw.len().alias("n")).collect()
+    histories: Histories = {}
+    for row in counts.rows(named=True):
+        name = MISSING if is_none(row["category"]) else row["category"]
+        history = _history(int(row["digit"]), len(seeds), base)
+        kinds = histories.setdefault((row["task"], name), {})
+        kinds[history] = kinds.get(history, 0) + int(row["n"])
+    return histories
+
+
+def _history(number: int, seeds: int, base: int) -> tuple[str, ...]:
+    digits = [number // base**rank % base for rank in range(seeds)]
+    return tuple("" if not digit else f"{(digit - 1) // 2}{(digit - 1) % 2}" for digit in digits)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from forgetmap.stats.repeats import (
         AnswerCounts,
         NetPart,
+        consensus,
         excess_before_scores,
         excess_scores,
         net_scores,
@@ -148,6 +149,7 @@ __all__ = [
     "cluster_terms",
     "cluster_variance",
     "combined_interval",
+    "consensus",
     "decide",
     "decision_probability",
     "detectable",

@@ -201,15 +201,19 @@ def _dealt(before: ArrayLike, answers: int, right: int, repeats_before: int) -> 
     return np.asarray(np.exp(chosen - ways(answers, repeats_before)))
 
 
-def consensus(transitions: ArrayLike, size: int) -> tuple[dict[str, float], float]:
+def consensus(
+    transitions: ArrayLike, size: int, weight: ArrayLike | None = None
+) -> tuple[dict[str, float], float]:
     """Mean counts of the transitions of items on which `size` seeds agree, over all subsets.
 
     As in the published code, for comparison: it keeps what is stable, so it says nothing about how
     much was lost of what is not.
 
     Args:
-        transitions: items x seeds, as the strings 00, 01, 10 and 11.
+        transitions: items x seeds, as the strings 00, 01, 10 and 11; empty where a seed has no
+            answer, which leaves the item out of subsets with that seed.
         size: seeds per subset.
+        weight: items of each kind; one without it.
 
     Returns:
         Mean count of each transition, and the mean share of items on which the seeds disagree.
@@ -217,13 +221,15 @@ def consensus(transitions: ArrayLike, size: int) -> tuple[dict[str, float], floa
     from itertools import combinations
 
     table = np.asarray(transitions)
+    items = np.ones(len(table)) if weight is None else np.asarray(weight, float)
     counts = dict.fromkeys(("00", "01", "10", "11"), 0.0)
     dropped = 0.0
     subsets = list(combinations(range(table.shape[1]), size))
     for subset in subsets:
         chosen = table[:, list(subset)]
-        agreed = (chosen == chosen[:, :1]).all(axis=1)
-        dropped += float(1 - agreed.mean())
+        complete = (chosen != "").all(axis=1)
+        agreed = complete & (chosen == chosen[:, :1]).all(axis=1)
+        dropped += 1 - float(items[agreed].sum()) / max(float(items[complete].sum()), 1.0)
         for name in counts:
-            counts[name] += int((chosen[agreed, 0] == name).sum())
+            counts[name] += float(items[agreed & (chosen[:, 0] == name)].sum())
     return {name: count / len(subsets) for name, count in counts.items()}, dropped / len(subsets)

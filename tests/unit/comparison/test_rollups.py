@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import forgetmap as fm
+from command_line import call, write
 from forgetmap.comparison.cells import Cells
+from forgetmap.comparison.notices import seed_warnings
 from forgetmap.comparison.rollups import SeedRow, roll_up, row_values
 from forgetmap.comparison.task_tables import load_table, plain_name
 from forgetmap.errors import UsageError
+from forgetmap.stats.repeats import consensus
 
 
 def random_rows(seed: int) -> list[SeedRow]:
@@ -112,3 +120,88 @@ def test_names_and_unknown_tables() -> None:
     assert load_table("corrected").find("something else") is None
     with pytest.raises(UsageError):
         load_table("mine")
+
+
+TASKS = {"mmlu:anatomy": 30, "mmlu:sociology": 20, "piqa:main": 25}
+
+
+def answers(seeds: int, generator: int = 5) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Two models that answer all items under every seed."""
+    dice = random.Random(generator)
+    sides: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    for task, items in TASKS.items():
+        for item in range(items):
+            easy = dice.random()
+            for seed in range(seeds):
+                for side in sides:
+                    score = float(dice.random() < easy)
+                    side.append({"task": task, "item": f"{item}", "repeat": seed, "score": score})
+    return sides
+
+
+def by_seed(rows: list[dict[str, Any]]) -> dict[tuple[str, str, int], int]:
+    return {(row["task"], row["item"], row["repeat"]): int(row["score"]) for row in rows}
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_consensus_stands_beside_the_roll_up(size: int) -> None:
+    """By the kernel that is checked against the authors' code, task by task."""
+    before, after = answers(3)
+    result = fm.compare(
+        pa.Table.from_pylist(before), pa.Table.from_pylist(after), rollup="post-forget"
+    ).result
+    assert result.consensus is not None
+    found = {group.name: group for group in result.consensus if group.seeds == size}
+    states, rates = (by_seed(before), by_seed(after)), {}
+    for task, items in TASKS.items():
+        table = np.array(
+            [
+                ["".join(str(side[task, f"{item}", seed]) for side in states) for seed in range(3)]
+                for item in range(items)
+            ]
+        )
+        counts, dropped = consensus(table, size)
+        rates[task] = (counts["10"] / sum(counts.values()), dropped)
+    assert found["Common Sense"].forgetting == pytest.approx(rates["piqa:main"][0])
+    assert found["Common Sense"].dropped == pytest.approx(rates["piqa:main"][1])
+    categories = [group for name, group in found.items() if name != "Total"]
+    assert found["Total"].forgetting == pytest.approx(
+        statistics.mean(group.forgetting for group in categories)
+    )
+    assert {group.seeds for group in result.consensus} == {2, 3}
+
+
+def test_no_consensus_of_one_seed_nor_without_the_roll_up() -> None:
+    before, after = map(pa.Table.from_pylist, answers(1))
+    assert fm.compare(before, after, rollup="post-forget").result.consensus is None
+    before, after = map(pa.Table.from_pylist, answers(2))
+    assert fm.compare(before, after).result.consensus is None
+
+
+def test_consensus_is_printed(tmp_path: Path) -> None:
+    before, after = answers(2)
+    paths = write(tmp_path / "a.jsonl", before), write(tmp_path / "b.jsonl", after)
+    done = call("compare", *paths, "--rollup", "post-forget", columns=120)
+    assert done.code == 0, done.err
+    assert "published consensus" in done.out
+
+
+def seed_rows(**seeds: int) -> list[SeedRow]:
+    return [
+        SeedRow(task, seed, Cells(n11=5), 4.0, "Math")
+        for task, count in seeds.items()
+        for seed in range(count)
+    ]
+
+
+def test_unequal_seeds_over_tasks_warn() -> None:
+    assert seed_warnings(seed_rows(a=3, b=3)) == []
+    assert seed_warnings([]) == []
+    (notice,) = seed_warnings(seed_rows(a=3, b=3, c=2))
+    assert notice.code == "seeds_differ"
+    assert "most tasks have 3 seeds, other seeds have c" in notice.message
+    before, after = answers(3)
+    kept = [row for row in after if (row["task"], row["repeat"]) != ("piqa:main", 2)]
+    first, second = map(pa.Table.from_pylist, (before, kept))
+    result = fm.compare(first, second, rollup="post-forget", min_paired=0.5).result
+    assert "seeds_differ" in {warning.code for warning in result.pairing.warnings}

@@ -156,3 +156,10 @@ def test_consensus_counts_by_hand() -> None:
     counts, dropped = consensus(table, 2)
     assert counts == {"00": 0.0, "01": 1 / 3, "10": 1.0, "11": 1 / 3}
     assert dropped == pytest.approx(4 / 9)
+
+
+def test_consensus_of_kinds_of_items_and_of_missing_answers() -> None:
+    table = np.array([["11", "11"], ["10", "10"], ["01", ""]])
+    counts, dropped = consensus(table, 2, [2, 1, 5])
+    spelled = consensus(np.array([["11", "11"]] * 2 + [["10", "10"]]), 2)
+    assert (counts, dropped) == spelled
