@@ -325,6 +325,30 @@ def test_bug_12_a_response_without_steps_does_not_shift_the_others(tmp_path: Pat
     assert 0 < scores[2] < 0.5
 
 
+def test_a_response_that_is_judged_often_gets_the_mean(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    row = {"id": "1", "prompt": "1?", "gold": "2", "outputs": "Step 1: 1 + 1 = 2.\nAnswer: 2"}
+    WRITERS["jsonl"](folder, "math.subset", [row])
+    with judge_server(lambda asked: Answer(f"SCORE: {4 + asked.body['seed']}")) as served:
+        once = found(measured(opened(folder), judge=judge_at(served.url, "judge", cached=False)))
+        judge = judge_at(served.url, "judge", cached=False, repeats=3)
+        often = found(measured(opened(folder), judge=judge, judge_repeats=3))
+    assert {asked.body["temperature"] for asked in served.asked} == {0, 0.7}
+    key = ("math.subset/1", "coherence", "reasoning@1")
+    low, mean = once[key][0], often[key][0]
+    assert low is not None
+    assert mean is not None
+    # 4, 5 and 6 of ten, against 4.
+    assert mean - low == pytest.approx(1 / 10)
+
+
+def test_a_judge_is_asked_at_least_once(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "m", "jsonl", {"mtbench.turn2": ROWS["mtbench.turn2"]})
+    with pytest.raises(UsageError, match="0 times"):
+        fm.drift(path, path, judge=("http://localhost:1/v1", "judge"), judge_repeats=0)
+
+
 def test_what_is_kept_is_not_mixed_up_with_other_records(tmp_path: Path) -> None:
     """The same responses beside other scores are another run."""
     seen = []

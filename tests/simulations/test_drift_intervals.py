@@ -125,3 +125,30 @@ def test_intervals_hold_the_truth(name: str) -> None:
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_hold_the_truth_in_many_evaluations(name: str) -> None:
     assert coverage(WORLDS[name], 4000) >= 0.93
+
+
+RATING = Metric("m.rating", "C", "t", scale="rating", polarity="up")
+
+
+@pytest.mark.parametrize("judgements", [1, 3])
+@pytest.mark.parametrize("items", [30, 120])
+def test_what_a_judge_is_unsure_of_is_in_the_interval(judgements: int, items: int) -> None:
+    """Ratings by a judge who errs by a point and a half, around ratings that fall by half one."""
+    random = np.random.default_rng(10)
+    inside, widths = 0, []
+    for seed in range(300):
+        quality = random.uniform(4, 8, items)
+        sides = []
+        for fall in (0.0, 0.5):
+            noise = random.choice([-1.5, 1.5], (items, judgements)).mean(axis=1)
+            sides.append(quality - fall + random.normal(0, 0.3, items) + noise)
+        series = Series(RATING, sides[0], sides[1])
+        (means,) = task_means("t", [series], None, seed=seed, draws=DRAWS)
+        limits = metric_effect(RATING, means).limits
+        assert limits is not None
+        inside += limits[0] <= -0.5 / 9 <= limits[1]
+        widths.append(limits[1] - limits[0])
+    assert inside / 300 >= 0.93 - 0.03
+    # Of the spread of a change, judge noise is 2 * 2.25 / judgements beside 2 * 0.09.
+    expected = 2 * 1.96 * np.sqrt((4.5 / judgements + 0.18) / items) / 9
+    assert np.mean(widths) == pytest.approx(expected, rel=0.15)

@@ -50,6 +50,7 @@ class DriftOptions(TypedDict, total=False):
     aggregator: Aggregator
     profile: Profile
     judge: tuple[str, str] | None
+    judge_repeats: int
     allow_exec: bool
     noise: Any
     target: Sequence[str]
@@ -77,6 +78,7 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
             published.
         profile: `full`, or `quick` for rule metrics on 200 items per task.
         judge: URL and model of an OpenAI-compatible server, for metrics that need a judge.
+        judge_repeats: how often it judges each response; the mean counts.
         allow_exec: whether code that a model wrote is run, in a sandbox.
         noise: path, dataframe or run of a repeat of the model before.
         target: tasks the model was trained for, shown in the same table.
@@ -199,9 +201,15 @@ def _require_shared_tasks(runs: Sequence[Run], taxonomy: Taxonomy) -> None:
 
 def _measuring(options: DriftOptions) -> Measuring:
     address, cached = options.get("judge"), options.get("cached", True)
+    repeats = options.get("judge_repeats", 1)
+    if repeats < 1:
+        raise UsageError(
+            f"a judge cannot be asked {repeats} times", hint="give judge_repeats 1 or more."
+        )
     return Measuring(
         profile=options.get("profile", "full"),
-        judge=judge_at(*address, cached=cached) if address else None,
+        judge=judge_at(*address, cached=cached, repeats=repeats) if address else None,
+        judge_repeats=repeats,
         allow_exec=options.get("allow_exec", False),
         processes=options.get("processes"),
         cached=cached,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from forgetmap.scoring import (
     UNSCORED,
     CodeScorer,
     Fields,
+    Grade,
     Judge,
     JudgeQuestion,
     JudgeScorer,
@@ -157,23 +159,46 @@ def _settled_by_run(
 
 
 def judge_rows(
-    scorer: JudgeScorer, batches: Iterator[pa.RecordBatch], judge: Judge
+    scorer: JudgeScorer, batches: Iterator[pa.RecordBatch], judge: Judge, *, repeats: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Score batches by asking a judge, all questions of a batch together."""
+    """Score batches by asking a judge, all questions of a batch together.
+
+    Args:
+        scorer: what to ask, and what replies mean.
+        batches: of responses.
+        judge: who is asked.
+        repeats: how often; a response gets the mean of its judgements.
+    """
     for batch in batches:
         rows = batch.to_pylist()
         samples = [as_scorer_input(row) for row in rows]
         all_questions = [_questions(scorer, sample) for sample in samples]
-        replies = iter(
-            _replies(
-                judge, [ask for questions in all_questions for ask in _usable_questions(questions)]
-            )
-        )
+        asked = [ask for questions in all_questions for ask in _usable_questions(questions)]
+        rounds = [iter(_replies(judge, asked, repeat)) for repeat in range(repeats)]
         scored = ScoreRows(scorer)
         for row, sample, questions in zip(rows, samples, all_questions, strict=True):
-            own = [next(replies) for _ in _usable_questions(questions)]
-            scored.add(row, _settled_by_judge(scorer, sample, questions, own))
+            judgements = []
+            for replies in rounds:
+                own = [next(replies) for _ in _usable_questions(questions)]
+                judgements.append(_settled_by_judge(scorer, sample, questions, own))
+            scored.add(row, _mean_judgement(judgements))
         yield scored.batch()
+
+
+def _mean_judgement(judgements: Sequence[Fields | None]) -> Fields | None:
+    """Of every value the mean over the judgements that have it."""
+    given = [fields for fields in judgements if fields is not None]
+    if len(given) <= 1:
+        return given[0] if given else None
+    return {name: _mean_grade([fields[name] for fields in given]) for name in given[0]}
+
+
+def _mean_grade(grades: Sequence[Grade]) -> Grade:
+    scored = [grade for grade in grades if grade.score is not None]
+    if not scored:
+        return grades[0]
+    mean = sum(grade.score for grade in scored if grade.score is not None) / len(scored)
+    return replace(scored[0], score=mean)
 
 
 def _questions(scorer: JudgeScorer, sample: ScorerInput | None) -> list[JudgeQuestion] | FieldError:
@@ -202,9 +227,9 @@ def _settled_by_judge(
     )
 
 
-def _replies(judge: Judge, questions: list[JudgeQuestion]) -> list[str | None]:
+def _replies(judge: Judge, questions: list[JudgeQuestion], repeat: int) -> list[str | None]:
     """All replies, also where an event loop runs already, as in a notebook."""
     if not questions:
         return []
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, judge.ask_all(questions)).result()
+        return thread.submit(asyncio.run, judge.ask_all(questions, repeat=repeat)).result()

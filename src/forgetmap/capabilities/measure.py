@@ -57,6 +57,7 @@ from forgetmap.sources import PROVISIONAL_SCORER, Progress
 
 QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
+REPEATED_JUDGE_TEMPERATURE = 0.7
 ROWS_PER_BATCH_RANGE = 100, 2_000
 """Responses per batch, at least and at most."""
 PER_PROCESS = 12
@@ -75,6 +76,7 @@ class Measuring:
     Attributes:
         profile: `full`, or `quick`: rules only, on 200 items per task.
         judge: for what only a judge can say, if there is one.
+        judge_repeats: how often it judges each response.
         allow_exec: whether code of the model may be run in a sandbox.
         processes: how many score; None is one per core.
         cached: whether what was measured before is used.
@@ -83,6 +85,7 @@ class Measuring:
 
     profile: Profile = "full"
     judge: Judge | None = None
+    judge_repeats: int = 1
     allow_exec: bool = False
     processes: int | None = None
     cached: bool = True
@@ -96,9 +99,18 @@ class Measuring:
         return allowed and self.profile == "full"
 
 
-def judge_at(url: str, model: str, *, cached: bool = True) -> Judge:
-    """A judge whose replies are kept by what was asked, so that nothing is asked twice."""
-    return open_judge(url, model, cache=cache_root() / REPLIES if cached else None)
+def judge_at(url: str, model: str, *, cached: bool = True, repeats: int = 1) -> Judge:
+    """A judge whose replies are kept by what was asked, so that nothing is asked twice.
+
+    Args:
+        url: of the server.
+        model: as the server calls it.
+        cached: whether replies are kept.
+        repeats: how often it judges; several judgements are sampled, or they would be the same.
+    """
+    parameters = {"temperature": REPEATED_JUDGE_TEMPERATURE} if repeats > 1 else None
+    cache = cache_root() / REPLIES if cached else None
+    return open_judge(url, model, cache=cache, parameters=parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +286,12 @@ class _Work:
         if needs_of(scorer) == "sandbox":
             return run_rows(cast("CodeScorer", scorer), batches, workers=self._how.processes)
         assert self._how.judge is not None  # noqa: S101  # else it was not planned
-        return judge_rows(cast("JudgeScorer", scorer), batches, self._how.judge)
+        return judge_rows(
+            cast("JudgeScorer", scorer),
+            batches,
+            self._how.judge,
+            repeats=self._how.judge_repeats,
+        )
 
     def _responses(self, task: str, rows: int) -> Iterator[pa.RecordBatch]:
         """All responses to a task, or those to the items of the quick profile, in batches."""

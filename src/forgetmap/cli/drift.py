@@ -75,6 +75,14 @@ def _measuring_options(command: Command) -> Command:
             "[default: leave these metrics out].",
         ),
         click.option(
+            "--judge-repeats",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            help="How often the judge judges each response, sampled anew; the mean counts, so that "
+            "what the judge is unsure of widens intervals less.",
+        ),
+        click.option(
             "--allow-exec",
             is_flag=True,
             help="Run code that the models wrote, in a sandbox, for metrics that need it "
