@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/truth_recovery.py                 10,000 data sets a setting
     .venv/bin/python benchmarks/truth_recovery.py --data-sets 1000
 
-Writes docs/truth.md, docs/images/coverage.png and docs/images/broken.png.
+Writes docs/truth.md (its last section is that of verdicts.py and stays), docs/images/coverage.png
+and docs/images/broken.png.
 """
 
 from __future__ import annotations
@@ -560,7 +561,9 @@ def main() -> None:
         tests="\n".join(test_row(*row) for row in tests),
         discoveries="\n".join(f"| {name} | {value:.3f} |" for name, value in fdr.items()),
     )
-    (ROOT / "docs" / "truth.md").write_text(page, encoding="utf-8")
+    path = ROOT / "docs" / "truth.md"
+    _, title, verdicts = path.read_text(encoding="utf-8").partition("\n## Verdicts\n")
+    path.write_text(page + title + verdicts, encoding="utf-8")
     print(page)
 
 

@@ -57,6 +57,17 @@ CHUNK = 25
 DEFAULT_TARGETS = {"false_lost": 0.05, "false_none": 0.05, "low_above": 0.05, "high_below": 0.05}
 SHOWN = ("false_lost", "false_none", "low_above", "high_below", "cannot_tell")
 
+SECTION = "\n## Verdicts\n"
+"""Where a page has the table; truth_recovery.py leaves it as it is."""
+ABOUT = """
+Worlds with a known loss, drawn by code that shares nothing with the estimators
+(`benchmarks/verdicts.py`), and how often what is said of them is false: a loss claimed where
+nothing was lost (false lost), "no loss beyond the margin" where as much or more was lost (false
+none), a limit on the wrong side of the truth (low above, high below). In worlds that no data could
+tell apart (options ruled out, habits without positions) a claim counts as false where the guess
+rate it names as needed is above the true one. A row is ok if no rate is above its target.
+"""
+
 Rates = dict[str, float]
 Json = Mapping[str, Any]
 Draw = Callable[[Rng], Case]
@@ -659,20 +670,27 @@ def make_line(index: int, chunks: Sequence[Chunk]) -> Line:
     )
 
 
-def print_table(lines: Sequence[Line]) -> None:
-    """The table in Markdown."""
-    print("| | world | data sets | false lost | false none | L above | U below | cannot tell "
-          "| other | target | |\n|" + "---|" * 11)  # fmt: skip
-    for line in lines:
-        shown = [f"{line.rates[name]:.3f}" if name in line.rates else "" for name in SHOWN]
-        cells = [
-            line.id, line.world, f"{line.sets:,}", *shown, _others(line), _targets(ROWS[line.row]),
-            "ok" if line.is_ok else f"NOT: {_why(line)}",
-        ]  # fmt: skip
-        print("| " + " | ".join(cells) + " |")
-    bad = sum(not line.is_ok for line in lines)
-    files = sum(line.files for line in lines)
-    print(f"\n{len(lines)} rows, {bad} not within their targets; {files:,} data sets also as files")
+def make_table(lines: Sequence[Line]) -> str:
+    """The table in Markdown, and what came of it in one sentence."""
+    head = ["", "world", "data sets", *(name.replace("_", " ") for name in SHOWN)]
+    rows = [[*head, "other", "target", ""], ["---"] * (len(head) + 3)]
+    rows += [_cells(line) for line in lines]
+    bad, files = sum(not line.is_ok for line in lines), sum(line.files for line in lines)
+    end = f"{len(lines)} rows, {bad} not within their targets; {files:,} data sets also as files."
+    return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), "", end])
+
+
+def _cells(line: Line) -> list[str]:
+    shown = [f"{line.rates[name]:.3f}" if name in line.rates else "" for name in SHOWN]
+    verdict = "ok" if line.is_ok else f"NOT: {_why(line)}"
+    about = [line.id, line.world, f"{line.sets:,}"]
+    return [*about, *shown, _others(line), _targets(ROWS[line.row]), verdict]
+
+
+def write_section(page: Path, table_text: str) -> None:
+    """Put the table into a page, as its last section."""
+    text = page.read_text(encoding="utf-8").split(SECTION)[0].rstrip("\n")
+    page.write_text(f"{text}\n{SECTION}{ABOUT}\n{table_text}\n", encoding="utf-8")
 
 
 def _others(line: Line) -> str:
@@ -723,6 +741,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--processes", type=int, default=os.cpu_count(), help="[default: one a core]"
     )
     parser.add_argument("--json", type=Path, help="write all rates to this file")
+    parser.add_argument("--page", type=Path, help="put the table into this page: docs/truth.md")
     options = parser.parse_args(arguments)
     rows = choose_rows(options.rows)
     if not rows:
@@ -733,7 +752,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         lines = sorted([*lines, line], key=lambda each: each.row)
         if options.json:
             options.json.write_text(json.dumps([asdict(each) for each in lines], indent=1) + "\n")
-    print_table(lines)
+    print(make_table(lines))
+    if options.page:
+        write_section(options.page, make_table(lines))
     sys.exit(not all(line.is_ok for line in lines))
 
 
