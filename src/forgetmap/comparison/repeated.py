@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetmap.comparison.cells import Label, is_none, label_columns, label_of
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, answer_failed, options_from, options_of
@@ -91,7 +92,7 @@ class ItemSums:
         """The items with at least so many answers from each model, as arrays."""
         table = np.array([*self.counts], float).reshape(-1, len(ItemCounts._fields))
         weight = np.array([*self.counts.values()], float)
-        kept = (table[:, 1:5].sum(1) >= before) & (table[:, 5:9].sum(1) >= after)
+        kept = is_repeated(table, before=before, after=after)
         return RepeatedItems(table[kept], weight[kept])
 
     @property
@@ -117,25 +118,37 @@ class ItemClusters:
         """CR2 variance of the mean of a score; None if every cluster has one item."""
         gained = name.endswith("_gained")
         score_name = name.rpartition("_")[0]
-        sizes, totals, hits, times = [], [], [], []
-        for kinds, count in self.counts.items():
-            items = ItemSums(dict(kinds)).repeated(after=1 if score_name == "excess_before" else 2)
-            size = items.weight.sum()
-            if not size:
-                continue
-            scores = items.scores(score_name, gained=gained)
-            sizes.append(size)
-            totals.append(items.weight @ scores)
-            hits.append(bool((scores > CLEAR_LOSS).any()))
-            times.append(count)
-        if all(size <= 1 for size in sizes):
+        rows = [(place, kind, n) for place, kinds in enumerate(self.counts) for kind, n in kinds]
+        table = np.array([kind for _, kind, _ in rows], float).reshape(-1, len(ItemCounts._fields))
+        cluster = np.array([place for place, _, _ in rows], int)
+        weight = np.array([n for _, _, n in rows], float)
+        kept = is_repeated(table, after=1 if score_name == "excess_before" else 2)
+        cluster, items = cluster[kept], RepeatedItems(table[kept], weight[kept])
+        scores = items.scores(score_name, gained=gained)
+        sizes, totals, hits = (
+            np.bincount(cluster, values, minlength=len(self.counts))
+            for values in (
+                items.weight,
+                items.weight * scores,
+                items.weight * (scores > CLEAR_LOSS),
+            )
+        )
+        times = np.array([*self.counts.values()], int) * (sizes > 0)
+        if not times.any() or (sizes[times > 0] <= 1).all():
             return None
         return cluster_variance(
             np.repeat(sizes, times),
             np.repeat(totals, times),
             squares=squares,
-            affected=int(np.repeat(hits, times).sum()),
+            affected=int(times[hits > 0].sum()),
         )
+
+
+def is_repeated(table: Reals, *, before: int = 2, after: int = 2) -> NDArray[np.bool_]:
+    """Which kinds of items have at least so many answers from each model."""
+    answers = table[:, 1:5].sum(1), table[:, 5:9].sum(1)
+    enough: NDArray[np.bool_] = (answers[0] >= before) & (answers[1] >= after)
+    return enough
 
 
 @dataclass(frozen=True, slots=True)
