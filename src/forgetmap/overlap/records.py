@@ -55,16 +55,15 @@ class EventResult(Value):
 
 
 def overlap_from_records(
-    before: Any, after: Any, *, level: float = 0.95, seed: int = 0, **options: Unpack[Options]
+    before: Any, after: Any, *, seed: int = 0, **options: Unpack[Options]
 ) -> EventResult:
     """Bounds of overlap and divergence from the log-probabilities of right answers.
 
     Args:
         before: path, dataframe or run of the model before.
         after: the same of the model after.
-        level: of the intervals.
         seed: of the bootstrap.
-        options: how the two are paired, as for `compare`.
+        options: how the two are paired, and the level of the intervals, as for `compare`.
 
     Raises:
         ColumnError: no log-probabilities of right answers are recorded.
@@ -80,6 +79,7 @@ def overlap_from_records(
             "choice.",
         )
     tasks = sorted({row[0] for row in rows})
+    level = comparison.result.rule.level
     return EventResult(
         before=comparison.before.name,
         after=comparison.after.name,
