@@ -130,7 +130,8 @@ def compare(
             published study, where the data do not.
         run: part of a model, time stamp or file name, where logs hold several runs; one for all
             sides or one for each.
-        strict: the first row of a log that cannot be used is an error, not a problem in the result.
+        strict: the first row of a log that cannot be used is an error, not a problem in the result;
+            and where results are missing after, the worst case is a warning.
         cached: use what was read from the same logs before.
         texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
         processes: how many read large logs; by default one per core.

@@ -12,6 +12,7 @@ from forgetmap.comparison.cells import Cells, Label, by_task, is_none
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.luck import Luck
+from forgetmap.comparison.result import GroupResult
 from forgetmap.comparison.rollups import SeedRow
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.pairing import SIDES, Pairs, Side
@@ -160,6 +161,26 @@ def missing_warnings(total: Cells) -> list[Notice]:
         f"them were right before, {percent(known / total.n)} of those compared."
     )
     return [Notice("missing_differ", message)]
+
+
+def worst_case_warnings(
+    total: GroupResult, warnings: Sequence[Notice], *, strict: bool
+) -> list[Notice]:
+    """What may be lost at most where results are missing after, and were selected or asked for.
+
+    Args:
+        total: of all items.
+        warnings: those that there are already.
+        strict: shown below full coverage, whatever is missing.
+    """
+    selected = any(notice.code == "missing_differ" for notice in warnings)
+    if total.worst_case is None or not (strict or selected):
+        return []
+    message = (
+        "results that were scored before are missing after: if all of them that were right are "
+        f"lost, at most {percent(total.worst_case)} of what was scored before is lost."
+    )
+    return [Notice("worst_case", message)]
 
 
 def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[Notice]:

@@ -34,6 +34,7 @@ from forgetmap.comparison.notices import (
     sanity_warnings,
     seed_warnings,
     table_warnings,
+    worst_case_warnings,
 )
 from forgetmap.comparison.result import (
     ComparisonResult,
@@ -110,8 +111,13 @@ def compare_sides(
     policy = make_policy(rule, before.run, after.run, pairs)
     paired = _pairing(coverage, warnings)
     result = _result(before.run, after.run, rule, evidence, paired, policy)
-    compared_by = {task: str(measure) for task, measure in sorted(measures[0].items())}
-    result = result.model_copy(update={**rolled_up, "measures": compared_by})
+    worst = worst_case_warnings(result.total, warnings, strict=rule.strict)
+    added = {
+        **rolled_up,
+        "measures": {task: str(measure) for task, measure in sorted(measures[0].items())},
+        "pairing": paired.model_copy(update={"warnings": [*warnings, *worst]}),
+    }
+    result = result.model_copy(update=added)
     return Comparison(result, before.run, after.run, pairs, Grounds(evidence.total(), policy))
 
 

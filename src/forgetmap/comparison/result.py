@@ -223,6 +223,11 @@ class Rule(Value):
     )
     level: float = Field(default=LEVEL, gt=0.5, lt=1, description="Confidence of intervals.")
     pair_by: PairBy = "auto"
+    strict: bool = Field(
+        default=False,
+        description="A row that cannot be used is an error, and below full coverage the worst case "
+        "is a warning.",
+    )
     estimator: str = Field(
         default=AUTO,
         description="What the headline is made of.",

@@ -170,3 +170,34 @@ def test_another_version_of_a_task_that_only_one_side_has_does_not_matter() -> N
     before = run(table([1]), tasks={"t": {"version": "1"}, "other": {"version": "1"}})
     after = run(table([1]), tasks={"t": {"version": "1"}})
     assert fm.compare(before, after).result.total.n11 == 1
+
+
+def test_the_worst_case_is_a_warning_where_asked_for_or_where_what_is_missing_differs() -> None:
+    """Of 1,000 items right and 1,000 wrong before, some are missing after."""
+    rights = [1.0, 0.0] * 1000
+    before = table(rights, item=[f"{n}" for n in range(2000)])
+    alike = [n for n in range(2000) if n >= 100]
+    only_right = [n for n in range(2000) if n >= 200 or n % 2]
+    for kept, strict, shown in (
+        (alike, False, False),
+        (alike, True, True),
+        (only_right, False, True),
+    ):
+        after = table([rights[n] for n in kept], item=[f"{n}" for n in kept])
+        compared = fm.compare(before, after, strict=strict)
+        assert ("worst_case" in codes(compared)) == shown
+        total = compared.result.total
+        missing = sum(rights) - sum(rights[n] for n in kept)
+        assert total.forgetting.high is not None
+        assert total.worst_case == pytest.approx(
+            (total.n * total.forgetting.high + missing) / 2000, abs=1e-3
+        )
+    assert "at most 5.2% of what was scored before is lost" in message(compared, "worst_case")
+
+
+def test_full_coverage_has_no_worst_case() -> None:
+    compared = fm.compare(
+        ids("a", "b", "c"), table([1.0, 0.0, 1.0], item=["a", "b", "c"]), strict=True
+    )
+    assert "worst_case" not in codes(compared)
+    assert compared.result.total.worst_case is None

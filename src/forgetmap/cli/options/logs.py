@@ -61,7 +61,8 @@ def log_options(command: Command) -> Command:
         click.option(
             "--strict",
             is_flag=True,
-            help="Fail at the first row that cannot be used [default: leave it out and say so].",
+            help="Fail at the first row that cannot be used; a comparison also warns of the worst "
+            "case of missing results [default: leave it out and say so].",
         ),
         click.option(
             "--cache/--no-cache",
