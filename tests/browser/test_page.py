@@ -65,6 +65,10 @@ def shown_share(value: float) -> str:
     return f"{100 * value:.1f}%".replace("-", "\N{MINUS SIGN}")
 
 
+def verdict_of(payload: Payload, place: int) -> str:
+    return f"{payload.summaries[place].badge}: {payload.comparisons[place].after.name}"
+
+
 def row_links(page: Page) -> Locator:
     return page.locator("#flips a[data-key]")
 
@@ -76,17 +80,49 @@ def downloaded(page: Page, press: Locator) -> bytes:
 
 
 def test_the_first_screen_says_what_was_counted(page: Page, payload: Payload) -> None:
-    result = payload.comparisons[0]
-    expect(page.locator("h1#headline")).to_have_text(result.headline)
-    expect(page.locator(".lead")).to_have_text(result.seen)
+    result, summary = payload.comparisons[0], payload.summaries[0]
+    expect(page.locator("h1#headline")).to_have_text(verdict_of(payload, 0))
+    expect(page.locator(".first .figure")).to_have_text(summary.figure)
+    expect(page.locator(".first .number")).to_contain_text(summary.limits)
+    loss = result.total.headline.forgetting
+    assert summary.figure == shown_share(loss.value or 0)
+    assert shown_share(loss.low or 0) in summary.limits
+    for words in (summary.parts, summary.rests_on):
+        expect(page.locator(".first")).to_contain_text(words)
+    expect(page.locator(".first .next")).to_contain_text("What next: read what was forgotten")
     pattern = reports.PATTERN
     names = {"11": "kept", "10": "forgotten", "01": "gained", "00": "never right"}
     for went, name in names.items():
         share = pattern.count(went) / len(pattern)
         cell = page.locator(".cell", has=page.get_by_text(name, exact=True))
         expect(cell).to_contain_text(f"{name}{round(72 * share)}{100 * share:.1f}%")
-    expect(page.locator("#summary")).to_contain_text("All 72 results of both sides paired.")
-    expect(page.locator("#summary")).to_contain_text("No noise floor: needs repeats of a model.")
+
+
+def test_what_is_behind_the_verdict_is_in_a_fold(page: Page, payload: Payload) -> None:
+    summary = payload.summaries[0]
+    fold = page.locator("#how-we-know")
+    rows = fold.get_by_role("region", name="Estimators").locator("tbody tr")
+    expect(rows.first).to_be_hidden()
+    fold.locator("summary").click()
+    expect(rows.first).to_be_visible()
+    expect(rows).to_have_count(len(summary.estimators))
+    for row, estimator in zip(rows.all(), summary.estimators, strict=True):
+        expect(row).to_contain_text(estimator.forgetting)
+    for fact in summary.facts:
+        expect(fold).to_contain_text(fact.words)
+    expect(fold).to_contain_text(payload.comparisons[0].seen)
+    expect(fold).to_contain_text("All 72 results of both sides paired.")
+    expect(fold).to_contain_text("No noise floor: needs repeats of a model.")
+    page.get_by_label("Estimator", exact=True).select_option("raw")
+    expect(rows.first).to_be_visible()
+
+
+def test_on_a_phone_the_verdict_comes_before_the_switches(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    badge, first = page.locator("h1 .verdict"), page.locator("#overview select").first
+    places = [(each.bounding_box() or {})["y"] for each in (badge, first)]
+    assert places == sorted(places)
+    assert places[0] < 300
 
 
 def test_every_warning_says_what_to_do(page: Page, payload: Payload) -> None:
@@ -404,7 +440,7 @@ def test_a_phone_need_not_scroll_sideways(browser: Browser, address: str, place:
 def test_paper_gets_no_buttons(page: Page) -> None:
     page.emulate_media(media="print")
     expect(page.locator("#headline")).to_be_visible()
-    expect(page.locator("#top select").first).to_be_hidden()
+    expect(page.locator("#switches select").first).to_be_hidden()
     expect(page.get_by_role("button", name="Clear")).to_be_hidden()
     expect(page.locator(".cell b").first).to_be_visible()
 
@@ -413,9 +449,9 @@ def test_many_models_can_be_chosen_between(browser: Browser, tmp_path: Path) -> 
     payload = reports.many()
     with watched(browser) as page:
         open_report(page, write(payload, tmp_path))
-        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[0].headline)
+        expect(page.locator("h1#headline")).to_have_text(verdict_of(payload, 0))
         page.get_by_label("Comparison", exact=True).select_option("2")
-        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[2].headline)
+        expect(page.locator("h1#headline")).to_have_text(verdict_of(payload, 2))
         expect(row_links(page).first).to_be_visible()
         keys = row_links(page).evaluate_all("all => all.map((each) => each.dataset.key)")
         columns = payload.items[2].columns
@@ -441,7 +477,7 @@ def test_a_chain_is_offered_stage_by_stage(browser: Browser, tmp_path: Path) -> 
         listed = page.get_by_role("list", name="All comparisons").get_by_role("link")
         assert listed.all_inner_texts() == ["after 3", "after 1", "after 2"]
         listed.nth(1).click()
-        expect(page.locator("h1#headline")).to_have_text(payload.comparisons[1].headline)
+        expect(page.locator("h1#headline")).to_have_text(verdict_of(payload, 1))
         expect(listed.nth(1)).to_have_attribute("aria-current", "true")
         task, item = (payload.items[0].columns[name][0] for name in ("task", "item"))
         page.goto(f"{page.url.split('#')[0]}#item={task}/{item}/0")

@@ -57,7 +57,7 @@ def report(
                     outcome = ended if state == "0" else None
                     run.append(row | {"score": float(state), "outcome": outcome})
     compare: Any = fm.compare
-    return make_payload(compare(*map(as_arrow, runs), chain=chain))
+    return make_payload(compare(*map(as_arrow, runs), chain=chain, min_paired=0.5))
 
 
 def figure(payload: Payload, name: str) -> Figure:

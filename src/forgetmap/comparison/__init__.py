@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         Rule,
         RunResult,
     )
+    from forgetmap.comparison.summary import Summary, summarize
     from forgetmap.comparison.task_tables import plain_name
     from forgetmap.comparison.verdict import BEYOND_NOISE, decided_sentence
     from forgetmap.comparison.words import REASON_LABELS, SIMULATED
@@ -113,6 +114,7 @@ __all__ = [
     "Rollup",
     "Rule",
     "RunResult",
+    "Summary",
     "Wish",
     "advise",
     "all_estimators",
@@ -135,6 +137,7 @@ __all__ = [
     "reason_of",
     "select_flips",
     "sum_items",
+    "summarize",
     "tell_comparison",
     "with_texts",
     "write_result",

@@ -243,6 +243,7 @@ def _facts(result: ComparisonResult) -> list[Fact]:
     total = result.total
     facts = {
         "counted": result.seen,
+        "limits": _lower_limit(total),
         "luck": _luck(total),
         "noise": _noise(total),
         "graded": _graded(total),
@@ -253,6 +254,20 @@ def _facts(result: ComparisonResult) -> list[Fact]:
         "shares": CLIPPED if _is_clipped(result) else "",
     }
     return [Fact(label=label, words=words) for label, words in facts.items() if words]
+
+
+def _lower_limit(total: GroupResult) -> str:
+    """Why the verdict's lower limit is not that of its estimator."""
+    loss, row = total.headline.forgetting, find_estimator(total.headline.estimator)
+    if row.is_range or loss.low is None or loss.low == total.estimates(row.name).forgetting.low:
+        return ""
+    noise = (
+        f", and {percent(total.noise_assumed)} noise is taken off" if total.noise_assumed else ""
+    )
+    return (
+        f"The lower limit of the verdict is stricter than that of {row.name}: it must hold as "
+        f'an "at least"{noise}.'
+    )
 
 
 def _luck(total: GroupResult) -> str:

@@ -37,8 +37,9 @@ def table_below(text: str, head: str) -> list[list[str]]:
 def test_headline_cells_groups_reasons_pairing_and_flips(tmp_path: Path) -> None:
     comparison = fm.compare(*two_runs(tmp_path, COUNTS))
     text = as_markdown(make_payload(comparison, made="2026-01-02"))
-    assert text.startswith("# tuned against base\n\n**tuned: ")
-    assert f"**{comparison.headline}**" in text
+    assert text.startswith(
+        "# tuned against base\n\n**LOST** base -> tuned\n\n**Lost 11.3% of all "
+    )
     assert comparison.result.seen.replace(">", "") in text.replace(">", "")
     assert table_below(text, "") == [
         ["right before", "80 kept", "15 forgotten"],
@@ -63,7 +64,7 @@ def test_the_first_flips_come_from_every_task(tmp_path: Path) -> None:
 def test_warnings_are_a_list(tmp_path: Path) -> None:
     before, after = results([1, 1, None]), results([1, 0, 1])
     paths = write(tmp_path / "a.jsonl", before), write(tmp_path / "b.jsonl", after)
-    lines = as_markdown(make_payload(fm.compare(*paths))).splitlines()
+    lines = as_markdown(make_payload(fm.compare(*paths, min_paired=0.5))).splitlines()
     warned = [line for line in lines if line.startswith("- ⚠ ")]
     assert len(warned) == 2
     assert warned[0].startswith("- ⚠ 1 pair without a score")
@@ -120,12 +121,13 @@ def test_names_are_escaped(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["# x", "- x", "1) x", "> x", "+ x", "=== x"])
 def test_a_name_starts_no_title_list_or_quotation(tmp_path: Path, name: str) -> None:
-    """The sentence of what was seen begins with the name of the run."""
+    """The sentence of what was counted begins with the name of the run."""
     before = write(tmp_path / "base.jsonl", results([1, 1]))
     after = write(tmp_path / f"{name}.jsonl", results([1, 0]))
     lines = as_markdown(make_payload(fm.compare(before, after))).splitlines()
     assert not [line for line in lines if line.startswith(name)]
-    assert [line for line in lines if line.replace("\\", "").startswith(f"{name} forgot 1 of")]
+    counted = f"- **counted**: {name} forgot 1 of"
+    assert [line for line in lines if line.replace("\\", "").startswith(counted)]
 
 
 def test_a_redacted_report_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from forgetmap.report.payloads.schema import (
     Payload,
     Rows,
 )
-from forgetmap.text import percent
+from forgetmap.text import share
 
 MAX_GROUPS = 40
 """Lines in one figure; the groups with the greatest losses are drawn."""
@@ -42,8 +42,8 @@ class Point(NamedTuple):
     def words(self) -> str:
         """As people read it."""
         if self.value is None and self.low is not None:
-            return f"{percent(self.low)} to {percent(self.high)}"
-        return percent(self.value) if self.value is not None else "no data"
+            return f"{share(self.low)} to {share(self.high)}"
+        return share(self.value) if self.value is not None else "no data"
 
 
 def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
@@ -55,6 +55,24 @@ def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
 
 def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def clipped(record: Record) -> Record:
+    """An estimate with what is drawn of it between 0 and 1: limits far beyond stretch axes."""
+    ends = {
+        name: min(max(record[name], 0.0), 1.0)
+        for name in ("value", "low", "high")
+        if record[name] is not None
+    }
+    return record | ends
+
+
+def clipped_note(payload: Payload) -> str:
+    """A sentence that says so, or nothing."""
+    rows = payload.rows
+    numbers = (number for column in (rows.value, rows.low, rows.high) for number in column)
+    beyond = any(number is not None and not 0 <= number <= 1 for number in numbers)
+    return " Shares are drawn from 0% to 100%; the table has them in full." * beyond
 
 
 def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]]:

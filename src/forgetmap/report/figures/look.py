@@ -38,7 +38,10 @@ COLOUR: Spec = {
     "field": "direction",
     "title": None,
     "scale": {"domain": ["forgetting", "backward_transfer"], "range": [FORGOTTEN, GAINED]},
-    "legend": {"labelExpr": "replace(datum.label, '_', ' ')", "orient": "top"},
+    "legend": {
+        "labelExpr": "datum.label === 'backward_transfer' ? 'gained' : datum.label",
+        "orient": "top",
+    },
 }
 SCALE_TITLE = "scale === 'items' ? 'share of all items' : 'share of what there was to lose or gain'"
 

@@ -16,7 +16,7 @@ from forgetmap.report.figures.comparison.heat_maps import heat_maps
 from forgetmap.report.figures.comparison.radar import radar
 from forgetmap.report.figures.comparison.reasons import reasons
 from forgetmap.report.figures.comparison.strips import strips
-from forgetmap.report.figures.data import rows_as_records
+from forgetmap.report.figures.data import clipped, rows_as_records
 from forgetmap.report.figures.drift.forest import (
     of_all_metrics,
     of_capability,
@@ -50,7 +50,9 @@ def records_of(payload: AnyPayload) -> list[Record]:
     """The data set `rows` that figures of this payload may draw."""
     if not isinstance(payload, Payload):
         return []
-    return rows_as_records(payload.capabilities.rows if payload.capabilities else payload.rows)
+    if payload.capabilities:
+        return rows_as_records(payload.capabilities.rows)
+    return [clipped(record) for record in rows_as_records(payload.rows)]
 
 
 def figures_json(payload: AnyPayload) -> str:

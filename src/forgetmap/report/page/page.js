@@ -18,13 +18,14 @@ async function startPage({ payload, figures, items }) {
   const [summary, pictures, tables, capability, flips] = [
     part("summary", "Summary"), part("pictures", "Figures"), part("tables", "Groups"),
     part("capability", "Capability"), part("flips", "Items, one by one")];
-  const overview = make("div", { id: "overview" }, summary, pictures, tables, capability, flips);
+  const switches = make("div", { id: "switches", class: "bar", role: "group", "aria-label": "What the numbers are" });
+  const overview = make("div", { id: "overview" }, summary, switches, pictures, tables, capability, flips);
   const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
   const main = document.getElementById("main");
   main.replaceChildren(overview, itemView, footer(payload));
   document.body.append(helpDialog());
   const find = payload.capabilities ? driftFinder(payload.capabilities.rows) : estimateFinder(payload.rows);
-  const rows = payload.capabilities?.rows ?? payload.rows;
+  const rows = payload.capabilities?.rows ?? clippedRows(payload.rows);
   const onPage = (page) => figures.filter((figure) => (figure.page ?? "overview") === page);
   const showCapability = capabilityPage(capability, payload, find);
   const drawFigures = {
@@ -45,7 +46,8 @@ async function startPage({ payload, figures, items }) {
     last = state;
     const numbers = differs(before, state, ["comparison", "estimator", "scale"]);
     const theme = differs(before, state, ["theme"]);
-    if (numbers || theme) renderTop(payload, estimators, state);
+    if (numbers || theme) renderTop(payload, state);
+    if (numbers) renderSwitches(switches, payload, estimators, state);
     if (theme) showTheme(state);
     const [tell, list] = payload.capabilities ? [renderDrift, renderDriftTables] : [renderSummary, renderTables];
     if (numbers) tell(summary, payload, find, state);
@@ -83,6 +85,12 @@ function allowed(state, payload, estimators) {
     scale: scalesOf(payload).some(([name]) => name === state.scale) ? state.scale : scalesOf(payload)[0][0],
     theme: ["light", "dark"].includes(state.theme) ? state.theme : "",
   };
+}
+
+/** Limits far beyond all items would stretch the axes. */
+function clippedRows(rows) {
+  const cut = (numbers) => numbers.map(clipped);
+  return { ...rows, value: cut(rows.value), low: cut(rows.low), high: cut(rows.high) };
 }
 
 /** The models that are set against each other. */
@@ -127,19 +135,27 @@ async function showView(overview, itemView, payload, items, state, before) {
   }
 }
 
-/** Title and the switches that apply to everything. */
-function renderTop(payload, estimators, state) {
+/** Title, theme and help. */
+function renderTop(payload, state) {
   const focused = document.activeElement?.id;
   document.getElementById("top").replaceChildren(
     make("p", { class: "title" }, payload.title),
-    make("div", { class: "bar", role: "group", "aria-label": "What the numbers are" },
-      comparisonChooser(payload, state),
-      estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, estimatorLabel(name)]),
-        state.estimator, (estimator) => goTo({ estimator })),
-      chooser("scale", "Scale", scalesOf(payload), state.scale, (scale) => goTo({ scale })),
+    make("div", { class: "bar" },
       button(isDark(state) ? "Light" : "Dark", () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
         { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
       button("?", openHelp, { id: "help-button", "aria-label": "Keyboard help" })));
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+/** The switches of all that is below the headline: a reader sees the verdict first. */
+function renderSwitches(root, payload, estimators, state) {
+  const focused = document.activeElement?.id;
+  root.replaceChildren(...[
+    comparisonChooser(payload, state),
+    estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, estimatorLabel(name)]),
+      state.estimator, (estimator) => goTo({ estimator })),
+    chooser("scale", "Scale", scalesOf(payload), state.scale, (scale) => goTo({ scale })),
+  ].filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
 }
 

@@ -3,21 +3,87 @@
 /** @param {HTMLElement} root */
 function renderSummary(root, payload, find, state) {
   const result = payload.comparisons[state.comparison];
+  const summary = payload.summaries[state.comparison];
   const simulated = result.before.simulated || result.after.simulated;
+  const isOpen = document.getElementById("how-we-know")?.open ?? false;
   root.replaceChildren(
     ...[
       simulated && make("p", { class: "flag" }, "SIMULATED data, not a measured model."),
       make("p", { class: "names" }, pairNames(payload, result)),
-      make("h1", { id: "headline" }, result.headline),
-      make("p", { class: "lead" }, result.seen),
+      verdictCard(result, summary),
       eachComparison(payload, find, state),
-      make("div", { class: "cards" },
-        cellsCard(payload, state, result.total),
-        ...Object.keys(DIRECTIONS).map((direction) =>
-          measureCard(result.total, find, state, direction))),
-      make("div", { class: "cards" }, pairingCard(result), warningsCard(payload, result)),
+      make("div", { class: "cards" }, cellsCard(payload, state, result.total), warningsCard(payload, result)),
+      howWeKnow(payload, find, state, isOpen),
     ].filter(Boolean),
   );
+}
+
+/** Badge, one number with one interval, what it rests on. */
+function verdictCard(result, summary) {
+  const line = (words, look) => words && make("p", { class: look }, words);
+  return make("section", { class: `card first edge-${summary.tone}`, "aria-label": "Verdict" },
+    make("h1", { id: "headline" }, make("span", { class: `verdict tone-${summary.tone}` }, summary.badge),
+      make("span", { class: "aside" }, `: ${result.after.name}`)),
+    summary.limits && make("p", { class: "number" },
+      make("b", { class: "figure" }, summary.figure), " ", make("span", {}, summary.limits)),
+    lossStrip(result.total),
+    line(summary.parts, "lead"),
+    line(summary.note, "lead"),
+    line(summary.rests_on, "rests"),
+    line(summary.gained.replace("->", "→"), "rests"),
+    make("p", { class: "next" }, make("b", {}, "What next: "), withCode(summary.what_next)));
+}
+
+/** What stands between backticks is to be typed. */
+function withCode(words) {
+  return words.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
+}
+
+/** The interval and the estimate on a line from 0, with the margin. */
+function lossStrip({ margin, headline }) {
+  const { value, low, high } = headline.forgetting;
+  if (low === null || high === null || high < 0) return null;
+  const most = Math.max(1.15 * clipped(high), 1.6 * margin);
+  const at = (number) => 4 + (592 * Math.min(clipped(number), most)) / most;
+  const line = (x, y1, y2, look) => makeSvg("line", { x1: x, x2: x, y1, y2, class: look });
+  const label = (x, words) => makeSvg("text", { x, y: 44, class: "label", "text-anchor": x < 40 ? "start" : "middle" }, words);
+  return makeSvg("svg", { viewBox: "0 0 600 50", class: "strip forgotten loss", "aria-hidden": "true" },
+    makeSvg("line", { x1: 4, x2: 596, y1: 18, y2: 18, class: "axis" }),
+    line(at(0), 8, 28, "axis"),
+    makeSvg("rect", { x: at(low), width: Math.max(at(high) - at(low), 2), y: 11, height: 14, rx: 3, class: "range" }),
+    value !== null && makeSvg("circle", { cx: at(value), cy: 18, r: 6, class: "dot" }),
+    line(at(margin), 2, 32, "floor"),
+    label(at(margin), `margin ${percent(margin)}`));
+}
+
+/** The other estimators, and what the verdict was checked against. */
+function howWeKnow(payload, find, state, open) {
+  const result = payload.comparisons[state.comparison];
+  const { estimators, facts } = payload.summaries[state.comparison];
+  return make("details", { id: "how-we-know", class: "card", open },
+    make("summary", {}, "How we know"),
+    make("dl", { class: "counts facts" }, facts.map(({ label, words }) =>
+      [make("dt", {}, label), make("dd", {}, words)])),
+    estimators.length > 0 && estimatorTable(estimators, `${Number((100 * result.rule.level).toPrecision(6))}%`),
+    make("div", { class: "cards" },
+      ...Object.keys(DIRECTIONS).map((direction) => measureCard(result.total, find, state, direction)),
+      pairingCard(result)));
+}
+
+function estimatorTable(estimators, level) {
+  const text = (head, show) => ({ head, text: true, show });
+  const columns = [
+    text("estimator", (row) => row.name), text("what it is", (row) => row.label),
+    { head: "forgetting", show: (row) => row.forgetting }, { head: `${level} interval`, show: (row) => row.interval },
+    { head: "gained", show: (row) => row.gained }, text("assumes", (row) => row.assumes),
+    text("", (row) => row.decides && "decides"),
+  ];
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Estimators" },
+    make("table", { class: "sheet" },
+      make("caption", { class: "aside" }, "What each estimator says of all items"),
+      make("thead", {}, make("tr", {}, columns.map(({ head, text: words }) =>
+        make("th", { scope: "col", class: words ? "words" : "number" }, head)))),
+      make("tbody", {}, estimators.map((row) => bodyRow(columns, row)))));
 }
 
 /** Of several comparisons, what came out of each, and the way there. */
@@ -41,7 +107,7 @@ function shortWords(payload, find, state) {
   const { total } = payload.comparisons[state.comparison];
   const shares = Object.entries(DIRECTIONS).map(([direction, { name }]) =>
     `${name.toLowerCase()} ${estimateWords(find(state, "total", total.name, direction)).main}`);
-  return `: ${called(VERDICTS, total.headline.verdict)}; ${shares.join(", ")}`;
+  return `: ${verdictWords(total.verdict, total.margin)}; ${shares.join(", ")}`;
 }
 
 /** Of a chain the last stage is the chain as a whole; it is offered once. */
@@ -136,14 +202,14 @@ function floorOn(total, find, state, direction) {
 
 /** A line from 0: limits as a bar, the value as a dot, the noise floor as a dashed line. */
 function strip(total, find, state, direction) {
-  const estimates = Object.keys(DIRECTIONS).map((each) => find(state, "total", total.name, each));
-  const { value, low, high } = find(state, "total", total.name, direction);
+  const estimates = Object.keys(DIRECTIONS)
+    .map((each) => clippedEnds(find(state, "total", total.name, each)));
+  const { value, low, high } = clippedEnds(find(state, "total", total.name, direction));
   const floor = floorOn(total, find, state, direction);
   if (value === null && low === null) return null;
   const numbers = [...estimates.flatMap(Object.values), floor].filter((each) => each !== null);
-  const least = Math.min(0, ...numbers);
   const most = Math.max(0.01, ...numbers) * 1.05;
-  const at = (share) => 8 + (284 * (share - least)) / (most - least);
+  const at = (part) => 8 + (284 * part) / most;
   const line = (x1, x2, y1, y2, look) => makeSvg("line", { x1, x2, y1, y2, class: look });
   const bar = { x: at(low), width: Math.max(at(high) - at(low), 1), y: 11, height: 12, rx: 3 };
   return makeSvg("svg", {
@@ -156,7 +222,11 @@ function strip(total, find, state, direction) {
   floor !== null && line(at(floor), at(floor), 2, 32, "floor"));
 }
 
-function pairingCard({ pairing, total }) {
+function clippedEnds({ value, low, high }) {
+  return { value: clipped(value), low: clipped(low), high: clipped(high) };
+}
+
+function pairingCard({ pairing }) {
   const counts = [
     ["only before", pairing.only_before, "no counterpart after"],
     ["only after", pairing.only_after, "no counterpart before"],
@@ -172,8 +242,7 @@ function pairingCard({ pairing, total }) {
       : `Paired ${counted(pairing.paired)} of ${counted(pairing.rows_before)} results before and ${counted(pairing.rows_after)} after.`),
     counts.length > 0 && make("dl", { class: "counts" }, counts.map(([name, count, meaning]) => [
       make("dt", {}, name),
-      make("dd", {}, make("b", {}, counted(count)), ` ${meaning}`)])),
-    make("p", { class: "faint" }, `Accuracy ${percent(total.acc_before)} → ${percent(total.acc_after)}: averages alone show a change of ${signedPercent(total.acc_after - total.acc_before)}.`));
+      make("dd", {}, make("b", {}, counted(count)), ` ${meaning}`)])));
 }
 
 function warningsCard(payload, result) {

@@ -2,6 +2,7 @@
 
 const MOST_TABLE_ROWS = 300;
 const NO_ESTIMATE = { value: null, low: null, high: null };
+const RANKED = " Where most was lost stands first: by the probability that the loss exceeds the margin.";
 const UNSORTED = { name: "", down: false };
 
 /** Finds the estimate of a group under the reader's choice. */
@@ -80,7 +81,8 @@ function groupRecords(payload, find, state, level) {
       });
     }
     const { estimator, scale } = state;
-    return { ...record, estimator, scale, verdict: group.headline.verdict, q_lost: group.q_lost };
+    return { ...record, estimator, scale, verdict: group.verdict, margin: group.margin,
+      loss_exceeds_margin: group.loss_exceeds_margin, q_lost: group.q_lost };
   });
 }
 
@@ -95,8 +97,17 @@ const GROUP_COLUMNS = [
     sort: "backward_transfer",
     show: (row) => estimateCell(row, "backward_transfer"),
   },
-  { head: "verdict", sort: "verdict", text: true, show: (row) => called(VERDICTS, row.verdict) },
+  {
+    head: "P(loss > margin)", sort: "loss_exceeds_margin", optional: true,
+    show: (row) => percent(row.loss_exceeds_margin),
+  },
+  { head: "verdict", sort: "verdict", text: true, show: verdictCell },
 ];
+
+function verdictCell({ verdict, margin }) {
+  const { tone } = VERDICTS[verdict] ?? { tone: "open" };
+  return make("span", { class: `verdict tone-${tone}` }, verdictWords(verdict, margin));
+}
 
 function estimateCell(row, direction) {
   const estimate = {
@@ -107,7 +118,7 @@ function estimateCell(row, direction) {
   if (estimate.value === null) return estimateWords(estimate).main;
   const look = DIRECTIONS[direction].look;
   return [
-    make("b", { class: `ink-${look}` }, percent(estimate.value)),
+    make("b", { class: `ink-${look}` }, share(estimate.value)),
     make("span", { class: "limits" }, limitsOf(estimate)),
   ];
 }
@@ -192,6 +203,8 @@ function renderTables(root, payload, find, state) {
   if (!level) return root.replaceChildren();
   const records = groupRecords(payload, find, state, level);
   const name = { head: LEVELS[level], sort: level, text: true, show: (row) => named(row[level]) };
+  const ranked = records.some((row) => typeof row.loss_exceeds_margin === "number");
+  const columns = GROUP_COLUMNS.filter((column) => ranked || !column.optional);
   const caption = `Forgotten and gained by ${LEVELS[level]}`;
   const choices = levels.map((each) => [each, LEVELS[each]]);
   root.replaceChildren(
@@ -200,8 +213,8 @@ function renderTables(root, payload, find, state) {
       chooser("by", "Rows", choices, level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
     make("p", { class: "faint" }, `${sentence(estimatorLabel(state.estimator))}; ${
-      called(SCALES, state.scale)}; 95% interval below.`),
-    tableRegion(caption, [name, ...GROUP_COLUMNS], records, { name: "forgetting", down: true }),
+      called(SCALES, state.scale)}; interval below, shown from 0% to 100%.${ranked ? RANKED : ""}`),
+    tableRegion(caption, [name, ...columns], records, { name: ranked ? "loss_exceeds_margin" : "forgetting", down: true }),
   );
 }
 

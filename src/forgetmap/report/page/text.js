@@ -31,6 +31,16 @@ function percent(value) {
   return `${shown}%`;
 }
 
+/** A number between 0 and 1: what is beyond is cut off where it is shown, and that is said. */
+function clipped(value) {
+  return value === null || value === undefined ? value : Math.min(Math.max(value, 0), 1);
+}
+
+/** A share of all items as it is shown. */
+function share(value) {
+  return percent(clipped(value));
+}
+
 /** A change of a share, with its sign; rounded, or floats would make a change of nothing. */
 function signedPercent(value) {
   const change = value === null ? null : Math.round(value * 1e9) / 1e9;

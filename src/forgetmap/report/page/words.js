@@ -30,9 +30,10 @@ const REASONS = {
 };
 const DRIFT_LEVELS = { capability: "capability", metric: "metric", group: "group" };
 const VERDICTS = {
-  lost: "lost something",
-  none_lost: "nothing lost",
-  cannot_tell: "cannot tell",
+  lost: { words: "lost", tone: "bad" },
+  small_loss: { words: "small loss", tone: "minor" },
+  no_material_loss: { words: "no loss beyond", tone: "good" },
+  cannot_tell: { words: "cannot tell", tone: "open" },
 };
 const LEVELS = {
   model: "model",
@@ -85,6 +86,12 @@ function called(names, name) {
   return Object.hasOwn(names, name) ? names[name] : name;
 }
 
+/** A verdict as people read it; its margin belongs to it where nothing beyond was lost. */
+function verdictWords(verdict, margin) {
+  const { words } = VERDICTS[verdict] ?? { words: verdict };
+  return verdict === "no_material_loss" ? `${words} ${Number((100 * margin).toPrecision(6))}%` : words;
+}
+
 /** What people call an estimator. */
 function estimatorLabel(name) {
   return Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name].label : name;
@@ -95,15 +102,15 @@ function estimatorLabel(name) {
  * @param {{value: number | null, low: number | null, high: number | null}} estimate
  */
 function limitsOf({ low, high }) {
-  return low === null || high === null ? "" : `${percent(low)} to ${percent(high)}`;
+  return low === null || high === null ? "" : `${share(low)} to ${share(high)}`;
 }
 
 /** @returns {{main: string, detail: string}} */
 function estimateWords(estimate) {
   const limits = limitsOf(estimate);
   if (estimate.value !== null) {
-    return { main: percent(estimate.value), detail: limits && `95% interval ${limits}` };
+    return { main: share(estimate.value), detail: limits && `interval ${limits}` };
   }
-  if (limits) return { main: limits, detail: "plausible range, 95% interval included" };
+  if (limits) return { main: limits, detail: "plausible range, interval included" };
   return { main: "–", detail: "" };
 }

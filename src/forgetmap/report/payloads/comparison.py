@@ -21,6 +21,7 @@ from forgetmap.comparison import (
     FanOutResult,
     PairingResult,
     RunResult,
+    summarize,
 )
 from forgetmap.errors import UnknownFormatError, UnreadableError
 from forgetmap.records import Frame, Run, connection, readable, scan
@@ -112,6 +113,7 @@ def assemble(
         version=__version__,
         redacted=discreet,
         comparisons=list(results),
+        summaries=[summarize(result) for result in results],
         rows=make_rows(results),
         items=cut_to_fit([shareable(item, secrets, texts=texts) for item in items]),
         histories=histories,

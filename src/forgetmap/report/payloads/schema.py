@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from forgetmap.capabilities import DriftResult
-from forgetmap.comparison import ComparisonResult
+from forgetmap.comparison import ComparisonResult, Summary
 from forgetmap.overlap import BridgeResult
 from forgetmap.results import Value
 
@@ -151,6 +151,9 @@ class Payload(Value):
         description="One of a pair; of many each after against the one before; of a chain first "
         "against last (with stages and paths), then first against each later stage "
         "(only the last where it was read from a folder); of a drift none."
+    )
+    summaries: list[Summary] = Field(
+        default_factory=list, description="The first screen of each comparison, in words."
     )
     rows: Rows
     items: list[Items]

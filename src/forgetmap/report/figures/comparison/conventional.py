@@ -21,7 +21,7 @@ def conventional(payload: Payload) -> Figure | None:
     first = [fact for fact in facts if fact["comparison"] == 0]
     if len(first) < MIN_GROUPS:
         return None
-    hidden = sum(each["drop"] == 0 and each["forgotten"] > 0 for each in first)
+    hidden = sum(each["drop"] <= 0 and each["forgotten"] > 0 for each in first)
     alt = (
         f"{hidden:,} of {len(first):,} {data.plural(level)} lost items although their accuracy "
         f"did not fall; the greatest fall is {max(each['drop'] for each in first):.1%}, the "
@@ -31,8 +31,8 @@ def conventional(payload: Payload) -> Figure | None:
         name="conventional",
         title=f"What averages show against what was lost, by {level}",
         caption=f"Each point is a {level}, larger with more results. Across: how far its accuracy "
-        "fell (a rise is 0). Up: what was forgotten, item by item. The further above the line, "
-        "the more the average hides. Both are shares of all items.",
+        "fell (left of 0 it rose). Up: what was forgotten, item by item. The further above the "
+        "line, the more the average hides. Both are shares of all items.",
         alt=alt,
         table={
             name: [fact[name] for fact in facts]
@@ -50,12 +50,15 @@ def _facts(payload: Payload) -> list[Record]:
             "group": group.name,
             "label": look.label_of(group.name),
             "comparison": index,
-            "drop": group.conventional_forgetting,
+            # Rounded: floats would make a change of nothing.
+            "drop": round(group.acc_before - group.acc_after, 9),
             "forgotten": group.forgetting.value,
         }
         for index in range(len(payload.comparisons))
         for group in data.groups(payload, index, level)
-        if group.conventional_forgetting is not None and group.forgetting.value is not None
+        if group.acc_before is not None
+        and group.acc_after is not None
+        and group.forgetting.value is not None
     ]
 
 

@@ -1,4 +1,4 @@
-"""Forgetting against backward transfer, one point per task (or category)."""
+"""Forgotten against gained, one point per task (or category)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def directions(payload: Payload) -> Figure | None:
     alt = f"{more:,} of {len(both):,} {data.plural(level)} lost more than they gained."
     return Figure(
         name="directions",
-        title=f"Forgetting against backward transfer, by {level}",
+        title=f"Forgotten against gained, by {level}",
         caption=f"Each point is a {level}, larger with more results. Above the line more was "
-        "lost than gained. A cross without a point is a range in both directions.",
+        "lost than gained. A cross without a point is a range in both directions."
+        + data.clipped_note(payload),
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt),
@@ -124,11 +125,11 @@ def axis(name: str, title: str) -> Spec:
     }
 
 
-_X, _Y = axis("gained", "backward transfer"), axis("lost", "forgetting")
+_X, _Y = axis("gained", "gained"), axis("lost", "forgetting")
 _TOOLTIP: list[Spec] = [
     {"field": "group"},
     {"field": "lost", "title": "forgetting", "format": ".1%"},
-    {"field": "gained", "title": "backward transfer", "format": ".1%"},
+    {"field": "gained", "title": "gained", "format": ".1%"},
     {"field": "n", "title": "results", "format": ","},
 ]
 _RANGE: Spec = {

@@ -1,4 +1,4 @@
-"""Each category (or task): forgetting and backward transfer with their intervals."""
+"""Each category (or task): forgetting and gains with their intervals."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ def forest(payload: Payload) -> Figure | None:
     many = data.plural(level)
     alt = (
         f"Estimates of {len(estimates):,} {many}: forgetting {data.extremes(estimates)}; "
-        f"backward transfer {data.extremes(gained)}."
+        f"gained {data.extremes(gained)}."
     )
     facts = _facts(payload)
     return Figure(
         name="categories" if level == "category" else "tasks",
         title=f"What was forgotten and gained, by {level}",
-        caption="Points are estimates, lines their 95% intervals; a thick bar without a point is a "
+        caption="Points are estimates, lines their intervals; a thick bar without a point is a "
         "range: the data cannot say where in it the value lies."
         + " The grey band is the noise floor: how often one model flips against itself. It is "
         "shown for raw counts; other estimators have taken it out."
         * (NOISE_FLOOR in payload.rows.estimator)
+        + data.clipped_note(payload)
         + data.left_out(payload, level),
         alt=alt,
         table=data.rows_at(payload, ("total", level)),
@@ -96,7 +97,10 @@ _ORDER: list[Spec] = [
         f"datum.estimator === estimator && datum.direction === 'forgetting' ? {_MIDDLE} : null",
         "as": "order",
     },
-    {"calculate": "replace(datum.direction, '_', ' ')", "as": "what"},
+    {
+        "calculate": "datum.direction === 'backward_transfer' ? 'gained' : datum.direction",
+        "as": "what",
+    },
     {
         "calculate": "isValid(datum.value) ? format(datum.value, '.1%') : 'within the limits'",
         "as": "shown",

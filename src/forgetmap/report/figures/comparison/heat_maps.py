@@ -38,7 +38,9 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
         name=f"heat_{direction}",
         title=f"{what.capitalize()} of each {rows[:-1].lower()} by {level}",
         caption=f"{rows} across, {data.plural(level)} down; darker is more. A range "
-        "is shaded by its middle; an empty cell has no data." + data.left_out(payload, level),
+        "is shaded by its middle; an empty cell has no data."
+        + data.clipped_note(payload)
+        + data.left_out(payload, level),
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt, direction, facts),

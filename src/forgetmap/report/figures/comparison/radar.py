@@ -1,4 +1,4 @@
-"""The radar pair: forgetting and backward transfer by category, one line per model."""
+"""The radar pair: forgetting and gains by category, one line per model."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def radar(payload: Payload) -> Figure | None:
     more = len(payload.comparisons) - len(models)
     return Figure(
         name="radar",
-        title=f"Forgetting and backward transfer of each model by {level}",
+        title=f"What each model forgot and gained, by {level}",
         caption="One line per model; further out is more. Each axis follows its data. A gap in a "
         "line is a category without data; a bar without a point is a range. "
         "A dashed ring is zero, where values go below."
-        + f" {more} more models are in the heat maps."
-        * (more > 0),
+        + data.clipped_note(payload)
+        + f" {more} more models are in the heat maps." * (more > 0),
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt, spokes, models),
