@@ -120,7 +120,7 @@ def test_what_is_behind_the_verdict_is_in_a_fold(page: Page, payload: Payload) -
 def test_on_a_phone_the_verdict_comes_before_the_switches(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     badge, first = page.locator("h1 .verdict"), page.locator("#overview select").first
-    places = [(each.bounding_box() or {})["y"] for each in (badge, first)]
+    places = [each.evaluate("it => it.getBoundingClientRect().y") for each in (badge, first)]
     assert places == sorted(places)
     assert places[0] < 300
 

@@ -37,9 +37,7 @@ def table_below(text: str, head: str) -> list[list[str]]:
 def test_headline_cells_groups_reasons_pairing_and_flips(tmp_path: Path) -> None:
     comparison = fm.compare(*two_runs(tmp_path, COUNTS))
     text = as_markdown(make_payload(comparison, made="2026-01-02"))
-    assert text.startswith(
-        "# tuned against base\n\n**LOST** base -> tuned\n\n**Lost 11.3% of all "
-    )
+    assert text.startswith("# tuned against base\n\n**LOST** base -> tuned\n\n**Lost 11.3% of all ")
     assert comparison.result.seen.replace(">", "") in text.replace(">", "")
     assert table_below(text, "") == [
         ["right before", "80 kept", "15 forgotten"],

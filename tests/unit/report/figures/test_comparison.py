@@ -166,7 +166,7 @@ def test_averages_hide_what_was_lost_in_law() -> None:
     # maths falls 60 -> 50, art 40/50 -> 30/50, law rises; lost are 20%, 20% and 5%
     drawn = {_said(each)["group"]: _said(each) for each in marks(pair(), "conventional", "symbol")}
     assert {name: each["fall in accuracy"] for name, each in drawn.items()} == {
-        "task of maths": "10%", "task of art": "20%", "task of law": "−10%",
+        "task of maths": "10%", "task of art": "20%", "task of law": "\N{MINUS SIGN}10%",
     }  # fmt: skip
     assert {name: each["forgetting"] for name, each in drawn.items()} == {
         "task of maths": "20.0%", "task of art": "20.0%", "task of law": "5.0%",
