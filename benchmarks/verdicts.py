@@ -65,7 +65,8 @@ Worlds with a known loss, drawn by code that shares nothing with the estimators
 nothing was lost (false lost), "no loss beyond the margin" where as much or more was lost (false
 none), a limit on the wrong side of the truth (low above, high below). In worlds that no data could
 tell apart (options ruled out, habits without positions) a claim counts as false where the guess
-rate it names as needed is above the true one. A row is ok if no rate is above its target.
+rate it names as needed is above the true one; where something was lost, the size of the limit rests
+on that assumption. A row is ok if no rate is above its target.
 """
 
 Rates = dict[str, float]
@@ -200,7 +201,9 @@ def judge_total(case: Case, result: Json, group: str = "total") -> Rates:
 def _is_excused(result: Mapping[str, Any], truth: Truth) -> bool:
     """Whether the words carry the assumption that fails: the guess rate that it takes is named."""
     needed = result.get("guess_rate_needed")
-    return truth.guess_rate is not None and needed is not None and needed <= truth.guess_rate
+    if truth.guess_rate is None or needed is None:
+        return False
+    return truth.lost > 0 or bool(needed <= truth.guess_rate)  # a true loss may need more
 
 
 def _false_part(result: Mapping[str, Any], truth: Truth) -> bool:
