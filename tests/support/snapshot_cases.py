@@ -553,4 +553,4 @@ def _plan_cases() -> Iterator[Case]:
 
 
 def _plan(inputs: Inputs, folder: Path) -> Any:
-    return _call("plan", *_relative(inputs(folder), folder))
+    return _call("plan", *_relative(inputs(folder), folder), "--min-paired", 0.5)

@@ -15,6 +15,7 @@ from forgetmap.cli.options.compare import (
     by_option,
     level_option,
     margin_option,
+    min_paired_option,
     refuse_verdict_options,
 )
 from forgetmap.cli.options.logs import table_options
@@ -100,6 +101,7 @@ class OptionsType(click.ParamType[float]):
     help=f"Answers per item and model. Repeatable [default: {_list(REPEAT_COUNTS)}].",
 )
 @by_option("Groups to decide, after a run.")
+@min_paired_option
 @table_options
 @json_option
 def command(runs: tuple[str, ...], **options: Any) -> None:
@@ -116,7 +118,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     result: PlanResult | AdviceResult
     if runs:
-        names = ("column_map", "task", *VERDICT_NAMES)
+        names = ("column_map", "task", "min_paired", *VERDICT_NAMES)
         settings = {name: options[name] for name in names if options[name] is not None}
         comparison = _read(runs, **settings)
         result = advise(comparison, by=options["by"], loss=options["loss"])

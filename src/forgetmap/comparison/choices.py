@@ -46,7 +46,7 @@ class Wish:
         level: confidence of intervals, and so of the verdict.
     """
 
-    loss: float = 0.05
+    loss: float = 0.02
     accuracy: float = 0.6
     noise_floor: float = NOISE_FLOOR
     sampled_noise: float = SAMPLED_NOISE

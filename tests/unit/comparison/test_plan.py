@@ -245,3 +245,12 @@ def test_a_written_comparison_keeps_its_margin(tmp_path: Path) -> None:
     done = call("plan", tmp_path / "out", "--margin", 0.01)
     assert (done.code, done.out) == (2, "")
     assert "--margin does not change the verdicts that are written in" in done.err
+
+
+def test_the_hint_of_a_refused_comparison_works_in_a_plan(tmp_path: Path) -> None:
+    before, after = pair(tmp_path, 0)
+    half = write(
+        tmp_path / "half.jsonl", [json.loads(line) for line in after.read_text().splitlines()[:300]]
+    )
+    assert "--min-paired 0.5" in call("plan", before, half).err
+    assert call("plan", before, half, "--min-paired", 0.5).code == 0

@@ -32,7 +32,13 @@ pair_by_option = click.option(
     show_default=True,
     help="What makes two items the same; auto: content where both sides have it, else id.",
 )
-
+min_paired_option = click.option(
+    "--min-paired",
+    type=float,
+    default=MIN_PAIRED,
+    show_default=True,
+    help="Share of what each side scored that must be scored on the other; stop if it is less.",
+)
 margin_option = click.option(
     "--margin",
     type=float,
@@ -128,14 +134,7 @@ def _rules() -> list[Callable[[Command], Command]]:
             "--metric",
             help="Metric to compare, METRIC or METRIC/SCORER [default: the main one of each task].",
         ),
-        click.option(
-            "--min-paired",
-            type=float,
-            default=MIN_PAIRED,
-            show_default=True,
-            help="Share of what each side scored that must be scored on the other; stop if it is "
-            "less.",
-        ),
+        min_paired_option,
         *_VERDICT_OPTIONS,
         click.option(
             "--correct-at",
