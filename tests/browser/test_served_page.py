@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -82,13 +83,27 @@ def open_pair(page: Page, address: str) -> None:
 
 def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
     page.goto(address)
-    expect(page.locator("#lineage > ul > li > ul > li > ul > li")).to_contain_text("rl")
+    rows = page.locator("#lineage tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(2)).to_contain_text("\N{EN DASH} \N{EN DASH} rl")
+    for row in rows.all():
+        expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^[\d,]+$"))
+        expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^\d+\.\d%$"))
     expect(page.locator("#loading")).to_contain_text("Choose a run")
     open_pair(page, address)
     assert "before=" in page.url
     expect(page.locator("#top .title")).to_have_text("sft against base")
     page.locator("#run-after").select_option(label="- - rl")
     page.wait_for_url("**#")
+    page.wait_for_selector(READY)
+    expect(page.locator("#top .title")).to_have_text("rl against base")
+
+
+def test_a_press_on_two_runs_compares_them(page: Page, address: str) -> None:
+    page.goto(address)
+    rows = page.locator("#lineage tbody tr")
+    rows.nth(0).get_by_role("button", name="Before").click()
+    rows.nth(2).get_by_role("button", name="After").click()
     page.wait_for_selector(READY)
     expect(page.locator("#top .title")).to_have_text("rl against base")
 

@@ -76,6 +76,15 @@ def test_runs_come_with_their_lineage(served: httpx.Client, demo: Path) -> None:
     assert str(demo) not in json.dumps(runs)
 
 
+def test_a_run_has_items_and_accuracy(
+    served: httpx.Client, pair: dict[str, str], demo: Path
+) -> None:
+    total = fm.compare(demo / "before", demo / "after").result.total
+    numbers = served.get("api/run", params={"run": pair["before"]}).json()
+    assert numbers == {"items": total.items, "accuracy": pytest.approx(total.acc_before)}
+    assert served.get("api/run", params={"run": "nobody"}).status_code == 404
+
+
 def test_the_comparison_is_that_of_the_library(
     served: httpx.Client, pair: dict[str, str], demo: Path
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 import duckdb
+import narwhals as nw
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -24,6 +25,7 @@ from forgetmap._workers import call_apart
 from forgetmap.comparison import KINDS, ComparisonResult, Rule, compare_sides
 from forgetmap.errors import ForgetmapError
 from forgetmap.pairing import Pairs, Side, align, prepare
+from forgetmap.records import reading
 from forgetmap.report import (
     Items,
     assemble,
@@ -109,6 +111,12 @@ class Explorer:
         """All runs, with their parents."""
         _only(request, ())
         return JSONResponse([describe(run) for run in self._runs.values()])
+
+    async def run(self, request: Request) -> Response:
+        """How many items a run has, and how many of its answers are right."""
+        _only(request, ("run",))
+        served = self._served_run(request, "run")
+        return JSONResponse(await self._in(self._builder, self._numbers, served))
 
     async def rule(self, request: Request) -> Response:
         """How runs are compared, in words."""
@@ -222,6 +230,15 @@ class Explorer:
         key_parts = [*stamps, *([noise.stamp] if noise else []), self._setup.rule.model_dump_json()]
         return self._store.add(runs, texts, compare, _cache_key("pairs", key_parts))
 
+    def _numbers(self, served: ServedRun) -> dict[str, int | float | None]:
+        side = self._side(served)
+        with reading(side.run):
+            scores = side.measured.scores
+            right = (nw.col("score") >= self._setup.rule.correct_at).cast(nw.Float64).mean()
+            accuracy = scores.filter(~nw.col("score").is_null()).select(right).collect().item()
+            items = scores.select("task", "item").unique().select(nw.len()).collect().item()
+        return {"items": items, "accuracy": accuracy}
+
     def _side(self, served: ServedRun) -> Side:
         if served.id not in self._sides:
             self._sides[served.id] = prepare(served.run, self._setup.rule.metric)
@@ -255,6 +272,7 @@ def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -
     routes = [
         Route("/", show_page),
         Route("/api/runs", explorer.runs),
+        Route("/api/run", explorer.run),
         Route("/api/rule", explorer.rule),
         Route("/api/progress", explorer.progress),
         Route("/api/comparison", explorer.comparison),

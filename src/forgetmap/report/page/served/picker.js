@@ -1,4 +1,4 @@
-// Which two runs: the lineage as a tree, and a chooser for each side.
+// Which two runs: a table of all of them, and a chooser for each side.
 
 /**
  * @typedef {{id: string, name: string, model: string | null, stage: string | null,
@@ -34,6 +34,11 @@ function renderPicker(root, runs, pair, rule) {
   const ordered = inTree(runs);
   const choices = [["", "choose"], ...ordered.map((run) => [run.id, "- ".repeat(run.depth) + runWords(run)])];
   const choose = (side) => (id) => showPair({ ...pair, [side]: id });
+  const table = runTable(ordered, pair);
+  const isOpen = !(pair.before && pair.after);
+  // Numbers of runs that nobody looks at would only delay the comparison.
+  if (isOpen) table.load();
+  root.className = isOpen ? "" : "paired";
   root.replaceChildren(
     make("div", { class: "bar", role: "group", "aria-label": "Runs to compare" },
       chooser("run-before", "Before", choices, pair.before, choose("before")),
@@ -41,9 +46,9 @@ function renderPicker(root, runs, pair, rule) {
       button("Exchange", () => showPair({ before: pair.after, after: pair.before }),
         { disabled: !(pair.before && pair.after) })),
     make("p", { id: "rule", class: "faint" }, ruleWords(rule)),
-    make("details", { id: "lineage", open: !(pair.before && pair.after) },
-      make("summary", {}, `Lineage of ${counted(runs.length)} runs`),
-      treeList(ordered, pair)));
+    make("details", { id: "lineage", open: isOpen, ontoggle: table.load },
+      make("summary", {}, `${counted(runs.length)} runs`),
+      table.root));
 }
 
 /** How any two runs are compared, as the server was told. */
@@ -67,15 +72,65 @@ function runWords(run) {
   return [run.name, stage, run.simulated && "simulated"].filter(Boolean).join(" ");
 }
 
-function treeList(ordered, pair) {
-  const below = (parent) => ordered.filter((run) => run.parent === parent && run.depth > 0);
-  const branch = (runs, above) => make("ul", { class: "lineage" }, runs.map((run) => {
-    const children = below(run.id);
-    return make("li", { class: [pair.before, pair.after].includes(run.id) && "chosen" }, runWords(run), " ",
-      above && make("a", { href: addressOf({ before: above.id, after: run.id }) }, `against ${above.name}`),
-      children.length > 0 && branch(children, run));
-  }));
-  return branch(ordered.filter((run) => run.depth === 0), null);
+/** All runs; a press on two of them compares them, the first as the model before. */
+function runTable(ordered, pair) {
+  const records = ordered.map((run) => ({ ...run, items: null, accuracy: null, known: false }));
+  const root = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" });
+  let first = "";
+  const press = (run) => {
+    if (first && first !== run.id) return showPair({ before: first, after: run.id });
+    first = first ? "" : run.id;
+    draw();
+    announce(first ? `${run.name} is the model before; choose the model after.` : "Nothing is chosen.");
+    root.querySelector(`[data-run="${CSS.escape(run.id)}"]`)?.focus();
+  };
+  const columns = [
+    { head: "run", sort: "place", text: true, show: (run) => runCell(run, pair) },
+    { head: "items", sort: "items", show: (run) => numberCell(run, run.items === null ? "–" : counted(run.items)) },
+    { head: "accuracy", sort: "accuracy", show: (run) => numberCell(run, percent(run.accuracy)) },
+    { head: "date", sort: "created", text: true, show: (run) => (run.created ?? "").slice(0, 10) },
+    { head: "trained from", sort: "parent", text: true, show: (run) => parentLink(run, ordered) },
+    { head: "compare", sort: "id", text: true, show: (run) => button(pressWords(run, first),
+      () => press(run), { class: "quiet", "data-run": run.id, "aria-pressed": String(first === run.id) }) },
+  ];
+  records.forEach((run, place) => (run.place = place));
+  const draw = () => root.replaceChildren(sortableTable("Runs", columns, records, { name: "place", down: false }));
+  draw();
+  let asked = false;
+  const load = () => {
+    if (!asked) fillNumbers(records, draw);
+    asked = true;
+  };
+  return { root, load };
+}
+
+function runCell(run, pair) {
+  const look = [pair.before, pair.after].includes(run.id) ? "chosen" : "";
+  return make("span", { class: look }, "– ".repeat(run.depth) + runWords(run));
+}
+
+/** Numbers come one run after the other. */
+function numberCell(run, words) {
+  return run.known ? words : "…";
+}
+
+function pressWords(run, first) {
+  if (!first) return "Before";
+  return first === run.id ? "Before ✓" : "After";
+}
+
+function parentLink(run, ordered) {
+  const above = ordered.find((each) => each.id === run.parent);
+  return above && make("a", { href: addressOf({ before: above.id, after: run.id }) }, `against ${above.name}`);
+}
+
+/** One run after the other: reading millions of answers takes a while. */
+async function fillNumbers(records, draw) {
+  for (const run of records) {
+    const numbers = await ask("api/run", { run: run.id }).catch(() => ({ accuracy: null }));
+    Object.assign(run, numbers, { known: true });
+    draw();
+  }
 }
 
 function addressOf(pair) {
