@@ -69,11 +69,10 @@ def test_an_estimator_that_is_asked_for_is_the_headline(
             fm.compare(comparison.before, comparison.after, estimator=row.name)
         return
     asked = fm.compare(comparison.before, comparison.after, estimator=row.name)
-    assert asked.result.total.headline.estimator == row.name
-    assert (
-        asked.result.total.headline.forgetting == asked.result.total.estimates(row.name).forgetting
-    )
-    assert row.legend in " ".join(repr(asked).split())
+    headline = asked.result.total.headline
+    assert headline.estimator == row.name
+    assert headline.forgetting.value == asked.result.total.estimates(row.name).forgetting.value
+    assert f"estimator {row.name} ({row.label})" in " ".join(repr(asked).split())
 
 
 def test_results_and_schema_have_the_estimators_of_the_table() -> None:

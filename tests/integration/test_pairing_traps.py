@@ -218,7 +218,7 @@ def test_11_errors_and_missing_items_are_neither_right_nor_wrong(tmp_path: Path)
     samples = [inspect_sample(n, "C") for n in range(5)]
     samples += [inspect_sample(5, "C", **failed), inspect_sample(6, float("nan"))]
     after = write_inspect(tmp_path / "b.json", samples)
-    result = fm.compare(before, after).result
+    result = fm.compare(before, after, min_paired=0.6).result
     assert (result.total.n11, result.total.n10, result.total.n) == (5, 0, 5)
     assert (result.pairing.unscored, result.pairing.only_before) == (2, 1)
 
