@@ -114,7 +114,7 @@ def _tell_one(result: ComparisonResult, by: str, *, legend: bool = True) -> Bloc
         *_verdict(result, summary),
         Line(),
         *_groups(result, by),
-        *(_legend(result) if legend else ()),
+        *(_legend(result, by) if legend else ()),
         *_rolled_up(result),
         *_ending(result.pairing.warnings, summary),
     ]
@@ -139,7 +139,7 @@ def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
         Line(f"{len(comparisons)} models against {comparisons[0].before.name}", "strong"),
         Line(),
         _sheet("model", [(comparison.after.name, comparison.total) for comparison in comparisons]),
-        *_legend(comparisons[0]),
+        *_legend(comparisons[0], "model"),
     ]
     for comparison in comparisons:
         blocks += [Line(), *_tell_one(comparison, by, legend=False)]
@@ -163,7 +163,7 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
         *_histories(result),
         Line(),
         *_groups(result, by),
-        *_legend(result),
+        *_legend(result, by),
         *_ending((), summary, _stage_warnings(stages)),
     ]
 
@@ -219,7 +219,7 @@ def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) 
     return Sheet((kind, *columns), cells, strong, tuple(name for name in SPARE if name in columns))
 
 
-def _legend(result: ComparisonResult) -> Blocks:
+def _legend(result: ComparisonResult, by: str) -> Blocks:
     total = result.total
     words = {
         "noun": "items" if total.n == total.items else "answers",
@@ -230,9 +230,15 @@ def _legend(result: ComparisonResult) -> Blocks:
     lines = [
         Line(text.format(**words), "faint", f"{name:<11}", min_width=WIDTHS.get(name, LEGEND_WIDTH))
         for name, text in LEGEND.items()
-        if name != "over margin" or any(task.loss_exceeds_margin for task in result.tasks)
+        if name != "over margin" or _is_ranked(result, by)
     ]
     return [Line(min_width=LEGEND_WIDTH), *lines]
+
+
+def _is_ranked(result: ComparisonResult, by: str) -> bool:
+    return by != "model" and any(
+        group.loss_exceeds_margin is not None for group in groups_by(result, by)[1]
+    )
 
 
 def _rolled_up(result: ComparisonResult) -> Blocks:

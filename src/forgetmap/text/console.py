@@ -15,12 +15,12 @@ MAX_WIDTH = 100
 MIN_NAME, SHORT_NAME, LONG_NAME = 8, 18, 60
 """Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
 _STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
-_COLOURS = {"forgotten": "red", "forgot": "red", "lost": "bold red", "gained": "green"}
+_COLOURS = {"forgotten": "red", "forgot": "red", "lost": "red", "gained": "green"}
 _BADGES = {
-    "bad": "bold white on rgb(176,0,32)",
+    "bad": "bold rgb(255,255,255) on rgb(176,0,32)",
     "minor": "bold black on rgb(240,180,40)",
-    "good": "bold white on rgb(0,105,76)",
-    "open": "bold white on rgb(87,96,106)",
+    "good": "bold rgb(255,255,255) on rgb(0,105,76)",
+    "open": "bold rgb(255,255,255) on rgb(87,96,106)",
 }
 
 

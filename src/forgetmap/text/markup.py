@@ -36,7 +36,10 @@ def _html_line(line: Line) -> str:
     if line.tone:
         look = f"color: {_BADGES[line.tone]}; padding: 2px 10px; border-radius: 6px"
         return f'<div><b style="{look}">{escape(line.lead)}</b> <b>{escape(line.text)}</b></div>'
-    text = " ".join(escape(part) for part in (line.lead.strip(), line.text) if part)
+    lead = line.lead.strip()
+    if lead and line.look == "faint":
+        return f"<div><b>{escape(lead)}</b>: {escape(line.text)}</div>"
+    text = " ".join(escape(part) for part in (lead, line.text) if part)
     tag = "b" if line.look in ("strong", "simulated") else "span"
     return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from forgetmap.text import (
     Blocks,
     Line,
@@ -28,7 +30,7 @@ def test_html_is_escaped() -> None:
     html = blocks_to_html(BLOCKS)
     assert "<div><b>Lost &lt;b&gt;5%&lt;/b&gt;</b></div><br><table>" in html
     assert '<td style="text-align: left">a|b</td><td>5%</td>' in html
-    assert "<div><span>forgotten of all items</span></div>" in html
+    assert "<div><b>forgotten</b>: of all items</div>" in html
 
 
 def test_markdown_has_paragraphs_tables_and_lists() -> None:
@@ -57,3 +59,9 @@ def test_texts_are_code() -> None:
 
 def test_a_table_of_escaped_cells() -> None:
     assert markdown_table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_a_badge_stands_before_its_text() -> None:
+    badge = [Line("a -> <b>", "strong", "LOST", tone="bad")]
+    assert re.search(r'<b style="[^"]+">LOST</b> <b>a -&gt; &lt;b&gt;</b>', blocks_to_html(badge))
+    assert blocks_to_markdown(badge) == ["**LOST** a -> &lt;b>"]
