@@ -229,3 +229,10 @@ def test_a_group_without_an_answer_says_nothing(tmp_path: Path) -> None:
 
 def probe_lines(asked: Path) -> list[dict[str, Any]]:
     return probe_rows(asked / "items.jsonl")
+
+
+@pytest.mark.parametrize("level", ["0.5", "1", "nan"])
+def test_a_level_that_is_no_confidence(level: str, tmp_path: Path) -> None:
+    done = call("probe", "check", tmp_path / "probe.jsonl", tmp_path / "run", "--level", level)
+    assert done.code == 2
+    assert f"--level is {float(level)!r}" in done.err

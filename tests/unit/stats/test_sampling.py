@@ -114,3 +114,9 @@ def test_items_are_shared_out_by_size(sizes: list[int]) -> None:
         ideal = [n * size / sum(sizes) for size in sizes]
         off = [abs(g - i) for g, i in zip(given, ideal, strict=True)]
         assert n > sum(sizes) or max(off) <= len(sizes)
+
+
+def test_a_lower_level_narrows_the_limits() -> None:
+    usual, narrow = (sampled_share([3], [40], [200], level=level) for level in (0.95, 0.8))
+    assert usual.low < narrow.low <= narrow.value <= narrow.high < usual.high
+    assert usual.wide_low < narrow.wide_low <= narrow.wide_high < usual.wide_high
