@@ -62,6 +62,6 @@ def test_a_table_of_escaped_cells() -> None:
 
 
 def test_a_badge_stands_before_its_text() -> None:
-    badge = [Line("a -> <b>", "strong", "LOST", tone="bad")]
+    badge: Blocks = [Line("a -> <b>", "strong", "LOST", tone="bad")]
     assert re.search(r'<b style="[^"]+">LOST</b> <b>a -&gt; &lt;b&gt;</b>', blocks_to_html(badge))
     assert blocks_to_markdown(badge) == ["**LOST** a -> &lt;b>"]
