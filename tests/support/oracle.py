@@ -73,7 +73,7 @@ class Expected:
     correct_at: float
 
     @property
-    def pairing(self) -> dict[str, int]:
+    def pairing(self) -> dict[str, float | None]:
         whole = [pair for pair in self.pairs if pair.is_whole]
         conflicts = len(self._conflicts())
         scored = [pair for pair in whole if pair.is_scored]
@@ -87,7 +87,15 @@ class Expected:
             "duplicates": sum(pair.is_twin for pair in self.pairs),
             "conflicts": conflicts,
             "unscored": len(whole) - len(scored),
+            "scored_before": self._covered("before", len(scored)),
+            "scored_after": self._covered("after", len(scored)),
         }
+
+    def _covered(self, side: str, scored: int) -> float | None:
+        """Share of what a side scored that is a scored pair."""
+        rows = [row for pair in self.pairs if (row := getattr(pair, side)) is not None]
+        known = sum(row["score"] is not None for row in rows)
+        return scored / known if known else None
 
     @property
     def total(self) -> Counts:

@@ -9,6 +9,8 @@ from functools import reduce
 from operator import add
 from typing import Any, Literal, NamedTuple
 
+import narwhals as nw
+
 from forgetmap.comparison.cells import Cells, Label, by_task, label_columns
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
 from forgetmap.comparison.clustered import (
@@ -417,10 +419,11 @@ def _item_clusters(
 def _pairs_by_tag(pairs: Pairs) -> dict[str, Pairs]:
     """The pairs with each tag: items of one cluster may have different lists of tags."""
     tags = label_columns(pairs)["tags"]
-    lists = pairs.frame.filter(scored_pair()).select(tags=tags).unique().collect()["tags"]
+    rows = pairs.frame.filter(scored_pair()).select(tags=tags)
+    lists = rows.filter(~nw.col("tags").is_null()).unique().collect()["tags"]
     by_tag: dict[str, list[str]] = {}
     for text in lists.to_list():
-        for tag in split_tags(text or ""):
+        for tag in split_tags(text):
             by_tag.setdefault(tag, []).append(text)
     return {
         tag: replace(pairs, frame=pairs.frame.filter(tags.is_in(texts)))

@@ -250,7 +250,8 @@ def sum_item_clusters(
     groups: dict[str, Counter[tuple[tuple[ItemCounts, int], ...]]] = {}
     for (name, *_), kinds in clusters.items():
         groups.setdefault(name, Counter())[tuple(sorted(kinds.items()))] += 1
-    return {name: ItemClusters(counts) for name, counts in groups.items()}
+    # In an order of their own, or sums of floats would depend on that of a query.
+    return {name: ItemClusters(dict(sorted(counts.items()))) for name, counts in groups.items()}
 
 
 def _per_item(pairs: Pairs, noise: Pairs | None, cluster: Mapping[str, nw.Expr]) -> Frame:
