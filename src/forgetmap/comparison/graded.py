@@ -10,6 +10,10 @@ from forgetmap.comparison.cells import Label, label_columns, label_of
 from forgetmap.pairing import Pairs, scored_pair
 
 
+DIGITS = 9
+"""Of sums, so that they do not depend on the order in which a library adds up."""
+
+
 @dataclass(frozen=True, slots=True)
 class GradedSums:
     """Sums of the fall of graded scores, before less after. They add up.
@@ -27,7 +31,8 @@ class GradedSums:
     squares: float = 0.0
 
     def __add__(self, other: GradedSums) -> GradedSums:
-        return GradedSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
+        return GradedSums(*(round(value, DIGITS) for value in sums))
 
 
 def graded_fall() -> nw.Expr:
@@ -53,7 +58,7 @@ def sum_graded(pairs: Pairs) -> dict[Label, GradedSums]:
     )
     return {
         label_of(row): GradedSums(
-            float(row["n"]), float(row["graded"]), float(row["fall"]), float(row["square"])
+            *(round(float(row[name]), DIGITS) for name in ("n", "graded", "fall", "square"))
         )
         for row in sums.collect().rows(named=True)
     }
