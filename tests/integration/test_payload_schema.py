@@ -35,7 +35,9 @@ def compared(folder: Path, kind: str) -> fm.Comparison | fm.FanOut | fm.Chain:
     before, after = two_runs(folder, COUNTS, category="C", **TEXTS)
     if kind == "pair":
         return fm.compare(before, after)
-    return fm.compare(before, after, before) if kind == "many" else fm.chain(before, after, before)
+    third = after.with_name("third.jsonl")
+    third.write_bytes(before.read_bytes())
+    return fm.compare(before, after, third) if kind == "many" else fm.chain(before, after, third)
 
 
 @pytest.mark.parametrize(
