@@ -92,8 +92,19 @@ class Expected:
         }
 
     def _covered(self, side: str, scored: int) -> float | None:
-        """Share of what a side scored that is a scored pair."""
-        rows = [row for pair in self.pairs if (row := getattr(pair, side)) is not None]
+        """Share of what a side scored that is a scored pair.
+
+        Answers beyond those that the other model was asked for are not missing.
+        """
+        asked = {
+            name: max(pair.repeat for pair in self.pairs if getattr(pair, name) is not None)
+            for name in ("before", "after")
+        }
+        rows = [
+            row
+            for pair in self.pairs
+            if (row := getattr(pair, side)) is not None and pair.repeat <= min(asked.values())
+        ]
         known = sum(row["score"] is not None for row in rows)
         return scored / known if known else None
 
