@@ -127,20 +127,19 @@ class ItemClusters:
         scores = items.scores(score_name, gained=gained)
         sizes, totals, hits = (
             np.bincount(cluster, values, minlength=len(self.counts))
-            for values in (
-                items.weight,
-                items.weight * scores,
-                items.weight * (scores > CLEAR_LOSS),
-            )
+            for values in (items.weight, items.weight * scores, scores > CLEAR_LOSS)
         )
         times = np.array([*self.counts.values()], int) * (sizes > 0)
         if not times.any() or (sizes[times > 0] <= 1).all():
             return None
+        affected = int(times[hits > 0].sum())
+        if score_name != "excess_before":
+            # Sampling noise alone makes as many clear losses as gains: those are no evidence.
+            opposite = items.scores(score_name, gained=not gained) > CLEAR_LOSS
+            noise = np.bincount(cluster, opposite, minlength=len(self.counts))
+            affected = max(0, affected - int(times[noise > 0].sum()))
         return cluster_variance(
-            np.repeat(sizes, times),
-            np.repeat(totals, times),
-            squares=squares,
-            affected=int(times[hits > 0].sum()),
+            np.repeat(sizes, times), np.repeat(totals, times), squares=squares, affected=affected
         )
 
 

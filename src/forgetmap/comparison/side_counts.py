@@ -107,6 +107,8 @@ def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
             position = position_of(name, index, names)
             if position is not None:
                 facts[name] = position
+        if "answer" in facts and "choice" in names:  # a letter beyond the options names none
+            facts["answer"] = nw.when(~nw.col("choice").is_null()).then(facts["answer"])
     return facts
 
 
