@@ -111,19 +111,24 @@ def _print(*args: object) -> str:
 # that most pairs are compared only once, for their payload.
 
 
+LITTLE_PAIRED: dict[str, Any] = {"min_paired": 0.1}
+"""The examples miss many scores on purpose, and are to be compared all the same."""
+
+
 def _comparison_cases() -> Iterator[Case]:
     for name, inputs, options in (*_options(), *_headlines(), *_several_models(), *_log_pairs()):
-        yield Case("compare", name, partial(_compare, inputs, options))
+        least = {} if name.startswith("refused") else LITTLE_PAIRED
+        yield Case("compare", name, partial(_compare, inputs, {**least, **options}))
     for name, inputs in _tables():
-        yield Case("payload", name, partial(_payload, inputs, {"min_paired": 0.1}, {}))
+        yield Case("payload", name, partial(_payload, inputs, LITTLE_PAIRED, {}))
     for log in _all_logs():
         yield Case("payload", f"log-{log.parent.name}-{log.name}", partial(_log_payload, log))
     runs = partial(_written, _models("labelled"))
-    yield Case("payload", "several", partial(_payload, runs, {}, {}))
-    yield Case("payload", "chain", partial(_payload, runs, {"chain": True}, {}))
+    yield Case("payload", "several", partial(_payload, runs, LITTLE_PAIRED, {}))
+    yield Case("payload", "chain", partial(_payload, runs, {"chain": True, **LITTLE_PAIRED}, {}))
     inputs = _pair(example_runs.rows_for("content"))
     for name, shown in _SHOWN.items():
-        yield Case("payload", f"shown-{name}", partial(_payload, inputs, {}, shown))
+        yield Case("payload", f"shown-{name}", partial(_payload, inputs, LITTLE_PAIRED, shown))
 
 
 _SHOWN: dict[str, dict[str, Any]] = {
@@ -200,8 +205,11 @@ def _log_payload(log: Path, folder: Path) -> Any:
     changed = nw.from_native(pl.DataFrame(rows, schema=scores.to_native().schema))
     texts = None if run.texts is None else run.texts.collect("polars").lazy()
     before = replace(run, scores=scores.lazy(), texts=texts)
-    after = replace(run, scores=changed.lazy(), texts=texts, name="changed", origin="changed")
-    return _dump(fm.make_payload(fm.compare(before, after)))
+    info = run.info.model_copy(update={"run_id": "changed"})
+    after = replace(
+        run, info=info, scores=changed.lazy(), texts=texts, name="changed", origin="changed"
+    )
+    return _dump(fm.make_payload(fm.compare(before, after, min_paired=0.1)))
 
 
 def _changed(row: Row) -> Row:
