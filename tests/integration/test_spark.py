@@ -77,7 +77,9 @@ def test_any_runs_are_counted_as_in_polars(spark: Any, runs: Pair) -> None:
 @pytest.mark.slow
 def test_a_chain_is_followed(spark: Any) -> None:
     runs = [DATA["bare"](seed) for seed in (0, 1, 2)]
-    chain = fm.compare(*(as_frame(rows, "spark", Path(), spark) for rows in runs), chain=True)
+    chain = fm.compare(
+        *(as_frame(rows, "spark", Path(), spark) for rows in runs), chain=True, min_paired=0.1
+    )
     histories = paths_through(runs)
     assert {path.path: path.n for path in chain.paths} == Counter(histories.values())
     found = {(row["task"], row["item"]): row["path"] for row in rows_of(chain.histories())}
@@ -90,7 +92,7 @@ def test_only_counts_are_collected(monkeypatch: pytest.MonkeyPatch, spark: Any) 
     for name in ("collect", "toArrow", "toPandas", "_collect_as_arrow"):
         spy.watch(type(sides[0]), name)
     items = len(rows_for("content and repeats")[0])
-    comparison = fm.compare(sides[0], sides[1])
+    comparison = fm.compare(sides[0], sides[1], min_paired=0.1)
     assert 1 <= spy.highest < items / 2
     comparison.before.scores.collect()
     assert spy.highest == items

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import stats
@@ -117,3 +120,51 @@ def test_without_places_matched_is_taken_at_its_word() -> None:
     rows = [{"task": "t", "item": str(n), "score": n % 2, "k": 4, "choice": "x"} for n in range(9)]
     comparison = fm.compare(pa.Table.from_pylist(rows), pa.Table.from_pylist(rows))
     assert not is_refused(comparison)
+
+
+def two_options(habit_before: int, habit_after: int, seed: int = 0, n: int = 2000) -> list[Any]:
+    """Nothing is lost; what is not known is answered by always the same letter."""
+    random = np.random.default_rng(seed)
+    gold, known = random.integers(2, size=n), random.random(n) < 0.6
+    frames = []
+    for habit in (habit_before, habit_after):
+        right = known | (gold == habit)
+        frames.append(
+            pl.DataFrame(
+                {
+                    "task": "t",
+                    "item": [str(number) for number in range(n)],
+                    "score": right.astype(float),
+                    "k": 2,
+                    "gold_index": gold,
+                }
+            )
+        )
+    return frames
+
+
+def test_a_habit_that_moves_is_no_loss() -> None:
+    comparison = fm.compare(*two_options(0, 1))
+    assert comparison.result.total.verdict == "cannot_tell"
+    assert "habits_moved" in {notice.code for notice in comparison.result.pairing.warnings}
+
+
+def test_a_habit_that_stays_is_not_named() -> None:
+    comparison = fm.compare(*two_options(0, 0))
+    assert "habits_moved" not in {notice.code for notice in comparison.result.pairing.warnings}
+
+
+def test_a_number_of_options_that_cannot_be_true_blocks_the_estimate() -> None:
+    frames = [frame.with_columns(k=pl.lit(4)) for frame in two_options(0, 1)]
+    answers = [
+        frame.with_columns(
+            answer=pl.when((pl.col("score") == 1) == (pl.col("gold_index") == 0))
+            .then(pl.lit("A"))
+            .otherwise(pl.lit("B"))
+        )
+        for frame in frames
+    ]
+    total = fm.compare(*answers).result.total
+    assert total.verdict == "cannot_tell"
+    assert "only ever use 2" in total.headline.words
+    assert total.latent.forgetting.value is None

@@ -1,0 +1,74 @@
+"""The headline loss: its parts, and what noise takes off its limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import forgetmap as fm
+from forgetmap.comparison import GroupResult
+
+
+def table(states: np.ndarray[tuple[int], np.dtype[np.str_]], k: int | None) -> pl.DataFrame:
+    """`1` right, `0` no answer, else the letter of a wrong option; gold is A."""
+    right, none = states == "1", states == "0"
+    choice = [None if gone else "A" if good else state for state, good, gone in zip(
+        states, right, none, strict=True
+    )]  # fmt: skip
+    return pl.DataFrame(
+        {
+            "task": "t",
+            "item": [str(number) for number in range(len(states))],
+            "score": right.astype(float),
+            "k": [k] * len(states),
+            "choice": choice,
+            "outcome": np.where(right, "correct", np.where(none, "no_answer", "incorrect")),
+        },
+        schema_overrides={"k": pl.Int32, "choice": pl.String},
+    )
+
+
+def total(before: str, after: str, k: int | None, **options: object) -> GroupResult:
+    sides = (table(np.array(list(side)), k) for side in (before, after))
+    return fm.compare(*sides, **options).result.total
+
+
+BEFORE = "1" * 60 + "B" * 40
+AFTER = "1" * 40 + "C" * 8 + "0" * 12 + "B" * 20 + "C" * 14 + "0" * 6
+
+
+def test_parts_are_the_formulas_of_the_design() -> None:
+    group = total(BEFORE, AFTER, 4)
+    c, n = 4 / 3, 100
+    assert group.headline.estimator == "matched"
+    assert group.knowledge.value == pytest.approx(c * (8 - 14 / 2) / n)
+    assert group.answering.value == pytest.approx((12 - 6 / 3) / n)
+    assert group.headline.forgetting.value == pytest.approx(
+        (group.knowledge.value or 0) + (group.answering.value or 0)
+    )
+
+
+def test_open_ended_items_have_no_luck_in_either_part() -> None:
+    group = total(BEFORE, AFTER, None)
+    assert group.knowledge.value == pytest.approx(0.08)
+    assert group.answering.value == pytest.approx(0.12)
+    assert group.headline.forgetting.value == pytest.approx(0.2)
+
+
+def test_an_assumed_noise_floor_lowers_only_the_lower_limit() -> None:
+    quiet, noisy = (total(BEFORE, AFTER, None, noise_floor=floor) for floor in (0.0, 0.03))
+    assert noisy.headline.forgetting.high == quiet.headline.forgetting.high
+    assert noisy.headline.forgetting.low == pytest.approx(
+        (quiet.headline.forgetting.low or 0) - 0.03
+    )
+    assert noisy.forgetting == quiet.forgetting
+    assert (noisy.noise_assumed, quiet.noise_assumed) == (0.03, 0.0)
+
+
+def test_noise_of_any_size_is_bounded_by_losses_less_gains() -> None:
+    group = total("1" * 50 + "B" * 50, "1" * 30 + "B" * 20 + "1" * 20 + "B" * 30, None)
+    assert group.verdict == "lost"
+    assert group.symmetric_noise.value == 0
+    assert group.symmetric_noise.low is not None
+    assert group.symmetric_noise.low < 0
