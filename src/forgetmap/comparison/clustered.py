@@ -165,7 +165,8 @@ def effect_across_tasks(
         .collect()
     )
     own, alone = float(sums["_own"][0]), float(sums["_square"][0])
-    return max(1.0, own / alone) if alone > 0 else 1.0
+    # Libraries add up floats in their own order.
+    return max(1.0, round(own / alone, DIGITS)) if alone > 0 else 1.0
 
 
 def refuse_split_items(pairs: Pairs) -> None:

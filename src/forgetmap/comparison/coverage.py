@@ -57,10 +57,11 @@ class PairingCoverage:
     def covered(self) -> float:
         """What must be enough: the smaller share of what a side scored.
 
-        Of results that nobody scored there is only the share that paired.
+        Where no pair is scored there is only the share that paired, and the verdict says why it
+        cannot tell.
         """
         known = [share for share in (self.scored_before, self.scored_after) if share is not None]
-        return min(known, default=self.share)
+        return min(known) if any(known) else self.share
 
 
 def is_one_to_one(cells: Cells, before: Side, after: Side) -> bool:
@@ -198,8 +199,6 @@ def _advice(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
     if coverage.paired:
         # Rounded down, so that what is proposed is also accepted.
         enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.covered)
-        if not enough:
-            return "score the answers of both models to the same items."
         return (
             "evaluate both models on the same items, or accept what there is with --min-paired "
             f"{enough:f}."

@@ -132,10 +132,11 @@ def test_more_repeats_on_one_side_are_not_missing_on_the_other() -> None:
         assert result.total.worst_case is None
 
 
-def test_no_item_scored_on_both_sides_is_refused_without_a_share_that_would_do() -> None:
-    error = refusal(table([None, 1.0]), table([1.0, None]))
-    assert "only 0.0% of what was scored in before" in error.message
-    assert error.hint == "score the answers of both models to the same items."
+def test_no_item_scored_on_both_sides_is_no_verdict() -> None:
+    total = fm.compare(table([None, 1.0]), table([1.0, None])).result.total
+    assert total.verdict == "cannot_tell"
+    assert "no item is scored on both sides" in total.headline.words
+    assert (total.coverage.before, total.coverage.after) == (0.0, 0.0)
 
 
 def test_two_runs_of_one_name_are_told_apart_by_their_place() -> None:
