@@ -131,7 +131,7 @@ def test_every_misuse_is_exit_code_2_and_words_not_a_traceback(
 def test_a_typed_error_is_two_lines() -> None:
     assert re.fullmatch(
         r"Error: nowhere: there is no such file or folder\nHint: .+\n",
-        call("compare", "nowhere", "nowhere").err,
+        call("compare", "nowhere", "elsewhere").err,
     )
 
 
@@ -146,7 +146,7 @@ def test_exit_codes_of_the_real_command(demo: Path) -> None:
     "args",
     [
         ["compare", "{demo}/before", "{demo}/after", "--by", "task", "--show", "forgotten"],
-        ["compare", "{demo}/before", "{demo}/after", "{demo}/before", "--chain"],
+        ["compare", "{demo}/before", "{demo}/after", "{demo}/after/scores.parquet", "--chain"],
         ["compare", "{demo}/before", "{demo}/after", "--json"],
         ["records", "show", "{demo}/before"],
         ["records", "check", "{demo}/after", "--json"],
