@@ -226,9 +226,9 @@ def test_bad_options_are_refused(files: tuple[Path, Path, Path], option: tuple[s
 def test_what_is_printed_names_the_headline(files: tuple[Path, Path, Path]) -> None:
     before, after, again = files
     for noise, flags in ((None, ()), (again, ("--noise", again))):
-        said = fm.compare(before, after, noise=noise).headline
+        headline = fm.compare(before, after, noise=noise).result.total.headline
         printed = " ".join(call("compare", before, after, *flags, columns=300).out.split())
-        assert said in printed
+        assert f"estimator {headline.estimator}" in printed
 
 
 def test_frames_hold_the_numbers_of_the_result() -> None:

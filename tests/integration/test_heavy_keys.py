@@ -38,7 +38,12 @@ def rows_with(items: pl.Expr, number: int) -> pl.DataFrame:
     return rows.with_columns(task=pl.lit("t"), item=items, score=pl.lit(1.0)).drop("row")
 
 
-def refused(source: Any, other: Any) -> DuplicateKeyError:
+def refused(source: Any) -> DuplicateKeyError:
+    """The rows against the same rows; the same path on both sides would be refused for that."""
+    other = source
+    if isinstance(source, Path):
+        other = source.with_name("copy.parquet")
+        other.write_bytes(source.read_bytes())
     started = time.monotonic()
     with pytest.raises(DuplicateKeyError) as caught:
         fm.compare(source, other)
@@ -49,7 +54,7 @@ def refused(source: Any, other: Any) -> DuplicateKeyError:
 @pytest.mark.parametrize("way", WAYS)
 def test_one_id_for_all_rows_of_both_sides(way: str, tmp_path: Path) -> None:
     source = WAYS[way](rows_with(pl.lit("same"), 100_000), tmp_path)
-    assert "100000 rows" in refused(source, source).message.replace(",", "")
+    assert "100000 rows" in refused(source).message.replace(",", "")
 
 
 @pytest.mark.parametrize("way", ["polars-lazy", "parquet"])
@@ -57,7 +62,7 @@ def test_one_id_for_half_of_two_million_rows(way: str, tmp_path: Path) -> None:
     own = pl.col("row").cast(pl.String)
     half = rows_with(pl.when(pl.col("row") % 2 == 0).then(pl.lit("same")).otherwise(own), 2_000_000)
     source = WAYS[way](half, tmp_path)
-    assert "1000000 rows" in refused(source, source).message.replace(",", "")
+    assert "1000000 rows" in refused(source).message.replace(",", "")
 
 
 def test_a_few_doubles_among_a_million_rows(tmp_path: Path) -> None:
@@ -65,4 +70,4 @@ def test_a_few_doubles_among_a_million_rows(tmp_path: Path) -> None:
     number = pl.col("row")
     ids = pl.when(number < 10).then(number + 10).otherwise(number).cast(pl.String)
     source = as_parquet(rows_with(ids, 1_100_000), tmp_path)
-    assert "2 rows" in refused(source, source).message
+    assert "2 rows" in refused(source).message
