@@ -41,7 +41,7 @@ def native(columns: dict[str, Any], library: str) -> Any:
 
 def cells(before: Any, after: Any, **options: Any) -> tuple[int, ...]:
     """n11, n10, n01, n00 and the unscored pairs."""
-    result = fm.compare(before, after, **options).result
+    result = fm.compare(before, after, **options, min_paired=0.5).result
     total = result.total
     return total.n11, total.n10, total.n01, total.n00, result.pairing.unscored
 
@@ -276,4 +276,5 @@ def test_more_texts_than_fit_in_one_batch(tmp_path: Path) -> None:
     )
     path = tmp_path / "rows.parquet"
     rows.write_parquet(path)
-    assert fm.compare(path, path).result.total.n11 == number
+    rows.write_parquet(tmp_path / "others.parquet")
+    assert fm.compare(path, tmp_path / "others.parquet").result.total.n11 == number
