@@ -148,8 +148,8 @@ def compare(
     sources = [before, after, *more]
     column_map, task = options.get("column_map"), options.get("task")
     readings = make_readings(options, len(sources))
-    refuse_same_source(sources, readings)
     runs = open_all(sources, column_map=column_map, task=task, readings=readings)
+    refuse_same_source(sources, readings, runs)
     if chain:
         runs = order_by_lineage(runs)
     sides = align([prepare(run, rule.metric) for run in runs])
@@ -209,21 +209,23 @@ def make_readings(options: Options, count: int) -> list[Reading]:
     return [replace(common, run=names[index % len(names)]) for index in range(count)]
 
 
-def refuse_same_source(sources: Sequence[Any], readings: Sequence[Reading]) -> None:
-    """A run compared with itself shows nothing.
+def refuse_same_source(
+    sources: Sequence[Any], readings: Sequence[Reading], runs: Sequence[Run]
+) -> None:
+    """A run compared with itself shows nothing; it is named without what its address may hold.
 
     Raises:
         UsageError: two sides are the same path with the same selection.
     """
     seen: set[tuple[str, str, str | None]] = set()
-    for source, reading in zip(sources, readings, strict=True):
+    for source, reading, run in zip(sources, readings, runs, strict=True):
         if not isinstance(source, str | os.PathLike):
             continue
         path, _, part = os.fspath(source).partition("#")
         key = (os.path.realpath(path), part, reading.run)
         if key in seen:
             raise UsageError(
-                f"{os.fspath(source)} is on both sides: the same run before and after",
+                f"{run.name} is on both sides: the same run before and after",
                 hint="name the run of another model, or select one of several with #NAME or --run.",
             )
         seen.add(key)
