@@ -168,7 +168,11 @@ def test_clusters_of_one_item_have_no_variance_of_their_own() -> None:
 def test_what_clusters_say_of_a_sum_of_scores() -> None:
     """Two scores together are as one that is their sum."""
     names = ("size", "knowledge", "answering", "both")
-    rows = {(3.0, 1.0, 1.0, 2.0): 4, (3.0, 0.0, 1.0, 1.0): 2, (2.0, 0.0, 0.0, 0.0): 7}
+    rows: dict[tuple[float, ...], int] = {
+        (3.0, 1.0, 1.0, 2.0): 4,
+        (3.0, 0.0, 1.0, 1.0): 2,
+        (2.0, 0.0, 0.0, 0.0): 7,
+    }
     found = ClusterSums(names, rows)
     one = found.variance(["both"], 14.0, ["both"])
     assert found.variance(["knowledge", "answering"], 14.0, ["knowledge", "answering"]) == one

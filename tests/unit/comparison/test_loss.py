@@ -29,9 +29,9 @@ def table(states: np.ndarray[tuple[int], np.dtype[np.str_]], k: int | None) -> p
     )
 
 
-def total(before: str, after: str, k: int | None, **options: object) -> GroupResult:
-    sides = (table(np.array(list(side)), k) for side in (before, after))
-    return fm.compare(*sides, **options).result.total
+def total(before: str, after: str, k: int | None, noise_floor: float = 0.005) -> GroupResult:
+    sides = [table(np.array(list(side)), k) for side in (before, after)]
+    return fm.compare(sides[0], sides[1], noise_floor=noise_floor).result.total
 
 
 BEFORE = "1" * 60 + "B" * 40

@@ -144,13 +144,15 @@ def two_options(habit_before: int, habit_after: int, seed: int = 0, n: int = 200
 
 
 def test_a_habit_that_moves_is_no_loss() -> None:
-    comparison = fm.compare(*two_options(0, 1))
+    before, after = two_options(0, 1)
+    comparison = fm.compare(before, after)
     assert comparison.result.total.verdict == "cannot_tell"
     assert "habits_moved" in {notice.code for notice in comparison.result.pairing.warnings}
 
 
 def test_a_habit_that_stays_is_not_named() -> None:
-    comparison = fm.compare(*two_options(0, 0))
+    before, after = two_options(0, 0)
+    comparison = fm.compare(before, after)
     assert "habits_moved" not in {notice.code for notice in comparison.result.pairing.warnings}
 
 
@@ -164,7 +166,7 @@ def test_a_number_of_options_that_cannot_be_true_blocks_the_estimate() -> None:
         )
         for frame in frames
     ]
-    total = fm.compare(*answers).result.total
+    total = fm.compare(answers[0], answers[1]).result.total
     assert total.verdict == "cannot_tell"
     assert "only ever use 2" in total.headline.words
     assert total.latent.forgetting.value is None

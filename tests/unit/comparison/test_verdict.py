@@ -179,7 +179,8 @@ def test_a_loss_in_words() -> None:
 
 def family(*parts: tuple[pa.Table, pa.Table], **options: Any) -> ComparisonResult:
     before, after = (pa.concat_tables(side) for side in zip(*parts, strict=True))
-    return fm.compare(before, after, **options).result
+    result: ComparisonResult = fm.compare(before, after, **options).result
+    return result
 
 
 def test_tasks_are_a_family() -> None:
@@ -448,7 +449,8 @@ def test_a_rise_of_all_items_is_no_loss_beyond_noise() -> None:
         ]
         for right in (2, 3)
     ]
-    total = fm.compare(*map(pa.Table.from_pylist, rows)).result.total
+    before, after = map(pa.Table.from_pylist, rows)
+    total = fm.compare(before, after).result.total
     assert total.headline.forgetting.high is not None
     assert total.headline.forgetting.high < 0
     assert total.verdict == "no_material_loss"
