@@ -450,7 +450,7 @@ ROWS: list[Row] = [
     of("V12", "the same without positions: g* stands beside it",
        one(World(items=300, k=2, habits=A_TO_B, positions=False, choices=False), guess_rate=1.0)),
     *(
-        of("V13", f"10% unparseable after, {kind}, {lost:.0%} of knowledge lost",
+        of("V13", f"10% unparsable after, {kind}, {lost:.0%} of knowledge lost",
            one(replace(world, unread=(0.1, 0.1), lost=lost)), judge_parts,
            part_above=0.075, part_below=0.075, no_parts=0.0)
         for kind, world in (

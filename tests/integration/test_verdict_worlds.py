@@ -39,7 +39,7 @@ def test_worlds_share_no_code_with_the_estimators() -> None:
         "60 passages of 5, k = 4, 5% lost",
         "k = 2, habit moves from A to B, n = 300, 0% lost",
         "k = 4 logged as 10, n = 500, 0% lost",
-        "10% unparseable after, range, 5% of knowledge lost",
+        "10% unparsable after, range, 5% of knowledge lost",
         "scores in quarters, 3% lost",
     ],
 )
