@@ -46,6 +46,8 @@ CELL_NAMES = {
     (WRONG, WRONG): "n00",
 }
 """State before and after -> the name of the cell."""
+DIGITS = 9
+"""Of sums of scores, so that they do not depend on the order in which a library adds up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,9 @@ def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None)
         again = _keyed_noise(pair_noise(sides[0], noise, comparisons[0].pairs, rule))
     with reading(*(side.run for side in sides)):
         counts = _count_paths(followed)
+        shared = has_shared_content(sides[0])
         stages = [
-            _stage(sides, comparisons, followed, counts, stage, again)
+            _stage(sides, comparisons, followed, counts, stage, again, shared_content=shared)
             for stage in range(1, len(sides))
         ]
     paths = [
@@ -255,11 +256,12 @@ def _stage(
     counts: dict[str, int],
     stage: int,
     noise: Pairs | None,
+    *,
+    shared_content: bool,
 ) -> StageResult:
     comparison = comparisons[stage - 1]
     rule = comparison.result.rule
     against = {}
-    shared = has_shared_content(sides[0].measured.scores)
     for name, earlier in (("previous", stage - 1), ("first", 0)):
         pairs = _between(followed, comparisons[0].pairs, earlier, stage)
         cells = count_cells(pairs)
@@ -270,7 +272,7 @@ def _stage(
             None if earlier else noise,
             sides=(before, after),
             level=rule.level,
-            shared_content=shared,
+            shared_content=shared_content,
         ).total()
         policy = make_policy(rule, sides[earlier].run, sides[stage].run, pairs)
         against[name] = group_result(name, evidence, policy)

@@ -15,7 +15,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from forgetmap.comparison.cells import is_none, label_columns
+from forgetmap.comparison.cells import DIGITS, is_none, label_columns
 from forgetmap.comparison.choice_counts import (
     CHOICE_COLUMNS,
     TWO_OPTIONS,
@@ -26,12 +26,19 @@ from forgetmap.comparison.choice_counts import (
 )
 from forgetmap.comparison.luck import TaskTrust
 from forgetmap.errors import PairingError
-from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, is_transition, scored_pair, side_value
-from forgetmap.records import CONTENT_HASHES, Frame
+from forgetmap.pairing import (
+    RIGHT,
+    SIDES,
+    WRONG,
+    Pairs,
+    Side,
+    is_transition,
+    scored_pair,
+    side_value,
+)
+from forgetmap.records import CONTENT_HASHES
 from forgetmap.stats import ClusterVariance, cluster_variance
 
-DIGITS = 9
-"""Sums are equal or differ by much more than this."""
 DIRECTIONS = ("lost", "gained")
 
 
@@ -85,12 +92,10 @@ def has_cluster_names(pairs: Pairs) -> bool:
     return any(f"cluster_{side}" in pairs.columns for side in SIDES)
 
 
-def has_shared_content(scores: Frame) -> bool:
-    """Whether some question of one side occurs in several tasks; asked without the join."""
-    if "question_hash" not in scores.collect_schema().names():
-        return False
-    tasks = scores.select(nw.col("task").n_unique()).collect().item()
-    if int(tasks) < 2:
+def has_shared_content(side: Side) -> bool:
+    """Whether some question of a side occurs in several tasks; asked without the join."""
+    measures, scores = side.measured.measures, side.measured.scores
+    if len(measures) < 2 or "question_hash" not in scores.collect_schema().names():
         return False
     questions = scores.filter(~nw.col("question_hash").is_null()).select("task", "question_hash")
     by_task = questions.group_by("task").agg(nw.col("question_hash").n_unique().alias("n"))

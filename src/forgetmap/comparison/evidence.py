@@ -317,15 +317,20 @@ def _on_labels(
     results without counterpart are counted under the task alone, so that label is not one.
     """
     tasks = by_task_total(side)
-    scored: dict[str, list[Label]] = {}
-    for label, counts in cells.items():
-        if counts.paired:
-            scored.setdefault(label.task, []).append(label)
     return {
         label: tasks.get(task, SideCounts()) if len(labels) == 1 else side.get(label, SideCounts())
-        for task, labels in scored.items()
+        for task, labels in _labels_with_pairs(cells).items()
         for label in labels
     }
+
+
+def _labels_with_pairs(cells: Mapping[Label, Cells]) -> dict[str, list[Label]]:
+    """Task -> its labels under which anything is paired."""
+    labels: dict[str, list[Label]] = {}
+    for label, counts in cells.items():
+        if counts.paired:
+            labels.setdefault(label.task, []).append(label)
+    return labels
 
 
 LONE_COUNTS = ("scored_before", "right_before", "scored_after", "right_after")
@@ -337,10 +342,7 @@ def with_lone_results(cells: Mapping[Label, Cells]) -> dict[Label, Cells]:
     The join knows no category or tags of them; where a task has several labels they stay apart, and
     the coverage of a category counts pairs alone.
     """
-    labelled: dict[str, list[Label]] = {}
-    for label, counts in cells.items():
-        if counts.paired:
-            labelled.setdefault(label.task, []).append(label)
+    labelled = _labels_with_pairs(cells)
     moved = dict(cells)
     for label, counts in cells.items():
         homes = labelled.get(label.task, [])

@@ -6,11 +6,8 @@ from dataclasses import dataclass, fields
 
 import narwhals as nw
 
-from forgetmap.comparison.cells import Label, label_columns, label_of
+from forgetmap.comparison.cells import DIGITS, Label, label_columns, label_of
 from forgetmap.pairing import Pairs, scored_pair
-
-DIGITS = 9
-"""Of sums, so that they do not depend on the order in which a library adds up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ limit is above 0, so limits and test are one procedure.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,7 +68,7 @@ def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss
         noise_floor: assumed where the data do not tell it.
     """
     if row.name in FROM_COUNTS or row.is_range:
-        return _with_noise(_from_counts(row, evidence, noise_floor), evidence, noise_floor)
+        return _beyond_noise(_from_counts(row, evidence, noise_floor), evidence, noise_floor)
     if row.from_repeats and evidence.items is not None:
         return _from_repeats(row.name, evidence)
     return _from_estimate(row, evidence)
@@ -78,10 +78,8 @@ def measure_total(row: Estimator, evidence: Evidence, noise_floor: float) -> Est
     """The loss alone, without its parts and what it takes to explain it away."""
     if not (row.name in FROM_COUNTS or row.is_range):
         return measure_loss(row, evidence, noise_floor).total
-    ends = from_counts.END_NAMES if row.is_range else (row.name,)
-    found = [loss_interval(name, "loss", evidence, noise_floor)[0] for name in ends]
-    total = outer_end(*found) if row.is_range else found[0]
-    return _with_noise(Loss(total, total, total), evidence, noise_floor).total
+    total = _part_of(row, "loss", evidence, noise_floor)
+    return _beyond_noise(Loss(total, *_no_parts(row.name, "")), evidence, noise_floor).total
 
 
 def measure_macro(
@@ -101,7 +99,7 @@ def measure_macro(
     level = tasks[0].level
     if row.name in FROM_COUNTS or row.is_range:
         total, knowledge, answering = (_macro_part(row, part, tasks, across) for part in PARTS)
-        return _with_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
+        return _beyond_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
     losses = [measure_loss(row, task, noise_floor).total for task in tasks]
     total = _mean_of_intervals(losses, tasks, level)
     reason = "only for single groups"
@@ -109,14 +107,13 @@ def measure_macro(
 
 
 def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence], across: float) -> Estimate:
-    ends = from_counts.END_NAMES if row.is_range else (row.name,)
-    found = []
-    for name in ends:
+    def end(name: str) -> Estimate:
         interval = mean_over_tasks(name, part, tasks, "lost", at_least=True, across=across)
         if interval is None:
             return Estimate.missing(row.name, from_counts.NO_ITEMS)
-        found.append(as_estimate(interval, f"{name}, mean over tasks, score interval"))
-    return outer_end(*found) if row.is_range else found[0]
+        return as_estimate(interval, f"{name}, mean over tasks, score interval")
+
+    return _of_ends(row, end)
 
 
 def _mean_of_intervals(
@@ -132,17 +129,26 @@ def _mean_of_intervals(
 
 
 def _from_counts(row: Estimator, evidence: Evidence, floor: float) -> Loss:
-    ends = from_counts.END_NAMES if row.is_range else (row.name,)
-    found: dict[Part, Estimate] = {}
-    p = None
-    for part in PARTS:
-        estimates = [loss_interval(name, part, evidence, floor) for name in ends]
-        found[part] = (
-            outer_end(estimates[0][0], estimates[1][0]) if row.is_range else estimates[0][0]
-        )
-        p = estimates[0][1] if part == "loss" else p
-    ratio, rate = _assumption(ends[0], evidence, is_lost=(found["loss"].low or 0.0) > 0)
-    return Loss(found["loss"], found["knowledge"], found["answering"], p, None, ratio, rate)
+    lowest = _ends(row)[0]
+    _, p = loss_interval(lowest, "loss", evidence, floor)
+    total, knowledge, answering = (_part_of(row, part, evidence, floor) for part in PARTS)
+    ratio, rate = _assumption(lowest, evidence, is_lost=(total.low or 0.0) > 0)
+    return Loss(total, knowledge, answering, p, None, ratio, rate)
+
+
+def _part_of(row: Estimator, part: Part, evidence: Evidence, floor: float) -> Estimate:
+    return _of_ends(row, lambda name: loss_interval(name, part, evidence, floor)[0])
+
+
+def _ends(row: Estimator) -> tuple[str, ...]:
+    """The estimators that a row is made of: those of both ends, or itself."""
+    return from_counts.END_NAMES if row.is_range else (row.name,)
+
+
+def _of_ends(row: Estimator, interval_of: Callable[[str], Estimate]) -> Estimate:
+    """The interval of an estimator; of a range from the lower limit of one end to the other's."""
+    intervals = [interval_of(name) for name in _ends(row)]
+    return outer_end(*intervals) if row.is_range else intervals[0]
 
 
 def _assumption(
@@ -169,7 +175,7 @@ def _assumption(
     return ratio, (guess_rate_matched if by_choices else guess_rate_latent)(ratio, k)
 
 
-def _with_noise(loss: Loss, evidence: Evidence, assumed: float) -> Loss:
+def _beyond_noise(loss: Loss, evidence: Evidence, assumed: float) -> Loss:
     """What is left beyond noise: assumed it lowers "at least" only, measured both limits."""
     measured = None
     if evidence.items is not None:

@@ -89,12 +89,13 @@ def compare_sides(
                 for task in side.measured.recorded.values()
             ),
             level=rule.level,
-            shared_content=has_shared_content(before.measured.scores),
+            shared_content=has_shared_content(before),
         )
         seeds = [] if rule.rollup == "default" else count_seeds(pairs)
         rolled_up = {} if rule.rollup == "default" else _rolled_up(pairs, seeds)
         failures = tuple(count_failures(side.measured.scores) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)
+    all_items, by_task = evidence.total(), evidence.tasks()
     warnings = [
         *reading_warnings(before.run, after.run),
         *key_warnings(pairs),
@@ -103,10 +104,10 @@ def compare_sides(
         *coverage_warnings(coverage, total, cells, rule.min_paired),
         *missing_warnings(total),
         *identical_warnings(total),
-        *evidence_warnings(evidence.total(), evidence.tasks()),
-        *table_warnings(evidence.tasks(), rule.task_table),
+        *evidence_warnings(all_items, by_task),
+        *table_warnings(by_task, rule.task_table),
         *seed_warnings(seeds),
-        *sanity_warnings(evidence.total(), evidence.tasks(), failures),
+        *sanity_warnings(all_items, by_task, failures),
     ]
     policy = make_policy(rule, before.run, after.run, pairs)
     paired = _pairing(coverage, warnings)
@@ -118,7 +119,7 @@ def compare_sides(
         "pairing": paired.model_copy(update={"warnings": [*warnings, *worst]}),
     }
     result = result.model_copy(update=added)
-    return Comparison(result, before.run, after.run, pairs, Grounds(evidence.total(), policy))
+    return Comparison(result, before.run, after.run, pairs, Grounds(all_items, policy))
 
 
 def in_one_family(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any
 
@@ -25,18 +25,12 @@ class SideCounts:
     """The scored results of one side. They add up.
 
     Attributes:
-        scored: results with a score.
-        right: of these, right.
-        graded: of these, neither 0 nor 1.
         gold: where the right options stood, as far as recorded; of first answers, because repeats
             of an item are no further items.
         chosen: where the chosen options stood, likewise.
         wrong: number of options -> wrong answers whose position is recorded, likewise.
     """
 
-    scored: int = 0
-    right: int = 0
-    graded: int = 0
     gold: Positions = field(default_factory=dict)
     chosen: Positions = field(default_factory=dict)
     wrong: Mapping[float, int] = field(default_factory=dict)
@@ -53,9 +47,6 @@ class SideCounts:
             chosen.update(part.chosen)
             wrong.update(part.wrong)
         return cls(
-            scored=sum(part.scored for part in parts),
-            right=sum(part.right for part in parts),
-            graded=sum(part.graded for part in parts),
             gold=dict(gold),
             chosen=dict(chosen),
             wrong=dict(wrong),
@@ -97,8 +88,7 @@ def from_zero(position: Any) -> int | None:
 
 
 def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
-    score = nw.col("score")
-    facts = {"right": score >= correct_at, "graded": (score != 0) & (score != 1)}
+    facts = {"right": nw.col("score") >= correct_at}
     if "k" in names:
         if "repeat" in names:
             facts["again"] = nw.col("repeat") > 0
@@ -114,13 +104,11 @@ def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
 
 def _counts(row: Mapping[str, Any]) -> SideCounts:
     n, right = int(row["n"]), bool(row["right"])
-    counts = SideCounts(scored=n, right=n * right, graded=n * bool(row["graded"]))
     if is_none(row.get("k")) or row.get("again"):
-        return counts
+        return SideCounts()
     k, gold, answer = float(row["k"]), from_zero(row.get("gold")), from_zero(row.get("answer"))
     chosen = gold if right else answer
-    return replace(
-        counts,
+    return SideCounts(
         gold={} if gold is None else {(k, gold): n},
         chosen={} if chosen is None else {(k, chosen): n},
         wrong={} if right or chosen is None else {k: n},

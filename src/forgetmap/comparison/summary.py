@@ -17,7 +17,12 @@ from forgetmap.comparison.result import (
     PartResult,
     Verdict,
 )
-from forgetmap.comparison.words import metrics_sentence, pairing_sentence, reasons_sentence
+from forgetmap.comparison.words import (
+    PART_WORDS,
+    metrics_sentence,
+    pairing_sentence,
+    reasons_sentence,
+)
 from forgetmap.results import Estimate, Value
 from forgetmap.text import counted, percent, share
 
@@ -27,7 +32,6 @@ TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "no_material_loss": "good",
     "cannot_tell": "open",
 }
-PARTS = {"knowledge": "it no longer knows", "answering": "it no longer answers"}
 FULL = CoverageResult(before=1.0, after=1.0)
 CLIPPED = "Shares are shown from 0% to 100%; limits beyond are cut off here, not in the JSON."
 
@@ -160,7 +164,7 @@ def _parts(group: GroupResult) -> str:
     """Knowledge and answering with their intervals, where either differs from nothing."""
     shown = [
         _part(getattr(group, name), words)
-        for name, words in PARTS.items()
+        for name, words in PART_WORDS.items()
         if _is_loss(getattr(group, name))
     ]
     if not shown or (not group.answering.value and not _is_loss(group.answering)):
@@ -282,7 +286,7 @@ def _luck(total: GroupResult) -> str:
 
 
 def _noise(total: GroupResult) -> str:
-    if total.noise_floor.value is not None:
+    if total.noise_floor.value is not None and total.noise_assumed is None:
         floor = percent(total.noise_floor.value)
         return f"Noise floor {floor}, measured: how often two runs of one model flip one way."
     if not total.noise_assumed:

@@ -24,8 +24,9 @@ from forgetmap.comparison.result import (
     PartResult,
     Verdict,
 )
+from forgetmap.comparison.words import PART_WORDS
 from forgetmap.results import Estimate, outer_ends
-from forgetmap.stats import FDR, LEVEL, items_to_decide, normal_quantile
+from forgetmap.stats import FDR, LEVEL, items_to_decide, normal_quantile, selected_level
 from forgetmap.text import counted, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
@@ -100,9 +101,10 @@ def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
     """The loss of a group under the estimator that the data allow."""
     name = policy.estimator if policy.estimator != AUTO else choose(evidence, _has_value(group))
     row = find_estimator(name)
-    reason = _blocked(group, row, evidence, policy)
-    if row.lacks(evidence) is not None:
-        missing = Estimate.missing(name, row.lacks(evidence) or "")
+    lacking = row.lacks(evidence)
+    reason = _blocked(group, row, lacking, policy)
+    if lacking is not None:
+        missing = Estimate.missing(name, lacking)
         return Claim(row, evidence, Loss(missing, missing, missing), reason)
     loss = measure_loss(row, evidence, policy.noise_floor)
     if reason is None and row.name in LUCK_FREE and (loss.total.high or 0.0) < 0:
@@ -121,7 +123,7 @@ def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Cla
         return claim, False
     if not standing.q <= FDR:
         return _not_lost(claim), True
-    level = 1 - (1 - policy.level) * standing.called / standing.family.size
+    level = selected_level(standing.called, standing.family.size, policy.level)
     strict = measure_total(claim.row, replace(claim.evidence, level=level), policy.noise_floor)
     if strict.low is None or strict.low <= 0:
         return _not_lost(claim), True
@@ -193,7 +195,7 @@ def _has_value(group: GroupResult) -> Callable[[str], bool]:
     return lambda name: group.estimates(name).forgetting.value is not None
 
 
-def _blocked(group: GroupResult, row: Estimator, evidence: Evidence, policy: Policy) -> str | None:
+def _blocked(group: GroupResult, row: Estimator, lacking: str | None, policy: Policy) -> str | None:
     """Why nothing can be concluded whatever the numbers are, if so."""
     if not group.n:
         return "no item is scored on both sides"
@@ -205,7 +207,6 @@ def _blocked(group: GroupResult, row: Estimator, evidence: Evidence, policy: Pol
             f"the published adjustment says {value} of all items, without an interval and not 0 "
             "where nothing is lost"
         )
-    lacking = row.lacks(evidence)
     if lacking is not None:
         return lacking if row.is_range else f"no {row.name} here: {lacking}"
     if policy.sampled and not row.from_repeats and policy.estimator == AUTO:
@@ -292,8 +293,7 @@ def decided_sentence(
 
 def _parts(group: GroupResult) -> str:
     """What is no longer known and what is no longer answered, as far as each is shown."""
-    shown = {"knowledge": "it no longer knows", "answering": "it no longer answers"}
-    parts = {name: getattr(group, name) for name in shown}
+    parts = {name: getattr(group, name) for name in PART_WORDS}
     if all(part.value is None and part.low is None for part in parts.values()):
         return ""
     if parts["answering"].value == 0 and not (parts["answering"].low or 0) > 0:
@@ -302,9 +302,9 @@ def _parts(group: GroupResult) -> str:
     if not sure:
         return ""
     words = [
-        f"{share(parts[name].value)} {shown[name]}"
+        f"{share(parts[name].value)} {PART_WORDS[name]}"
         if parts[name].value is not None
-        else f"at least {share(parts[name].low)} {shown[name]}"
+        else f"at least {share(parts[name].low)} {PART_WORDS[name]}"
         for name in sure
     ]
     rest = "; no loss of knowledge is shown" if sure == ["answering"] else ""

@@ -21,6 +21,8 @@ REASON_LABELS = {
     "unknown": "not recorded",
 }
 """How an answer ended -> what people call it."""
+PART_WORDS = {"knowledge": "it no longer knows", "answering": "it no longer answers"}
+"""Part of a loss -> what people say of it."""
 
 
 def counts_sentence(before: str, after: str, total: GroupResult) -> str:

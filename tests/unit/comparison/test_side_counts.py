@@ -25,7 +25,7 @@ def counts(frame: pl.DataFrame = ROWS) -> SideCounts:
 
 
 def test_results_without_a_score_are_not_counted() -> None:
-    assert (counts().scored, counts().right, counts().graded) == (4, 2, 1)
+    assert (4, 3) not in counts().gold
 
 
 def test_a_right_answer_stands_where_gold_does_a_wrong_one_at_its_letter() -> None:
@@ -40,7 +40,7 @@ def test_a_letter_beyond_the_options_names_no_position() -> None:
 
 def test_groups_add_up() -> None:
     double = SideCounts.total([counts(), counts()])
-    assert (double.scored, double.gold[4, 2], double.wrong[4]) == (8, 2, 2)
+    assert (double.gold[4, 2], double.chosen[4, 1], double.wrong[4]) == (2, 2, 2)
 
 
 def test_a_position_that_is_never_right_is_noticed() -> None:
