@@ -28,8 +28,8 @@ from forgetmap.errors import (
     UsageError,
 )
 from forgetmap.sources import remote
-from forgetmap.sources.open import open_run
-from forgetmap.sources.remote import CopyLimits, fetch, is_remote, without_secrets
+from forgetmap.sources.open import is_remote, open_run
+from forgetmap.sources.remote import CopyLimits, fetch, without_secrets
 from remote_servers import PASSWORD, SIGNATURE, USER, served
 from tls_servers import write_certificate
 

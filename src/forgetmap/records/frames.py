@@ -10,7 +10,6 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -430,6 +429,8 @@ def _missing_hint(missing: list[str], present: list[str]) -> str:
 
 
 def _close(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches  # only here
+
     matches = get_close_matches(name, map(str, known), n=3, cutoff=0.5)
     return (
         f"did you mean {' or '.join(map(repr, matches))}?"

@@ -13,7 +13,6 @@ from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from forgetmap.errors import OutputError
@@ -166,6 +165,8 @@ def quote_formulas(table: pa.RecordBatch | pa.Table) -> list[pa.Array | pa.Chunk
 
 
 def _quoted(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    import pyarrow.compute as pc  # large, and most tables are read
+
     risky = pc.match_substring_regex(column, _RISKY)
     number = pc.match_substring_regex(column, _NUMBER)
     quoted = pc.binary_join_element_wise("'", column, "")

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
-    from forgetmap.sources.open import open_run
-    from forgetmap.sources.remote import is_remote
+    from forgetmap.sources.open import is_remote, open_run
 
 __all__ = [
     "PROVISIONAL_SCORER",

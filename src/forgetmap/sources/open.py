@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forgetmap.errors import MissingInputError, UnknownFormatError, UnreadableError
 from forgetmap.records import (
@@ -22,13 +23,16 @@ from forgetmap.records import (
 )
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
-from forgetmap.sources.remote import OnProgress, fetch, is_remote
 from forgetmap.sources.selection import parse_selection, read_selection
 from forgetmap.sources.sniff import TableFile, sniff, whole
 from forgetmap.sources.table import read_table
 
+if TYPE_CHECKING:
+    from forgetmap.sources.remote import OnProgress
+
 MAX_FILES = 10_000
 MAX_NAMES = 8
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def open_run(
@@ -62,6 +66,11 @@ def open_run(
         return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
 
 
+def is_remote(source: object) -> bool:
+    """Whether this is an address rather than a path."""
+    return isinstance(source, str) and _SCHEME.match(source) is not None
+
+
 def _open_selection(
     path: Path, model: str, name: str | None, column_map: ColumnMap, task: str | None
 ) -> Run:
@@ -80,6 +89,8 @@ def _open_remote(
     url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
 ) -> Run:
     """Open a copy of what is there; people are told of the original."""
+    from forgetmap.sources.remote import fetch  # fsspec is large
+
     remote_copy = fetch(url, on_progress=_in_words(reading))
     with remote_copy.errors_about_original(), whole(remote_copy.path):
         return remote_copy.original_run(

@@ -72,7 +72,6 @@ OTHER_ENDINGS = (
 MAX_DEPTH = 12
 STATE, DATA = "state.json", "data"
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _VERSIONS = (
     "etag", "oid", "blob_id", "md5hash", "content-md5", "lastmodified", "last-modified",
     "last_modified", "updated", "mtime", "created",
@@ -160,11 +159,6 @@ class _Entry:
     inside: str
     size: int | None
     version: str | None
-
-
-def is_remote(source: object) -> bool:
-    """Whether this is an address rather than a path."""
-    return isinstance(source, str) and _SCHEME.match(source) is not None
 
 
 def without_secrets(url: str) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError, UnreadableError
 from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, parse_options
-from forgetmap.scoring import UNSCORED, Grade, grade_response
+from forgetmap.scoring import UNSCORED, Grade
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows
@@ -289,6 +289,8 @@ def _grade(row: Fields, response: str | None, gold: object, options: list[str] |
     """The verdict where the row itself decides; else nobody can say yet."""
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return UNSCORED
+    from forgetmap.scoring import grade_response  # large
+
     text = _gold(gold) or ""
     index = letter_index(text, options)
     try:

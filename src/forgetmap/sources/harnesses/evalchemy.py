@@ -18,7 +18,7 @@ from typing import Any
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
-from forgetmap.scoring import UNSCORED, Grade, grade_answer, grade_failure, grade_response
+from forgetmap.scoring import UNSCORED, Grade, grade_answer, grade_failure
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import Fields, as_list, as_mapping, replace_surrogates, written
@@ -165,6 +165,8 @@ def _grade_by_value(row: Fields, gold: str, answer: str) -> Grade:
     value, right = number(answer), number(gold)
     if value is not None and right is not None:
         return grade_answer(answer, right=value == right)
+    from forgetmap.scoring import grade_response  # large
+
     try:
         return grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
     except (UsageError, FieldError) as error:
