@@ -47,6 +47,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
     },
     {"doctor": "what works on this machine"},
     {"cli": "commands and groups of commands, one file each"},
+    {"__main__": "`python -m forgetmap`"},
 )
 """From the bottom up; each package with what it is for."""
 

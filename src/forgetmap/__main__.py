@@ -1,6 +1,6 @@
 """`python -m forgetmap` is `forgetmap`."""
 
-from forgetmap.cli.main import script
+from forgetmap.cli import script
 
 if __name__ == "__main__":
     script()

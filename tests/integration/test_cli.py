@@ -142,6 +142,13 @@ def test_exit_codes_of_the_real_command(demo: Path) -> None:
     assert failed.err.startswith("Error: nowhere")
 
 
+def test_python_runs_the_package_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "forgetmap", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("forgetmap, version")
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -3,3 +3,16 @@
 A module here imports click, option modules and light constants at the top; everything else is
 imported where a command runs, so that every `--help` is shown at once.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forgetmap._lazy import load_on_use
+
+if TYPE_CHECKING:
+    from forgetmap.cli.main import script
+
+__all__ = ["script"]
+
+__getattr__ = load_on_use(__name__, __file__)
