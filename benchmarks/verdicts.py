@@ -13,9 +13,9 @@ Some of each row are also written to files and compared as users do, with equal 
     U below       the limit printed as "at most" is below the truth
     cannot tell   neither
 
-To add a row about drift, overlap, probe or sweep, append a `Row` to ROWS: its `measure` takes a
-random generator and returns named rates (0 or 1) of one data set, its targets say how large their
-means may be.
+Rows about drift, overlap, probe, sweep and monitoring have a `measure` (verdict_measures.py), which
+takes a random generator and returns named rates (0 or 1) of one data set; their targets say how
+large means of these may be.
 """
 
 from __future__ import annotations
@@ -32,11 +32,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 import worlds
+from verdict_measures import (
+    measure_certificate,
+    measure_drift,
+    measure_monitor,
+    measure_probe,
+    measure_sweep,
+)
 from worlds import Case, Columns, Rng, Truth, World, draw_case
 
 import forgetmap as fm
@@ -73,6 +80,7 @@ Rates = dict[str, float]
 Json = Mapping[str, Any]
 Draw = Callable[[Rng], Case]
 Judge = Callable[[Case, Json], Rates]
+Drawn = TypeVar("Drawn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +338,31 @@ def _planned_items(k: float, loss: float, accuracy: float) -> int:
     return 0 if items is None else items
 
 
+@lru_cache
+def _planned_repeated_items(repeats: int, loss: float, noise: float) -> int:
+    from forgetmap.comparison import Wish, make_plan
+
+    plan = make_plan(Wish(loss=loss, sampled_noise=noise), ks=[], repeats=[repeats])
+    return plan.rows[0].items or 0
+
+
+def planned_repeats(rng: Rng, repeats: int, lost: float, noise: float, *, coins: bool) -> Case:
+    """As many items as `plan --repeats` wants."""
+    items = _planned_repeated_items(repeats, lost, noise)
+    return worlds.planned_repeats(rng, items, repeats, lost, noise, coins=coins)
+
+
+def of_measure(
+    id_: str,
+    world: str,
+    measure: Callable[..., Rates],
+    draw: Callable[[Rng], object],
+    **targets: float,
+) -> Row:
+    """A row about anything else: `measure` takes what draws a data set, and a random generator."""
+    return Row(id_, world, partial(measure, draw), targets=targets)
+
+
 def of(
     id_: str,
     world: str,
@@ -344,9 +377,8 @@ def of(
 
 def _has_one_task(draw: Draw) -> bool:
     """Whether a world draws one task without questions, so that data sets cannot meet."""
-    return isinstance(draw, partial) and (
-        draw.func is _one or draw.args[0] in (worlds.clustered_repeats, worlds.moody, worlds.graded)
-    )
+    alone = (worlds.clustered_repeats, worlds.moody, worlds.graded, planned_repeats)
+    return isinstance(draw, partial) and (draw.func is _one or draw.args[0] in alone)
 
 
 def one(world: World, guess_rate: float | None = None) -> Callable[[Rng], Case]:
@@ -359,11 +391,11 @@ def _one(world: World, guess_rate: float | None, rng: Rng) -> Case:
     return replace(case, truth=replace(case.truth, guess_rate=guess_rate))
 
 
-def _call(draw: Callable[..., Case], options: Mapping[str, Any], rng: Rng) -> Case:
+def _call(draw: Callable[..., Drawn], options: Mapping[str, Any], rng: Rng) -> Drawn:
     return draw(rng, **options)
 
 
-def more(draw: Callable[..., Case], **options: Any) -> Callable[[Rng], Case]:
+def more(draw: Callable[..., Drawn], **options: Any) -> Callable[[Rng], Drawn]:
     """Draws a world of its own."""
     return partial(_call, draw, options)
 
@@ -406,6 +438,15 @@ ROWS: list[Row] = [
             targets={}, floors={"found": 0.78})
         for kind, k in (("open", np.inf), ("k = 4", 4.0), ("k = 10", 10.0))
         for loss in (0.02, 0.05)
+    ),
+    *(
+        replace(
+            of("V5", f"plan: {repeats} repeats, noise on {kind}, {loss:.0%} lost",
+               more(planned_repeats, repeats=repeats, lost=loss, noise=0.05, coins=coins)),
+            targets={}, floors={"found": 0.78},
+        )
+        for repeats in (2, 5) for loss in (0.02, 0.05)
+        for kind, coins in (("coin flips", True), ("many items", False))
     ),
     *(
         of("V6", f"open, n = {n}, 10% lost", one(replace(OPEN, items=n, lost=0.1)))
@@ -470,6 +511,50 @@ ROWS: list[Row] = [
         for share, rate in ((1.0, 1 / 3), (0.5, 7 / 24))
         for kind, choices in (("matched", True), ("range", False))
     ),
+    *(
+        of_measure("V16", f"drift: {world}", measure_drift, draw, disagree=0.0, missed=0.07)
+        for world, draw in (
+            ("log-ratio of 20 lengths", more(worlds.lengths, items=20, ratio=0.8, spread=0.6)),
+            ("log-ratio of 20 long-tailed lengths",
+             more(worlds.lengths, items=20, ratio=0.8, spread=1.0)),
+            *(
+                (f"{clusters} passages of 20", more(worlds.passages, clusters=clusters, size=20,
+                                                    lost=0.2))
+                for clusters in (5, 10, 15)
+            ),
+            ("two tasks share 200 items", more(worlds.tasks_that_share, items=200, lost=0.2)),
+        )
+    ),
+    *(
+        of_measure("V17", f"certificate: {share:.0%} disasters among {n} prompts",
+                   measure_certificate,
+                   more(worlds.rare_disasters, prompts=n, samples=4, disasters=share, moved=0.02),
+                   false_certificate=0.05)
+        for share, n in ((0.01, 32), (0.01, 100), (0.02, 32), (0.02, 100), (0.05, 100))
+    ),
+    *(
+        of_measure("V18", f"probe: {groups} groups of {items}, {repeats} repeats, 10% at p = .9",
+                   measure_probe,
+                   more(worlds.wavering, groups=groups, items=items, repeats=repeats, chance=0.9),
+                   false_alarm=0.05)
+        for groups, items, repeats in ((1, 30, 4), (1, 100, 4), (8, 20, 4), (8, 20, 2), (8, 50, 8))
+    ),
+    *(
+        of_measure("V19", f"sweep: {shape}, {kind} items lost, n = {n}", measure_sweep,
+                   more(worlds.merges, items=n, shape=shape, alike=alike),
+                   false_certificate=0.05)
+        for shape, kind, alike, n in (
+            ("all at the budget", "the same", True, 300),
+            ("all at the budget", "other", False, 300),
+            ("a bump", "the same", True, 300), ("a zigzag", "other", False, 2000),
+        )
+    ),
+    replace(
+        of_measure("V19", "sweep: losses rise, the same items lost, n = 300", measure_sweep,
+                   more(worlds.merges, items=300, shape="rising", alike=True),
+                   false_certificate=0.05),
+        floors={"more_than_at_once": 0.02},
+    ),
     Row("V20", "the same file on both sides",
         partial(measure_same_run, one(World(items=60))),
         targets={}, floors={"refused": 1.0, "warned": 1.0}),
@@ -484,6 +569,33 @@ ROWS: list[Row] = [
            more(worlds.graded, items=1000, lost=lost), judge_graded, silent=0.0,
            graded_missed=0.07)
         for lost in (0.0, 0.03)
+    ),
+    *(
+        of_measure("own", f"monitor: 40 looks at {n} fresh items, {kind}, loss at the margin",
+                   partial(measure_monitor, margin=MARGIN, fresh=True),
+                   more(worlds.fresh_looks, looks=40, items=n, loss=MARGIN, graded=graded),
+                   false_alarm=0.05)
+        for n in (50, 500) for kind, graded in (("lost or not", False), ("graded", True))
+    ),
+    *(
+        of_measure("own", f"monitor: 40 looks at the same {n} items, {moving:.0%} move",
+                   partial(measure_monitor, margin=MARGIN, fresh=False),
+                   more(worlds.same_items, looks=40, items=n, loss=MARGIN, moving=moving),
+                   false_alarm=0.05)
+        for n in (200, 1000) for moving in (0.05, 0.5)
+    ),
+    *(
+        replace(
+            of_measure("own", f"monitor: 40 looks at 1000 {kind} items, 5% lost",
+                       partial(measure_monitor, margin=MARGIN, fresh=fresh, rate="found"), draw),
+            floors={"found": 0.95},
+        )
+        for kind, fresh, draw in (
+            ("fresh", True,
+             more(worlds.fresh_looks, looks=40, items=1000, loss=0.05, graded=False)),
+            ("of the same", False,
+             more(worlds.same_items, looks=40, items=1000, loss=0.05, moving=0.05)),
+        )
     ),
     *(
         of("own", f"tasks of 2,000, 200 and 15 items, {lost:.0%} lost",

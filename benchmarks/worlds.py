@@ -388,6 +388,235 @@ def mixed_options(rng: Rng, lost: float) -> Case:
     return join_tasks(parts, Truth(lost))
 
 
+# --- worlds of drift, certificates, probes, sweeps and monitoring ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DriftCase:
+    """Values of one metric before and after, in one or two tasks, and the true effect."""
+
+    before: Columns
+    after: Columns
+    effect: float
+
+
+def lengths(rng: Rng, items: int, ratio: float, spread: float, alike: float = 0.6) -> DriftCase:
+    """V16: counts such as words of an answer, log-normal; the effect is the log of a ratio."""
+    common = rng.standard_normal(items)
+    own = rng.standard_normal((2, items))
+    logs = spread * (np.sqrt(alike) * common + np.sqrt(1 - alike) * own) - spread**2 / 2
+    words = np.array([[300.0], [300.0 * ratio]]) * np.exp(logs)
+    sides: list[Columns] = [{**head("one", items), "score": row} for row in words]
+    return DriftCase(sides[0], sides[1], float(np.log(ratio)))
+
+
+def passages(
+    rng: Rng, clusters: int, size: int, lost: float, before: float = 0.7, gained: float = 0.1
+) -> DriftCase:
+    """V16: items of few passages, which are easy or hard, and suffer, as a whole."""
+    easy = np.repeat(rng.beta(3 * before, 3 * (1 - before), clusters), size)
+    share = np.repeat(rng.beta(3 * lost, 3 * (1 - lost), clusters), size)
+    right = rng.random(easy.size) < easy
+    names = np.char.add("passage ", (np.arange(easy.size) // size).astype(str))
+    sides: list[Columns] = [
+        {**head("one", easy.size), "score": scores, "cluster": names}
+        for scores in _two_sides(rng, right, np.where(right, 1 - share, gained))
+    ]
+    after = before * (1 - lost) + (1 - before) * gained
+    return DriftCase(sides[0], sides[1], _angle(after) - _angle(before))
+
+
+def tasks_that_share(rng: Rng, items: int, lost: float, before: float = 0.7) -> DriftCase:
+    """V16: two tasks ask the same questions and get nearly the same answers."""
+    right = rng.random(items) < before
+    sides = _two_sides(rng, right, np.where(right, 1 - lost, 0.1))
+    shares = before, before * (1 - lost) + (1 - before) * 0.1
+    texts = np.char.add("What is question ", np.arange(items).astype(str))
+    sheets: list[Columns] = []
+    for scores, share in zip(sides, shares, strict=True):
+        again = rng.random(items) < 0.95  # else another prompt gives an answer of its own
+        sheets.append(
+            {
+                "task": np.repeat(["one", "two"], items),
+                "item": np.tile(np.arange(items).astype(str), 2),
+                "question": np.tile(texts, 2),
+                "score": np.append(scores, np.where(again, scores, rng.random(items) < share)),
+            }
+        )
+    return DriftCase(sheets[0], sheets[1], _angle(shares[1]) - _angle(before))
+
+
+def _two_sides(rng: Rng, right: Array, chance: Array) -> tuple[Array, Array]:
+    """Scores before, and after, which are right with this chance."""
+    return right.astype(float), (rng.random(right.size) < chance).astype(float)
+
+
+def _angle(share: float) -> float:
+    return float(2 * np.arcsin(np.sqrt(share)))
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """Completions of two models that are weighed by both, and the mean distance of the models.
+
+    Attributes:
+        prompt: number of the prompt of each completion.
+        wrote_before: whether the model before wrote it.
+        before: log-probability under the model before.
+        after: log-probability under the model after.
+        distance: mean total variation over all prompts there could be.
+    """
+
+    prompt: Array
+    wrote_before: Array
+    before: Array
+    after: Array
+    distance: float
+
+
+def rare_disasters(
+    rng: Rng, prompts: int, samples: int, disasters: float, moved: float
+) -> Completions:
+    """V17: nearly all prompts keep their completions; on a few nothing is as it was.
+
+    Ten completions of each prompt are possible. An ordinary prompt moves a share `moved` of
+    probability from one half to the other; on a disaster nearly all goes to the last one.
+    """
+    base = np.full(10, 0.1)
+    step = np.repeat([-moved / 5, moved / 5], 5)
+    ordinary = base + step
+    disaster = np.append(np.full(9, 0.0002), 1 - 9 * 0.0002)
+    hit = rng.random(prompts) < disasters
+    after = np.where(hit[:, None], disaster, ordinary)
+    steps = np.cumsum(np.stack([np.tile(base, (prompts, 1)), after]), axis=2)
+    luck = rng.random((2, prompts, samples))
+    chosen = (luck[..., None] > steps[:, :, None, :-1]).sum(axis=3)
+    number = np.tile(np.arange(prompts)[None, :, None], (2, 1, samples))
+    wrote = np.tile(np.array([True, False])[:, None, None], (1, prompts, samples))
+    distance = (1 - disasters) * moved + disasters * np.abs(disaster - base).sum() / 2
+    return Completions(
+        number.ravel(),
+        wrote.ravel(),
+        np.log(base)[chosen].ravel(),
+        np.log(after[number, chosen]).ravel(),
+        float(distance),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCase:
+    """Full runs of the model before, and one run of the model after on all items."""
+
+    before: Columns
+    after: Columns
+
+
+def wavering(
+    rng: Rng, groups: int, items: int, repeats: int, chance: float, lost: float = 0.0
+) -> ProbeCase:
+    """V18: a tenth of the items of each group are right with this chance, the others always."""
+    n = groups * items
+    p = np.where(rng.random(n) < 0.1, chance, 1.0)
+    group = np.char.add("group ", (np.arange(n) // items).astype(str))
+    item = np.arange(n).astype(str)
+    facts = {
+        "task": group, "item": item, "category": group, "gold": np.full(n, "yes"),
+        "question": np.char.add("question ", item),
+    }  # fmt: skip
+    before: Columns = {name: np.tile(values, repeats) for name, values in facts.items()}
+    before["repeat"] = np.repeat(np.arange(repeats), n)
+    before["score"] = (rng.random((repeats, n)) < p).astype(float).ravel()
+    kept = rng.random(n) >= lost
+    after: Columns = {**facts, "score": ((rng.random(n) < p) & kept).astype(float)}
+    return ProbeCase(before, after)
+
+
+WEIGHTS = tuple(round(0.1 * step, 1) for step in range(1, 10))
+TUNED_LOST = 0.25
+SHAPES: Mapping[str, Sequence[float]] = {
+    "all at the budget": (0.5,) * 9,
+    "a bump": (0.1, 0.2, 0.55, 0.6, 0.55, 0.3, 0.2, 0.2, 0.6),
+    "a zigzag": (0.3, 0.51, 0.3, 0.51, 0.3, 0.51, 0.3, 0.51, 0.8),
+    "rising": (0.05, 0.12, 0.22, 0.34, 0.46, 0.58, 0.7, 0.8, 0.9),
+}
+"""What a merge of each weight lost, as a share of what the tuned model lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCase:
+    """Answers of base, tuned and merges (in this order), and which weights keep half of the loss.
+
+    Attributes:
+        right: run x item.
+        weights: of the merges.
+        within: of each merge, whether it lost less than half of what the tuned model lost.
+    """
+
+    right: Array
+    weights: Sequence[float]
+    within: Array
+
+
+def merges(rng: Rng, items: int, shape: str, *, alike: bool) -> SweepCase:
+    """V19: what merges lost does not only rise with the weight.
+
+    Alike: the same items are lost first in every merge; else each merge loses items of its own
+    among those that the tuned model lost, and as many among those that it kept.
+    """
+    losses = np.asarray(SHAPES[shape])[:, None]
+    kind = rng.choice(4, items, p=[0.45, TUNED_LOST, 0.15, 0.15])  # kept, lost, gained, never
+    luck = rng.random((1 if alike else len(WEIGHTS), items))
+    if alike:
+        lost = (kind == 1) & (luck < losses)
+    else:
+        spread = losses * TUNED_LOST / (TUNED_LOST + 0.45)
+        lost = (kind <= 1) & (luck < spread)
+    gains = rng.random(items) < np.asarray(WEIGHTS)[:, None]
+    merged = ((kind <= 1) & ~lost) | ((kind == 2) & gains)
+    right = np.vstack([kind <= 1, (kind == 0) | (kind == 2), merged])
+    return SweepCase(right, WEIGHTS, losses[:, 0] < 0.5)
+
+
+def fresh_looks(rng: Rng, looks: int, items: int, loss: float, *, graded: bool) -> list[Array]:
+    """Scores of items that are drawn anew at each look; the mean loss is always the same."""
+    shape = (looks, items)
+    if graded:  # most items lose nothing, some a quarter or everything
+        some, all_ = 2 * loss, loss / 2
+        scores = rng.choice([0.0, 0.25, 1.0], shape, p=[1 - some - all_, some, all_])
+    else:
+        scores = (rng.random(shape) < loss).astype(float)
+    return list(scores)
+
+
+def same_items(rng: Rng, looks: int, items: int, loss: float, moving: float) -> list[Array]:
+    """Scores of the same items at each look: those that are lost change slowly.
+
+    From look to look an item is drawn anew with the chance `moving`; at each look by itself a share
+    `loss` of all items there could be is lost.
+    """
+    states = rng.random(items) < loss
+    scores = []
+    for _ in range(looks):
+        scores.append(states.astype(float))
+        states = np.where(rng.random(items) < moving, rng.random(items) < loss, states)
+    return scores
+
+
+def planned_repeats(
+    rng: Rng, items: int, repeats: int, lost: float, noise: float, *, coins: bool
+) -> Case:
+    """V5: as much noise as was planned for, all of it on coin flips or spread over many items."""
+    n = items
+    if coins:
+        unsure, chance = rng.random(n) < 4 * noise, np.full(n, 0.5)
+    else:
+        unsure, chance = rng.random(n) < 6 * noise, rng.random(n)  # p (1 - p) is 1/6 on average
+    known = 0.6 / (1 - (4 if coins else 6) * noise)
+    before = np.where(unsure, chance, (rng.random(n) < known).astype(float))
+    gone = ~unsure & (before == 1) & (rng.random(n) < lost / 0.6)
+    return Case(*repeat_answers(rng, before, np.where(gone, 0.0, before), repeats), Truth(lost))
+
+
 def _fill_choices(sheet: Columns) -> None:
     """Empty columns of choices for open-ended items, so that tasks can share a table."""
     n = len(sheet["score"])

@@ -18,7 +18,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     yield importlib.import_module("verdicts")
-    for name in ("verdicts", "worlds"):
+    for name in ("verdicts", "verdict_measures", "worlds"):
         sys.modules.pop(name, None)
 
 
@@ -80,3 +80,19 @@ def test_a_row_becomes_a_line_of_the_table(verdicts: Any) -> None:
     line = verdicts.make_line(index, [chunk])
     assert (line.sets, line.files, line.unequal) == (4, 1, 0)
     assert verdicts.ROWS[index].world in verdicts.make_table([line])
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        "sweep: losses rise, the same items lost, n = 300",
+        "certificate: 2% disasters among 32 prompts",
+        "monitor: 40 looks at 50 fresh items, graded, loss at the margin",
+    ],
+)
+def test_other_results_are_measured(verdicts: Any, world: str) -> None:
+    index, row = next((place, row) for place, row in enumerate(verdicts.ROWS) if row.world == world)
+    chunk = verdicts.run_chunk(verdicts.Job(index, 1, 1, 0))
+    assert chunk.error is None
+    for rates in chunk.rates:
+        assert rates.keys() >= {*row.targets, *row.floors}
