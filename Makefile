@@ -40,7 +40,6 @@ test: $(VENV)/dev  ## everything that CI runs
 	$(MAKE) --jobs 2 lint tests
 
 tests: $(VENV)/dev
-	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/pytest $(XDIST)
 
 test-long: export FORGETMAP_LONG = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -41,7 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With `--light`, a test that is not marked and imports something heavy fails."""
+    """With `--light`, a test that is not marked and imports something heavy fails.
+
+    Modules and tests stay until the end: while they are collected, nothing is garbage.
+    """
+    gc.disable()
     if config.getoption("--light"):
         sys.meta_path.insert(0, NothingHeavy())
 
@@ -73,6 +78,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     last = len(LONG_FILES)
     rank = {name: place for place, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.name, last))
+
+
+def pytest_collection_finish() -> None:
+    """From here on the garbage collector passes over the millions of objects of all modules."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -104,6 +104,50 @@ def has_shared_content(side: Side) -> bool:
     return int(different or 0) < int(in_tasks or 0)
 
 
+def sum_levels(
+    pairs: Pairs, levels: Iterable[str], scores: Mapping[str, nw.Expr], *, by_content: bool
+) -> dict[str, Mapping[str, ClusterSums]]:
+    """Score sums of clusters at several levels: in one query where no cluster is in two groups.
+
+    Args:
+        pairs: both sides.
+        levels: of `task`, `category`, `tags` and `total`.
+        scores: as `score_columns` makes them.
+        by_content: items with the same content are a cluster, unless the level is `task`.
+    """
+    # Within a task, clusters by content are others than in a total.
+    apart = {"task"} if by_content else set()
+    named = [level for level in levels if level not in apart | {"total"}]
+    labels = {"task": nw.col("task"), **label_columns(pairs)}
+    texts = {level: nw.coalesce(labels[level].cast(nw.String), nw.lit("")) for level in named}
+    cluster = cluster_columns(pairs, within_task=False, by_content=by_content)
+    ends = [
+        end
+        for level in named
+        for end in (
+            nw.col(f"_{level}_name").min().alias(f"_{level}_first"),
+            nw.col(f"_{level}_name").max().alias(f"_{level}_last"),
+        )
+    ]
+    names = {f"_{level}_name": text for level, text in texts.items()}
+    per_cluster = (
+        _score_pairs(pairs, {**names, **cluster}, scores)
+        .group_by(*cluster)
+        .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores), *ends)
+    )
+    by = [f"_{level}_{end}" for level in named for end in ("first", "last")]
+    rows = _count_alike(per_cluster, by, scores)
+    for level in named:
+        if any(row[f"_{level}_first"] != row[f"_{level}_last"] for row in rows):
+            apart.add(level)
+    return {
+        level: sum_clusters(pairs, level, scores, by_content=by_content)
+        if level in apart
+        else _by_group(rows, None if level == "total" else f"_{level}_first", scores)
+        for level in levels
+    }
+
+
 def sum_clusters(
     pairs: Pairs, level: str, scores: Mapping[str, nw.Expr], *, by_content: bool
 ) -> dict[str, ClusterSums]:
@@ -119,22 +163,46 @@ def sum_clusters(
     labels = {} if level in ("task", "total") else {level: label_columns(pairs)[level]}
     by = () if level == "total" else (level,)
     cluster = cluster_columns(pairs, within_task=level == "task", by_content=by_content)
-    # Step by step: an expression written out within others would be worked on many times.
+    kept = {**labels, **cluster} if level != "task" else {"task": nw.col("task"), **cluster}
     per_cluster = (
-        pairs.frame.filter(scored_pair())
-        .select("task", **labels, **cluster, **_facts(pairs))
-        .with_columns(_c=_SPREAD, _luck=_LUCK)
-        .select(*by, *cluster, **scores)
+        _score_pairs(pairs, kept, scores)
         .group_by(*by, *cluster)
         .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores))
     )
+    rows = _count_alike(per_cluster, by, scores)
+    return _by_group(rows, None if level == "total" else level, scores)
+
+
+def _score_pairs(pairs: Pairs, kept: Mapping[str, nw.Expr], scores: Mapping[str, nw.Expr]) -> Frame:
+    """The scores of every scored pair, and the columns that are kept."""
+    # Step by step: an expression written out within others would be worked on many times.
+    return (
+        pairs.frame.filter(scored_pair())
+        .select(**{"task": nw.col("task"), **kept}, **_facts(pairs))
+        .with_columns(_c=_SPREAD, _luck=_LUCK)
+        .select(*kept, **scores)
+    )
+
+
+def _count_alike(
+    per_cluster: Frame, by: Sequence[str], scores: Mapping[str, nw.Expr]
+) -> list[dict[str, Any]]:
+    """How many clusters of each group have the same size and sums."""
     rounded = per_cluster.with_columns(*(nw.col(name).round(DIGITS) for name in scores))
     counts = rounded.group_by(*by, "size", *scores).agg(nw.len().alias("clusters")).collect()
+    return list(counts.rows(named=True))
+
+
+def _by_group(
+    rows: Iterable[Mapping[str, Any]], column: str | None, scores: Mapping[str, nw.Expr]
+) -> dict[str, ClusterSums]:
+    """Counted clusters by the group that a column names; without one, all of them."""
     names = ("size", *scores)
     groups: dict[str, dict[tuple[float, ...], int]] = {}
-    for row in counts.rows(named=True):
-        sums = tuple(float(row[name]) for name in names)
-        group = groups.setdefault(_group_name(row, level), {})
+    for row in rows:
+        name = "" if column is None or is_none(row[column]) else str(row[column])
+        sums = tuple(float(row[part]) for part in names)
+        group = groups.setdefault(name, {})
         group[sums] = group.get(sums, 0) + int(row["clusters"])
     return {name: ClusterSums(names, group) for name, group in groups.items()}
 
@@ -197,10 +265,6 @@ def refuse_split_items(pairs: Pairs) -> None:
             f"{row['last']!r}",
             hint="give all results of an item the same cluster, on both sides.",
         )
-
-
-def _group_name(row: Mapping[str, Any], level: str) -> str:
-    return "" if level == "total" or is_none(row[level]) else str(row[level])
 
 
 def total_clusters(parts: Iterable[ClusterSums]) -> ClusterSums | None:

@@ -22,6 +22,7 @@ from forgetmap.comparison.clustered import (
     refuse_split_items,
     score_columns,
     sum_clusters,
+    sum_levels,
     total_clusters,
 )
 from forgetmap.comparison.graded import GradedSums, sum_graded
@@ -383,11 +384,12 @@ def _clusters(
     if not (declared or across):
         return {}
     scores = score_columns(pairs, trust, lacking)
+    # Items of one cluster may have different lists of tags; without such clusters they share them.
+    by_tag_apart = across or has_cluster_names(pairs)
     levels = [*_levels(pairs), *(["task"] if declared else [])]
-    sums: dict[str, Mapping[str, ClusterSums]] = {
-        level: sum_clusters(pairs, level, scores, by_content=across) for level in levels
-    }
-    if "tags" in levels and (across or has_cluster_names(pairs)):
+    together = [level for level in levels if not (level == "tags" and by_tag_apart)]
+    sums = sum_levels(pairs, together, scores, by_content=across)
+    if "tags" in levels and by_tag_apart:
         by_tag = {
             tag: sum_clusters(part, "total", scores, by_content=across).get("")
             for tag, part in _pairs_by_tag(pairs).items()

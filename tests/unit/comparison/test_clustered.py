@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +14,16 @@ import statsmodels.api as sm
 
 import estimator_oracle as oracle
 import forgetmap as fm
-from backends import as_arrow
+from backends import as_arrow, as_frame
 from estimator_oracle import Shape
 from estimator_runs import every_group, passages
-from forgetmap.comparison.clustered import ClusterSums, total_clusters
+from forgetmap.comparison.clustered import (
+    ClusterSums,
+    score_columns,
+    sum_clusters,
+    sum_levels,
+    total_clusters,
+)
 from forgetmap.errors import PairingError
 from forgetmap.results import Estimate
 from forgetmap.stats.clusters import cluster_variance
@@ -146,6 +154,54 @@ def test_no_flip_in_clusters_leaves_as_much_open_as_that_many_clusters(size: int
     """G clusters of which none was lost leave about 3.7 / G open, whatever the items (V2)."""
     total = fm.compare(*passages(set(), size=size, count=60)).result.total
     assert total.forgetting.high == pytest.approx(3.7 / 60, rel=0.35)
+
+
+def in_passages(categories: Sequence[str], tasks: Sequence[str], every: int) -> list[oracle.Row]:
+    """Passages of three items with these categories and tasks; so few answers are right."""
+    return [
+        {
+            "task": tasks[number % 3],
+            "item": str(number),
+            "cluster": f"p{number // 3}",
+            "category": categories[number % 3],
+            "tags": "long",
+            "score": float(number % every == 0),
+        }
+        for number in range(30)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("categories", "tasks", "apart"),
+    [
+        (["c", "c", "c"], ["t", "t", "t"], []),
+        (["c", "c", "d"], ["t", "t", "t"], ["category"]),
+        (["c", "c", "c"], ["t", "u", "u"], ["task"]),
+        (["c", "d", "e"], ["t", "u", "u"], ["category", "task"]),
+    ],
+)
+def test_levels_summed_in_one_query_are_those_summed_alone(
+    categories: list[str],
+    tasks: list[str],
+    apart: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, after = (
+        as_frame(in_passages(categories, tasks, every), "polars", Path()) for every in (2, 4)
+    )
+    pairs = fm.compare(before, after).pairs
+    levels = ["total", "category", "tags", "task"]
+    scores = score_columns(pairs, {}, ())
+    alone = {level: sum_clusters(pairs, level, scores, by_content=False) for level in levels}
+    queries: list[str] = []
+
+    def noted(pairs: Any, level: str, scores: Any, *, by_content: bool) -> dict[str, ClusterSums]:
+        queries.append(level)
+        return sum_clusters(pairs, level, scores, by_content=by_content)
+
+    monkeypatch.setattr("forgetmap.comparison.clustered.sum_clusters", noted)
+    assert sum_levels(pairs, levels, scores, by_content=False) == alone
+    assert queries == apart
 
 
 def sums(**counts: int) -> ClusterSums:
