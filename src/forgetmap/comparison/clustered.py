@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -36,7 +36,7 @@ from forgetmap.pairing import (
     scored_pair,
     side_value,
 )
-from forgetmap.records import CONTENT_HASHES
+from forgetmap.records import CONTENT_HASHES, Frame
 from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIRECTIONS = ("lost", "gained")
@@ -207,13 +207,29 @@ def _by_group(
     return {name: ClusterSums(names, group) for name, group in groups.items()}
 
 
+class AcrossTasks(NamedTuple):
+    """Design effect, on a mean over tasks, of clusters that reach over tasks.
+
+    Attributes:
+        answers: against independent answers.
+        items: against independent items, each with all its repeats.
+    """
+
+    answers: float = 1.0
+    items: float = 1.0
+
+
+INDEPENDENT = AcrossTasks()
+"""No cluster reaches over tasks."""
+
+
 def effect_across_tasks(
     pairs: Pairs, tasks: Mapping[str, tuple[int, int]], *, by_content: bool
-) -> float:
-    """Design effect of clusters that reach over tasks, for the mean over tasks.
+) -> AcrossTasks:
+    """Design effects of clusters that reach over tasks.
 
     u_g = sum over tasks of (flips - rate * items) / items of the task, squared and summed over
-    clusters, against the same with every item a cluster of its own.
+    clusters, against the same with every answer, or item, a cluster of its own.
 
     Args:
         pairs: both sides.
@@ -226,20 +242,34 @@ def effect_across_tasks(
     for task, (n, n10) in tasks.items():
         here = nw.when(lost).then(nw.lit((1 - n10 / n) / n)).otherwise(nw.lit(-n10 / n / n))
         term = nw.when(nw.col("task") == task).then(here).otherwise(term)
-    sums = (
+    item = [f"_{name}" for name in pairs.item_columns]
+    names = {f"_{name}": nw.col(name) for name in pairs.item_columns}
+    rows = (
         pairs.frame.filter(scored_pair())
-        .select("task", **cluster, _lost=is_transition(RIGHT, WRONG))
+        .select("task", **cluster, **names, _lost=is_transition(RIGHT, WRONG))
         .with_columns(_u=term)
-        .with_columns(_square=nw.col("_u") ** 2)
+        .with_columns(_answer=nw.col("_u") ** 2)
+    )
+    if pairs.repeats:
+        rows = rows.group_by("task", *cluster, *item).agg(nw.col("_u", "_answer").sum())
+    sums = (
+        rows.with_columns(_item=nw.col("_u") ** 2)
         .group_by(*cluster)
-        .agg(nw.col("_u").sum(), nw.col("_square").sum())
-        .with_columns(_own=nw.col("_u") ** 2)
-        .select(nw.col("_own").sum(), nw.col("_square").sum())
+        .agg(nw.col("_u", "_answer", "_item").sum())
+        .with_columns(_cluster=nw.col("_u") ** 2)
+        .select(nw.col("_cluster", "_answer", "_item").sum())
         .collect()
     )
-    own, alone = float(sums["_own"][0]), float(sums["_square"][0])
+    of_clusters, of_answers, of_items = (
+        float(sums[name][0]) for name in ("_cluster", "_answer", "_item")
+    )
+    if not of_answers > 0:
+        return INDEPENDENT
     # Libraries add up floats in their own order.
-    return max(1.0, round(own / alone, DIGITS)) if alone > 0 else 1.0
+    return AcrossTasks(
+        max(1.0, round(of_clusters / of_answers, DIGITS)),
+        max(1.0, round(of_clusters / of_items, DIGITS)) if of_items > 0 else 1.0,
+    )
 
 
 def refuse_split_items(pairs: Pairs) -> None:

@@ -171,7 +171,8 @@ def _repeats_over_tasks(
     if not evidence:
         return total
     items = [task.items for task in evidence if task.items is not None]
-    return over_tasks(name, items, tasks, evidence[0].level)
+    across, level = evidence[0].across.items, evidence[0].level
+    return over_tasks(name, items, tasks, across=across, level=level)
 
 
 BUILT_IN = (

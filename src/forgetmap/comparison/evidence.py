@@ -14,6 +14,8 @@ import narwhals as nw
 from forgetmap.comparison.cells import Cells, Label, by_task, label_columns
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
 from forgetmap.comparison.clustered import (
+    INDEPENDENT,
+    AcrossTasks,
     ClusterSums,
     cluster_columns,
     effect_across_tasks,
@@ -57,6 +59,7 @@ class Evidence:
         doubts: why the numbers of options of some tasks cannot be true.
         before: where right and chosen options stood before.
         graded: sums of graded scores, where scores are not just 0 and 1.
+        across: what clusters that reach over tasks do to a mean over tasks.
         level: confidence of all intervals that are made of it.
     """
 
@@ -69,6 +72,7 @@ class Evidence:
     doubts: tuple[str, ...] = ()
     before: SideCounts = field(default_factory=SideCounts)
     graded: GradedSums | None = None
+    across: AcrossTasks = INDEPENDENT
     level: float = LEVEL
 
     @property
@@ -186,12 +190,13 @@ class GroupedEvidence:
     groups: Mapping[Label, Evidence]
     clusters: Mapping[str, Mapping[str, ClusterSums]]
     item_clusters: Mapping[str, Mapping[str, ItemClusters]] = field(default_factory=dict)
-    across: float = 1.0
-    """Design effect of clusters that reach over tasks, on the mean over tasks."""
+    across: AcrossTasks = INDEPENDENT
+    """As in `Evidence`."""
 
     def tasks(self) -> dict[str, Evidence]:
         """By task."""
-        return self._by(lambda label: [label.task], "task")
+        tasks = self._by(lambda label: [label.task], "task")
+        return {name: replace(task, across=self.across) for name, task in tasks.items()}
 
     def categories(self) -> dict[str, Evidence]:
         """By category; items without one are in none."""
@@ -294,10 +299,10 @@ def _habits_matter(
     }
 
 
-def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> float:
+def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> AcrossTasks:
     tasks = {task: (part.n, part.n10) for task, part in by_task(cells).items() if part.n}
     if len(tasks) < 2 or not (by_content or has_cluster_names(pairs)):
-        return 1.0
+        return INDEPENDENT
     return effect_across_tasks(pairs, tasks, by_content=by_content)
 
 

@@ -129,14 +129,14 @@ def design_of(
     evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
 ) -> IntervalDesign:
     """How the clusters of a group widen the interval of a score."""
-    plain = IntervalDesign(normal_quantile(evidence.level))
     variance = _cluster_variance(evidence, name, part, direction, parts)
     if variance is None:
-        return plain
+        return IntervalDesign(normal_quantile(evidence.level))
     from scipy.special import stdtrit  # heavy, only here
 
-    if math.isnan(variance.variance):
-        return plain._replace(note=", one cluster, as if its items were independent")
+    if math.isnan(variance.variance):  # all its items may have been lost as one
+        size, quantile = variance.size, float(stdtrit(1, 0.5 + evidence.level / 2))
+        return IntervalDesign(quantile, size, size, freedom=1.0, note=", one cluster")
     few = (
         f", fewer than {MIN_CLUSTERS} affected clusters"
         if 0 < variance.affected < MIN_CLUSTERS
@@ -309,7 +309,6 @@ def mean_over_tasks(
     direction: str,
     *,
     at_least: bool = False,
-    across: float = 1.0,
 ) -> Interval | None:
     """The mean of a score over tasks; None where no task has items.
 
@@ -326,8 +325,8 @@ def mean_over_tasks(
         design = design_of(task, name, part, direction, counts)
         span = (-max(term.h for term in counts), max(term.c for term in counts))
         # Clusters that reach over tasks widen the mean as a whole.
-        inflate = max(design.inflate, across)
-        worst = None if design.worst is None else max(design.worst, across)
+        inflate = max(design.inflate, task.across.answers)
+        worst = None if design.worst is None else max(design.worst, task.across.answers)
         joined.append(TaskPart(sums, design.quantile, inflate, worst, design.freedom, span))
     return tasks_interval(joined, z=normal_quantile(tasks[0].level), at_least=at_least)
 
@@ -436,5 +435,7 @@ def detectable_loss(evidence: Evidence, name: str, floor: float) -> float | None
     h = sum(term.h * term.n for term in parts) / n
     share = spread / (h * (c + h)) if h else 0.0
     size = (1 - evidence.level) / 2
+    # Clustered items tell as much as fewer independent ones.
+    n /= design_of(evidence, name, "loss", "lost", parts).inflate
     loss = float(detectable(n, c=c, h=h, share_e=share, noise_floor=floor, size=size))
     return loss if loss <= known else None

@@ -148,7 +148,6 @@ def macro_result(
     results: Sequence[GroupResult],
     total: GroupResult,
     policy: Policy,
-    across: float = 1.0,
 ) -> GroupResult:
     """Counts of all tasks, rates as plain means over the tasks that have them."""
     evidence = [task for task in tasks.values() if task.cells.n]
@@ -167,7 +166,7 @@ def macro_result(
     macro = total.model_copy(update=update)
     claim = make_claim(macro, Evidence.total(evidence), policy)
     if evidence and claim.reason is None:
-        loss = measure_macro(claim.row, evidence, policy.noise_floor, across)
+        loss = measure_macro(claim.row, evidence, policy.noise_floor)
         known = claim.loss
         loss = replace(loss, luck_ratio=known.luck_ratio, guess_rate=known.guess_rate)
         claim = replace(claim, loss=loss)

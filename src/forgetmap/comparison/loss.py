@@ -82,23 +82,17 @@ def measure_total(row: Estimator, evidence: Evidence, noise_floor: float) -> Est
     return _beyond_noise(Loss(total, *_no_parts(row.name, "")), evidence, noise_floor).total
 
 
-def measure_macro(
-    row: Estimator,
-    tasks: Sequence[Evidence],
-    noise_floor: float,
-    across: float = 1.0,
-) -> Loss:
+def measure_macro(row: Estimator, tasks: Sequence[Evidence], noise_floor: float) -> Loss:
     """The mean loss over tasks.
 
     Args:
         row: the estimator.
         tasks: what was counted in each.
         noise_floor: assumed where the data do not tell it.
-        across: design effect of clusters that reach over tasks.
     """
     level = tasks[0].level
     if row.name in FROM_COUNTS or row.is_range:
-        total, knowledge, answering = (_macro_part(row, part, tasks, across) for part in PARTS)
+        total, knowledge, answering = (_macro_part(row, part, tasks) for part in PARTS)
         return _beyond_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
     losses = [measure_loss(row, task, noise_floor).total for task in tasks]
     total = _mean_of_intervals(losses, tasks, level)
@@ -106,9 +100,9 @@ def measure_macro(
     return Loss(total, *_no_parts(row.name, reason))
 
 
-def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence], across: float) -> Estimate:
+def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence]) -> Estimate:
     def end(name: str) -> Estimate:
-        interval = mean_over_tasks(name, part, tasks, "lost", at_least=True, across=across)
+        interval = mean_over_tasks(name, part, tasks, "lost", at_least=True)
         if interval is None:
             return Estimate.missing(row.name, from_counts.NO_ITEMS)
         return as_estimate(interval, f"{name}, mean over tasks, score interval")
@@ -124,7 +118,7 @@ def _mean_of_intervals(
         return missing[0]
     items = [max(task.cells.items, 2) for task in tasks]
     intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in parts]
-    combined = combined_interval(intervals, items, level=level)
+    combined = combined_interval(intervals, items, inflate=tasks[0].across.items, level=level)
     return as_estimate(combined, f"{parts[0].method}, mean over tasks")
 
 

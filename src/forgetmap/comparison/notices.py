@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import narwhals as nw
 
 from forgetmap.comparison.cells import Cells, Label, by_task, is_none
+from forgetmap.comparison.clustered import has_cluster_names
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.luck import Luck
@@ -31,6 +32,12 @@ FAILURE_DIFFERENCE = 0.05
 """Difference in the share of unreadable answers that can pass for a change of the model."""
 SELECTED_P = 0.01
 """Missing items differ from the others where chance explains it no better than this."""
+PASSAGE = 200
+"""Characters that questions begin with alike where they are about one passage."""
+PASSAGE_SHARE = 0.2
+"""Share of a task's questions with such a beginning from which on it matters."""
+QUESTIONS_READ = 20_000
+"""Questions that are looked at for passages."""
 UNREADABLE = (Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.TRUNCATED)
 
 Failures = tuple[int, int]
@@ -96,6 +103,44 @@ def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Noti
         return []
     message = f"the number of options varies in {listed(vary)} and is not recorded: taken as open."
     return [Notice("options_vary", message)]
+
+
+def passage_warnings(run: Run, pairs: Pairs) -> list[Notice]:
+    """Tasks whose questions seem to share passages that nobody declared as clusters."""
+    tasks = [] if run.texts is None or has_cluster_names(pairs) else _passage_tasks(run.texts)
+    if not tasks:
+        return []
+    return [
+        Notice(
+            "passages",
+            f"many questions of {listed(tasks, 'tasks')} begin with the same long text as others: "
+            "if they share passages, losses come together and the limits are too narrow. Name the "
+            "passage of each item in a column `cluster`.",
+        )
+    ]
+
+
+def _passage_tasks(texts: Frame) -> list[str]:
+    if "question" not in texts.collect_schema().names():
+        return []
+    questions = texts.head(QUESTIONS_READ).select("task", "question").unique()
+    beginnings = questions.select("task", beginning=nw.col("question").str.slice(0, PASSAGE))
+    counts = beginnings.group_by("task", "beginning").agg(nw.len().alias("n"))
+    sizes: dict[str, list[int]] = {}
+    for row in counts.select("task", "n").collect().rows(named=True):
+        sizes.setdefault(row["task"], []).append(int(row["n"]))
+    return sorted(task for task, own in sizes.items() if _share_passages(own))
+
+
+def _share_passages(sizes: Sequence[int]) -> bool:
+    """Several beginnings with several questions each; one for most is an instruction."""
+    shared = [size for size in sizes if size > 1]
+    questions = sum(sizes)
+    return (
+        len(shared) > 1
+        and sum(shared) >= PASSAGE_SHARE * questions
+        and max(shared) <= questions / 2
+    )
 
 
 def seed_warnings(rows: Sequence[SeedRow]) -> list[Notice]:

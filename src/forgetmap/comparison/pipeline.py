@@ -29,6 +29,7 @@ from forgetmap.comparison.notices import (
     identical_warnings,
     key_warnings,
     missing_warnings,
+    passage_warnings,
     reading_warnings,
     repeat_warnings,
     sanity_warnings,
@@ -93,6 +94,7 @@ def compare_sides(
         )
         seeds = [] if rule.rollup == "default" else count_seeds(pairs)
         rolled_up = {} if rule.rollup == "default" else _rolled_up(pairs, seeds)
+        passages = passage_warnings(before.run, pairs)
         failures = tuple(count_failures(side.measured.scores) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)
     all_items, by_task = evidence.total(), evidence.tasks()
@@ -103,6 +105,7 @@ def compare_sides(
         *repeat_warnings(before, after),
         *coverage_warnings(coverage, total, cells, rule.min_paired),
         *missing_warnings(total),
+        *passages,
         *identical_warnings(total),
         *evidence_warnings(all_items, by_task),
         *table_warnings(by_task, rule.task_table),
@@ -229,7 +232,7 @@ def _result(
         rule=rule,
         pairing=pairing,
         total=total,
-        total_macro=macro_result(by_task, tasks, total, policy, evidence.across),
+        total_macro=macro_result(by_task, tasks, total, policy),
         categories=group_results(evidence.categories(), policy, "categories"),
         tags=group_results(evidence.tags(), policy, "tags"),
         tasks=tasks,

@@ -453,27 +453,40 @@ def estimate(
 
 
 def over_tasks(
-    name: str, items: Sequence[ItemSums], tasks: Sequence[Estimates], level: float = LEVEL
+    name: str,
+    items: Sequence[ItemSums],
+    tasks: Sequence[Estimates],
+    *,
+    across: float = 1.0,
+    level: float = LEVEL,
 ) -> Estimates:
-    """Mean over tasks of Student intervals, in both directions."""
+    """Mean over tasks of Student intervals, in both directions.
+
+    Args:
+        name: of the estimator.
+        items: of each task.
+        tasks: what the estimator says of each.
+        across: design effect of clusters that reach over tasks.
+        level: of the intervals.
+    """
     after = 1 if name == "excess_before" else 2
     counts = [int(part.repeated(after=after).weight.sum()) for part in items]
     return Estimates(
-        forgetting=_combined(name, counts, [task.forgetting for task in tasks], level),
+        forgetting=_combined(name, counts, [task.forgetting for task in tasks], across, level),
         backward_transfer=_combined(
-            name, counts, [task.backward_transfer for task in tasks], level
+            name, counts, [task.backward_transfer for task in tasks], across, level
         ),
     )
 
 
 def _combined(
-    name: str, counts: Sequence[int], tasks: Sequence[Estimate], level: float
+    name: str, counts: Sequence[int], tasks: Sequence[Estimate], across: float, level: float
 ) -> Estimate:
     missing = [task for task in tasks if task.value is None]
     if missing or not tasks:
         return missing[0] if missing else Estimate.missing(name, "no scored pair")
     intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in tasks]
-    combined = combined_interval(intervals, counts, level=level)
+    combined = combined_interval(intervals, counts, inflate=across, level=level)
     return _as_estimate(f"{name}, mean over tasks", combined)
 
 

@@ -162,7 +162,7 @@ def between_interval(values: ArrayLike, *, level: float = LEVEL) -> Interval:
 
 
 def combined_interval(
-    parts: Sequence[Interval], items: Sequence[int], *, level: float = LEVEL
+    parts: Sequence[Interval], items: Sequence[int], *, inflate: float = 1.0, level: float = LEVEL
 ) -> Interval:
     """Interval for the plain mean of independent Student intervals, such as excess over tasks.
 
@@ -171,6 +171,7 @@ def combined_interval(
     Args:
         parts: from `mean_interval`.
         items: behind each of them.
+        inflate: design effect, where the parts are not independent after all.
         level: of the intervals.
     """
     from scipy.special import stdtrit
@@ -179,8 +180,8 @@ def combined_interval(
     half = np.array([(part.high - part.low) / 2 for part in parts], float)
     variance = (half / stdtrit(freedom, 0.5 + level / 2)) ** 2 / len(parts) ** 2
     mean = np.mean([part.value for part in parts])
-    total = variance.sum()
-    combined = total**2 / (variance**2 / freedom).sum()
+    total = inflate * variance.sum()
+    combined = variance.sum() ** 2 / (variance**2 / freedom).sum()
     width = stdtrit(combined, 0.5 + level / 2) * np.sqrt(total)
     return Interval(np.asarray(mean), np.asarray(mean - width), np.asarray(mean + width))
 

@@ -134,8 +134,50 @@ def test_the_same_content_in_two_tasks_is_one_cluster_of_the_total() -> None:
     assert width(shared.total.forgetting) == pytest.approx(width(once.total.forgetting), rel=0.03)
     assert "clustered" in shared.total.forgetting.method
     assert "clustered" not in shared.tasks[0].forgetting.method
-    macro = shared.total_macro.headline.forgetting
-    assert width(macro) == pytest.approx(width(shared.total.headline.forgetting), rel=0.05)
+    macro = shared.total_macro
+    total = shared.total.headline.forgetting
+    assert width(macro.headline.forgetting) == pytest.approx(width(total), rel=0.05)
+    # Not only the estimator of the headline.
+    assert width(macro.upper.forgetting) == pytest.approx(width(shared.total.forgetting), rel=0.05)
+
+
+def test_the_same_content_with_repeats_is_one_cluster_of_the_mean_over_tasks() -> None:
+    """Items that stand or fall together over two tasks are half as many."""
+    lost = set(range(40))
+    sides = [
+        [
+            {"task": task, "item": str(n), "question": f"{n}? {apart * task}", "repeat": repeat}
+            | {"score": float(not (side and n in lost))}
+            for task in "ab"
+            for n in range(200)
+            for repeat in (0, 1)
+        ]
+        for apart in (0, 1)
+        for side in (0, 1)
+    ]
+    same, other = (
+        fm.compare(as_arrow(one), as_arrow(two)).result.total_macro.excess.forgetting
+        for one, two in (sides[:2], sides[2:])
+    )
+    assert width(same) == pytest.approx(width(other) * math.sqrt(2), rel=0.03)
+
+
+def test_one_cluster_tells_nothing() -> None:
+    """All its items may have been lost as one, so no number of them shows a loss."""
+    before = table([1.0] * 200, cluster=["p"] * 200)
+    after = table([float(n > 60) for n in range(200)], cluster=["p"] * 200)
+    total = fm.compare(before, after).result.total
+    assert total.verdict == "cannot_tell"
+    assert total.forgetting.method == "raw, score interval, one cluster"
+
+
+def test_clustered_items_detect_less() -> None:
+    clustered = passages({1, 4, 9}, size=10, count=30)
+    bare = [each.drop_columns("cluster") for each in clustered]
+    ours, theirs = (fm.compare(*sides).result.total.detectable for sides in (clustered, bare))
+    assert ours is not None
+    assert theirs is not None
+    assert ours > 2 * theirs
 
 
 def test_an_item_in_two_clusters_is_refused() -> None:

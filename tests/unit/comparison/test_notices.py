@@ -125,3 +125,37 @@ def test_a_side_without_outcomes_is_not_compared() -> None:
     comparison = fm.compare(table([0.0] * 1000), ended(500, 1000))
     assert "failures_differ" not in codes(comparison)
     assert "failures_differ" not in codes(fm.compare(ended(600, 1000, None), ended(500, 1000)))
+
+
+def passage(n: int, size: int, beginning: str = "") -> str:
+    return beginning + f"Text {n // size}. " + "It goes on and on. " * 12 + f"Question {n}?"
+
+
+@pytest.mark.parametrize(
+    ("questions", "warned"),
+    [
+        ([passage(n, 5) for n in range(100)], True),
+        ([passage(n, 1) for n in range(100)], False),
+        ([passage(n, 100) for n in range(100)], False),
+        ([passage(n, 1, "Choose the right answer. " * 10) for n in range(100)], False),
+        ([passage(n, 5) for n in range(10)] + [f"{n}?" for n in range(90)], False),
+        ([f"Short {n // 5}. Question {n}?" for n in range(100)], False),
+    ],
+    ids=["passages", "none shared", "one for all", "instruction", "few", "short"],
+)
+def test_passages_that_nobody_declared(questions: Sequence[str], *, warned: bool) -> None:
+    scores = [1.0] * 90 + [0.0] * 10
+    sides = [table(own, question=questions) for own in (scores, scores[::-1])]
+    warnings = fm.compare(sides[0], sides[1]).result.pairing.warnings
+    assert ("passages" in {notice.code for notice in warnings}) == warned
+
+
+def test_declared_passages_need_no_warning() -> None:
+    questions = [passage(n, 5) for n in range(100)]
+    clusters = [str(n // 5) for n in range(100)]
+    scores = [1.0] * 90 + [0.0] * 10
+    before, after = (
+        table(own, question=questions, cluster=clusters) for own in (scores, scores[::-1])
+    )
+    warnings = fm.compare(before, after).result.pairing.warnings
+    assert "passages" not in {notice.code for notice in warnings}
