@@ -518,9 +518,9 @@ ROWS: list[Row] = [
             ("log-ratio of 20 long-tailed lengths",
              more(worlds.lengths, items=20, ratio=0.8, spread=1.0)),
             *(
-                (f"{clusters} passages of 20", more(worlds.passages, clusters=clusters, size=20,
-                                                    lost=0.2))
-                for clusters in (5, 10, 15)
+                (f"{clusters} passages of 20, {lost:.0%} lost",
+                 more(worlds.passages, clusters=clusters, size=20, lost=lost))
+                for clusters, lost in ((5, 0.2), (10, 0.2), (15, 0.2), (15, 0.05), (30, 0.05))
             ),
             ("two tasks share 200 items", more(worlds.tasks_that_share, items=200, lost=0.2)),
         )

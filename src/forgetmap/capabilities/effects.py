@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,9 +81,11 @@ def relative_change(
     return 100 * (after - before) / before
 
 
-PSEUDO_ITEM_WEIGHT = 0.5
-"""Of a lost and of a gained item in every draw, so that a task without flips has no interval of
+PSEUDO_UNIT_WEIGHT = 0.5
+"""Of a lost and of a gained unit in every draw, so that a task without flips has no interval of
 width zero (Agresti and Min 2005)."""
+ENOUGH_CLUSTERS = 20
+"""Clusters with a loss from which on their spread is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,8 @@ def task_means(
     own = keys == 0
     drawn = resampled_sums(*compact(units[own], rng), rng, draws)
     drawn += shared_sums(units[~own], keys[~own], seed, draws)
-    halves = np.vstack([_halves(series, lost=lost) for lost in (True, False)])
-    drawn += resampled_sums(halves, np.full(2, PSEUDO_ITEM_WEIGHT), rng, draws)
+    pseudo = np.vstack([_pseudo_unit(series, cluster, lost=lost) for lost in (True, False)])
+    drawn += resampled_sums(pseudo, np.full(2, PSEUDO_UNIT_WEIGHT), rng, draws)
     return [
         _means(total[at : at + 3], drawn[:, at : at + 3], widening(units[:, at]))
         for at in range(0, 3 * len(series), 3)
@@ -214,14 +216,32 @@ def _columns(series: Series) -> Reals:
     return np.column_stack([known.astype(float), *values])
 
 
-def _halves(series: Iterable[Series], *, lost: bool) -> Reals:
-    """An item that goes from right to wrong in all metrics that know right and wrong."""
+def _pseudo_unit(
+    series: Sequence[Series], cluster: NDArray[np.intp] | None, *, lost: bool
+) -> Reals:
+    """A unit that goes from right to wrong in all metrics that know right and wrong."""
     cells: list[float] = []
     for values in series:
         scale = values.metric.range
-        is_share = (scale.low, scale.high) == (0.0, 1.0)
-        cells += [1.0, float(lost), float(not lost)] if is_share else [0.0, 0.0, 0.0]
+        size = float((scale.low, scale.high) == (0.0, 1.0))
+        if size and cluster is not None:
+            size = _pseudo_size(values, cluster, lost=lost)
+        cells += [size, size * lost, size * (not lost)]
     return np.asarray([cells])
+
+
+def _pseudo_size(series: Series, cluster: NDArray[np.intp], *, lost: bool) -> float:
+    """Items of a pseudo cluster: a whole cluster while none has lost anything, one item later.
+
+    Few clusters with a loss say little about how unequal losses are: with a single pseudo item the
+    interval missed the drift of 10 to 60 clusters of 20 items in up to .22 of all cases.
+    """
+    flipped = series.before > series.after if lost else series.before < series.after
+    hit = np.unique(cluster[flipped]).size
+    items = np.bincount(cluster[series.known])
+    if hit >= ENOUGH_CLUSTERS or not items.any():
+        return 1.0
+    return float(1 + ((items @ items) / items.sum() - 1) / (1 + hit))
 
 
 def _means(total: Reals, drawn: Reals, wider: float | None) -> Means:

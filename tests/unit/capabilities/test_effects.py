@@ -138,6 +138,27 @@ def test_a_task_without_flips_has_no_interval_of_width_zero() -> None:
     assert high > 0.1
 
 
+def test_clusters_without_flips_leave_whole_clusters_open() -> None:
+    """Of 15 passages of which none was lost, one in ten may be, however many items they have."""
+    same = np.ones(300)
+    passage = np.arange(300) // 20
+    (alone,) = task_means("t", [Series(SHIFTS[0].metric, same, same)], None, seed=1, draws=2000)
+    (few,) = task_means("t", [Series(SHIFTS[0].metric, same, same)], passage, seed=1, draws=2000)
+    lows = [np.quantile(means.point_draws, 0.025) for means in (alone, few)]
+    assert lows[0] > -0.02
+    assert lows[1] < -0.1
+
+
+def test_a_loss_in_many_clusters_needs_no_pseudo_cluster() -> None:
+    rng = np.random.default_rng(6)
+    after = (rng.random(600) < 0.8).astype(float)
+    series = [Series(SHIFTS[0].metric, np.ones(600), after)]
+    (alone,) = task_means("t", series, None, seed=1, draws=2000)
+    (together,) = task_means("t", series, np.arange(600) // 10, seed=1, draws=2000)
+    low, apart = (np.quantile(means.point_draws, 0.025) for means in (together, alone))
+    assert low == pytest.approx(apart, abs=0.012)
+
+
 def test_distance_of_distributions() -> None:
     rng = np.random.default_rng(1)
     before = rng.normal(5, 1, 300)
