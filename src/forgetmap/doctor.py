@@ -418,15 +418,15 @@ def _java() -> int | None:
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if program is None or not Path(program).exists():
         return None
-    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
-    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    process = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+    match = re.search(r'version "(?:1\.)?(\d+)', process.stderr + process.stdout)
     return int(match[1]) if match else None
 
 
 def _in_process(code: str) -> str:
     """What a fresh Python prints last; a library that takes it down takes nothing else along."""
     try:
-        done = subprocess.run(  # noqa: S603  # our own code
+        process = subprocess.run(  # noqa: S603  # our own code
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
@@ -437,9 +437,9 @@ def _in_process(code: str) -> str:
         raise ForgetmapError(
             f"it did not start within {START_TIMEOUT_S:.0f} s", hint="try again on an idle machine."
         ) from error
-    lines = [line for line in done.stdout.splitlines() if line.strip()]
-    if done.returncode or not lines:
-        errors = [line for line in done.stderr.splitlines() if line.strip()]
+    lines = [line for line in process.stdout.splitlines() if line.strip()]
+    if process.returncode or not lines:
+        errors = [line for line in process.stderr.splitlines() if line.strip()]
         raise ForgetmapError(
             f"it does not start: {errors[-1][:200] if errors else 'it said nothing'}",
             hint="install it again, in the versions that go together.",

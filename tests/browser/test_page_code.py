@@ -124,7 +124,7 @@ def test_a_diff_of_megabytes_gives_up_in_time(code: Page) -> None:
 )
 def test_what_is_said_aloud_is_what_the_scorer_reads(code: Page, response: str) -> None:
     said, finished = without_thinking(response)
-    assert code.evaluate("text => saidAloud(text)", response) == said.strip()
+    assert code.evaluate("text => withoutThinking(text)", response) == said.strip()
     sections = code.evaluate("text => splitThinking(text)", response)
     assert all(section["finished"] for section in sections) == finished
 

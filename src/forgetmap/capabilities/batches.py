@@ -173,8 +173,8 @@ def judge_rows(
         rows = batch.to_pylist()
         samples = [as_scorer_input(row) for row in rows]
         all_questions = [_questions(scorer, sample) for sample in samples]
-        asked = [ask for questions in all_questions for ask in _usable_questions(questions)]
-        rounds = [iter(_replies(judge, asked, repeat)) for repeat in range(repeats)]
+        usable = [ask for questions in all_questions for ask in _usable_questions(questions)]
+        rounds = [iter(_replies(judge, usable, repeat)) for repeat in range(repeats)]
         scored = ScoreRows(scorer)
         for row, sample, questions in zip(rows, samples, all_questions, strict=True):
             judgements = []
@@ -187,10 +187,10 @@ def judge_rows(
 
 def _mean_judgement(judgements: Sequence[Fields | None]) -> Fields | None:
     """Of every value the mean over the judgements that have it."""
-    given = [fields for fields in judgements if fields is not None]
-    if len(given) <= 1:
-        return given[0] if given else None
-    return {name: _mean_grade([fields[name] for fields in given]) for name in given[0]}
+    answers = [fields for fields in judgements if fields is not None]
+    if len(answers) <= 1:
+        return answers[0] if answers else None
+    return {name: _mean_grade([fields[name] for fields in answers]) for name in answers[0]}
 
 
 def _mean_grade(grades: Sequence[Grade]) -> Grade:

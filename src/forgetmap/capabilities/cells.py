@@ -136,9 +136,9 @@ class _MetricReading:
     def _measures(
         self, sides: tuple[TaxonomyRun, TaxonomyRun], field: str | None
     ) -> tuple[Measure, Measure] | None:
-        ours = sides[0].measure(self.metric, field)
-        theirs = None if ours is None else sides[1].measure(self.metric, field)
-        return None if ours is None or theirs is None else (ours, theirs)
+        before = sides[0].measure(self.metric, field)
+        after = None if before is None else sides[1].measure(self.metric, field)
+        return None if before is None or after is None else (before, after)
 
     def _values(
         self, sides: tuple[TaxonomyRun, TaxonomyRun], measures: tuple[Measure, Measure]
@@ -234,8 +234,8 @@ def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -
         return cell
     lost = float((before * (1 - after)).sum())
     gained = float(((1 - before) * after).sum())
-    whole = bool(np.isin(np.concatenate([before, after]), (0.0, 1.0)).all())
-    test = float(mcnemar_p(lost, gained)) if whole else None
+    is_binary = bool(np.isin(np.concatenate([before, after]), (0.0, 1.0)).all())
+    test = float(mcnemar_p(lost, gained)) if is_binary else None
     return replace(cell, lost=lost, gained=gained, mcnemar_p=test)
 
 
@@ -250,8 +250,8 @@ def _with_failures(cell: MetricCell, reading: _MetricReading) -> MetricCell:
     )
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 def _form(means: Sequence[Means]) -> FormDrift | None:

@@ -176,16 +176,16 @@ def headline(result: DriftResult, model: str) -> str:
     farthest = max(beyond or cells, key=lambda cell: abs(cell.value or 0.0))
     if not any(cell.low is not None for cell in cells):
         return (
-            f"{model}: {_called(farthest)} drifted most: it {_moved(farthest)} "
+            f"{model}: {_label(farthest)} drifted most: it {_moved(farthest)} "
             f"({_amount(farthest, result)}); how sure that is, averages cannot say."
         )
     if not beyond:
         return (
-            f"{model}: no capability surely drifted; the largest change, of {_called(farthest)} "
+            f"{model}: no capability surely drifted; the largest change, of {_label(farthest)} "
             f"({_amount(farthest, result)}), may be chance or noise."
         )
     return (
-        f"{model}: {_called(farthest)} drifted most: it surely {_moved(farthest)} "
+        f"{model}: {_label(farthest)} drifted most: it surely {_moved(farthest)} "
         f"({_amount(farthest, result)})."
     )
 
@@ -249,7 +249,7 @@ def _moved(cell: Cell) -> str:
     return _MOVED[cell.direction, (cell.value or 0.0) > 0]
 
 
-def _called(cell: Cell) -> str:
+def _label(cell: Cell) -> str:
     return cell.id if cell.name in cell.id else f"{cell.name} [{cell.id}]"
 
 

@@ -50,8 +50,8 @@ def cohens_h(before: ArrayLike, after: ArrayLike) -> Reals:
     References:
         Cohen, Statistical power analysis for the behavioral sciences, 1988, chapter 6.
     """
-    ours, theirs = (np.clip(np.asarray(share, float), 0.0, 1.0) for share in (before, after))
-    return np.asarray(2 * np.arcsin(np.sqrt(theirs)) - 2 * np.arcsin(np.sqrt(ours)))
+    first, second = (np.clip(np.asarray(share, float), 0.0, 1.0) for share in (before, after))
+    return np.asarray(2 * np.arcsin(np.sqrt(second)) - 2 * np.arcsin(np.sqrt(first)))
 
 
 def log_ratio(before: ArrayLike, after: ArrayLike) -> Reals:

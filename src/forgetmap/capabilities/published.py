@@ -165,23 +165,23 @@ def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Ga
 def _metric(
     metric: Metric, before: MetricFile, after: MetricFile, aggregator: Aggregator
 ) -> MetricCell:
-    ours, theirs = before.values.get(metric.id), after.values.get(metric.id)
+    value_before, value_after = before.values.get(metric.id), after.values.get(metric.id)
     published = aggregator == "captrack-relative"
     cell = replace(
         empty_cell(after.name, metric, WHY_MISSING[metric.needs]),
         weight=1.0 if published else metric.weight,
-        before=ours,
-        after=theirs,
+        before=value_before,
+        after=value_after,
     )
-    if ours is None or theirs is None:
+    if value_before is None or value_after is None:
         return cell
-    percent = 100 * (theirs - ours) / ours if ours else None
-    value = percent if published else float(effect(metric, ours, theirs))
+    percent = 100 * (value_after - value_before) / value_before if value_before else None
+    value = percent if published else float(effect(metric, value_before, value_after))
     return replace(
         cell,
         value=value,
         coverage=MetricCoverage(int(value is not None), 1),
-        points=(100.0 if metric.scale in SHARES else 1.0) * (theirs - ours),
+        points=(100.0 if metric.scale in SHARES else 1.0) * (value_after - value_before),
         relative=percent,
         note=None,
     )

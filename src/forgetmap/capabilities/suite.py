@@ -48,13 +48,13 @@ def tasks_of(taxonomy: Taxonomy, items: Callable[[str], Sequence[Item]]) -> tupl
 
 def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
     """Who scores a task, by name; those that need no help first."""
-    named = [
+    names = [
         metric.scorer
         for metric in taxonomy.metrics
         if task in (metric.task, metric.agrees_with) and metric.scorer is not None
     ]
     return tuple(
-        sorted(dict.fromkeys(named), key=lambda name: needs_of(find_scorer(name)) != "rule")
+        sorted(dict.fromkeys(names), key=lambda name: needs_of(find_scorer(name)) != "rule")
     )
 
 

@@ -229,8 +229,8 @@ def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
 
 def _with_metrics(taxonomy: Taxonomy, metrics: Sequence[Metric]) -> Taxonomy:
     """The same with these metrics, and with their tasks where it does not have them yet."""
-    named = {task.name for task in taxonomy.tasks}
-    new = dict.fromkeys(metric.task for metric in metrics if metric.task not in named)
+    names = {task.name for task in taxonomy.tasks}
+    new = dict.fromkeys(metric.task for metric in metrics if metric.task not in names)
     return replace(
         taxonomy,
         tasks=(*taxonomy.tasks, *map(TaxonomyTask, new)),
@@ -299,13 +299,13 @@ def _fits(value: Any, kind: str) -> bool:
 
 def _expand(taxonomy: Taxonomy) -> Taxonomy:
     """With the codes of capabilities, and the metrics and tasks that they only list."""
-    listed = [
+    entries = [
         Metric(f"{capability.id}.{task}", capability.id, task, name=task)
         for capability in taxonomy.capabilities
         for task in capability.tasks
     ]
     return replace(
-        _with_metrics(taxonomy, listed),
+        _with_metrics(taxonomy, entries),
         capabilities=tuple(
             replace(capability, code=capability.code or capability.id)
             for capability in taxonomy.capabilities
@@ -362,21 +362,21 @@ def _check_metric(
 
 
 def _check_scorer(metric: Metric, key: str, read: _TaxonomyReader) -> None:
-    for name, called in (("scorer", metric.scorer), ("judge", metric.judge)):
-        if called is None:
+    for name, scorer_name in (("scorer", metric.scorer), ("judge", metric.judge)):
+        if scorer_name is None:
             continue
-        if called not in scorer_names():
-            raise read.fault(f"{key}.{name}", f"there is no scorer {called!r}")
-        scorer = find_scorer(called)
+        if scorer_name not in scorer_names():
+            raise read.fault(f"{key}.{name}", f"there is no scorer {scorer_name!r}")
+        scorer = find_scorer(scorer_name)
         for part in ("field", "strict"):
             field = getattr(metric, part)
             if field not in scorer.fields and not (part == "strict" and field is None):
                 fields = ", ".join(scorer.fields)
-                message = f"scorer {called!r} has no field {field!r}; there is {fields}"
+                message = f"scorer {scorer_name!r} has no field {field!r}; there is {fields}"
                 raise read.fault(f"{key}.{part}", message)
         needs = needs_of(scorer) if name == "scorer" else "judge"
         if needs != (metric.needs if name == "scorer" else needs_of(scorer)):
-            raise read.fault(f"{key}.needs", f"scorer {called!r} needs a {needs}")
+            raise read.fault(f"{key}.needs", f"scorer {scorer_name!r} needs a {needs}")
     scale = metric.range
     if metric.agrees_with is None and not _SCALE_FITS[metric.scale](scale):
         raise read.fault(f"{key}.scale", f"the scorer says {scale}, not {metric.scale!r}")

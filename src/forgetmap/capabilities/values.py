@@ -129,21 +129,21 @@ class TaxonomyRun:
     def _main(self, task: str, offered: Mapping[Measure, int]) -> Measure:
         info = self.run.info.tasks.get(task)
         if info is not None and info.main_metric is not None:
-            named = [
+            main = [
                 m
                 for m in offered
                 if m.metric == info.main_metric and info.main_scorer in (None, m.scorer)
             ]
-            if named:
-                return self._only(task, named)
+            if main:
+                return self._only(task, main)
         return self._only(task, list(offered))
 
     def _only(self, task: str, measures: Sequence[Measure]) -> Measure:
         if len(measures) == 1:
             return measures[0]
-        listed = ", ".join(map(str, sorted(measures)))
+        choices = ", ".join(map(str, sorted(measures)))
         raise MetricError(
-            f"{self.run.origin}: nothing says which of {listed} counts in task {task!r}",
+            f"{self.run.origin}: nothing says which of {choices} counts in task {task!r}",
             hint="name the main metric and scorer of the task in the manifest, or leave one out.",
         )
 
@@ -187,11 +187,11 @@ class TaxonomyRun:
         answer = f"lower(trim(coalesce({', '.join(answer_columns)})))" if answer_columns else "NULL"
         repeat = "repeat" if "repeat" in self._columns else "0 AS repeat"
         columns = ("score", f"{answer} AS answer", repeat)
-        ours = self._rows(self._where(self.tasks[metric.task], measure), *columns)
-        theirs = self._rows(self._where(other, measure), *columns)
+        own_rows = self._rows(self._where(self.tasks[metric.task], measure), *columns)
+        other_rows = self._rows(self._where(other, measure), *columns)
         with reading(self.run):
-            joined = ours.set_alias("a").join(
-                theirs.set_alias("b"), "a.item = b.item AND a.repeat = b.repeat"
+            joined = own_rows.set_alias("a").join(
+                other_rows.set_alias("b"), "a.item = b.item AND a.repeat = b.repeat"
             )
         right = "(a.score >= 0.5)", "(b.score >= 0.5)"
         agree = f"{right[0]} = {right[1]} AND ({right[0]} OR coalesce(a.answer = b.answer, false))"
@@ -215,7 +215,8 @@ class TaxonomyRun:
     def items(self) -> Run:
         """One row per item of the taxonomy's tasks, to pair."""
         names = ", ".join(
-            f"({literal(theirs)}, {literal(ours)})" for ours, theirs in self.tasks.items()
+            f"({literal(own_task)}, {literal(known_task)})"
+            for known_task, own_task in self.tasks.items()
         )
         kept = [name for name in _CARRIED if name in self._columns]
         query = f"""

@@ -267,7 +267,7 @@ def _open_mapped(
     except ColumnError as error:
         if error.field not in column_map or error.field not in BY_NAME:
             raise
-        rest = {ours: theirs for ours, theirs in column_map.items() if ours != error.field}
+        rest = {field: column for field, column in column_map.items() if field != error.field}
         try:
             run, without = _open_mapped(source, name, rest, task, reading)
         except ColumnError:

@@ -173,7 +173,7 @@ def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
     if not pairs.repeats:
         return totals
     items = _count_items(pairs, by, labels)
-    return {label: replace(each, items=items.get(label, 0)) for label, each in totals.items()}
+    return {label: replace(sums, items=items.get(label, 0)) for label, sums in totals.items()}
 
 
 def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:

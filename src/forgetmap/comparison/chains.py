@@ -163,23 +163,23 @@ def _first_key(pairs: Pairs) -> dict[str, nw.Expr]:
 
 
 def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -> Frame:
-    columns = _named(pairs, "after", stage)
+    columns = _stage_columns(pairs, "after", stage)
     if first:
-        columns |= _named(pairs, "before", 0)
+        columns |= _stage_columns(pairs, "before", 0)
         for name in ITEM_FACTS:
             if pairs.columns & {f"{name}_before", f"{name}_after"}:
                 columns[f"{name}_before"] = side_value(name, pairs.columns)
     return pairs.frame.filter(scored_pair()).select(**key, **columns)
 
 
-def _named(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
+def _stage_columns(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
     """What a side says, under the number of its stage."""
-    named = {
+    columns = {
         f"{name}_{stage}": nw.col(f"{name}_{side}")
         for name in ANSWER_COLUMNS
         if f"{name}_{side}" in pairs.columns
     }
-    return named | {f"state_{stage}": nw.col(f"state_{side}").cast(nw.Int8)}
+    return columns | {f"state_{stage}": nw.col(f"state_{side}").cast(nw.Int8)}
 
 
 def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:

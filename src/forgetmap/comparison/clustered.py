@@ -325,8 +325,8 @@ def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dic
     if not recorded:
         return {"cluster": own}
     name = side_value("cluster", pairs.columns)
-    named = nw.concat_str(nw.lit("cluster "), name)
-    cluster = {"cluster": nw.when(name.is_null()).then(own).otherwise(named)}
+    cluster_name = nw.concat_str(nw.lit("cluster "), name)
+    cluster = {"cluster": nw.when(name.is_null()).then(own).otherwise(cluster_name)}
     return task | cluster if within_task else cluster
 
 

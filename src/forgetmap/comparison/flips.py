@@ -76,10 +76,10 @@ def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
 def select_unpaired(pairs: Pairs) -> Frame:
     """Every result that is not in the cells, and why; one row for both sides of a conflict."""
     key = ["task", "item", "repeat"]
-    unscored = _listed(pairs, "before", both_sides() & ~scored_pair())
+    unscored = _select_keys(pairs, "before", both_sides() & ~scored_pair())
     parts = {
-        "only before": _listed(pairs, "before", ~is_in("after")),
-        "only after": _listed(pairs, "after", ~is_in("before")),
+        "only before": _select_keys(pairs, "before", ~is_in("after")),
+        "only after": _select_keys(pairs, "after", ~is_in("before")),
     }
     if pairs.keys.use_content:
         clashes = conflicting(pairs)
@@ -90,7 +90,7 @@ def select_unpaired(pairs: Pairs) -> Frame:
     return nw.concat(rows).sort(*key, "why")
 
 
-def _listed(pairs: Pairs, side: str, which: nw.Expr) -> Frame:
+def _select_keys(pairs: Pairs, side: str, which: nw.Expr) -> Frame:
     item = nw.col(f"item_{side}").alias("item")
     return pairs.frame.filter(which).select("task", item, "repeat")
 

@@ -162,12 +162,12 @@ def _cluster_variance(
         "answering": f"{'none' if name == 'raw' else 'answering'}_{direction}",
     }
     lost = {"knowledge": f"wrong_{direction}", "answering": f"none_{direction}"}
-    asked = ["knowledge", "answering"] if part == "loss" else [part]
-    if any(scores[one] not in evidence.clusters.names for one in asked):
+    kinds = ["knowledge", "answering"] if part == "loss" else [part]
+    if any(scores[one] not in evidence.clusters.names for one in kinds):
         return None
     squares = sum(term.c**2 * term.lost + term.h**2 * term.e for term in parts)
     return evidence.clusters.variance(
-        [scores[one] for one in asked], squares, [lost[one] for one in asked]
+        [scores[one] for one in kinds], squares, [lost[one] for one in kinds]
     )
 
 
@@ -244,10 +244,10 @@ def loss_interval(
     )
     p = part_p(parts, sums, design, floor)
     interval = agree_with_test(interval, p, level=evidence.level)
-    found = as_estimate(interval, f"{name}, score interval{design.note}")
+    result = as_estimate(interval, f"{name}, score interval{design.note}")
     if not any(term.lost for term in parts):
-        found = found.model_copy(update={"low": min(found.low or 0.0, 0.0)})
-    return found, p
+        result = result.model_copy(update={"low": min(result.low or 0.0, 0.0)})
+    return result, p
 
 
 def loss_variance(name: str, evidence: Evidence) -> float:

@@ -114,21 +114,21 @@ def with_shrinkage(
     if shrunk is None:
         return list(results)
     return [
-        group.model_copy(update=_shrunk_fields(shrunk, place))
-        if not math.isnan(variances[place])
+        group.model_copy(update=_shrunk_fields(shrunk, index))
+        if not math.isnan(variances[index])
         else group
-        for place, group in enumerate(results)
+        for index, group in enumerate(results)
     ]
 
 
-def _shrunk_fields(shrunk: Shrinkage, place: int) -> dict[str, Any]:
+def _shrunk_fields(shrunk: Shrinkage, index: int) -> dict[str, Any]:
     value, low, high = (
-        float(getattr(shrunk.interval, end)[place]) for end in ("value", "low", "high")
+        float(getattr(shrunk.interval, end)[index]) for end in ("value", "low", "high")
     )
     method = "shrunk towards the mean of the tasks, Paule-Mandel and Morris"
     return {
         "shrunk": Estimate(value=value, low=low, high=high, method=method),
-        "loss_exceeds_margin": float(shrunk.exceeds[place]),
+        "loss_exceeds_margin": float(shrunk.exceeds[index]),
     }
 
 

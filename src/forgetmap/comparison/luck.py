@@ -107,8 +107,8 @@ def count_letters(pairs: Pairs, tasks: Collection[str]) -> LetterTables:
     if not all(positions.values()) or not pairs.columns & {"k_before", "k_after"}:
         return {}
     columns = {f"{name}_{side}": value for side in SIDES for name, value in positions[side].items()}
-    asked = nw.col("task").is_in([*tasks])
-    rows = pairs.frame.filter(scored_pair() & asked).select(
+    of_tasks = nw.col("task").is_in([*tasks])
+    rows = pairs.frame.filter(scored_pair() & of_tasks).select(
         "task", *(f"state_{side}" for side in SIDES), k=options_of(pairs.columns), **columns
     )
     by = ("task", "k", *(f"state_{side}" for side in SIDES), *columns)

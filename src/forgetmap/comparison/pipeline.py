@@ -163,8 +163,8 @@ def refuse_same_run(before: Side, after: Side) -> None:
     # Our runs are called by their model, and one run of a harness may ask several models.
     infos = (before.run.info, after.run.info)
     ids = [(info.run_id, info.created, info.model.name) for info in infos]
-    ours = any(info.fingerprint for info in infos)
-    if not ours and None not in ids[0][:2] and ids[0] == ids[1]:
+    is_fingerprinted = any(info.fingerprint for info in infos)
+    if not is_fingerprinted and None not in ids[0][:2] and ids[0] == ids[1]:
         raise UsageError(
             f"{before.run.name} is on both sides: both have the run id {ids[0][0]}",
             hint="name the run of another model as the second argument.",

@@ -118,9 +118,9 @@ class ItemClusters:
         """CR2 variance of the mean of a score; None if every cluster has one item."""
         gained = name.endswith("_gained")
         score_name = name.rpartition("_")[0]
-        rows = [(place, kind, n) for place, kinds in enumerate(self.counts) for kind, n in kinds]
+        rows = [(index, kind, n) for index, kinds in enumerate(self.counts) for kind, n in kinds]
         table = np.array([kind for _, kind, _ in rows], float).reshape(-1, len(ItemCounts._fields))
-        cluster = np.array([place for place, _, _ in rows], int)
+        cluster = np.array([index for index, _, _ in rows], int)
         weight = np.array([n for _, _, n in rows], float)
         kept = is_repeated(table, after=1 if score_name == "excess_before" else 2)
         cluster, items = cluster[kept], RepeatedItems(table[kept], weight[kept])

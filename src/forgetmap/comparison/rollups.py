@@ -177,11 +177,11 @@ def _histories(pairs: Pairs, seeds: Sequence[int]) -> Histories:
     base = len(CELL_NAMES) + 1
     category = label_columns(pairs).get("category", nw.lit(None, dtype=nw.String))
     digit = 1 + 2 * nw.col("state_before").cast(nw.Int64) + nw.col("state_after").cast(nw.Int64)
-    place = nw.lit(0, dtype=nw.Int64)
+    weight = nw.lit(0, dtype=nw.Int64)
     for rank, seed in enumerate(seeds):
         here = nw.col("repeat") == seed
-        place = nw.when(here).then(nw.lit(base**rank, dtype=nw.Int64)).otherwise(place)
-    rows = pairs.frame.filter(scored_pair()).with_columns(category=category, digit=digit * place)
+        weight = nw.when(here).then(nw.lit(base**rank, dtype=nw.Int64)).otherwise(weight)
+    rows = pairs.frame.filter(scored_pair()).with_columns(category=category, digit=digit * weight)
     items = rows.group_by("task", "category", *pairs.item_columns).agg(nw.col("digit").sum())
     counts = items.group_by("task", "category", "digit").agg(nw.len().alias("n")).collect()
     histories: Histories = {}

@@ -162,15 +162,15 @@ def _noun(group: GroupResult) -> str:
 
 def _parts(group: GroupResult) -> str:
     """Knowledge and answering with their intervals, where either differs from nothing."""
-    shown = [
+    parts = [
         _part(getattr(group, name), words)
         for name, words in PART_WORDS.items()
         if _is_loss(getattr(group, name))
     ]
-    if not shown or (not group.answering.value and not _is_loss(group.answering)):
+    if not parts or (not group.answering.value and not _is_loss(group.answering)):
         return ""
     rest = "" if _is_loss(group.knowledge) else "; no loss of knowledge is shown"
-    return f"{_sentence(', '.join(shown) + rest)}"
+    return f"{_sentence(', '.join(parts) + rest)}"
 
 
 def _is_loss(part: PartResult) -> bool:

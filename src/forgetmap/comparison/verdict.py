@@ -378,7 +378,7 @@ def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
         assumed.append("greedy answers")
     if row.name == "matched" and not claim.evidence.gold_positions_known:
         assumed.append("right answers spread evenly over the positions")
-    words = f"; assumes {_listed(assumed)}" if assumed else ""
+    words = f"; assumes {_join(assumed)}" if assumed else ""
     return words + _luck_words(claim)
 
 
@@ -407,5 +407,5 @@ def _noun(claim: Claim) -> str:
     return BEYOND_NOISE if claim.row.from_repeats else "all items"
 
 
-def _listed(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 2 else parts)

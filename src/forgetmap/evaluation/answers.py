@@ -32,14 +32,14 @@ def graded_answers(
     for index, likelihoods in backend.loglikelihood(questions) if questions else ():
         yield _answer_by_weight(weighed[index], likelihoods)
     for decoding in dict.fromkeys((settings.decoding, settings.free)):
-        written = [
+        text_jobs = [
             job
             for job in jobs
             if not job.is_weighed(settings) and job.decoding(settings) == decoding
         ]
-        prompts = [Prompt(job.prompt, job.seed, job.messages) for job in written]
+        prompts = [Prompt(job.prompt, job.seed, job.messages) for job in text_jobs]
         for index, response in backend.generate(prompts, decoding) if prompts else ():
-            yield _answer_by_text(written[index], response, settings)
+            yield _answer_by_text(text_jobs[index], response, settings)
 
 
 def _answer_by_weight(job: Job, result: Likelihoods | Failure) -> Answer:

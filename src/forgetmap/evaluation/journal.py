@@ -124,16 +124,16 @@ class Journal(Generic[Kept]):
 
     def _resume(self, fingerprint: str) -> None:
         """Read what is there; a last line that was cut off is taken away."""
-        whole = 0
+        complete = 0
         for index, (line, end) in enumerate(_whole_lines(self.path)):
             if index == 0:
                 self._check(line, fingerprint)
             else:
                 entry = self._kind(**line)
                 self.done[entry.key] = entry
-            whole = end
+            complete = end
         with self.path.open("r+b") as file:
-            file.truncate(whole)
+            file.truncate(complete)
 
     def _check(self, line: dict[str, Any], fingerprint: str) -> None:
         if line.get("fingerprint") != fingerprint:

@@ -149,20 +149,20 @@ def _answer_turns(
     progress = _progress_counter(len(jobs), journal, on_progress)
     first_turns = [job for job in jobs if job.task.follows is None]
     _answer_all(backend, first_turns, settings, journal, progress)
-    sent = []
+    requests = []
     for job in jobs:
         if job.task.follows is None:
-            sent.append(job)
+            requests.append(job)
             continue
         first = journal.done.get((job.task.follows, job.item.id, job.repeat))
         second = second_turn(job, first, settings, backend)
-        sent.append(second or job)
+        requests.append(second or job)
         if second is None and job.key not in journal.done:
             error = error_answer(job, "the first turn got no answer")
             journal.add(error)
             progress(error)
-    _answer_all(backend, sent, settings, journal, progress)
-    return sent
+    _answer_all(backend, requests, settings, journal, progress)
+    return requests
 
 
 def _progress_counter(

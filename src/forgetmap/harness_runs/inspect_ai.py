@@ -40,7 +40,7 @@ def _task(name: str) -> str:
 
 
 def _asking(request: HarnessRequest) -> list[str]:
-    asked = {
+    options = {
         "--system-message": request.system_prompt,
         "--limit": request.limit,
         "--epochs": request.repeats if request.repeats > 1 else None,
@@ -48,8 +48,8 @@ def _asking(request: HarnessRequest) -> list[str]:
         "--max-tokens": request.max_new_tokens,
         "--max-connections": request.concurrency if request.is_served else request.batch,
     }
-    given = [(name, value) for name, value in asked.items() if value is not None]
-    return [part for name, value in given for part in (name, str(value))]
+    pairs = [(name, value) for name, value in options.items() if value is not None]
+    return [part for name, value in pairs for part in (name, str(value))]
 
 
 def _local(request: HarnessRequest) -> list[str]:

@@ -29,7 +29,7 @@ def arguments(request: HarnessRequest, work: Path) -> list[str]:
         "max_new_tokens": request.max_new_tokens,
         "seed": request.seed,
     }
-    drawn = ",".join(f"{name}:{value}" for name, value in decoding.items() if value is not None)
+    settings = ",".join(f"{name}:{value}" for name, value in decoding.items() if value is not None)
     model = {
         "model_name": path,
         "revision": source.revision,
@@ -40,11 +40,11 @@ def arguments(request: HarnessRequest, work: Path) -> list[str]:
         "override_chat_template": None if request.chat is None else str(request.chat).lower(),
         "system_prompt": request.system_prompt,
         "cache_dir": work / "answers",
-        "generation_parameters": "{" + drawn + "}",
+        "generation_parameters": "{" + settings + "}",
     }
-    told = ",".join(f"{name}={value}" for name, value in model.items() if value is not None)
+    model_args = ",".join(f"{name}={value}" for name, value in model.items() if value is not None)
     tasks = [task if "|" in task else f"{task}|{request.shots or 0}" for task in request.tasks]
-    arguments = ["accelerate", told, ",".join(tasks)]
+    arguments = ["accelerate", model_args, ",".join(tasks)]
     arguments += ["--output-dir", str(work / "logs"), "--save-details"]
     return arguments if request.limit is None else [*arguments, "--max-samples", str(request.limit)]
 

@@ -67,8 +67,8 @@ def _decoding(request: HarnessRequest) -> dict[str, Any]:
 def _local(request: HarnessRequest) -> dict[str, Any]:
     source = request.model
     arguments: dict[str, Any] = {"pretrained": local_path(source.base), "dtype": request.dtype}
-    named = {"revision": source.revision, "gguf_file": source.gguf}
-    arguments |= {name: value for name, value in named.items() if value is not None}
+    optional = {"revision": source.revision, "gguf_file": source.gguf}
+    arguments |= {name: value for name, value in optional.items() if value is not None}
     if source.adapter is not None:
         arguments["peft"] = local_path(source.adapter)
     if request.trust_remote_code:

@@ -107,7 +107,7 @@ def follow(
     Returns:
         Its exit code.
     """
-    with (work / OUTPUT).open("ab") as kept, _guarded() as guard:
+    with (work / OUTPUT).open("ab") as log, _guarded() as guard:
         program = subprocess.Popen(  # noqa: S603  # the user names program and arguments
             list(command),
             stdin=subprocess.DEVNULL,
@@ -120,7 +120,7 @@ def follow(
         guard(program.pid)
         with program:
             try:
-                _copy(program, kept, show)
+                _copy(program, log, show)
                 program.wait()
             except BaseException:
                 _ask_to_end(program)
@@ -155,7 +155,7 @@ def _guarded() -> Iterator[Callable[[int], None]]:
             say("done")
 
 
-def _copy(program: subprocess.Popen[bytes], kept: IO[bytes], show: Show) -> None:
+def _copy(program: subprocess.Popen[bytes], log: IO[bytes], show: Show) -> None:
     """Keep and show what is printed, until the program ends.
 
     Something it started may live on and hold the other end of the pipe.
@@ -170,8 +170,8 @@ def _copy(program: subprocess.Popen[bytes], kept: IO[bytes], show: Show) -> None
             chunk = os.read(pipe, 1 << 16)
             if not chunk:
                 return
-            kept.write(chunk)
-            kept.flush()
+            log.write(chunk)
+            log.flush()
             show(decoder.decode(chunk))
         elif is_over:
             return

@@ -104,8 +104,8 @@ def local_path(name: str) -> str:
     return str(path.absolute()) if path.exists() else name
 
 
-def refuse(harness: str, given: Mapping[str, bool], *, hint: str) -> None:
+def refuse(harness: str, options: Mapping[str, bool], *, hint: str) -> None:
     """Raise for the first of these options that was given."""
-    for option, is_given in given.items():
+    for option, is_given in options.items():
         if is_given:
             raise UsageError(f"{harness} cannot be given {option}", hint=hint)

@@ -248,14 +248,14 @@ def _program(python: str | None) -> str:
 
 def _ask(program: str, script: str, *arguments: str) -> str | None:
     """What a few lines of Python print there; None if they fail."""
-    done = subprocess.run(  # noqa: S603  # the user names the program
+    process = subprocess.run(  # noqa: S603  # the user names the program
         [program, "-c", script, *arguments],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, **ENVIRONMENT},
     )
-    return done.stdout.strip() if done.returncode == 0 else None
+    return process.stdout.strip() if process.returncode == 0 else None
 
 
 def _probe_server(driver: Driver, request: HarnessRequest) -> Service:

@@ -110,8 +110,8 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)
-        asked = settings or Settings()
-        spending = run_group_sequential(models, chosen, out, asked, repeats, rule)
+        base_settings = settings or Settings()
+        spending = run_group_sequential(models, chosen, out, base_settings, repeats, rule)
     else:
         for index in models.order():
             models.ask(index, chosen, out / "runs" / models.folders[index], settings)

@@ -134,12 +134,12 @@ def _parts(model: str) -> tuple[str, str | None]:
             raise ModelError(f"{model} names more than one adapter.", hint="merge the first one.")
         return base, adapter
     if (path / "adapter_config.json").is_file() and not (path / "config.json").is_file():
-        named = _json(path / "adapter_config.json").get("base_model_name_or_path")
-        if not named:
+        base_name = _json(path / "adapter_config.json").get("base_model_name_or_path")
+        if not base_name:
             raise ModelError(
                 f"The adapter {path} does not name its base.", hint="say BASE+ADAPTER."
             )
-        return str(named), model
+        return str(base_name), model
     return model, None
 
 

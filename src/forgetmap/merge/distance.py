@@ -221,8 +221,8 @@ def _sums(name: str, base: torch.Tensor, tuned: torch.Tensor) -> _Sums:
     """Sums of squares and products."""
     total = _Sums(0.0, 0.0, 0.0, 0.0)
     for start in range(0, base.numel(), BLOCK):
-        mine, yours = (drift.reshape(-1)[start : start + BLOCK] for drift in (base, tuned))
-        one, two = mine.double(), yours.double()
+        first, second = (drift.reshape(-1)[start : start + BLOCK] for drift in (base, tuned))
+        one, two = first.double(), second.double()
         apart = two - one
         total += (float(one @ one), float(two @ two), float(one @ two), float(apart @ apart))
     if not all(map(math.isfinite, total)):
@@ -247,7 +247,7 @@ def _groups(
     drifts: Sequence[TensorDrift],
     sums: Sequence[_Sums],
     key: Callable[[TensorDrift], int | str | None],
-    named: Callable[[int | str], str],
+    label: Callable[[int | str], str],
 ) -> list[GroupDrift]:
     indices: dict[int | str, list[int]] = {}
     for index, drift in enumerate(drifts):
@@ -256,7 +256,7 @@ def _groups(
             indices.setdefault(group, []).append(index)
     order = sorted(indices) if all(isinstance(one, int) for one in indices) else list(indices)
     return [
-        _group(named(one), [drifts[n] for n in indices[one]], [sums[n] for n in indices[one]])
+        _group(label(one), [drifts[n] for n in indices[one]], [sums[n] for n in indices[one]])
         for one in order
     ]
 

@@ -180,8 +180,8 @@ class Method:
 
         if self.elementwise:
             return lambda chunk: merge(lambda tensor: tensor[chunk])
-        whole = merge(ChunkedTensor.whole).reshape(-1)
-        return lambda chunk: whole[chunk]
+        merged = merge(ChunkedTensor.whole).reshape(-1)
+        return lambda chunk: merged[chunk]
 
 
 def merge_method(

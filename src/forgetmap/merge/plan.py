@@ -284,11 +284,11 @@ def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> 
     known = bool(sizes) and (promised is None or promised in sizes.values())
     if known and not (one_stack and len(sizes) > 1):
         return
-    seen = ", ".join(f"{count} in '{stack}'" for stack, count in sizes.items()) or "none"
+    counts = ", ".join(f"{count} in '{stack}'" for stack, count in sizes.items()) or "none"
     expected = f", but its config says {promised}" if promised is not None else ""
     raise ModelError(
         f"The layers of '{model}' (architecture '{shape.config.get('model_type', 'unknown')}') "
-        f"cannot be told from the names of its tensors: found {seen}{expected}",
+        f"cannot be told from the names of its tensors: found {counts}{expected}",
         hint="use neither slices nor values that change over the layers.",
     )
 
@@ -308,17 +308,17 @@ def _tie(shapes: Mapping[str, ModelShape]) -> bool:
     return all(shape.config.get("tie_word_embeddings") is True for shape in shapes.values())
 
 
-def _common_names(named: Sequence[tuple[str, Sequence[str]]], *, tied: bool) -> list[str]:
+def _common_names(tensor_names: Sequence[tuple[str, Sequence[str]]], *, tied: bool) -> list[str]:
     """The names that all models have, in the order of the first; there must be no others.
 
     Args:
-        named: models and the names of their tensors.
+        tensor_names: models and the names of their tensors.
         tied: an output layer that some models store is used by none.
     """
-    sets = [(model, set(names)) for model, names in named]
+    sets = [(model, set(names)) for model, names in tensor_names]
     missing = {
         name: [model for model, own in sets if name not in own]
-        for name in dict.fromkeys(name for _, names in named for name in names)
+        for name in dict.fromkeys(name for _, names in tensor_names for name in names)
     }
     for name, lacking in missing.items():
         if lacking and not (tied and may_be_tied(name)):

@@ -65,8 +65,8 @@ def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVoc
     Raises:
         ModelError: that is not possible, or was not asked for.
     """
-    named = recipe.tokenizer if recipe.tokenizer in models else None
-    main = named or recipe.base or next(iter(models))
+    tokenizer_model = recipe.tokenizer if recipe.tokenizer in models else None
+    main = tokenizer_model or recipe.base or next(iter(models))
     rows = {name: _rows(model) for name, model in models.items()}
     tokens = {name: read_tokens(model) for name, model in models.items()}
     if _is_same_vocabulary(rows, tokens):
@@ -74,7 +74,7 @@ def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVoc
     if recipe.vocabulary == "error":
         raise _vocabulary_error(rows, tokens)
     if recipe.vocabulary == "smallest":
-        return _smallest(models, rows, tokens, named)
+        return _smallest(models, rows, tokens, tokenizer_model)
     known = {name: item for name, item in tokens.items() if item is not None}
     if len(known) < len(models):
         without = next(name for name in models if name not in known)
@@ -145,7 +145,7 @@ def _smallest(
     models: dict[str, Checkpoint],
     rows: Mapping[str, int | None],
     tokens: Mapping[str, Tokens | None],
-    named: str | None,
+    tokenizer_model: str | None,
 ) -> SharedVocabulary:
     least = min(count for count in rows.values() if count is not None)
     known = {name: item for name, item in tokens.items() if item is not None}
@@ -160,7 +160,7 @@ def _smallest(
             f"The first {least:,} tokens of {wrong} are not those of {next(iter(meaning))}.",
             hint="set vocabulary to 'base' or 'union', which match tokens by their text.",
         )
-    fitting = named or next(name for name, count in rows.items() if count == least)
+    fitting = tokenizer_model or next(name for name, count in rows.items() if count == least)
     if fitting in known and max(known[fitting].ids.values()) >= least:
         raise ModelError(
             f"The tokenizer of {fitting} has more than the {least:,} tokens that are left.",
@@ -207,9 +207,9 @@ def _by_token(
     ids = tokens[main].ids | {entry["content"]: entry["id"] for entry in added}
     rows = max(_rows(models[main]) or 0, max(ids.values()) + 1)
     row_indices = {name: _match_rows(item, ids, rows) for name, item in tokens.items()}
-    named = set(ids.values())
+    token_ids = set(ids.values())
     for at in range(_rows(models[main]) or 0):
-        if at not in named:
+        if at not in token_ids:
             row_indices[main][at] = at  # rows that no token has stay those of the base
     resized = {
         name: _resize(

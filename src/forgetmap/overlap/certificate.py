@@ -67,8 +67,8 @@ def _strata(table: SampleTable) -> list[list[Floats]]:
     other_over_writer = np.exp(np.clip(sign * table.ratio, -RATIO_LIMIT, RATIO_LIMIT))
     alone = np.clip(1 - other_over_writer, 0.0, 1.0)
     strata = []
-    for written in zip(*map(table.rows_of, SIDES), strict=True):
-        sides = [rows for rows in written if rows.size]
+    for rows_by_side in zip(*map(table.rows_of, SIDES), strict=True):
+        sides = [rows for rows in rows_by_side if rows.size]
         terms = both if len(sides) == len(SIDES) else alone
         strata.append([terms[rows] for rows in sides])
     return strata

@@ -346,8 +346,8 @@ def _effective(table: SampleTable) -> tuple[Floats, Floats]:
         for index, rows in enumerate(table.rows_of(side)):
             logs = np.clip(sign * table.ratio[rows], -RATIO_LIMIT, RATIO_LIMIT)
             if logs.size:
-                seen = min(1.0, float(np.exp(logs).mean()))
-                sizes[row, index] = seen * effective_size_of_logs(logs)
+                overlap = min(1.0, float(np.exp(logs).mean()))
+                sizes[row, index] = overlap * effective_size_of_logs(logs)
     return sizes[0], sizes[1]
 
 

@@ -37,14 +37,14 @@ def align(sides: Sequence[Side]) -> list[Side]:
     """The same sides with tasks that are the same under one name, that of the first side."""
     first, *later = sides
     groups_by_side = [_match_tasks(first, side) for side in later]
-    ours: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for groups in groups_by_side:
-        ours |= {task: _name(mine, theirs) for mine, theirs in groups for task in mine}
-    aligned = [_rename(first, ours)]
+        first_names |= {task: _name(*group) for group in groups for task in group[0]}
+    aligned = [_rename(first, first_names)]
     for side, groups in zip(later, groups_by_side, strict=True):
-        names = {task: _name(mine, theirs) for mine, theirs in groups for task in theirs}
-        both = {**{task: ours[task] for task in side.measured.measures if task in ours}, **names}
-        aligned.append(_rename(side, both, notice=_notice(groups)))
+        names = {task: first_names[task] for task in side.measured.measures if task in first_names}
+        names |= {task: _name(*group) for group in groups for task in group[1]}
+        aligned.append(_rename(side, names, notice=_notice(groups)))
     return aligned
 
 
@@ -55,20 +55,18 @@ Groups = list[tuple[tuple[str, ...], tuple[str, ...]]]
 def _match_tasks(first: Side, other: Side) -> Groups:
     same = first.measured.measures.keys() & other.measured.measures.keys()
     scattered = _scattered(first, other, same)
-    ours = [task for task in first.measured.measures if task not in same]
-    theirs = [task for task in other.measured.measures if task not in same]
-    groups = _by_name(ours, theirs)
-    ours = [task for task in ours if all(task not in mine for mine, _ in groups)]
-    theirs = [task for task in theirs if all(task not in yours for _, yours in groups)]
-    if (ours and theirs) or scattered:
-        shared = _shared(first, other, [*ours, *scattered], [*theirs, *scattered])
+    first_tasks = [task for task in first.measured.measures if task not in same]
+    other_tasks = [task for task in other.measured.measures if task not in same]
+    groups = _by_name(first_tasks, other_tasks)
+    first_tasks = [task for task in first_tasks if all(task not in group[0] for group in groups)]
+    other_tasks = [task for task in other_tasks if all(task not in group[1] for group in groups)]
+    if (first_tasks and other_tasks) or scattered:
+        shared = _shared(first, other, [*first_tasks, *scattered], [*other_tasks, *scattered])
         linked = _group_links(
             [pair for pair, share in shared.items() if share >= MIN_SHARED_QUESTIONS]
         )
         groups += [
-            (mine, yours)
-            for mine, yours in linked
-            if _are_parts(first, mine) and _are_parts(other, yours)
+            group for group in linked if _are_parts(first, group[0]) and _are_parts(other, group[1])
         ]
     return groups
 
@@ -94,24 +92,22 @@ def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
     return sorted(
         {
             task
-            for (mine, yours), share in shared.items()
-            if mine != yours and share >= MIN_SHARED_QUESTIONS
-            for task in (mine, yours)
+            for pair, share in shared.items()
+            if pair[0] != pair[1] and share >= MIN_SHARED_QUESTIONS
+            for task in pair
             if shared.get((task, task), 0.0) < SAME_TASK
         }
     )
 
 
-def _by_name(ours: Iterable[str], theirs: Iterable[str]) -> Groups:
+def _by_name(first_tasks: Iterable[str], other_tasks: Iterable[str]) -> Groups:
     """Those whose names differ only in prefix of the collection, shots, case and punctuation."""
     tasks_by_name: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
-    for index, tasks in enumerate((ours, theirs)):
+    for index, tasks in enumerate((first_tasks, other_tasks)):
         for task in tasks:
             tasks_by_name[_plain(task)][index].append(task)
     return [
-        ((mine[0],), (yours[0],))
-        for mine, yours in tasks_by_name.values()
-        if len(mine) == len(yours) == 1
+        ((one[0],), (two[0],)) for one, two in tasks_by_name.values() if len(one) == len(two) == 1
     ]
 
 
@@ -122,17 +118,17 @@ def _plain(task: str) -> str:
 
 
 def _shared(
-    first: Side, other: Side, ours: Collection[str], theirs: Collection[str]
+    first: Side, other: Side, first_tasks: Collection[str], other_tasks: Collection[str]
 ) -> dict[tuple[str, str], float]:
     """Task of the first and of the other side -> share of the smaller one's questions in both."""
     sides = (first, other)
     libraries = {side.run.scores.implementation.value for side in sides}
     if len(libraries) > 1 or not all("question_hash" in side.run.columns for side in sides):
         return {}
-    mine, yours = _questions(first, ours), _questions(other, theirs)
-    joined = mine.join(yours, on="question_hash", suffix="_other")
+    questions = _questions(first, first_tasks), _questions(other, other_tasks)
+    joined = questions[0].join(questions[1], on="question_hash", suffix="_other")
     counted = joined.group_by("task", "task_other").agg(n=nw.len()).collect().rows(named=True)
-    sizes = [_sizes(mine), _sizes(yours)]
+    sizes = [_sizes(side) for side in questions]
     return {
         (row["task"], row["task_other"]): row["n"]
         / min(sizes[0][row["task"]], sizes[1][row["task_other"]])
@@ -154,24 +150,24 @@ def _sizes(questions: Frame) -> dict[str, int]:
 def _group_links(links: Sequence[tuple[str, str]]) -> Groups:
     """Linked tasks as groups: a task split over several files is one."""
     groups: list[tuple[set[str], set[str]]] = []
-    for mine, yours in links:
-        touched = [group for group in groups if mine in group[0] or yours in group[1]]
+    for one, two in links:
+        touched = [group for group in groups if one in group[0] or two in group[1]]
         groups = [group for group in groups if group not in touched]
-        ours = {mine}.union(*(group[0] for group in touched))
-        theirs = {yours}.union(*(group[1] for group in touched))
-        groups.append((ours, theirs))
-    return [(tuple(sorted(ours)), tuple(sorted(theirs))) for ours, theirs in groups]
+        first_tasks = {one}.union(*(group[0] for group in touched))
+        other_tasks = {two}.union(*(group[1] for group in touched))
+        groups.append((first_tasks, other_tasks))
+    return [(tuple(sorted(group[0])), tuple(sorted(group[1]))) for group in groups]
 
 
-def _name(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    return theirs[0] if len(ours) > 1 and len(theirs) == 1 else ours[0]
+def _name(first_tasks: Sequence[str], other_tasks: Sequence[str]) -> str:
+    return other_tasks[0] if len(first_tasks) > 1 and len(other_tasks) == 1 else first_tasks[0]
 
 
 def _notice(groups: Groups) -> str | None:
     pairs = [
-        f"{' and '.join(ours)} is {' and '.join(theirs)}"
-        for ours, theirs in groups
-        if len(ours) > 1 or len(theirs) > 1 or _plain(ours[0]) != _plain(theirs[0])
+        f"{' and '.join(one)} is {' and '.join(two)}"
+        for one, two in groups
+        if len(one) > 1 or len(two) > 1 or _plain(one[0]) != _plain(two[0])
     ]
     if not pairs:
         return None

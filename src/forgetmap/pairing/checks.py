@@ -22,11 +22,11 @@ def check_versions(before: Run, after: Run) -> None:
     if before.info.harness.name != after.info.harness.name:
         return
     for task in sorted(before.info.tasks.keys() & after.info.tasks.keys()):
-        ours, theirs = before.info.tasks[task].version, after.info.tasks[task].version
-        if None not in (ours, theirs) and ours != theirs:
+        versions = [run.info.tasks[task].version for run in (before, after)]
+        if None not in versions and versions[0] != versions[1]:
             raise TaskVersionError(
-                f"task {task!r} is version {ours} in {before.name} and version {theirs} in "
-                f"{after.name}",
+                f"task {task!r} is version {versions[0]} in {before.name} and version "
+                f"{versions[1]} in {after.name}",
                 hint="evaluate both models with the same version of the task.",
             )
 
@@ -37,8 +37,7 @@ def check_positions(before: Run, after: Run, pair_by: str) -> None:
     Raises:
         PairingError: naming the two files.
     """
-    ours, theirs = before.positions_of, after.positions_of
-    if ours != theirs and pair_by != "id":
+    if before.positions_of != after.positions_of and pair_by != "id":
         raise PairingError(
             f"{before.origin} and {after.origin} name no items: that equal places in them are the "
             "same item is a guess",
@@ -87,20 +86,21 @@ def _fields(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
         "harness": ("harness", "harness or its version differs: extraction may differ"),
     }
     for field, (code, reason) in reasons.items():
-        ours, theirs = _parts(getattr(before, field)), _parts(getattr(after, field))
-        if any(ours[part] != theirs[part] for part in ours.keys() & theirs.keys()):
+        first, second = _parts(getattr(before, field)), _parts(getattr(after, field))
+        if any(first[part] != second[part] for part in first.keys() & second.keys()):
             yield Notice(
-                code, f"{reason} ({_join_parts(ours)} before, {_join_parts(theirs)} after)."
+                code,
+                f"{reason} ({_join_parts(first)} before, {_join_parts(second)} after).",
             )
 
 
 def _decoding(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     for name in sorted(before.decoding.keys() & after.decoding.keys()):
-        ours, theirs = before.decoding[name], after.decoding[name]
-        if ours != theirs:
+        first, second = before.decoding[name], after.decoding[name]
+        if first != second:
             yield Notice(
                 "decoding",
-                f"{name} is {ours} before and {theirs} after: part of the change may be decoding, "
+                f"{name} is {first} before and {second} after: part of the change may be decoding, "
                 "not the model.",
             )
 

@@ -105,8 +105,10 @@ _CANDIDATES = (
 
 def _agreeing(before: Frame, after: Frame, columns: tuple[str, ...]) -> dict[str, int]:
     """Task -> number of different items that both sides have, by these columns."""
-    ours, theirs = (frame.select("task", *columns).unique() for frame in (before, after))
-    joined = ours.join(theirs, on=["task", *columns])
+    items_before, items_after = (
+        frame.select("task", *columns).unique() for frame in (before, after)
+    )
+    joined = items_before.join(items_after, on=["task", *columns])
     counted = joined.group_by("task").agg(n=nw.len()).collect().rows(named=True)
     return {row["task"]: int(row["n"]) for row in counted}
 

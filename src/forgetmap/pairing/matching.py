@@ -92,18 +92,18 @@ def _have_repeats(before: Side, after: Side) -> bool:
 
 def _may_write_differently(before: Run, after: Run) -> bool:
     """Whether two harnesses, or versions of one, logged the runs; or versions nobody knows."""
-    ours, theirs = before.info.harness, after.info.harness
-    return None not in (ours.name, theirs.name) and (ours != theirs or ours.version is None)
+    first, second = before.info.harness, after.info.harness
+    return None not in (first.name, second.name) and (first != second or first.version is None)
 
 
 def _same_library(before: Run, after: Run) -> None:
-    ours, theirs = before.scores.implementation, after.scores.implementation
-    if ours != theirs:
+    first, second = before.scores.implementation, after.scores.implementation
+    if first != second:
         raise BackendError(
-            f"{before.name} is a {ours.value} frame and {after.name} a {theirs.value} frame",
+            f"{before.name} is a {first.value} frame and {after.name} a {second.value} frame",
             hint="hand in both from the same library, or both as paths.",
         )
-    if ours.is_duckdb() and not _share_connection(before.scores, after.scores):
+    if first.is_duckdb() and not _share_connection(before.scores, after.scores):
         raise BackendError(
             f"{before.name} and {after.name} live in two DuckDB connections",
             hint="make both relations with the same connection, or hand in both as paths.",

@@ -108,10 +108,10 @@ def _choose(run: Run, task: str, measures: set[Measure], requested: str | None) 
 
 
 def _unclear(run: Run, task: str, measures: set[Measure], requested: str | None) -> MetricError:
-    listed = ", ".join(str(measure) for measure in sorted(measures))
+    choices = ", ".join(str(measure) for measure in sorted(measures))
     what = f"no single metric {requested!r}" if requested else f"{len(measures)} metrics"
     return MetricError(
-        f"{run.origin}: task {task!r} has {what}; there is {listed}",
+        f"{run.origin}: task {task!r} has {what}; there is {choices}",
         hint=f"choose one with --metric, such as --metric {min(measures)}.",
     )
 

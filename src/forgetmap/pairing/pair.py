@@ -116,9 +116,9 @@ def _state(correct_at: float) -> nw.Expr:
 def _side(scores: Frame, on: list[str], side: str, correct_at: float) -> Frame:
     present = scores.collect_schema().names()
     kept = [*on, *(name for name in CARRIED if name in present)]
-    named = [nw.col(name).alias(f"{name}_{side}") for name in kept]
+    columns = [nw.col(name).alias(f"{name}_{side}") for name in kept]
     if "choice" in present:
         # Only wrong choices are ever compared, and texts are dear to carry through a join.
         wrong = nw.when(nw.col("score") < correct_at).then(nw.col("choice"))
-        named.append(wrong.alias(f"wrong_{side}"))
-    return scores.select(*named, _state(correct_at).alias(f"state_{side}"))
+        columns.append(wrong.alias(f"wrong_{side}"))
+    return scores.select(*columns, _state(correct_at).alias(f"state_{side}"))

@@ -170,14 +170,14 @@ def _finding(
     tasks: dict[str, list[ItemDesign]] = {}
     for design in designs:
         tasks.setdefault(design.key[0], []).append(design)
-    had = {task: [wrong[d.key] for d in some if d.key in wrong] for task, some in tasks.items()}
+    answers = {task: [wrong[d.key] for d in some if d.key in wrong] for task, some in tasks.items()}
     lost = sampled_share(
-        [sum(values) for values in had.values()],
-        [len(values) for values in had.values()],
+        [sum(values) for values in answers.values()],
+        [len(values) for values in answers.values()],
         [some[0].known for some in tasks.values()],
         level=level,
     )
-    count = sum(sum(values) for values in had.values())
+    count = sum(sum(values) for values in answers.values())
     floor = designs[0].floor
     p = alarm_p(count, lost.asked, floor) if lost.asked else 1.0
     return GroupFinding(name, lost, len(designs) - lost.asked, floor, p, alarm=False, full=full)

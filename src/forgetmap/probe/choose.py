@@ -149,8 +149,8 @@ def _from_group(
         for item in sorted(of_task, key=lambda candidate: _draw(seed, candidate.key))[:count]
     ]
     right = sum(item.share for item in items) / len(items)
-    seen = detectable_loss(len(picked), floor=floor, least=least)
-    return picked, Group(name, len(items), right, len(sure), len(picked), floor, seen)
+    detectable = detectable_loss(len(picked), floor=floor, least=least)
+    return picked, Group(name, len(items), right, len(sure), len(picked), floor, detectable)
 
 
 def _draw(seed: int, key: Key) -> bytes:
@@ -161,8 +161,8 @@ def _draw(seed: int, key: Key) -> bytes:
 def _rows_of_suite(
     chosen: Mapping[Key, Mapping[str, Any]], suite: tuple[str, Suite]
 ) -> list[dict[str, Any]]:
-    name, whole = suite
-    there = {(task.name, item.id): (task, item) for task in whole.tasks for item in task.load()}
+    name, full = suite
+    there = {(task.name, item.id): (task, item) for task in full.tasks for item in task.load()}
     missing = [key for key in chosen if key not in there]
     if missing:
         raise UsageError(

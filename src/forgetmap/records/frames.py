@@ -66,12 +66,12 @@ def run_from_frame(
         task: name of the task, where the frame has no such column.
     """
     wrapped = _wrapped(native, name)
-    named = rename_columns(wrapped.lazy(), column_map or {}, origin=name, task=task)
-    if named.implementation.is_pandas():
-        named = _with_nulls(named)
+    frame = rename_columns(wrapped.lazy(), column_map or {}, origin=name, task=task)
+    if frame.implementation.is_pandas():
+        frame = _with_nulls(frame)
     is_eager = isinstance(wrapped, nw.DataFrame)
-    rows = _eager_rows(named) if is_eager else None
-    run = canonical_run(named, info=RunInfo(), name=name, origin=name, rows=rows)
+    rows = _eager_rows(frame) if is_eager else None
+    run = canonical_run(frame, info=RunInfo(), name=name, origin=name, rows=rows)
     return replace(run, handed_in="eager" if is_eager else "lazy")
 
 
@@ -117,7 +117,7 @@ def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: st
     foreign = [name for name in HASHES if name in schema and not schema[name].is_integer()]
     present = [name for name in schema.names() if name not in foreign]
     chosen = match_columns(present, column_map, origin=origin, task=task)
-    columns: list[nw.Expr] = [nw.col(theirs).alias(ours) for ours, theirs in chosen.items()]
+    columns: list[nw.Expr] = [nw.col(column).alias(field) for field, column in chosen.items()]
     if task is not None:
         columns.append(nw.lit(task).alias("task"))
     return frame.select(*columns)
@@ -154,7 +154,7 @@ def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:
     columns: dict[str, str] = {}
     free = set(present) - set(chosen.values())
     for name, synonyms in SYNONYMS.items():
-        fitting = [theirs for theirs in synonyms if theirs in free]
+        fitting = [column for column in synonyms if column in free]
         if name not in chosen and len(fitting) == 1:
             columns[name] = fitting[0]
     if "question" in chosen:
@@ -234,16 +234,16 @@ def _cast(name: str, dtype: nw.dtypes.DType, target: Any, origin: str) -> nw.Exp
 
 def _as_text(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
     """Numbers as text, whole ones without a point: 7.0 is the id 7 beside a missing value."""
-    whole = _is_whole(column, dtype, 2**53)
-    digits = nw.when(whole).then(column).otherwise(nw.lit(0.0)).cast(nw.Int64).cast(nw.String)
-    return nw.when(whole).then(digits).otherwise(column.cast(nw.String))
+    is_whole = _is_whole(column, dtype, 2**53)
+    digits = nw.when(is_whole).then(column).otherwise(nw.lit(0.0)).cast(nw.Int64).cast(nw.String)
+    return nw.when(is_whole).then(digits).otherwise(column.cast(nw.String))
 
 
 def _as_int32(column: nw.Expr, dtype: nw.dtypes.DType, *, refuse: bool) -> nw.Expr:
     """Whole numbers; any other is null, or -1 for validation to refuse."""
-    whole = _is_whole(column, dtype, 2**31 - 1)
-    number = nw.when(whole).then(column).otherwise(nw.lit(-1)).cast(nw.Int32)
-    return nw.when((~column.is_null()) if refuse else whole).then(number)
+    is_whole = _is_whole(column, dtype, 2**31 - 1)
+    number = nw.when(is_whole).then(column).otherwise(nw.lit(-1)).cast(nw.Int32)
+    return nw.when((~column.is_null()) if refuse else is_whole).then(number)
 
 
 def _is_whole(column: nw.Expr, dtype: nw.dtypes.DType, largest: int) -> nw.Expr:
@@ -401,28 +401,28 @@ def _texts(frame: Frame) -> Frame | None:
 
 
 def _check_map(present: list[str], column_map: ColumnMap, origin: str) -> None:
-    for ours, theirs in column_map.items():
-        if ours not in BY_NAME:
+    for field, column in column_map.items():
+        if field not in BY_NAME:
             raise ColumnError(
-                f"--columns names a field {ours!r} that does not exist",
+                f"--columns names a field {field!r} that does not exist",
                 file=origin,
-                field=ours,
-                hint=_close(ours, list(BY_NAME)),
+                field=field,
+                hint=_close(field, list(BY_NAME)),
             )
-        if theirs not in present:
+        if column not in present:
             raise ColumnError(
-                f"--columns {ours}={theirs}: there is no column {theirs!r}; "
+                f"--columns {field}={column}: there is no column {column!r}; "
                 f"the columns are {listed(present)}",
                 file=origin,
-                field=ours,
-                hint=_close(theirs, present),
+                field=field,
+                hint=_close(column, present),
             )
 
 
 def _missing_hint(missing: list[str], present: list[str]) -> str:
     pairs = []
     for name in missing:
-        known = [theirs for theirs in SYNONYMS[name] if theirs in present]
+        known = [column for column in SYNONYMS[name] if column in present]
         pairs.append(f"{name}={known[0] if known else 'COLUMN'}")
     hint = f"name them with --columns {','.join(pairs)}"
     return hint + (" (or --task NAME if all rows are of one task)." if "task" in missing else ".")
@@ -441,8 +441,8 @@ def _close(name: str, known: list[str]) -> str:
 
 def listed(names: list[str], most: int = 12) -> str:
     """The first few names and how many there are."""
-    shown = ", ".join(str(name)[:40] for name in names[:most])
-    return shown + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+    text = ", ".join(str(name)[:40] for name in names[:most])
+    return text + (f", ... ({len(names):,} in all)" if len(names) > most else "")
 
 
 def _natural(label: str) -> tuple[int, float, str]:

@@ -63,15 +63,18 @@ def count_repeats(run: Run) -> int:
 
 def _require_same(first: Run, other: Run, origin: str) -> None:
     for field in SHARED_FIELDS:
-        ours, theirs = (_without_seed(getattr(run.info, field)) for run in (first, other))
-        if isinstance(ours, dict) and field != "decoding":
+        first_value, other_value = (
+            _without_seed(getattr(run.info, field)) for run in (first, other)
+        )
+        if isinstance(first_value, dict) and field != "decoding":
             # Seeds may cover different tasks, but must agree on those they share.
-            ours, theirs = (
-                {n: values[n] for n in ours.keys() & theirs} for values in (ours, theirs)
+            first_value, other_value = (
+                {n: values[n] for n in first_value.keys() & other_value}
+                for values in (first_value, other_value)
             )
-        if ours != theirs:
+        if first_value != other_value:
             raise ManifestError(
-                f"{first.name} and {other.name} differ in {field}: {ours} and {theirs}",
+                f"{first.name} and {other.name} differ in {field}: {first_value} and {other_value}",
                 file=origin,
                 field=field,
                 hint="only seeds of one model are repeats; compare other runs one by one.",

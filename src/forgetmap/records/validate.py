@@ -111,10 +111,10 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
     if not doubled:
         return
     row = doubled[0]
-    named = ", ".join(f"{name} {row[name]!r}" for name in RESULT_KEY if name in row)
+    key = ", ".join(f"{name} {row[name]!r}" for name in RESULT_KEY if name in row)
     file, line = _second_row(run, row["task"], row["item"])
     raise DuplicateKeyError(
-        f"{row['n']} rows have {named}",
+        f"{row['n']} rows have {key}",
         file=file,
         line=line,
         field="item",
@@ -224,9 +224,9 @@ def _number_fault(row: Mapping[str, Any]) -> Fault | None:
     """Numbers that nothing is computed from, but that must fit their column."""
     for field in _OTHER_NUMBERS:
         number, fault = _number(row.get(field))
-        whole = pa.types.is_integer(BY_NAME[field].type)
+        is_integer = pa.types.is_integer(BY_NAME[field].type)
         largest = _LARGEST_INT if BY_NAME[field].type == pa.int32() else _LARGEST_HASH
-        if fault or (whole and number is not None and not abs(number) <= largest):
+        if fault or (is_integer and number is not None and not abs(number) <= largest):
             return (
                 field,
                 f"{field} is {_short_repr(row[field])}",

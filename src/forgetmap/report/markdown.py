@@ -74,8 +74,8 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
 def _document(
     title: str, parts: Sequence[str], version: str = "", date: str = "", redacted: str = ""
 ) -> str:
-    made = f"Made with forgetmap {version or __version__}{date}.{redacted}"
-    return "\n\n".join([f"# {escape_markdown(title)}", *parts, made]) + "\n"
+    footer = f"Made with forgetmap {version or __version__}{date}.{redacted}"
+    return "\n\n".join([f"# {escape_markdown(title)}", *parts, footer]) + "\n"
 
 
 def _plugin_figures(payload: AnyPayload) -> list[str]:
@@ -140,16 +140,16 @@ def _flips(items: Items, after: str) -> list[str]:
         places = _first_of_each_task(columns, kind)[:MAX_FLIPS]
         if not places:
             continue
-        shown = [
+        names = [
             name
             for name in FLIP_COLUMNS
             if any(columns[name][n] for n in places if name in columns)
         ]
-        rows = [[_cell(columns[name][n]) for name in shown] for n in places]
+        rows = [[_cell(columns[name][n]) for name in names] for n in places]
         title = f"{kind} ({after}): {len(places):,} of {total:,}"
         parts += [
             f"## {escape_markdown(title)}",
-            markdown_table([FLIP_COLUMNS[name] for name in shown], rows),
+            markdown_table([FLIP_COLUMNS[name] for name in names], rows),
         ]
     return parts
 

@@ -134,10 +134,10 @@ def draw(
         ground: on the colour of the page; else transparent.
     """
     if figure.svg is not None:
-        drawn = figure.svg.replace(f'color="{TEXT["light"]}"', f'color="{TEXT[theme]}"', 1)
+        image = figure.svg.replace(f'color="{TEXT["light"]}"', f'color="{TEXT[theme]}"', 1)
     else:
-        drawn = _draw_vega(figure.spec or {}, records, theme)
-    return _framed(drawn, figure, theme, words=words, ground=ground)
+        image = _draw_vega(figure.spec or {}, records, theme)
+    return _framed(image, figure, theme, words=words, ground=ground)
 
 
 def _draw_vega(spec: Spec, records: list[Record], theme: Theme) -> str:

@@ -23,7 +23,7 @@ class ServedRun:
     Attributes:
         id: opaque, and the same whenever the same place is served.
         run: the run; its origin is its name, so that no path of this machine is ever shown.
-        place: where it is, for the log of the server only.
+        location: where it is, for the log of the server only.
         parent: id of the run it was trained from, if that is served too.
         stamp: the same only for the same files, unchanged, read in the same way; None where that
             cannot be told.
@@ -31,7 +31,7 @@ class ServedRun:
 
     id: str
     run: Run
-    place: str
+    location: str
     parent: str | None = None
     stamp: str | None = None
 
@@ -58,7 +58,7 @@ def with_parents(runs: Iterable[ServedRun]) -> list[ServedRun]:
     for run in runs:
         if run.run.info.run_id is not None:
             by_name.setdefault(run.run.info.run_id, []).append(run.id)
-    return [replace(each, parent=_parent(each, by_name)) for each in runs]
+    return [replace(run, parent=_parent(run, by_name)) for run in runs]
 
 
 def describe(run: ServedRun) -> dict[str, str | bool | None]:
@@ -160,10 +160,10 @@ def _as_parquet(run: Run) -> Run:
 
 def _with_unique_names(runs: Iterable[ServedRun]) -> list[ServedRun]:
     """Equal names get a number."""
-    seen: dict[str, int] = {}
-    told = []
+    counts: dict[str, int] = {}
+    renamed = []
     for run in runs:
-        count = seen[run.run.name] = seen.get(run.run.name, 0) + 1
+        count = counts[run.run.name] = counts.get(run.run.name, 0) + 1
         name = run.run.name if count == 1 else f"{run.run.name} ({count})"
-        told.append(replace(run, run=replace(run.run, name=name, origin=name)))
-    return told
+        renamed.append(replace(run, run=replace(run.run, name=name, origin=name)))
+    return renamed

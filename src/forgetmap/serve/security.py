@@ -41,14 +41,14 @@ def is_loopback(host: str) -> bool:
 
 def allowed_hosts(host: str, port: int, more: Collection[str] = ()) -> frozenset[str]:
     """What the Host header may say, port included."""
-    names = {*LOOPBACK, _written(host), *map(_written, more)}
+    names = {*LOOPBACK, _bracket_ipv6(host), *map(_bracket_ipv6, more)}
     if not is_loopback(host):
         names |= {socket.gethostname(), socket.getfqdn()}
     hosts = {f"{name.lower()}:{port}" for name in names}
     return frozenset(hosts | ({name.lower() for name in names} if port in (80, 443) else set()))
 
 
-def _written(host: str) -> str:
+def _bracket_ipv6(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 

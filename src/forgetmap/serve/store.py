@@ -215,7 +215,7 @@ class Store:
             if offset >= count:
                 return count, []
             rows = cursor.execute(
-                f"SELECT {_listed(table)}, row_before, row_after "
+                f"SELECT {_list_columns(table)}, row_before, row_after "
                 f"FROM {table.name} WHERE {where} {order} "
                 f"LIMIT {int(limit)} OFFSET {int(offset)}",
                 values,
@@ -239,7 +239,7 @@ class Store:
             if not items:
                 return None, None
             item = items[0]
-            index = _place(cursor, table, chosen, hits, item.pop("place"), item.pop("rank"))
+            index = _position(cursor, table, chosen, hits, item.pop("place"), item.pop("rank"))
             return item | _whole_texts(cursor, table, item), index
 
     def close(self) -> None:
@@ -345,7 +345,7 @@ def _note_mentions(
     return name
 
 
-def _listed(table: PairTable) -> str:
+def _list_columns(table: PairTable) -> str:
     """What a list shows, long answers cut."""
     names = [name for name in table.columns if name != "question"]
     return ", ".join(
@@ -399,7 +399,7 @@ def _where(chosen: Selection, hits: str | None) -> tuple[str, dict[str, str]]:
     return " AND ".join(conditions) or "true", values
 
 
-def _place(
+def _position(
     cursor: duckdb.DuckDBPyConnection,
     table: PairTable,
     chosen: Selection,

@@ -21,7 +21,7 @@ from typing import Any
 from forgetmap.errors import ColumnError, OutputError
 from forgetmap.records import BY_NAME, ColumnMap
 from forgetmap.sources.selection import parse_selection
-from forgetmap.sources.sniff import whole
+from forgetmap.sources.sniff import readable_file
 
 ENDING = ".map.toml"
 OF_FOLDER = "forgetmap.toml"
@@ -88,7 +88,7 @@ def _quoted(text: str) -> str:
 
 def _read(path: Path) -> SavedMap:
     try:
-        with whole(path), path.open("rb") as stream:
+        with readable_file(path), path.open("rb") as stream:
             settings = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _wrong(path, f"this map is not valid TOML: {error}") from None

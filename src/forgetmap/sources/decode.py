@@ -80,7 +80,7 @@ def as_object(
         problems.add(file.name, str(error), line=line)
         return None
     if not isinstance(value, dict):
-        problems.add(file.name, f"an object was expected, not {_called(value)}", line=line)
+        problems.add(file.name, f"an object was expected, not {_type_name(value)}", line=line)
         return None
     return value
 
@@ -155,7 +155,7 @@ def _salvaged(
         at = end
 
 
-def _called(value: object) -> str:
+def _type_name(value: object) -> str:
     names = {list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")
 

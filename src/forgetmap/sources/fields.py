@@ -55,13 +55,13 @@ class Fields:
                 self.report_problem(f"an id was expected, not {value!r:.60}", name)
         return None
 
-    def whole(self, name: str) -> int | None:
+    def count(self, name: str) -> int | None:
         """A whole number from 0 on."""
         value = self.values.get(name)
-        whole = as_count(value)
-        if whole is None and value is not None:
+        count = as_count(value)
+        if count is None and value is not None:
             self.report_problem(f"a whole number was expected, not {value!r:.60}", name)
-        return whole
+        return count
 
     def number(self, name: str) -> float | None:
         """A finite number or truth value; NaN counts as absent without being a problem."""
@@ -98,9 +98,9 @@ class Fields:
         """An object inside of this one, at the same place."""
         return Fields(values, self.file, self.line, self._problems)
 
-    def written(self, name: str) -> str | None:
+    def json_text(self, name: str) -> str | None:
         """A field of any type, as text: what is none is written as JSON."""
-        return written(self.values.get(name))
+        return as_json_text(self.values.get(name))
 
 
 def as_mapping(value: object) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def as_count(value: object) -> int | None:
     return value if 0 <= value <= MAX_COUNT else None
 
 
-def written(value: object) -> str | None:
+def as_json_text(value: object) -> str | None:
     """Any value as text: what is none is written as JSON."""
     if value is None or isinstance(value, str):
         return replace_surrogates(value) if value is not None else None

@@ -28,7 +28,7 @@ from forgetmap.sources.sniff import (
     UTF8_MARK,
     is_gzipped,
     open_unpacked,
-    whole,
+    readable_file,
 )
 
 HEAD_BYTES = 1 << 17
@@ -67,7 +67,7 @@ class LogFile:
     @cached_property
     def head(self) -> bytes:
         """Its first bytes, unpacked, without byte order mark."""
-        with whole(self.path), _sound(self.name), self.open() as stream:
+        with readable_file(self.path), _sound(self.name), self.open() as stream:
             return stream.read(HEAD_BYTES).removeprefix(UTF8_MARK)
 
     @cached_property
@@ -106,7 +106,7 @@ class LogFile:
 
     def read(self, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
         """All of it, as long as it is no longer than `limit`."""
-        with whole(self.path), _sound(self.name), self.open() as stream:
+        with readable_file(self.path), _sound(self.name), self.open() as stream:
             if self._stated_size > limit:
                 raise _dense(self.name, f"it holds {self._stated_size:,} bytes")
             data = _bounded(stream, limit, self.size, self.name)
@@ -121,7 +121,7 @@ class LogFile:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Its lines that are not blank, counted from 1."""
-        with whole(self.path), _sound(self.name), self.open() as stream:
+        with readable_file(self.path), _sound(self.name), self.open() as stream:
             number = total = last = 0
             most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
             while line := stream.readline(MAX_LINE_BYTES + 1):
@@ -143,7 +143,7 @@ class Archive:
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
         self.path, self.name = path, name or str(path)
-        with whole(path), _sound(self.name):
+        with readable_file(path), _sound(self.name):
             self._zip = zipfile.ZipFile(path)
         self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         if len(self._members) > 50 * MAX_FILES:
@@ -163,7 +163,7 @@ class Archive:
         info = self._members[member]
         if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
             raise _dense(self.name, f"{member} unpacks {info.file_size:,} bytes")
-        with whole(self.path), _sound(self.name):
+        with readable_file(self.path), _sound(self.name):
             if info.compress_type == ZSTANDARD:
                 return self._open_zstandard(info)
             return self._zip.open(info)
@@ -171,7 +171,7 @@ class Archive:
     def read(self, member: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
         """All of a member, as long as it is no longer than `limit`."""
         info = self._members[member]
-        with whole(self.path), _sound(self.name), self.open(member) as stream:
+        with readable_file(self.path), _sound(self.name), self.open(member) as stream:
             return _bounded(stream, limit, info.compress_size, f"{self.name}/{member}")
 
     def _open_zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
@@ -246,7 +246,7 @@ def _identity(folder: Path) -> tuple[int, int]:
 def _expanded(path: Path, base: Path) -> list[LogFile]:
     """The file, or the members of an archive beside the archive itself."""
     inside = path.relative_to(base).as_posix()
-    with whole(path), open_unpacked(path) as stream:
+    with readable_file(path), open_unpacked(path) as stream:
         is_zip = stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     if not is_zip:
         return [LogFile(path, str(path), inside)]
@@ -264,7 +264,7 @@ def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Pa
     limit = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
 
     target = temporary_path()
-    with whole(path), open_stream() as stream, target.open("wb") as out:
+    with readable_file(path), open_stream() as stream, target.open("wb") as out:
         while chunk := stream.read(1 << 20):
             limit -= out.write(chunk)
             if limit < 0:

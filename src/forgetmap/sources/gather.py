@@ -153,8 +153,8 @@ class RunWriter:
         for task, measures in part.measures.items():
             self.measures[task].update(measures)
         for metric, (low, high) in part.ranges.items():
-            mine = self.ranges.get(metric, (low, high))
-            self.ranges[metric] = (min(low, mine[0]), max(high, mine[1]))
+            own = self.ranges.get(metric, (low, high))
+            self.ranges[metric] = (min(low, own[0]), max(high, own[1]))
 
     def _is_first(self, key: tuple[object, ...]) -> bool:
         """Whether this is the first sample of an answer: others only score it by another scorer."""
@@ -209,9 +209,9 @@ class RunWriter:
         for metric, score in set(zip(metrics, scores, strict=True)):
             if score is not None:
                 values[metric].add(score)
-        for metric, seen in values.items():
-            seen.update(self.ranges.get(metric, ()))
-            self.ranges[metric] = (min(seen), max(seen))
+        for metric, numbers in values.items():
+            numbers.update(self.ranges.get(metric, ()))
+            self.ranges[metric] = (min(numbers), max(numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,8 +393,8 @@ def describe(info: RunInfo, writer: RunWriter, preferred: Mapping[str, Sequence[
         preferred: metrics to prefer, task by task.
     """
     tasks = {
-        task: _with_main(info.tasks.get(task, TaskInfo()), list(seen), preferred.get(task, ()))
-        for task, seen in writer.measures.items()
+        task: _with_main(info.tasks.get(task, TaskInfo()), list(measures), preferred.get(task, ()))
+        for task, measures in writer.measures.items()
     }
     metrics = {
         name: info.metrics.get(name, MetricInfo()).model_copy(update=_range(*writer.ranges[name]))
@@ -409,18 +409,20 @@ def _range(low: float, high: float) -> dict[str, None]:
     return {**({"low": None} if low < 0 else {}), **({"high": None} if high > 1 else {})}
 
 
-def _with_main(info: TaskInfo, seen: Sequence[Measure], preferred: Iterable[str]) -> TaskInfo:
+def _with_main(info: TaskInfo, measures: Sequence[Measure], preferred: Iterable[str]) -> TaskInfo:
     """The harness's own main metric, else the first preferred one, else the first one logged."""
-    if info.main_metric is not None and any(metric == info.main_metric for metric, _ in seen):
-        chosen = [m for m in seen if m[0] == info.main_metric]
-        named = [m for m in chosen if m[1] == info.main_scorer]
-        metric, scorer = (named or chosen)[0]
+    if info.main_metric is not None and any(metric == info.main_metric for metric, _ in measures):
+        chosen = [m for m in measures if m[0] == info.main_metric]
+        main = [m for m in chosen if m[1] == info.main_scorer]
+        metric, scorer = (main or chosen)[0]
     else:
-        metric, scorer = next(filter(None, (_find(name, seen) for name in preferred)), seen[0])
+        metric, scorer = next(
+            filter(None, (_find(name, measures) for name in preferred)), measures[0]
+        )
     return info.model_copy(update={"main_metric": metric, "main_scorer": scorer})
 
 
-def _find(name: str, seen: Sequence[Measure]) -> Measure | None:
+def _find(name: str, measures: Sequence[Measure]) -> Measure | None:
     metric, _, scorer = name.partition("/")
-    fitting = [m for m in seen if m[0] == metric and scorer in ("", m[1])]
+    fitting = [m for m in measures if m[0] == metric and scorer in ("", m[1])]
     return fitting[0] if fitting else None

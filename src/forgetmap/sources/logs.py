@@ -228,13 +228,14 @@ def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log],
     left = [log for log in logs if run is None or _answers_to(log, run)]
     if not left:
         raise UsageError(
-            f"no run in {path} answers to {run!r}; there are {_listed(map(label, logs))}",
+            f"no run in {path} answers to {run!r}; there are {_list_names(map(label, logs))}",
             hint="give part of a model, time stamp or file name to --run.",
         )
     models = {log.info.model.name for log in left} - {None}
     if len(models) > 1:
         raise UsageError(
-            f"{path} holds results of {len(models)} models: {_listed(sorted(map(str, models)))}",
+            f"{path} holds results of {len(models)} models: "
+            f"{_list_names(sorted(map(str, models)))}",
             hint="give the folder of one of them, or choose with --run.",
         )
     kept, notices = _newest(path, left)
@@ -242,7 +243,7 @@ def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log],
     if models and unknown:
         (model,) = models
         notices.append(
-            f"nothing says which model answered in {_listed(unknown)}: taken as {model}."
+            f"nothing says which model answered in {_list_names(unknown)}: taken as {model}."
         )
     return kept, notices
 
@@ -262,7 +263,7 @@ def _newest(path: Path, logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
             dropped = sorted({log.stamp or "undated" for log in group} - {newest[1]})
             notices.append(
                 f"{', '.join(tasks) or 'a task'} was evaluated {len(dropped) + 1} times; the "
-                f"run of {newest[1] or 'unknown date'} counts, not {_listed(dropped)} (choose "
+                f"run of {newest[1] or 'unknown date'} counts, not {_list_names(dropped)} (choose "
                 "with --run)."
             )
     return kept, notices
@@ -274,7 +275,7 @@ def _require_one_folder(path: Path, tasks: Sequence[str], logs: Sequence[Log]) -
     if len(folders) > 1:
         raise UsageError(
             f"{path}: {', '.join(tasks) or 'a task'} was evaluated in several folders, and nothing "
-            f"says which is newer: {_listed(folders)}",
+            f"says which is newer: {_list_names(folders)}",
             hint="give one of these folders, or part of its name to --run.",
         )
 
@@ -290,7 +291,7 @@ def _answers_to(log: Log, part: str) -> bool:
     return any(part in name for name in names if name)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
@@ -323,5 +324,5 @@ def _merge_infos(logs: Sequence[Log]) -> RunInfo:
 def _preferred(logs: Sequence[Log], writer: RunWriter) -> dict[str, Sequence[str]]:
     """The preference of the adapter a task came from."""
     default: Adapter = adapter(logs[0].adapter)
-    named = {task: adapter(log.adapter) for log in logs for task in log.tasks}
-    return {task: named.get(task, default).preferred for task in writer.measures}
+    adapters = {task: adapter(log.adapter) for log in logs for task in log.tasks}
+    return {task: adapters.get(task, default).preferred for task in writer.measures}

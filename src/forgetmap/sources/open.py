@@ -24,7 +24,7 @@ from forgetmap.records import (
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.selection import parse_selection, read_selection
-from forgetmap.sources.sniff import TableFile, sniff, whole
+from forgetmap.sources.sniff import TableFile, readable_file, sniff
 from forgetmap.sources.table import read_table
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def open_run(
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
     selection = parse_selection(os.fspath(source))
-    with whole(selection.path):
+    with readable_file(selection.path):
         if selection.model is not None:
             return _open_selection(selection.path, selection.model, name, column_map or {}, task)
         return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
@@ -92,7 +92,7 @@ def _open_remote(
     from forgetmap.sources.remote import fetch  # fsspec is large
 
     remote_copy = fetch(url, on_progress=_in_words(reading))
-    with remote_copy.errors_about_original(), whole(remote_copy.path):
+    with remote_copy.errors_about_original(), readable_file(remote_copy.path):
         return remote_copy.original_run(
             _open_path(remote_copy.path, name, column_map, task, reading)
         )
@@ -116,16 +116,16 @@ def _open_path(
             "there is no such file or folder", file=str(path), hint=_nearby(path)
         )
     if is_run_folder(path):
-        return _named(read_run(path), name)
+        return _with_name(read_run(path), name)
     runs = _run_folders(path)
     if runs:
-        return _named(as_repeats([read_run(folder) for folder in runs], origin=str(path)), name)
+        return _with_name(as_repeats([read_run(folder) for folder in runs], origin=str(path)), name)
     saved = saved_map(path)
     column_map, task = {**saved.columns, **column_map}, task or saved.task
     # Whoever names columns has a table.
     logs = [] if column_map else recognise(path)
     if logs:
-        return _named(open_logs(path, logs, reading), name)
+        return _with_name(open_logs(path, logs, reading), name)
     return read_table(
         _table_files(path),
         name=name or path.name.split(".")[0] or str(path),
@@ -135,7 +135,7 @@ def _open_path(
     )
 
 
-def _named(run: Run, name: str | None) -> Run:
+def _with_name(run: Run, name: str | None) -> Run:
     return run if name is None else replace(run, name=name)
 
 
@@ -214,5 +214,5 @@ def _nearby(path: Path) -> str:
     names = sorted(child.name for child in parent.iterdir() if not child.name.startswith("."))
     if not names:
         return f"{parent} is empty; check the path."
-    shown = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
-    return f"{parent} holds {shown}."
+    listing = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
+    return f"{parent} holds {listing}."

@@ -11,7 +11,7 @@ from typing import Any
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
 from forgetmap.records import FileRow, parquet_rows, unquote_formula
-from forgetmap.sources.sniff import MAX_LINE_BYTES, PEEK, TableFile, not_utf8, whole
+from forgetmap.sources.sniff import MAX_LINE_BYTES, PEEK, TableFile, not_utf8, readable_file
 
 csv.field_size_limit(1 << 30)
 
@@ -28,7 +28,7 @@ def raw_rows(file: TableFile, chosen: Mapping[str, str]) -> Iterator[tuple[int, 
         reader(file) if reader else parquet_rows(file.data, chosen.values(), origin=str(file.path))
     )
     for line, row in rows:
-        cells = {ours: row.get(theirs) for ours, theirs in chosen.items()}
+        cells = {field: row.get(column) for field, column in chosen.items()}
         # An empty text is nothing.
         known = {name: None if cell == "" else cell for name, cell in cells.items()}
         yield line, FileRow(known, file=str(file.path))
@@ -60,7 +60,7 @@ def require_text(file: TableFile) -> None:
 def _is_text(file: TableFile) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with whole(file.path), file.open() as stream:
+        with readable_file(file.path), file.open() as stream:
             while chunk := stream.read(PEEK):
                 if "\0" in decoder.decode(chunk):
                     return False
@@ -71,7 +71,7 @@ def _is_text(file: TableFile) -> bool:
 
 
 def _lines(file: TableFile) -> Iterator[tuple[int, str]]:
-    with whole(file.path), file.open() as stream:
+    with readable_file(file.path), file.open() as stream:
         for number, line in enumerate(stream, start=1):
             if b"\0" in line or len(line) > MAX_LINE_BYTES:
                 raise UnreadableError(

@@ -64,7 +64,7 @@ class TableFile:
 
 def sniff(path: Path) -> TableFile:
     """Recognise a table file, or say what is wrong with it."""
-    with whole(path):
+    with readable_file(path):
         gzipped = is_gzipped(path)
         with open_unpacked(path) as stream:
             head = stream.read(PEEK)
@@ -91,7 +91,7 @@ def sniff(path: Path) -> TableFile:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[None]:
+def readable_file(path: Path) -> Iterator[None]:
     """Turn what the system says about unreadable or cut off files into a typed error."""
     try:
         yield
@@ -128,7 +128,7 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableErro
 
 def is_gzipped(path: Path) -> bool:
     """Whether a file must be unpacked first."""
-    with whole(path), path.open("rb") as raw:
+    with readable_file(path), path.open("rb") as raw:
         return raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 

@@ -47,8 +47,8 @@ from forgetmap.sources.sniff import (
     MAX_LINE_BYTES,
     UTF8_MARK,
     TableFile,
+    readable_file,
     require_few_columns,
-    whole,
 )
 
 Chosen = Mapping[str, str]
@@ -120,7 +120,7 @@ def _prepared(file: TableFile) -> TableFile:
 
 def _unpacked(file: TableFile, *, skip: int) -> TableFile:
     unpacked = temporary_path()
-    with whole(file.path), unpacked.open("wb") as target, file.open() as stream:
+    with readable_file(file.path), unpacked.open("wb") as target, file.open() as stream:
         stream.read(skip)
         shutil.copyfileobj(stream, target)
     return replace(file, unpacked=unpacked, gzipped=False)
@@ -128,12 +128,12 @@ def _unpacked(file: TableFile, *, skip: int) -> TableFile:
 
 def has_items(present: Sequence[str], column_map: ColumnMap) -> bool:
     """Whether a table with these columns says which item a row is about."""
-    named = _named(present, column_map)
-    known = named.keys() | by_synonyms(present, named).keys()
+    columns = _named_columns(present, column_map)
+    known = columns.keys() | by_synonyms(present, columns).keys()
     return not known.isdisjoint({"item", "question"})
 
 
-def _named(present: Sequence[str], column_map: ColumnMap) -> dict[str, str]:
+def _named_columns(present: Sequence[str], column_map: ColumnMap) -> dict[str, str]:
     return {name: name for name in BY_NAME if name in present} | dict(column_map)
 
 
@@ -141,9 +141,9 @@ def _implied_task(files: Sequence[TableFile], column_map: ColumnMap) -> str | No
     """One task for all, where a table names its items in its own way and has no task at all."""
     for file in files:
         present = [] if file.headerless else column_names(file)
-        named = _named(present, column_map)
-        known = by_synonyms(present, named)
-        if "item" not in known or "task" in {*named, *known}:
+        columns = _named_columns(present, column_map)
+        known = by_synonyms(present, columns)
+        if "item" not in known or "task" in {*columns, *known}:
             return None
     return TASK
 
@@ -153,7 +153,7 @@ def _of_other_tools(present: Sequence[str]) -> dict[str, str]:
     if not EVALSTATS.issubset(present):
         return {}
     names = {"repeat": "run", "scorer": "evaluator"}
-    return {ours: theirs for ours, theirs in names.items() if theirs in present}
+    return {field: column for field, column in names.items() if column in present}
 
 
 def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[str, str]:
@@ -181,9 +181,9 @@ def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[st
     chosen = match_columns(present, column_map, origin=str(file.path), task=task)
     foreign = [name for name in HASHES if name in chosen and name not in column_map]
     return {
-        ours: theirs
-        for ours, theirs in chosen.items()
-        if ours not in foreign or _holds_our_hashes(file, theirs)
+        field: column
+        for field, column in chosen.items()
+        if field not in foreign or _holds_our_hashes(file, column)
     }
 
 
@@ -225,8 +225,8 @@ def _all_rows(
     """The rows of all files, with every column that any of them has."""
     blank = dict.fromkeys(name for columns in chosen for name in columns)
     for file, columns in zip(files, chosen, strict=True):
-        named = {**columns, _WHOSE: only[0]} if only else columns
-        for line, row in raw_rows(file, named):
+        selection = {**columns, _WHOSE: only[0]} if only else columns
+        for line, row in raw_rows(file, selection):
             if only is None or str(row[_WHOSE]) == only[1]:
                 known = {name: cell for name, cell in row.items() if name != _WHOSE}
                 yield line, FileRow(blank | known, file=row.file)
@@ -251,20 +251,20 @@ _WHOSE = "whose"
 
 def _select(file: TableFile, chosen: Chosen, only: Cell | None) -> str:
     if file.kind in {"json", "jsonl"}:
-        cells = [_cell(ours, quote(theirs), None) for ours, theirs in chosen.items()]
-        named = dict(chosen) | ({_WHOSE: only[0]} if only else {})
-        rows = f"{_json_scan(file, named)}{_where(quote(only[0]), only[1]) if only else ''}"
+        cells = [_cell(field, quote(column), None) for field, column in chosen.items()]
+        selection = dict(chosen) | ({_WHOSE: only[0]} if only else {})
+        rows = f"{_json_scan(file, selection)}{_where(quote(only[0]), only[1]) if only else ''}"
         return f"SELECT {', '.join(cells)} FROM {rows}"
     # By place, because the engine takes names that differ only in case for the same.
     present = column_names(file)
-    indexes = {ours: present.index(theirs) for ours, theirs in chosen.items()}
+    indexes = {field: present.index(column) for field, column in chosen.items()}
     kinds = _parquet_kinds(file) if file.kind == "parquet" else [""] * len(present)
     names = [f"c{index}" for index in range(len(present))]
     where = _where(names[present.index(only[0])], only[1]) if only else ""
     if file.kind == "csv":
-        cells = [_csv_cell(ours, names[index]) for ours, index in indexes.items()]
+        cells = [_csv_cell(field, names[index]) for field, index in indexes.items()]
         return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}{where}"
-    cells = [_cell(ours, names[index], kinds[index]) for ours, index in indexes.items()]
+    cells = [_cell(field, names[index], kinds[index]) for field, index in indexes.items()]
     rows = f"{_parquet_scan(file)} AS scan({', '.join(names)}){where}"
     return f"SELECT {', '.join(cells)} FROM {rows}"
 
@@ -273,10 +273,10 @@ def _where(column: str, value: str) -> str:
     return f" WHERE CAST({column} AS VARCHAR) = {literal(value)}"
 
 
-def _csv_cell(ours: str, column: str) -> str:
+def _csv_cell(field: str, column: str) -> str:
     """A cell of a CSV; a text has no quote before what a spreadsheet would take for a formula."""
-    is_text = str(BY_NAME[ours].type) == "string"
-    return _cell(ours, unquoted_sql(column) if is_text else column, None)
+    is_text = str(BY_NAME[field].type) == "string"
+    return _cell(field, unquoted_sql(column) if is_text else column, None)
 
 
 def _parquet_scan(file: TableFile) -> str:
@@ -322,42 +322,42 @@ _WHOLE = frozenset(
 _NUMBERS = _WHOLE | {"FLOAT", "DOUBLE", "BOOLEAN"}
 
 
-def _cell(ours: str, column: str, kind: str | None) -> str:
+def _cell(field: str, column: str, kind: str | None) -> str:
     """The column as its field's type; what does not fit becomes a value that validation refuses.
 
     Args:
-        ours: the field.
+        field: the field.
         column: where it is.
         kind: the type of that column, or None in a text format.
     """
-    if ours == "options":
+    if field == "options":
         is_list = kind is not None and kind.endswith("[]")
-        return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {ours}"
-    sql_type = _SQL_TYPES[str(BY_NAME[ours].type)]
+        return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {field}"
+    sql_type = _SQL_TYPES[str(BY_NAME[field].type)]
     # Keys stay as they are, because the footer of a Parquet file then answers for them.
-    if kind == sql_type and (sql_type != "VARCHAR" or ours in KEY):
-        return f"{column} AS {ours}"
-    if ours == "item" and kind in {"FLOAT", "DOUBLE"}:
+    if kind == sql_type and (sql_type != "VARCHAR" or field in KEY):
+        return f"{column} AS {field}"
+    if field == "item" and kind in {"FLOAT", "DOUBLE"}:
         # 7.0 is the id 7 beside a missing value.
-        whole = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS BIGINT) END"
-        return f"coalesce(CAST({whole} AS VARCHAR), CAST({column} AS VARCHAR)) AS item"
-    if ours == "repeat" or sql_type == "VARCHAR":
-        return f"nullif(CAST({column} AS VARCHAR), '') AS {ours}"
-    return f"{_number(ours, column, kind)} AS {ours}"
+        digits = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS BIGINT) END"
+        return f"coalesce(CAST({digits} AS VARCHAR), CAST({column} AS VARCHAR)) AS item"
+    if field == "repeat" or sql_type == "VARCHAR":
+        return f"nullif(CAST({column} AS VARCHAR), '') AS {field}"
+    return f"{_number(field, column, kind)} AS {field}"
 
 
-def _number(ours: str, column: str, kind: str | None) -> str:
+def _number(field: str, column: str, kind: str | None) -> str:
     cell = column if kind in _NUMBERS else f"nullif(trim(CAST({column} AS VARCHAR)), '')"
     truth = f"CASE lower({cell}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     value = column if kind in _NUMBERS else f"coalesce(TRY_CAST({cell} AS DOUBLE), {truth})"
-    if ours == "score":
+    if field == "score":
         real = f"coalesce(CAST({value} AS DOUBLE), 'nan')"
         return f"CASE WHEN {cell} IS NOT NULL THEN {real} END"
-    if ours == "k":
+    if field == "k":
         is_whole = "TRUE" if kind in _WHOLE else f"{value} = floor({value})"
         count = f"coalesce(CASE WHEN {is_whole} THEN TRY_CAST({value} AS INTEGER) END, -1)"
         return f"CASE WHEN {cell} IS NOT NULL THEN {count} END"
-    return f"CAST({cell} AS {_SQL_TYPES[str(BY_NAME[ours].type)]})"
+    return f"CAST({cell} AS {_SQL_TYPES[str(BY_NAME[field].type)]})"
 
 
 def _parquet_kinds(file: TableFile) -> list[str]:

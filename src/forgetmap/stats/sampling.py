@@ -46,7 +46,7 @@ class SampledShare:
 
 
 def sampled_share(
-    wrong: ArrayLike, asked: ArrayLike, known: ArrayLike, *, level: float = LEVEL
+    wrong: ArrayLike, answers: ArrayLike, known: ArrayLike, *, level: float = LEVEL
 ) -> SampledShare:
     """The share of wrong answers among all items of several strata, from a sample of each.
 
@@ -57,19 +57,19 @@ def sampled_share(
 
     Args:
         wrong: wrong answers in each stratum; parts of one where items are repeated.
-        asked: items asked and answered; strata without any are left out.
+        answers: items asked and answered; strata without any are left out.
         known: items it stands for.
         level: of the limits.
     """
-    wrong, asked, known = (np.asarray(x, float) for x in (wrong, asked, known))
-    some = asked > 0
-    wrong, asked, known = wrong[some], asked[some], known[some]
-    of, n = int(known.sum()), int(asked.sum())
+    wrong, answers, known = (np.asarray(x, float) for x in (wrong, answers, known))
+    some = answers > 0
+    wrong, answers, known = wrong[some], answers[some], known[some]
+    of, n = int(known.sum()), int(answers.sum())
     if not n:
         return SampledShare(*(float("nan"),) * 5, asked=0, of=of)
     weight = known / of
-    value = float(weight @ (wrong / asked))
-    worth = of if n == of else max(int(1 / (weight**2 / asked).sum() + _ROUNDING), 1)
+    value = float(weight @ (wrong / answers))
+    worth = of if n == of else max(int(1 / (weight**2 / answers).sum() + _ROUNDING), 1)
     fewest = int(np.floor(value * worth + _ROUNDING))
     most = int(np.ceil(value * worth - _ROUNDING))
     tail = (1 - level) / 2

@@ -191,17 +191,17 @@ def decide(
             for name, looks in histories.items()
             if name not in decisions
         }
-        new = {name: found for name, found in limits.items() if found.verdict in LOSSES}
+        new = {name: decision for name, decision in limits.items() if decision.verdict in LOSSES}
         decisions |= new
         if not new:
             break
-    for name, found in limits.items():
-        if found.verdict == "no_material_loss":
-            decisions[name] = found
-        elif found.look.repeats >= rule.most:
-            decisions[name] = replace(found, why="used_up")
+    for name, decision in limits.items():
+        if decision.verdict == "no_material_loss":
+            decisions[name] = decision
+        elif decision.look.repeats >= rule.most:
+            decisions[name] = replace(decision, why="used_up")
         elif _hope(histories[name], level, rule) < rule.hopeless:
-            decisions[name] = replace(found, why="hopeless")
+            decisions[name] = replace(decision, why="hopeless")
     return {name: decisions[name] for name in histories if name in decisions}
 
 
@@ -290,8 +290,8 @@ def _hope(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
     error = np.sqrt(max(last.error**2 - scatter**2, 1.0 / last.items**2))
     lost_bar = lost * max(error, np.sqrt(end))
     none_bar = rule.margin - none * _upper_error(last, error, end, rule)
-    found = ndtr((last.value - lost_bar) / scatter)
-    return float(found + ndtr((none_bar - last.value) / scatter))
+    chance_of_loss = ndtr((last.value - lost_bar) / scatter)
+    return float(chance_of_loss + ndtr((none_bar - last.value) / scatter))
 
 
 def _upper_error(look: Look, error: float, variance: float, rule: StoppingRule) -> float:

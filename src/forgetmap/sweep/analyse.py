@@ -136,7 +136,7 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
         family,
         NO_LOSS if gained.any() else NO_GAIN,
     )
-    found = {
+    measures = {
         "forgetting": (rates(lost_here, design.within(old), family, "no items"), (0.0, None)),
         "transfer": (rates((~base & here)[:, new], design.within(new), family, ""), (0.0, None)),
         "retained": (rates(here[:, gained], design.within(gained), family, NO_GAIN), (0.0, 1.0)),
@@ -144,7 +144,7 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
         "benefit": (benefit, (0.0, 0.0)),
     }
     return Measured(
-        **{name: _with_ends(each, merges, ends) for name, (each, ends) in found.items()},
+        **{name: _with_ends(values, merges, ends) for name, (values, ends) in measures.items()},
         over=means(over, design.within(old), family, "forgetting less budget"),
         over_limit=over_limits(over, design.within(old), merges),
         below_line=_below_line(states, merges, np.ones(base.size, bool), family),
@@ -197,10 +197,10 @@ def _with_ends(
 
     def fixed(estimates: Sequence[Estimate]) -> list[Estimate]:
         return [
-            each
-            if each.value is None or not merge.is_parent or (value := ends[merge.run]) is None
+            estimate
+            if estimate.value is None or not merge.is_parent or (value := ends[merge.run]) is None
             else Estimate(value=value, low=value, high=value, method="by definition")
-            for each, merge in zip(estimates, merges, strict=True)
+            for estimate, merge in zip(estimates, merges, strict=True)
         ]
 
     return Rates(fixed(rates.alone), fixed(rates.together))
@@ -234,8 +234,8 @@ def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
 
 def _best(points: Sequence[PointResult], merges: Sequence[int], state: Within) -> int | None:
     """Of the merges in a state, the one that keeps most of the gains."""
-    found = [index for index in merges if points[index].within == state]
-    return max(found, key=lambda index: _order(points[index]), default=None)
+    candidates = [index for index in merges if points[index].within == state]
+    return max(candidates, key=lambda index: _order(points[index]), default=None)
 
 
 def _keeps_gains(point: PointResult) -> bool:

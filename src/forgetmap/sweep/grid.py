@@ -56,9 +56,9 @@ def parse_weights(text: str) -> tuple[float, ...]:
 def check_weights(weights: Sequence[float]) -> tuple[float, ...]:
     """The same in order, each once; all between 0 and 1."""
     if not weights or not all(0 <= weight <= 1 for weight in weights):
-        shown = ", ".join(f"{weight:g}" for weight in weights[:5])
+        text = ", ".join(f"{weight:g}" for weight in weights[:5])
         raise UsageError(
-            f"weights are shares of the tuned model between 0 and 1, not {shown or 'none'}",
+            f"weights are shares of the tuned model between 0 and 1, not {text or 'none'}",
             hint=WEIGHTS_HINT,
         )
     return tuple(sorted(set(weights)))
@@ -113,8 +113,8 @@ def recipe_of(merge: Merge, base: str, tuned: str, *, density: float, seed: int)
     """The recipe of a merge."""
     from forgetmap.merge import Recipe  # pydantic, yaml
 
-    made = PATHS[merge.method](base, tuned, merge.weight, density)
-    return Recipe.model_validate({"method": merge.method, "seed": seed, **made})
+    spec = PATHS[merge.method](base, tuned, merge.weight, density)
+    return Recipe.model_validate({"method": merge.method, "seed": seed, **spec})
 
 
 Spec = dict[str, object]
@@ -129,21 +129,21 @@ def _linear(base: str, tuned: str, weight: float, _: float) -> Spec:
 
 
 def _between(parameter: str) -> Callable[[str, str, float, float], Spec]:
-    def made(base: str, tuned: str, weight: float, _: float) -> Spec:
+    def make_spec(base: str, tuned: str, weight: float, _: float) -> Spec:
         return {"base": base, "models": [{"model": tuned}], "parameters": {parameter: weight}}
 
-    return made
+    return make_spec
 
 
 def _changes(*, thin: bool) -> Callable[[str, str, float, float], Spec]:
     """The base plus `lambda` times the change; methods that thin it out keep `density` of it."""
 
-    def made(base: str, tuned: str, weight: float, density: float) -> Spec:
+    def make_spec(base: str, tuned: str, weight: float, density: float) -> Spec:
         parameters = {"weight": 1.0, **({"density": density} if thin else {})}
         part = {"model": tuned, "parameters": parameters}
         return {"base": base, "models": [part], "parameters": {"lambda": weight}}
 
-    return made
+    return make_spec
 
 
 PATHS: dict[str, Callable[[str, str, float, float], Spec]] = {

@@ -58,12 +58,12 @@ def rates(hits: Flags, design: ClusterDesign, family: Sequence[int], why_none: s
 def share(scores: Reals, design: ClusterDesign, z: float, note: str = "") -> Estimate:
     """A share with the limits of Wilson's kind that `compare` has."""
     effect, _ = design.effect(scores)
-    found = score_interval(raw_sums(scores.size, scores.sum()), z=z, inflate=effect)
+    interval = score_interval(raw_sums(scores.size, scores.sum()), z=z, inflate=effect)
     method = f"share, {SCORE}" + (f", {note}" if note else "")
     return Estimate(
-        value=float(found.value),
-        low=max(float(found.low), 0.0),
-        high=min(float(found.high), 1.0),
+        value=float(interval.value),
+        low=max(float(interval.low), 0.0),
+        high=min(float(interval.high), 1.0),
         method=method,
     )
 
@@ -86,14 +86,14 @@ def sum_less_one(
     # Their influence on the sum: different answers, so side by side.
     both = np.hstack([_influence(one), _influence(two)])
     z = joint_quantile(both[list(family)], _joined(designs, one.shape[1], two.shape[1]))
-    found = []
+    kinds = []
     for quantile, note in ((normal_quantile(), ""), (z, TOGETHER)):
         estimates = []
         for a, b in zip(one, two, strict=True):
             parts = (share(a, designs[0], quantile), share(b, designs[1], quantile))
             estimates.append(_mover(parts, note))
-        found.append(estimates)
-    return Rates(*found)
+        kinds.append(estimates)
+    return Rates(*kinds)
 
 
 def means(
@@ -111,7 +111,11 @@ def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]
 
     The greatest truth lies between the greatest lower and the greatest upper limit.
     """
-    known = [(each.value, index) for index, each in enumerate(estimates) if each.value is not None]
+    known = [
+        (estimate.value, index)
+        for index, estimate in enumerate(estimates)
+        if estimate.value is not None
+    ]
     if not known:
         reason = estimates[0].reason if estimates else "no merges"
         return Estimate(value=None, method=method, reason=reason), 0
@@ -166,8 +170,8 @@ def _mover(parts: tuple[Estimate, Estimate], note: str) -> Estimate:
     )
 
 
-def _estimates(found: Interval, method: str) -> list[Estimate]:
+def _estimates(interval: Interval, method: str) -> list[Estimate]:
     return [
         Estimate(value=float(value), low=float(low), high=float(high), method=method)
-        for value, low, high in zip(found.value, found.low, found.high, strict=True)
+        for value, low, high in zip(interval.value, interval.low, interval.high, strict=True)
     ]

@@ -69,7 +69,7 @@ def gather_states(
         )
     first = [tables[0][key] for key in kept]
     loss = [[table[key]["logprob_gold"] for key in kept] for table in tables]
-    whole = all(value is not None for row in loss for value in row)
+    is_complete = all(value is not None for row in loss for value in row)
     return States(
         right=np.array([[table[key]["score"] >= correct_at for key in kept] for table in tables]),
         category=np.array(
@@ -78,7 +78,7 @@ def gather_states(
         target=np.array([key[0] in target for key in kept], bool),
         design=_design(kept, first),
         chance=np.array([1 / row["k"] if (row["k"] or 0) > 1 else 0.0 for row in first]),
-        loss=-np.array(loss, float) if whole else None,
+        loss=-np.array(loss, float) if is_complete else None,
         left_out=len(everything) - len(kept),
     )
 

@@ -230,11 +230,11 @@ def sdft(
 def _teacher(setting: Setting, how: Distillation) -> Callable[[Floats], Mixture]:
     demo, pull = how.demonstrator, np.asarray(how.anchor, float)
     if how.anchor_kind == "mixture":
-        shown: list[ArrayLike] = [demo.old_weight * pull, (1 - demo.old_weight) * pull]
+        demo_weights: list[ArrayLike] = [demo.old_weight * pull, (1 - demo.old_weight) * pull]
 
         def mixed(phi: Floats) -> Mixture:
             kept = kept_weight(sigmoid(phi[0]), pull)
-            weights = [kept, 1 - pull - kept, *shown]
+            weights = [kept, 1 - pull - kept, *demo_weights]
             return Mixture.of(weights, [phi[1], phi[2], demo.old_mean, setting.separation])
 
         return mixed
@@ -353,27 +353,27 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
     """Where an objective is smallest near a start."""
     free = np.flatnonzero(flows.MASKS[trained])
 
-    def whole(part: Floats) -> Floats:
+    def full_model(part: Floats) -> Floats:
         model = start.copy()
         model[free] = part
         return model
 
     with np.errstate(over="ignore", invalid="ignore"):
         minimum = minimize(
-            lambda part: float(objective.value(whole(part))),
+            lambda part: float(objective.value(full_model(part))),
             start[free],
-            jac=lambda part: objective.gradient(whole(part))[free],
+            jac=lambda part: objective.gradient(full_model(part))[free],
             method="BFGS",
             options={"gtol": 1e-11, "maxiter": 2000},
         )
-        size = np.abs(objective.gradient(whole(minimum.x))[free]).max()
+        size = np.abs(objective.gradient(full_model(minimum.x))[free]).max()
     steepest = float(np.abs(objective.gradient(start)[free]).max())
     if not np.isfinite(minimum.fun) or size > FLAT * max(steepest, FLAT):
         raise ConvergenceError(
             f"no minimum was found: the gradient is still {size:.1e}",
             hint="raise the temperatures; tiny ones make the loss a cliff.",
         )
-    return whole(minimum.x)
+    return full_model(minimum.x)
 
 
 # ----------------------------------------------------------------------------- from finite samples

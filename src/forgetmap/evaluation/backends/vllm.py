@@ -158,14 +158,14 @@ def _lots(requests: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _response(output: Any) -> Response | Failure:
-    (written,) = output.outputs
-    if written.finish_reason not in {"stop", "length"}:
-        return Failure(f"vLLM ended the response for another reason: {written.finish_reason}.")
+    (completion,) = output.outputs
+    if completion.finish_reason not in {"stop", "length"}:
+        return Failure(f"vLLM ended the response for another reason: {completion.finish_reason}.")
     return Response(
-        text=written.text,
+        text=completion.text,
         tokens_in=len(output.prompt_token_ids),
-        tokens_out=len(written.token_ids),
-        finish_reason=written.finish_reason,
+        tokens_out=len(completion.token_ids),
+        finish_reason=completion.finish_reason,
     )
 
 

@@ -84,9 +84,9 @@ def _find_suite(name: str, column_map: Mapping[str, str] | None, root: Path | No
     if name.startswith(HUB):
         return hub_suite(_hub_data(name), column_map=column_map, root=root)
     if Path(name).is_file() or Path(name).suffix:
-        whole = _suite_of_probe(Path(name))
-        if whole is not None:
-            return _part_of(_find_suite(whole, column_map, root), Path(name))
+        suite = _suite_of_probe(Path(name))
+        if suite is not None:
+            return _part_of(_find_suite(suite, column_map, root), Path(name))
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",

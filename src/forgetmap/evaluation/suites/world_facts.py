@@ -108,7 +108,7 @@ class World:
 def world() -> World:
     """The world: the same in every process."""
     plan = tomllib.loads(files(__package__).joinpath("data/world.toml").read_text("utf-8"))
-    names = _invent_names(plan["kinds"], taken=_plain_words(plan["lists"]))
+    names = _invent_names(plan["kinds"], used=_plain_words(plan["lists"]))
     values = names | {name: tuple(words) for name, words in plan["lists"].items()}
     return World(
         names=names,
@@ -134,15 +134,15 @@ def _plain_words(lists: dict[str, list[str]]) -> set[str]:
     return _REAL_WORDS.union(*lists.values())
 
 
-def _invent_names(kinds: dict[str, int], taken: set[str]) -> dict[str, tuple[str, ...]]:
+def _invent_names(kinds: dict[str, int], used: set[str]) -> dict[str, tuple[str, ...]]:
     rng = new_rng("names")
     names = {}
     for kind, count in kinds.items():
         chosen: list[str] = []
         while len(chosen) < count:
             name = _invent_name(rng)
-            if name not in taken:
-                taken.add(name)
+            if name not in used:
+                used.add(name)
                 chosen.append(name.capitalize() if kind[0].isupper() else name)
         names[kind] = tuple(chosen)
     return names

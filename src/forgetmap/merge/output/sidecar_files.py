@@ -185,8 +185,8 @@ def _card_header(recipe: Recipe) -> list[str]:
     """Only names that mean something elsewhere: no folders of this machine."""
     ids = [model.partition("@")[0] for model in recipe.all_models if "+" not in model]
     public = [model for model in ids if not Path(model).expanduser().exists()]
-    named = ["base_model:", *(f"- {json.dumps(model)}" for model in public)] if public else []
-    return ["---", "library_name: transformers", "tags:", "- merge", *named, "---", ""]
+    base_lines = ["base_model:", *(f"- {json.dumps(model)}" for model in public)] if public else []
+    return ["---", "library_name: transformers", "tags:", "- merge", *base_lines, "---", ""]
 
 
 def _card_row(part: ModelPart) -> str:

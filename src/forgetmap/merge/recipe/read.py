@@ -69,16 +69,18 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def _key_path_in_file(key_path: KeyPath, file: YamlFile) -> KeyPath:
     """A key path under the keys of the file, which may be mergekit's."""
-    theirs = next((key for key, ours in MERGEKIT_KEYS.items() if key_path[:1] == (ours,)), None)
-    return (theirs, *key_path[1:]) if theirs is not None and (theirs,) in file.lines else key_path
+    foreign = next((key for key, own in MERGEKIT_KEYS.items() if key_path[:1] == (own,)), None)
+    return (
+        (foreign, *key_path[1:]) if foreign is not None and (foreign,) in file.lines else key_path
+    )
 
 
 def _translate(mapping: Mapping[str, Any], make_error: MakeError) -> dict[str, Any]:
     """The recipe in our words."""
-    for theirs, ours in MERGEKIT_KEYS.items():
-        if theirs in mapping and ours in mapping:
-            message = f"'{theirs}' and '{ours}' mean the same."
-            raise make_error(message, (theirs,), "leave one of them.")
+    for foreign, own in MERGEKIT_KEYS.items():
+        if foreign in mapping and own in mapping:
+            message = f"'{foreign}' and '{own}' mean the same."
+            raise make_error(message, (foreign,), "leave one of them.")
     recipe = {MERGEKIT_KEYS.get(key, key): _drop_ignored(value) for key, value in mapping.items()}
     for key in ("dtype", "out_dtype"):
         if isinstance(recipe.get(key), str):

@@ -110,16 +110,16 @@ def encode_alike(
                 hint="give both the same template, or use plain prompts without --chat.",
             )
         texts = [before.chat(text) for text in texts]
-    ours, theirs = before.encode(texts), after.encode(texts)
-    for prompt, mine, yours in zip(prompts, ours, theirs, strict=True):
-        if mine != yours:
+    ids_before, ids_after = before.encode(texts), after.encode(texts)
+    for prompt, tokens, other_tokens in zip(prompts, ids_before, ids_after, strict=True):
+        if tokens != other_tokens:
             raise PairingError(
-                f"Prompt {prompt.id!r} is {len(mine)} tokens for {before.name} and {len(yours)} "
-                f"other ones for {after.name}.",
+                f"Prompt {prompt.id!r} is {len(tokens)} tokens for {before.name} and "
+                f"{len(other_tokens)} other ones for {after.name}.",
                 hint="compare models with the same tokenizer.",
             )
-        _check_length(prompt, mine, (before, after), limit)
-    return ours
+        _check_length(prompt, tokens, (before, after), limit)
+    return ids_before
 
 
 def _check_vocabularies(before: LanguageModel, after: LanguageModel) -> None:
@@ -128,10 +128,11 @@ def _check_vocabularies(before: LanguageModel, after: LanguageModel) -> None:
     if before.vocabulary == after.vocabulary:
         return
     pairs = enumerate(zip_longest(before.vocabulary, after.vocabulary))
-    index, (mine, yours) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+    index, tokens = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
     raise PairingError(
         f"The vocabularies differ: {len(before.vocabulary):,} tokens in {before.name} and "
-        f"{len(after.vocabulary):,} in {after.name}; token {index} is {mine!r} and {yours!r}.",
+        f"{len(after.vocabulary):,} in {after.name}; token {index} is "
+        f"{tokens[0]!r} and {tokens[1]!r}.",
         hint="log-probabilities of other tokens cannot be compared; take models with the same "
         "tokenizer.",
     )

@@ -109,8 +109,8 @@ class LocalModel:
                 keep=keep,
                 mask=torch.tensor(mask, device=device),
             )
-            whole = logits.float().log_softmax(-1).cpu().numpy()
-        for (prompt, tokens), logprobs in zip(rows, whole, strict=True):
+            all_logprobs = logits.float().log_softmax(-1).cpu().numpy()
+        for (prompt, tokens), logprobs in zip(rows, all_logprobs, strict=True):
             start = len(prompt) - 1 - (width - keep)
             own = logprobs[start : start + len(tokens)]
             chosen = own[np.arange(len(tokens)), list(tokens)]

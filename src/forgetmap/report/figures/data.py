@@ -129,7 +129,7 @@ def groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]
     return result.categories if level == "category" else result.tasks
 
 
-def drawn(payload: Payload, comparison: int, level: Level) -> list[str]:
+def drawn_groups(payload: Payload, comparison: int, level: Level) -> list[str]:
     """Names of the groups that are drawn."""
     estimates = points(payload, level, comparison=comparison)
     return [estimate.group for estimate in estimates[:MAX_GROUPS]]

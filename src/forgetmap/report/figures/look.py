@@ -156,10 +156,10 @@ OF_EVERY_OBJECT = frozenset({
 
 def label_of(name: str) -> str:
     """A name as it is drawn: never blank, and none that Vega's tables hold already."""
-    shown = printable(name)
-    if not shown.strip():
-        return f"“{shown}”"
-    return f" {shown}" if shown in OF_EVERY_OBJECT else shown
+    label = printable(name)
+    if not label.strip():
+        return f"“{label}”"
+    return f" {label}" if label in OF_EVERY_OBJECT else label
 
 
 def key_of(comparison: int, level: Level, group: str) -> str:

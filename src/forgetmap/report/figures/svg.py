@@ -31,11 +31,11 @@ def canvas(width: float, height: float, title: str) -> ET.Element:
 
 def add(parent: ET.Element, name: str, **attributes: str | float) -> ET.Element:
     """Draw something; `stroke_width` is `stroke-width`."""
-    named = {
+    properties = {
         key.replace("_", "-"): f"{value:.6g}" if isinstance(value, float | int) else value
         for key, value in attributes.items()
     }
-    return ET.SubElement(parent, name, named)
+    return ET.SubElement(parent, name, properties)
 
 
 def write(parent: ET.Element, text: str, x: float, y: float, **attributes: str | float) -> None:

@@ -34,7 +34,7 @@ NO_SCRIPT = "Figures need JavaScript; every number is in the tables below."
 def sweep_page(result: SweepResult) -> Page:
     """The parts of the page."""
     title = _text(title_of(result))
-    made = _text(f"Made with forgetmap {__version__}. Nothing leaves this file.")
+    footer = _text(f"Made with forgetmap {__version__}. Nothing leaves this file.")
     return Page(
         kind="sweep",
         title=title,
@@ -43,7 +43,7 @@ def sweep_page(result: SweepResult) -> Page:
 {_summary(result)}
 <section id="pictures" aria-label="Figures"><noscript><p>{NO_SCRIPT}</p></noscript></section>
 {"".join(_pair_tables(result, pair) for pair in result.pairs)}
-<footer class="faint">{made} <span id="take"></span></footer>
+<footer class="faint">{footer} <span id="take"></span></footer>
 </div>""",
         payload=packed(result.model_dump_json()),
         figures=packed(figures_json(result)),
@@ -79,8 +79,8 @@ def _pair_summary(result: SweepResult, pair: PairResult, *, several: bool) -> st
     if pair.drift is not None:
         parts.append(f'<p class="words">{_text(drift_words(pair.drift))}</p>')
     if pair.notices:
-        listed = "".join(f"<li>{_text(notice)}</li>" for notice in pair.notices)
-        parts.append(f'<div class="card warned"><ul class="warnings">{listed}</ul></div>')
+        lines = "".join(f"<li>{_text(notice)}</li>" for notice in pair.notices)
+        parts.append(f'<div class="card warned"><ul class="warnings">{lines}</ul></div>')
     return f'<section aria-label="Summary">{"".join(parts)}</section>'
 
 

@@ -18,25 +18,25 @@ function selectionOf(state) {
  */
 function renderBrowser(root, payload, items) {
   const controls = make("div", { class: "bar filters", role: "search" });
-  const found = make("p", { class: "found", role: "status" });
+  const total = make("p", { class: "found", role: "status" });
   const list = make("div", { class: "scroll" });
   const pager = make("nav", { class: "bar", "aria-label": "Pages of items" });
   root.replaceChildren(make("h2", { id: "flips-title" }, "Items, one by one"),
-    controls, found, list, pager);
-  let turn = 0;
+    controls, total, list, pager);
+  let lastRequest = 0;
   return async (state, last) => {
-    const mine = (turn += 1);
+    const request = (lastRequest += 1);
     if (differs(last, state, ["comparison", "capability"])) {
       controls.replaceChildren(...filterControls(await items.facets(state.comparison, state.capability)));
     }
     const offset = state.page * PAGE_SIZE;
     const answer = await items.query({ ...selectionOf(state), offset, limit: PAGE_SIZE });
-    if (mine !== turn) return;
+    if (request !== lastRequest) return;
     syncControls(controls, state);
-    found.replaceChildren(make("span", {}, foundWords(payload, state, answer.total), " ",
+    total.replaceChildren(make("span", {}, totalWords(payload, state, answer.total), " ",
       listDownload(items, state, answer.total)));
     const focused = document.activeElement?.dataset?.key;
-    list.replaceChildren(answer.rows.length ? itemTable(answer.rows) : nothingFound(state));
+    list.replaceChildren(answer.rows.length ? itemTable(answer.rows) : emptyList(state));
     if (focused) linkOf(focused)?.focus();
     pager.replaceChildren(...pagerButtons(state, answer.total));
   };
@@ -46,7 +46,7 @@ function filterControls(facets) {
   const names = { transition: TRANSITIONS, reason: REASONS };
   const selects = FACETS.filter((name) => facets[name]?.length).map((name) => {
     const choices = facets[name].map(([value, count]) =>
-      [value, `${named(called(names[name] ?? {}, value))} (${counted(count)})`]);
+      [value, `${visibleName(labelFor(names[name] ?? {}, value))} (${counted(count)})`]);
     const label = name === "transition" ? "Change" : sentence(name);
     return chooser(`filter-${name}`, label, [["", "any"], ...choices], "", (value) =>
       goTo({ [name]: value, page: 0 }));
@@ -82,22 +82,22 @@ function syncControls(controls, state) {
   }
 }
 
-function foundWords(payload, state, total) {
-  const listed = payload.items.find((each) => each.comparison === state.comparison);
-  const held = listed?.columns?.task?.length;
-  const all = Object.values(listed?.total ?? {}).reduce((sum, count) => sum + count, 0);
-  const part = held !== undefined && held < all
-    ? ` This report holds ${counted(held)} of ${counted(all)} ${payload.capabilities ? "changes, some of every metric, of gradual values the largest" : "flips, some of every task"}.` : "";
-  const cut = listed?.shortened
-    ? ` ${counted(listed.shortened)} long texts lost their middle, so that the file can be mailed.` : "";
+function totalWords(payload, state, total) {
+  const items = payload.items.find((table) => table.comparison === state.comparison);
+  const count = items?.columns?.task?.length;
+  const all = Object.values(items?.total ?? {}).reduce((sum, size) => sum + size, 0);
+  const part = count !== undefined && count < all
+    ? ` This report holds ${counted(count)} of ${counted(all)} ${payload.capabilities ? "changes, some of every metric, of gradual values the largest" : "flips, some of every task"}.` : "";
+  const cut = items?.shortened
+    ? ` ${counted(items.shortened)} long texts lost their middle, so that the file can be mailed.` : "";
   return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}${cut}`;
 }
 
 function listDownload(items, state, total) {
   const limit = Math.min(total, MOST_DOWNLOADED);
-  const take = (name, type, written) => async () => {
+  const take = (name, type, write) => async () => {
     const { rows } = await items.query({ ...selectionOf(state), offset: 0, limit });
-    download(name, type, written(rows));
+    download(name, type, write(rows));
   };
   const which = `of ${limit < total ? "the first" : "these"} ${counted(limit)}`;
   return total > 0 && [
@@ -112,7 +112,7 @@ function listItems(filters) {
   document.getElementById("flips").scrollIntoView();
 }
 
-function nothingFound(state) {
+function emptyList(state) {
   const filtered = FILTERS.some((name) => state[name]);
   return make("p", { class: "empty" }, filtered
     ? "No item passes these filters: clear some of them."
@@ -135,17 +135,17 @@ function itemRow(item) {
   };
   return make("tr", { onclick: open },
     make("td", {}, badge(item.transition)),
-    make("td", {}, snippet(named(item.task), 60),
+    make("td", {}, snippet(visibleName(item.task), 60),
       item.metric && make("span", { class: "limits" }, snippet(item.metric, 60))),
     make("th", { scope: "row" }, link,
       item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
     make("td", {}, shortAnswer(item, "before")),
     make("td", {}, shortAnswer(item, "after")),
-    make("td", {}, item.reason && called(REASONS, item.reason)));
+    make("td", {}, item.reason && labelFor(REASONS, item.reason)));
 }
 
 function badge(transition) {
-  return make("span", { class: `badge tint-${transition}` }, called(TRANSITIONS, transition));
+  return make("span", { class: `badge tint-${transition}` }, labelFor(TRANSITIONS, transition));
 }
 
 function shortAnswer(item, side) {

@@ -37,20 +37,20 @@ function landOn(root, before, state) {
 }
 
 function capabilityHead(payload, find, state) {
-  const { result, said } = payload.capabilities;
+  const { result, said: sentences } = payload.capabilities;
   const model = result.models[state.comparison];
   const all = result.capabilities.filter((cell) => cell.model === model);
-  const place = all.findIndex((cell) => cell.id === state.capability);
+  const index = all.findIndex((cell) => cell.id === state.capability);
   const row = find(state, "capability", state.capability);
-  const group = find(state, "group", all[place].group);
-  const step = (by) => [() => openCapability(all[place + by].id), { disabled: !all[place + by] }];
+  const group = find(state, "group", all[index].group);
+  const step = (by) => [() => openCapability(all[index + by].id), { disabled: !all[index + by] }];
   return [
     make("nav", { class: "bar", "aria-label": "Capability" },
       button("← Back", closeCapability), button("Previous", ...step(-1)), button("Next", ...step(1)),
       make("span", { class: "push" }, linkCopier())),
     make("p", { class: "names" }, `${result.before} → ${model} · ${group.name}`),
     make("h1", { tabindex: "-1" }, row.name),
-    make("p", { class: "lead" }, said[state.comparison][state.capability]),
+    make("p", { class: "lead" }, sentences[state.comparison][state.capability]),
     make("p", { class: "faint" }, DIRECTION_WORDS[row.direction]),
   ];
 }

@@ -14,16 +14,16 @@ const MOST_STEPS = 5e7;
  * @returns {Piece[]}
  */
 function diffWords(before, after) {
-  const ours = wordsOf(before);
-  const theirs = wordsOf(after);
-  const head = commonStart(ours, theirs);
-  const tail = commonEnd(ours, theirs, head);
-  const [a, b] = [ours.slice(head, ours.length - tail), theirs.slice(head, theirs.length - tail)];
-  const edits = shortestEdit(a, b) ?? [...marked(a, "gone"), ...marked(b, "new")];
-  return joined([
-    ...marked(ours.slice(0, head), "same"),
+  const wordsBefore = wordsOf(before);
+  const wordsAfter = wordsOf(after);
+  const head = commonStart(wordsBefore, wordsAfter);
+  const tail = commonEnd(wordsBefore, wordsAfter, head);
+  const [a, b] = [wordsBefore.slice(head, wordsBefore.length - tail), wordsAfter.slice(head, wordsAfter.length - tail)];
+  const edits = shortestEdit(a, b) ?? [...markWords(a, "gone"), ...markWords(b, "new")];
+  return joinPieces([
+    ...markWords(wordsBefore.slice(0, head), "same"),
     ...edits,
-    ...marked(ours.slice(ours.length - tail), "same"),
+    ...markWords(wordsBefore.slice(wordsBefore.length - tail), "same"),
   ]);
 }
 
@@ -32,7 +32,7 @@ function wordsOf(text) {
   return text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
 }
 
-function marked(words, kind) {
+function markWords(words, kind) {
   return words.length ? [{ kind, text: words.join("") }] : [];
 }
 
@@ -94,12 +94,12 @@ function retrace(a, b, trace) {
 }
 
 /** Neighbours of a kind as one piece. */
-function joined(pieces) {
-  const found = [];
+function joinPieces(pieces) {
+  const runs = [];
   for (const piece of pieces) {
-    const last = found.at(-1);
+    const last = runs.at(-1);
     if (last?.kind === piece.kind) last.text += piece.text;
-    else found.push({ ...piece });
+    else runs.push({ ...piece });
   }
-  return found;
+  return runs;
 }

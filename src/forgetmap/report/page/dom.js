@@ -25,11 +25,11 @@ function fill(element, attributes, children) {
       element.setAttribute(name, visible(String(value)));
     }
   }
-  element.append(...children.flat(Infinity).filter(present).map(asNode));
+  element.append(...children.flat(Infinity).filter(isPresent).map(asNode));
   return element;
 }
 
-function present(child) {
+function isPresent(child) {
   return child !== null && child !== undefined && child !== false && child !== "";
 }
 
@@ -46,7 +46,7 @@ function button(label, onclick, attributes = {}) {
  * A labelled choice.
  * @param {string} id
  * @param {string} label
- * @param {[value: string, shown: string][]} choices
+ * @param {[value: string, text: string][]} choices
  * @param {string} current
  * @param {(value: string) => void} choose
  */
@@ -54,10 +54,10 @@ function chooser(id, label, choices, current, choose) {
   const select = make(
     "select",
     { id, onchange: () => choose(select.value) },
-    choices.map(([value, shown]) => make("option", { value }, snippet(shown, 60))),
+    choices.map(([value, text]) => make("option", { value }, snippet(text, 60))),
   );
   // The attribute shows foreign characters; the value must be what they are.
-  choices.forEach(([value], place) => (select.options[place].value = value));
+  choices.forEach(([value], index) => (select.options[index].value = value));
   select.value = current;
   return labelled(label, select);
 }

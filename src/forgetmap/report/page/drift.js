@@ -14,10 +14,10 @@ const DIRECTION_WORDS = {
 
 /** Finds the row of a cell under the reader's choice. */
 function driftFinder(rows) {
-  const places = new Map(rows.id.map((id, place) =>
-    [driftName(rows.comparison[place], rows.level[place], id, rows.scale[place]), place]));
+  const indices = new Map(rows.id.map((id, index) =>
+    [driftName(rows.comparison[index], rows.level[index], id, rows.scale[index]), index]));
   return ({ comparison, scale }, level, id) =>
-    recordAt(rows, places.get(driftName(comparison, level, id, scale)));
+    recordAt(rows, indices.get(driftName(comparison, level, id, scale)));
 }
 
 function driftName(...parts) {
@@ -27,9 +27,9 @@ function driftName(...parts) {
 /** A number as a change; a dash where there is none. */
 function signedNumber(value, digits = 2, unit = "") {
   if (value === null || value === undefined) return "–";
-  const shown = Math.abs(value).toFixed(digits);
-  const sign = Number(shown) === 0 ? "" : value < 0 ? "−" : "+";
-  return `${sign}${shown}${unit}`;
+  const amount = Math.abs(value).toFixed(digits);
+  const sign = Number(amount) === 0 ? "" : value < 0 ? "−" : "+";
+  return `${sign}${amount}${unit}`;
 }
 
 function driftLimits({ low, high }, digits = 2) {
@@ -57,17 +57,17 @@ function renderDrift(root, payload, find, state) {
     make("p", { class: "names" }, `${result.before} → ${model} · ${result.taxonomy}`),
     make("h1", { id: "headline" }, headlines[state.comparison]),
     make("p", { class: "lead" }, leads[state.comparison]),
-    make("div", { class: "cards narrow" }, groups.map((cell, place) => groupCard(rows[place], cell, state))),
+    make("div", { class: "cards narrow" }, groups.map((cell, index) => groupCard(rows[index], cell, state))),
     make("div", { class: "cards" }, gatesCard(payload, (gate) => gate.model === model), withheldCard(payload, rows, model)),
-    eachModel(payload, state),
+    modelList(payload, state),
   ].filter(Boolean));
 }
 
 /** Of several models what came out of each, and the way there. */
-function eachModel({ capabilities: { result, headlines } }, state) {
+function modelList({ capabilities: { result, headlines } }, state) {
   if (headlines.length < 2) return null;
-  const list = make("ul", { class: "each", "aria-label": "All models" }, headlines.map((words, place) =>
-    make("li", {}, comparisonLink(state, place, result.models[place]), words.slice(result.models[place].length))));
+  const list = make("ul", { class: "each", "aria-label": "All models" }, headlines.map((words, index) =>
+    make("li", {}, comparisonLink(state, index, result.models[index]), words.slice(result.models[index].length))));
   return headlines.length <= MOST_MODELS_LISTED ? list
     : make("details", {}, make("summary", {}, `All ${counted(headlines.length)} models in a sentence each`), list);
 }
@@ -125,8 +125,8 @@ function driftRecords({ capabilities: { result } }, find, state, level) {
 
 /** The same, flat, for files: value, limits and state of every model. */
 function driftFile(records, models) {
-  return records.flatMap(({ id, name, scale, rows }) => rows.map((row, place) => ({
-    id, name, model: models[place], scale, value: row.value, low: row.low, high: row.high,
+  return records.flatMap(({ id, name, scale, rows }) => rows.map((row, index) => ({
+    id, name, model: models[index], scale, value: row.value, low: row.low, high: row.high,
     state: row.state, items: row.n, metrics: row.coverage, note: row.note })));
 }
 
@@ -134,9 +134,9 @@ function renderDriftTables(root, payload, find, state) {
   const { models } = payload.capabilities.result;
   const level = Object.hasOwn(DRIFT_LEVELS, state.by) ? state.by : "capability";
   const records = driftRecords(payload, find, state, level)
-    .map((record) => ({ ...record, ...Object.fromEntries(record.rows.map((row, place) => [`model ${place}`, row.value])) }));
-  const columns = models.map((name, place) => ({
-    head: name, sort: `model ${place}`, show: ({ rows }) => driftCell(rows[place]) }));
+    .map((record) => ({ ...record, ...Object.fromEntries(record.rows.map((row, index) => [`model ${index}`, row.value])) }));
+  const columns = models.map((name, index) => ({
+    head: name, sort: `model ${index}`, show: ({ rows }) => driftCell(rows[index]) }));
   const first = { head: DRIFT_LEVELS[level], sort: "name", text: true, show: (record) => driftLink(record, state) };
   const caption = `Drift by ${DRIFT_LEVELS[level]}`;
   root.replaceChildren(

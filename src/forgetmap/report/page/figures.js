@@ -23,15 +23,15 @@ function renderFigures(root, figures, rows) {
   const drawings = figures.map((figure) => figureCard(figure, records));
   root.replaceChildren(
     make("h2", {}, "Figures"),
-    make("div", { class: "figures" }, drawings.map((each) => each.card)),
+    make("div", { class: "figures" }, drawings.map(({ card }) => card)),
   );
-  let turn = 0;
+  let lastRequest = 0;
   return async (state) => {
-    const mine = (turn += 1);
-    for (const each of drawings) {
+    const request = (lastRequest += 1);
+    for (const drawing of drawings) {
       await nextTurn();
-      if (mine !== turn) return;
-      await each.draw(state);
+      if (request !== lastRequest) return;
+      await drawing.draw(state);
     }
     document.body.dataset.figures = "drawn";
   };
@@ -45,44 +45,44 @@ function nextTurn() {
 /** Column -> values as one record per row. */
 function asRecords(columns) {
   const names = Object.keys(columns);
-  return (columns[names[0]] ?? []).map((_, place) =>
-    Object.fromEntries(names.map((name) => [name, columns[name][place]])));
+  return (columns[names[0]] ?? []).map((_, index) =>
+    Object.fromEntries(names.map((name) => [name, columns[name][index]])));
 }
 
 function figureCard(figure, records) {
-  const place = make("div", { class: "picture" });
+  const frame = make("div", { class: "picture" });
   const numbers = make("div", { class: "scroll" });
-  const known = asRecords(figure.table ?? {});
-  const drawing = { view: null, svg: null, problems: [], shown: known };
+  const table = asRecords(figure.table ?? {});
+  const drawing = { view: null, svg: null, problems: [], rows: table };
   const drawNow = async (state) => {
-    drawing.shown = known.filter((record) => isCurrent(figure, record, state));
+    drawing.rows = table.filter((record) => isCurrent(figure, record, state));
     // Of a capability, not every figure has something to show.
-    card.hidden = figure.page === "capability" && !drawing.shown.length;
+    card.hidden = figure.page === "capability" && !drawing.rows.length;
     if (card.hidden) return;
-    if (details.open) showNumbers(numbers, figure, drawing.shown);
-    if (figure.svg) return showPicture(drawing, figure, place, state);
+    if (details.open) showNumbers(numbers, figure, drawing.rows);
+    if (figure.svg) return showPicture(drawing, figure, frame, state);
     if (!globalThis.vegaEmbed) throw new Error("Vega is not in this report: pip install vl-convert-python");
-    await inTime(drawVega(drawing, figure, place, records, state), LONGEST_DRAWING);
+    await withTimeout(drawVega(drawing, figure, frame, records, state), LONGEST_DRAWING);
   };
-  // One after the other: two drawings at once would fight for the place.
+  // One after the other: two drawings at once would fight for the frame.
   let busy = Promise.resolve();
   const draw = (state) => (busy = busy.then(() => drawNow(state)).then(
     () => (card.dataset.drawn = "yes"), (problem) => fail(problem, state)));
-  const details = make("details", { ontoggle: () => showNumbers(numbers, figure, drawing.shown) },
+  const details = make("details", { ontoggle: () => showNumbers(numbers, figure, drawing.rows) },
     make("summary", {}, "Numbers"), numbers);
   const card = make("figure", { class: "card", id: `figure-${fileName(figure.name)}` },
-    make("h3", {}, figure.title), place,
+    make("h3", {}, figure.title), frame,
     make("figcaption", {}, figure.caption),
     make("div", { class: "bar" }, pictureDownloads(figure, drawing),
-      tableDownloads(figure.name, () => drawing.shown)),
-    known.length > 0 && details);
+      tableDownloads(figure.name, () => drawing.rows)),
+    table.length > 0 && details);
   const fail = (problem, state) => {
     console.error(problem);
     card.dataset.drawn = "no";
     drawing.view?.finalize();
     drawing.view = null;
-    place.removeAttribute("role");
-    place.replaceChildren(make("p", { class: "faint", role: "alert" },
+    frame.removeAttribute("role");
+    frame.replaceChildren(make("p", { class: "faint", role: "alert" },
       `This figure cannot be drawn here: ${problem.message ?? problem}. `,
       button("Try again", () => draw(state), { class: "quiet" })));
   };
@@ -90,7 +90,7 @@ function figureCard(figure, records) {
 }
 
 /** What is not done after a while has failed. */
-function inTime(promise, most) {
+function withTimeout(promise, most) {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error("it takes too long")), most);
     promise.then(resolve, reject).finally(() => clearTimeout(late));
@@ -107,20 +107,20 @@ function isDark(state) {
   return state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-async function drawVega(drawing, figure, place, records, state) {
-  const chosen = { ...state, dark: isDark(state) };
-  const ground = GROUND[chosen.dark ? "dark" : "light"];
+async function drawVega(drawing, figure, frame, records, state) {
+  const values = { ...state, dark: isDark(state) };
+  const ground = GROUND[values.dark ? "dark" : "light"];
   if (!drawing.view) {
-    const spec = withRows(withSwitches(figure.spec, chosen), records);
+    const spec = withRows(withSwitches(figure.spec, values), records);
     drawing.problems = [];
-    const options = { ...VEGA_OPTIONS, viewClass: await tellingView(drawing.problems) };
-    drawing.view = (await globalThis.vegaEmbed(place, { ...spec, background: ground }, options)).view;
+    const options = { ...VEGA_OPTIONS, viewClass: await collectingView(drawing.problems) };
+    drawing.view = (await globalThis.vegaEmbed(frame, { ...spec, background: ground }, options)).view;
     drawing.view.addEventListener("click", (_event, item) => openCapability(item?.datum?.capability));
-    place.setAttribute("role", "img");
-    place.setAttribute("aria-label", visible(figure.alt));
+    frame.setAttribute("role", "img");
+    frame.setAttribute("aria-label", visible(figure.alt));
   } else {
     for (const { name } of figure.spec.signals ?? []) {
-      if (SWITCHES.includes(name)) drawing.view.signal(name, chosen[name]);
+      if (SWITCHES.includes(name)) drawing.view.signal(name, values[name]);
     }
     await drawing.view.background(ground).runAsync();
   }
@@ -143,7 +143,7 @@ const VEGA_OPTIONS = {
 };
 
 /** A view that keeps what goes wrong; by itself Vega writes it to the console and goes on. */
-async function tellingView(problems) {
+async function collectingView(problems) {
   // The bundle has no name for the class, but every view knows it.
   const { view } = await globalThis.vegaEmbed(make("div"), { $schema: VEGA_SCHEMA }, VEGA_OPTIONS);
   view.finalize();
@@ -158,14 +158,14 @@ async function tellingView(problems) {
   };
 }
 
-function withSwitches(spec, chosen) {
-  const set = (each) =>
-    SWITCHES.includes(each.name) ? { ...each, value: chosen[each.name] } : each;
+function withSwitches(spec, values) {
+  const set = (signal) =>
+    SWITCHES.includes(signal.name) ? { ...signal, value: values[signal.name] } : signal;
   return { ...spec, signals: (spec.signals ?? []).map(set) };
 }
 
 function withRows(spec, rows) {
-  const set = (each) => (each.name === "rows" ? { ...each, values: rows } : each);
+  const set = (data) => (data.name === "rows" ? { ...data, values: rows } : data);
   return { ...spec, data: (spec.data ?? []).map(set) };
 }
 
@@ -181,11 +181,11 @@ function showTooltip(_handler, event, _item, value) {
 }
 
 /** A picture made beforehand; its words take the colour of the theme. */
-function showPicture(drawing, figure, place, state) {
+function showPicture(drawing, figure, frame, state) {
   const picture = new DOMParser().parseFromString(figure.svg, "image/svg+xml").documentElement;
   picture.setAttribute("color", INK[isDark(state) ? "dark" : "light"]);
   drawing.svg = new XMLSerializer().serializeToString(picture);
-  place.replaceChildren(make("img", { src: svgAddress(drawing.svg), alt: figure.alt }));
+  frame.replaceChildren(make("img", { src: svgAddress(drawing.svg), alt: figure.alt }));
 }
 
 function pictureDownloads(figure, drawing) {

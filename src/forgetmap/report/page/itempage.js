@@ -8,10 +8,10 @@ const MOST_SHOWN = 20_000;
  * @param {ItemSource} items
  */
 async function renderItem(root, payload, items, state) {
-  const { item, place } = await items.find({ ...selectionOf(state), key: state.item });
+  const { item, place: index } = await items.find({ ...selectionOf(state), key: state.item });
   if (state.item !== currentState().item) return;
-  const said = { result: pairsOf(payload)[state.comparison], history: payload.histories };
-  root.replaceChildren(...(item ? itemParts(item, place, said, items, state) : [
+  const context = { result: pairsOf(payload)[state.comparison], history: payload.histories };
+  root.replaceChildren(...(item ? itemParts(item, index, context, items, state) : [
     make("h1", { tabindex: "-1" }, "No such item"),
     make("p", {}, "This report does not hold the item of this link."),
     button("Back to the list", closeItem),
@@ -19,12 +19,12 @@ async function renderItem(root, payload, items, state) {
   root.querySelector("h1").focus();
 }
 
-function itemParts(item, place, { result, history }, items, state) {
+function itemParts(item, index, { result, history }, items, state) {
   return [
-    itemBar(item, place, items, state),
+    itemBar(item, index, items, state),
     make("p", { class: "names" }, `${item.task} · ${item.item}${item.repeat ? ` · answer ${item.repeat + 1}` : ""}`),
     make("h1", { tabindex: "-1" }, badge(item.transition), " ",
-      item.reason ? called(REASONS, item.reason) : changeWords(item.transition)),
+      item.reason ? labelFor(REASONS, item.reason) : changeWords(item.transition)),
     item.metric && make("p", { class: "faint" }, `Metric: ${item.metric}`),
     item.category && make("p", { class: "faint" }, `Category: ${item.category}`),
     historyLine(history, item),
@@ -36,9 +36,9 @@ function itemParts(item, place, { result, history }, items, state) {
 
 /** Of a chain, how the item went from stage to stage. */
 function historyLine(history, item) {
-  const place = history?.item.findIndex((name, at) => name === item.item && history.task[at] === item.task) ?? -1;
-  if (place < 0) return null;
-  const steps = [...history.path[place]].map((digit, stage) =>
+  const index = history?.item.findIndex((name, at) => name === item.item && history.task[at] === item.task) ?? -1;
+  if (index < 0) return null;
+  const steps = [...history.path[index]].map((digit, stage) =>
     `${history.stages[stage]}: ${digit === "1" ? "right" : "wrong"}`);
   return make("p", { class: "faint", id: "item-history" }, steps.join(" → "));
 }
@@ -50,25 +50,25 @@ function changeWords(transition) {
   }[transition] ?? "";
 }
 
-function itemBar(item, place, items, state) {
+function itemBar(item, index, items, state) {
   const copy = async () => {
     await copyText(asJsonLines([item]));
     announce("Copied as JSONL.");
   };
-  const step = (by) => () => stepItem(items, place, state, by);
+  const step = (by) => () => stepItem(items, index, state, by);
   return make("nav", { class: "bar", "aria-label": "Item" },
     button("← Back", closeItem),
-    button("Previous", step(-1), { id: "item-previous", disabled: !place }),
-    button("Next", step(1), { id: "item-next", disabled: place === null }),
+    button("Previous", step(-1), { id: "item-previous", disabled: !index }),
+    button("Next", step(1), { id: "item-next", disabled: index === null }),
     make("span", { class: "push" }),
     button("Copy as JSONL", copy),
     linkCopier());
 }
 
-async function stepItem(items, place, state, by) {
-  const { rows } = await items.query({ ...selectionOf(state), offset: place + by, limit: 1 });
+async function stepItem(items, index, state, by) {
+  const { rows } = await items.query({ ...selectionOf(state), offset: index + by, limit: 1 });
   if (!rows.length) return announce("That was the last one.");
-  goTo({ item: itemKey(rows[0]), page: Math.floor((place + by) / PAGE_SIZE) });
+  goTo({ item: itemKey(rows[0]), page: Math.floor((index + by) / PAGE_SIZE) });
 }
 
 function closeItem() {
@@ -102,17 +102,17 @@ function optionLine(item, option) {
 /** Both answers and responses; the words that differ are marked. */
 function sideCards(item, result) {
   const responses = [item.response_before, item.response_after];
-  const [ours, theirs] = responses.map((text) => saidAloud(text ?? ""));
-  const pieces = ours && theirs ? diffWords(ours, theirs) : null;
-  return ["before", "after"].map((side, place) => {
+  const [before, after] = responses.map((text) => withoutThinking(text ?? ""));
+  const pieces = before && after ? diffWords(before, after) : null;
+  return ["before", "after"].map((side, index) => {
     const own = side === "before" ? "gone" : "new";
-    const said = pieces?.filter(({ kind }) => kind === "same" || kind === own)
-      ?? [{ kind: "same", text: [ours, theirs][place] }];
+    const answer = pieces?.filter(({ kind }) => kind === "same" || kind === own)
+      ?? [{ kind: "same", text: [before, after][index] }];
     return make("section", { class: "card side", "aria-label": `${side}: ${result[side].name}` },
       make("h2", {}, sentence(side), make("span", { class: "faint" }, ` ${result[side].name}`)),
       make("dl", { class: "counts" }, sideFacts(item, side).map(([name, value]) =>
         [make("dt", {}, name), make("dd", {}, value)])),
-      responseParts(responses[place], said));
+      responseParts(responses[index], answer));
   });
 }
 
@@ -122,23 +122,23 @@ function sideFacts(item, side) {
     ["answer", item[`answer_${side}`]],
     ["choice", sameText(item[`choice_${side}`], item[`answer_${side}`]) ? null : item[`choice_${side}`]],
     ["score", item[`score_${side}`]],
-    ["ended", outcome && called(REASONS, outcome)],
+    ["ended", outcome && labelFor(REASONS, outcome)],
     ["error", item[`error_${side}`]],
   ];
   return facts.filter(([, value]) => value !== null && value !== undefined)
     .map(([name, value]) => [name, snippet(String(value), 500)]);
 }
 
-function responseParts(response, said) {
+function responseParts(response, answer) {
   if (response === null || response === undefined) {
     return make("p", { class: "faint" }, "The response is not in this report.");
   }
   const thoughts = splitThinking(response).filter((section) => section.kind === "thinking");
-  const aloud = said.some((piece) => piece.text.trim());
+  const isEmpty = !answer.some((piece) => piece.text.trim());
   return [
     make("h3", {}, "Response"),
     thoughts.map(thinkingPart),
-    aloud ? longText(said) : make("p", { class: "faint" }, "Nothing was said aloud."),
+    isEmpty ? make("p", { class: "faint" }, "Nothing was said aloud.") : longText(answer),
   ];
 }
 
@@ -157,10 +157,10 @@ function promptCard(item) {
   const prompts = ["before", "after"].map((side) => [side, item[`prompt_${side}`]]).filter(([, text]) => text);
   if (!prompts.length) return null;
   const same = prompts.length === 2 && prompts[0][1] === prompts[1][1];
-  const shown = same ? [["both sides", prompts[0][1]]] : prompts;
+  const texts = same ? [["both sides", prompts[0][1]]] : prompts;
   return make("details", { class: "card" },
     make("summary", {}, same ? "Prompt" : "Prompts (they differ)"),
-    shown.map(([side, text]) => [make("h3", {}, sentence(side)), longText([{ kind: "same", text }])]));
+    texts.map(([side, text]) => [make("h3", {}, sentence(side)), longText([{ kind: "same", text }])]));
 }
 
 /**
@@ -181,14 +181,14 @@ function longText(pieces) {
 }
 
 function firstPieces(pieces, most) {
-  let left = most;
-  const shown = [];
+  let room = most;
+  const first = [];
   for (const piece of pieces) {
-    if (left <= 0) break;
-    shown.push({ kind: piece.kind, text: piece.text.slice(0, left) });
-    left -= piece.text.length;
+    if (room <= 0) break;
+    first.push({ kind: piece.kind, text: piece.text.slice(0, room) });
+    room -= piece.text.length;
   }
-  return shown;
+  return first;
 }
 
 function markedPiece({ kind, text }) {

@@ -38,81 +38,81 @@ function itemKey(item) {
  * @returns {ItemSource}
  */
 function itemsInMemory(payload) {
-  const tables = new Map(payload.items.map((each) => [each.comparison, each.columns]));
+  const tables = new Map(payload.items.map((table) => [table.comparison, table.columns]));
   const columns = (comparison) => tables.get(comparison) ?? { task: [] };
-  const row = (comparison, place) => recordAt(columns(comparison), place);
-  const select = remembered((ask) => selectPlaces(columns(ask.comparison), ask));
+  const row = (comparison, index) => recordAt(columns(comparison), index);
+  const select = keepLastAnswer((ask) => selectItems(columns(ask.comparison), ask));
   return {
     async query({ offset, limit, ...ask }) {
-      const places = select(ask);
-      const shown = places.slice(offset, offset + limit);
-      return { total: places.length, rows: shown.map((place) => row(ask.comparison, place)) };
+      const indices = select(ask);
+      const page = indices.slice(offset, offset + limit);
+      return { total: indices.length, rows: page.map((index) => row(ask.comparison, index)) };
     },
     async find({ key, ...ask }) {
-      const place = placeOf(columns(ask.comparison), key);
-      if (place < 0) return { item: null, place: null };
-      const found = select(ask).indexOf(place);
-      return { item: row(ask.comparison, place), place: found < 0 ? null : found };
+      const index = itemIndex(columns(ask.comparison), key);
+      if (index < 0) return { item: null, place: null };
+      const position = select(ask).indexOf(index);
+      return { item: row(ask.comparison, index), place: position < 0 ? null : position };
     },
     async facets(comparison, capability) {
-      const places = select({ comparison, filters: { capability }, sort: "" });
+      const indices = select({ comparison, filters: { capability }, sort: "" });
       return Object.fromEntries(FACETS.map((name) =>
-        [name, tally(columns(comparison)[name] && places.map((place) => columns(comparison)[name][place]))]));
+        [name, tally(columns(comparison)[name] && indices.map((index) => columns(comparison)[name][index]))]));
     },
   };
 }
 
 /** Keeps the last answer. */
-function remembered(compute) {
-  let [asked, answer] = [null, null];
+function keepLastAnswer(compute) {
+  let [lastName, answer] = [null, null];
   return (ask) => {
     const name = JSON.stringify(ask);
-    if (name !== asked) [asked, answer] = [name, compute(ask)];
+    if (name !== lastName) [lastName, answer] = [name, compute(ask)];
     return answer;
   };
 }
 
-function recordAt(columns, place) {
-  return Object.fromEntries(Object.entries(columns).map(([name, all]) => [name, all[place]]));
+function recordAt(columns, index) {
+  return Object.fromEntries(Object.entries(columns).map(([name, all]) => [name, all[index]]));
 }
 
-function placeOf(columns, key) {
-  return columns.task.findIndex((task, place) => {
-    const item = columns.item[place];
-    const [repeat, metric] = [columns.repeat?.[place], columns.metric?.[place]];
+function itemIndex(columns, key) {
+  return columns.task.findIndex((task, index) => {
+    const item = columns.item[index];
+    const [repeat, metric] = [columns.repeat?.[index], columns.metric?.[index]];
     return itemKey({ task, item, repeat, metric }) === key;
   });
 }
 
-/** Places of the items that pass, in the order asked for. */
-function selectPlaces(columns, { filters, sort }) {
-  let places = [...columns.task.keys()];
+/** Indices of the items that pass, in the order asked for. */
+function selectItems(columns, { filters, sort }) {
+  let indices = [...columns.task.keys()];
   for (const name of [...FACETS, "capability"]) {
-    const wanted = filters[name];
-    if (wanted) places = places.filter((place) => (columns[name]?.[place] ?? "") === wanted);
+    const value = filters[name];
+    if (value) indices = indices.filter((index) => (columns[name]?.[index] ?? "") === value);
   }
-  if (filters.q) places = places.filter(mentions(columns, filters.q));
-  return sortPlaces(places, columns, sort);
+  if (filters.q) indices = indices.filter(mentions(columns, filters.q));
+  return sortItems(indices, columns, sort);
 }
 
 function mentions(columns, text) {
-  const wanted = new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu");
+  const pattern = new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "iu");
   const names = SEARCHED.flatMap((name) => [name, `${name}_before`, `${name}_after`]);
   const texts = names.map((name) => columns[name]).filter(Boolean);
   const options = columns.options ?? [];
-  return (place) =>
-    texts.some((column) => column[place] !== null && wanted.test(column[place])) ||
-    (options[place] ?? []).some((option) => wanted.test(option));
+  return (index) =>
+    texts.some((column) => column[index] !== null && pattern.test(column[index])) ||
+    (options[index] ?? []).some((option) => pattern.test(option));
 }
 
-function sortPlaces(places, columns, sort) {
-  const length = (place) => columns.response_after?.[place]?.length ?? 0;
-  if (sort === "longest") return places.sort((one, other) => length(other) - length(one));
-  if (sort === "shortest") return places.sort((one, other) => length(one) - length(other));
+function sortItems(indices, columns, sort) {
+  const length = (index) => columns.response_after?.[index]?.length ?? 0;
+  if (sort === "longest") return indices.sort((one, other) => length(other) - length(one));
+  if (sort === "shortest") return indices.sort((one, other) => length(one) - length(other));
   const column = columns[sort];
-  if (!column || !(sort in SORTS)) return places;
+  if (!column || !(sort in SORTS)) return indices;
   const { compare } = new Intl.Collator("en", { numeric: true });
-  return places.sort((one, other) => compare(column[one] ?? "\uffff", column[other] ?? "\uffff"));
+  return indices.sort((one, other) => compare(column[one] ?? "\uffff", column[other] ?? "\uffff"));
 }
 
 /** Each value and how often it occurs, in order. */

@@ -41,7 +41,7 @@ async function startPage({ payload, figures, items }) {
     pageLoaded().then(() => drawFigures[state.capability ? "capability" : "overview"](state));
   };
   const follow = async () => {
-    const state = allowed(currentState(), payload, estimators);
+    const state = validState(currentState(), payload, estimators);
     const before = last;
     last = state;
     const numbers = differs(before, state, ["comparison", "estimator", "scale"]);
@@ -53,7 +53,7 @@ async function startPage({ payload, figures, items }) {
     if (numbers) tell(summary, payload, find, state);
     if (numbers || differs(before, state, ["by"])) list(tables, payload, find, state);
     if (numbers || differs(before, state, ["capability"])) showCapability(state);
-    for (const each of [summary, pictures, tables]) each.hidden = Boolean(state.capability);
+    for (const section of [summary, pictures, tables]) section.hidden = Boolean(state.capability);
     capability.hidden = !state.capability;
     if (state.item) document.body.dataset.figures ??= "later";
     else showOverview(overview, itemView);
@@ -76,7 +76,7 @@ async function startPage({ payload, figures, items }) {
 }
 
 /** The state with what this payload does not have put right. */
-function allowed(state, payload, estimators) {
+function validState(state, payload, estimators) {
   return {
     ...state,
     comparison: state.comparison < pairsOf(payload).length ? state.comparison : 0,
@@ -161,11 +161,11 @@ function renderSwitches(root, payload, estimators, state) {
 
 function comparisonChooser(payload, state) {
   const words = ({ before, after }) => `${before.name} → ${after.name}`;
-  const choices = comparisonPlaces(payload)
-    .map((place) => [String(place), words(pairsOf(payload)[place])]);
+  const choices = comparisonIndices(payload)
+    .map((index) => [String(index), words(pairsOf(payload)[index])]);
   if (choices.length < 2) return null;
   return chooser("comparison", "Comparison", choices, String(state.comparison),
-    (place) => goTo({ comparison: Number(place), ...FIRST_FILTERS, page: 0, item: "" }));
+    (index) => goTo({ comparison: Number(index), ...FIRST_FILTERS, page: 0, item: "" }));
 }
 
 function showTheme(state) {
@@ -175,11 +175,11 @@ function showTheme(state) {
 }
 
 function footer(payload) {
-  const made = payload.made ? `, ${payload.made}` : "";
+  const date = payload.made ? `, ${payload.made}` : "";
   const take = () => download("report.json", "application/json", JSON.stringify(payload));
-  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${made}. `,
+  return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${date}. `,
     "Nothing here leaves this machine. ",
-    (payload.capabilities || payload.items.some((each) => each.columns.task)) && button("Everything as JSON", take, { class: "quiet" }));
+    (payload.capabilities || payload.items.some((table) => table.columns.task)) && button("Everything as JSON", take, { class: "quiet" }));
 }
 
 function helpDialog() {

@@ -2,14 +2,14 @@
 
 /** Items stand one after the other, each text once; they are used by column. */
 function columnsOf({ names, rows }) {
-  const cell = (row, place) => (typeof row[place]?.[0] === "number" ? row[row[place][0]] : row[place]);
-  return Object.fromEntries(names.map((name, place) => [name, rows.map((row) => cell(row, place))]));
+  const cell = (row, index) => (typeof row[index]?.[0] === "number" ? row[row[index][0]] : row[index]);
+  return Object.fromEntries(names.map((name, index) => [name, rows.map((row) => cell(row, index))]));
 }
 
 async function startReport() {
   document.getElementById("main").setAttribute("aria-busy", "true");
   const [{ payload, items }, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
-  payload.items.forEach((each, place) => (each.columns = columnsOf(items[place])));
+  payload.items.forEach((table, index) => (table.columns = columnsOf(items[index])));
   await startPage({ payload, figures, items: itemsInMemory(payload) });
 }
 

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {Object} State
- * @property {number} comparison  place in the payload
+ * @property {number} comparison  index in the payload
  * @property {string} estimator
  * @property {string} scale
  * @property {string} by  which groups the table shows
@@ -41,10 +41,10 @@ const FILTERS = ["task", "category", "metric", "transition", "reason", "q"];
 
 /** @returns {State} */
 function stateFrom(hash) {
-  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
   const state = { ...FIRST_STATE };
   for (const [name, first] of Object.entries(FIRST_STATE)) {
-    const value = given.get(name);
+    const value = parameters.get(name);
     if (value === null) continue;
     state[name] = typeof first === "number" ? wholeNumber(value) : value;
   }
@@ -57,8 +57,8 @@ function wholeNumber(text) {
 
 /** The address of a state: only what differs from the first one. */
 function hashOf(state) {
-  const said = Object.entries(state).filter(([name, value]) => value !== FIRST_STATE[name]);
-  return `#${new URLSearchParams(said.map(([name, value]) => [name, String(value)]))}`;
+  const changes = Object.entries(state).filter(([name, value]) => value !== FIRST_STATE[name]);
+  return `#${new URLSearchParams(changes.map(([name, value]) => [name, String(value)]))}`;
 }
 
 function currentState() {

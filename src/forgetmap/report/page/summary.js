@@ -11,7 +11,7 @@ function renderSummary(root, payload, find, state) {
       simulated && make("p", { class: "flag" }, "SIMULATED data, not a measured model."),
       make("p", { class: "names" }, pairNames(payload, result)),
       verdictCard(result, summary),
-      eachComparison(payload, find, state),
+      comparisonList(payload, find, state),
       make("div", { class: "cards" }, cellsCard(payload, state, result.total), warningsCard(payload, result)),
       howWeKnow(payload, find, state, isOpen),
     ].filter(Boolean),
@@ -36,7 +36,7 @@ function verdictCard(result, summary) {
 
 /** What stands between backticks is to be typed. */
 function withCode(words) {
-  return words.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
+  return words.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
 }
 
 /** The interval and the estimate on a line from 0, with the margin. */
@@ -87,19 +87,19 @@ function estimatorTable(estimators, level) {
 }
 
 /** Of several comparisons, what came out of each, and the way there. */
-function eachComparison(payload, find, state) {
-  const places = comparisonPlaces(payload);
-  if (places.length < 2) return null;
-  return make("ul", { class: "each", "aria-label": "All comparisons" }, places.map((place) =>
-    make("li", {}, comparisonLink(state, place, payload.comparisons[place].after.name),
-      shortWords(payload, find, { ...state, comparison: place }))));
+function comparisonList(payload, find, state) {
+  const indices = comparisonIndices(payload);
+  if (indices.length < 2) return null;
+  return make("ul", { class: "each", "aria-label": "All comparisons" }, indices.map((index) =>
+    make("li", {}, comparisonLink(state, index, payload.comparisons[index].after.name),
+      shortWords(payload, find, { ...state, comparison: index }))));
 }
 
 /** The way to another comparison, in which no filter is set. */
-function comparisonLink(state, place, name) {
+function comparisonLink(state, index, name) {
   return make("a", {
-    href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: place }),
-    "aria-current": place === state.comparison ? "true" : null,
+    href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: index }),
+    "aria-current": index === state.comparison ? "true" : null,
   }, name);
 }
 
@@ -111,11 +111,11 @@ function shortWords(payload, find, state) {
 }
 
 /** Of a chain the last stage is the chain as a whole; it is offered once. */
-function comparisonPlaces(payload) {
+function comparisonIndices(payload) {
   const [first] = pairsOf(payload);
-  const again = (each) => payload.kind === "chain" && each.after.name === first.after.name;
+  const again = ({ after }) => payload.kind === "chain" && after.name === first.after.name;
   return [...pairsOf(payload).keys()]
-    .filter((place) => place === 0 || !again(pairsOf(payload)[place]));
+    .filter((index) => index === 0 || !again(pairsOf(payload)[index]));
 }
 
 function pairNames(payload, result) {
@@ -127,8 +127,8 @@ function pairNames(payload, result) {
 
 /** The four cells, as the table they are. */
 function cellsCard(payload, state, total) {
-  const listed = payload.items.find((each) => each.comparison === state.comparison);
-  const cell = (name, count) => cellOf(name, count, total.n, Boolean(listed?.total[name]));
+  const items = payload.items.find((table) => table.comparison === state.comparison);
+  const cell = (name, count) => cellOf(name, count, total.n, Boolean(items?.total[name]));
   const head = (text, scope) => make("th", { scope }, text);
   return make("section", { class: "card", "aria-label": "The four cells" },
     make("table", { class: "cells" },
@@ -144,7 +144,7 @@ function cellsCard(payload, state, total) {
 
 function cellOf(name, count, n, listed) {
   const words = [
-    make("span", { class: "cell-name" }, called(TRANSITIONS, name)),
+    make("span", { class: "cell-name" }, labelFor(TRANSITIONS, name)),
     make("b", {}, counted(count)),
     make("span", { class: "cell-share" }, n ? percent(count / n) : "–"),
   ];
@@ -165,7 +165,7 @@ function measureCard(total, find, state, direction) {
     make("p", { class: "faint" }, detail || why),
     strip(total, find, state, direction),
     make("p", { class: "faint" }, floorWords(total, state.scale, state.estimator)),
-    make("p", { class: "faint" }, `${sentence(meaning)}; ${called(SCALES, state.scale)}; ${
+    make("p", { class: "faint" }, `${sentence(meaning)}; ${labelFor(SCALES, state.scale)}; ${
       estimatorLabel(state.estimator)}${ofHeadline(total, state.estimator)}.`));
 }
 
@@ -175,17 +175,17 @@ function ofHeadline(total, estimator) {
 }
 
 function whyUnknown(total, estimator, direction) {
-  const found = estimator === "raw" ? total : total[estimator];
-  const estimate = found?.[direction] ?? (direction === "forgetting" ? found : null);
+  const estimates = estimator === "raw" ? total : total[estimator];
+  const estimate = estimates?.[direction] ?? (direction === "forgetting" ? estimates : null);
   return estimate?.reason ?? "No value on this scale.";
 }
 
 function floorWords(total, scale, estimator) {
   const floor = total.noise_floor;
   if (floor.value === null) return `No noise floor: ${floor.reason ?? "needs repeats of a model"}.`;
-  const taken = takesFloorOut(total, estimator) ? " It is taken out already." : "";
+  const note = takesFloorOut(total, estimator) ? " It is taken out already." : "";
   const of = scale === "items" ? "" : " of all items";
-  return `Noise floor ${percent(floor.value)}${of}: how often two runs of one model flip one way.${taken}`;
+  return `Noise floor ${percent(floor.value)}${of}: how often two runs of one model flip one way.${note}`;
 }
 
 function takesFloorOut(total, estimator) {
@@ -203,11 +203,11 @@ function floorOn(total, find, state, direction) {
 /** A line from 0: limits as a bar, the value as a dot, the noise floor as a dashed line. */
 function strip(total, find, state, direction) {
   const estimates = Object.keys(DIRECTIONS)
-    .map((each) => clippedEnds(find(state, "total", total.name, each)));
+    .map((name) => clippedEnds(find(state, "total", total.name, name)));
   const { value, low, high } = clippedEnds(find(state, "total", total.name, direction));
   const floor = floorOn(total, find, state, direction);
   if (value === null && low === null) return null;
-  const numbers = [...estimates.flatMap(Object.values), floor].filter((each) => each !== null);
+  const numbers = [...estimates.flatMap(Object.values), floor].filter((number) => number !== null);
   const most = Math.max(0.01, ...numbers) * 1.05;
   const at = (part) => 8 + (284 * part) / most;
   const line = (x1, x2, y1, y2, look) => makeSvg("line", { x1, x2, y1, y2, class: look });

@@ -29,8 +29,8 @@ function sweepState(result) {
 
 function sweepSwitches(result, state) {
   const focused = document.activeElement?.id;
-  const models = result.pairs.map(({ name }, place) => [String(place), name]);
-  const choose = (place) => goTo({ comparison: Number(place) });
+  const models = result.pairs.map(({ name }, index) => [String(index), name]);
+  const choose = (index) => goTo({ comparison: Number(index) });
   document.getElementById("switches").replaceChildren(
     ...(models.length > 1
       ? [chooser("comparison", "Tuned model in the figures", models, String(state.comparison), choose)]

@@ -7,34 +7,34 @@ const UNSORTED = { name: "", down: false };
 
 /** Finds the estimate of a group under the reader's choice. */
 function estimateFinder(rows) {
-  const places = new Map();
-  rows.value.forEach((_, place) => {
+  const indices = new Map();
+  rows.value.forEach((_, index) => {
     const names = ["comparison", "level", "group", "estimator", "direction", "scale"];
-    places.set(estimateName(...names.map((name) => rows[name][place])), place);
+    indices.set(estimateName(...names.map((name) => rows[name][index])), index);
   });
   return (state, level, group, direction) => {
     const { comparison, estimator, scale } = state;
-    const place = places.get(
+    const index = indices.get(
       estimateName(comparison, level, group, estimator, direction, scale),
     );
-    if (place === undefined) return NO_ESTIMATE;
-    return { value: rows.value[place], low: rows.low[place], high: rows.high[place] };
+    if (index === undefined) return NO_ESTIMATE;
+    return { value: rows.value[index], low: rows.low[index], high: rows.high[index] };
   };
 }
 
 /** There is one total; whatever it is called, it is found. */
-function estimateName(comparison, level, group, ...rest) {
+function estimateName(comparison, level, group, ...parts) {
   const only = level === "total" || level === "macro";
-  return JSON.stringify([comparison, level, only ? "" : group, ...rest]);
+  return JSON.stringify([comparison, level, only ? "" : group, ...parts]);
 }
 
 /** Which estimators have anything to show. */
 function estimatorsIn(rows) {
-  const known = new Set();
-  rows.estimator.forEach((name, place) => {
-    if (rows.value[place] !== null || rows.low[place] !== null) known.add(name);
+  const estimated = new Set();
+  rows.estimator.forEach((name, index) => {
+    if (rows.value[index] !== null || rows.low[index] !== null) estimated.add(name);
   });
-  return [...new Set(rows.estimator)].filter((name) => name !== "noise_floor" && known.has(name));
+  return [...new Set(rows.estimator)].filter((name) => name !== "noise_floor" && estimated.has(name));
 }
 
 /** The levels that have groups, and the groups of one. */
@@ -42,15 +42,15 @@ function levelsOf(payload, comparison) {
   return Object.keys(LEVELS).filter((level) => groupsAt(payload, comparison, level).length);
 }
 
-function groupsAt(payload, place, level) {
-  const result = payload.comparisons[place];
+function groupsAt(payload, comparison, level) {
+  const result = payload.comparisons[comparison];
   const groups = {
     model: () =>
       payload.kind === "many"
-        ? payload.comparisons.map((each) => ({ ...each.total, name: each.after.name }))
+        ? payload.comparisons.map(({ total, after }) => ({ ...total, name: after.name }))
         : [],
     stage: () =>
-      (result.stages ?? []).map((each) => ({ ...each.against_first, name: each.name })),
+      (result.stages ?? []).map((stage) => ({ ...stage.against_first, name: stage.name })),
     category: () => result.categories,
     task: () => result.tasks,
     tag: () => result.tags,
@@ -60,7 +60,7 @@ function groupsAt(payload, place, level) {
 
 /** One record per group: what the table shows and the downloads hold. */
 function groupRecords(payload, find, state, level) {
-  return groupsAt(payload, state.comparison, level).map((group, place) => {
+  return groupsAt(payload, state.comparison, level).map((group, index) => {
     const record = {
       [level]: group.name,
       items: group.items,
@@ -70,7 +70,7 @@ function groupRecords(payload, find, state, level) {
       accuracy_change: group.acc_before === null ? null : group.acc_after - group.acc_before,
       net_drop: group.conventional_forgetting,
     };
-    const where = level === "model" ? [{ ...state, comparison: place }, "total"]
+    const where = level === "model" ? [{ ...state, comparison: index }, "total"]
       : [state, level === "stage" ? "since_first" : level];
     for (const direction of Object.keys(DIRECTIONS)) {
       const { value, low, high } = find(...where, group.name, direction);
@@ -183,8 +183,8 @@ function headCell(column, sort, choose) {
 }
 
 function bodyRow(columns, record) {
-  return make("tr", {}, columns.map((column, place) => {
-    const head = place === 0;
+  return make("tr", {}, columns.map((column, index) => {
+    const head = index === 0;
     const attributes = head ? { scope: "row" } : { class: column.text ? "words" : "number" };
     return make(head ? "th" : "td", attributes, column.show(record));
   }));
@@ -202,18 +202,18 @@ function renderTables(root, payload, find, state) {
   const level = levels.includes(state.by) ? state.by : levels[0];
   if (!level) return root.replaceChildren();
   const records = groupRecords(payload, find, state, level);
-  const name = { head: LEVELS[level], sort: level, text: true, show: (row) => named(row[level]) };
+  const name = { head: LEVELS[level], sort: level, text: true, show: (row) => visibleName(row[level]) };
   const ranked = records.some((row) => typeof row.loss_exceeds_margin === "number");
   const columns = GROUP_COLUMNS.filter((column) => ranked || !column.optional);
   const caption = `Forgotten and gained by ${LEVELS[level]}`;
-  const choices = levels.map((each) => [each, LEVELS[each]]);
+  const choices = levels.map((name) => [name, LEVELS[name]]);
   root.replaceChildren(
     make("h2", { id: "tables-title" }, "Groups"),
     make("div", { class: "bar" },
       chooser("by", "Rows", choices, level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
     make("p", { class: "faint" }, `${sentence(estimatorLabel(state.estimator))}; ${
-      called(SCALES, state.scale)}; interval below, shown from 0% to 100%.${ranked ? RANKED : ""}`),
+      labelFor(SCALES, state.scale)}; interval below, shown from 0% to 100%.${ranked ? RANKED : ""}`),
     tableRegion(caption, [name, ...columns], records, { name: ranked ? "loss_exceeds_margin" : "forgetting", down: true }),
   );
 }

@@ -8,8 +8,8 @@ const HIDDEN_CHARACTERS =
  * @param {string} text
  */
 function visible(text) {
-  return text.replace(HIDDEN_CHARACTERS, (found) => {
-    const code = found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+  return text.replace(HIDDEN_CHARACTERS, (character) => {
+    const code = character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     return `⟨U+${code}⟩`;
   });
 }
@@ -22,13 +22,13 @@ function visible(text) {
 function percent(value) {
   if (value === null || value === undefined) return "–";
   if (value < 0) {
-    const shown = percent(-value);
-    return shown.startsWith("<") ? `>−${shown.slice(1)}` : `−${shown}`;
+    const text = percent(-value);
+    return text.startsWith("<") ? `>−${text.slice(1)}` : `−${text}`;
   }
-  const shown = (100 * value).toFixed(1);
-  if (value > 0 && Number(shown) === 0) return "<0.1%";
-  if (value < 1 && Number(shown) === 100) return ">99.9%";
-  return `${shown}%`;
+  const text = (100 * value).toFixed(1);
+  if (value > 0 && Number(text) === 0) return "<0.1%";
+  if (value < 1 && Number(text) === 100) return ">99.9%";
+  return `${text}%`;
 }
 
 /** A number between 0 and 1: what is beyond is cut off where it is shown, and that is said. */
@@ -63,7 +63,7 @@ function snippet(text, most) {
 }
 
 /** A name that people see, also where it is only spaces. */
-function named(name) {
+function visibleName(name) {
   return String(name).trim() ? name : `“${name}”`;
 }
 

@@ -3,7 +3,7 @@
 const THINKING_TAG = /<(\/)?(?:think|thinking|reasoning)>|<\|(?:begin|(end))_of_thought\|>/gi;
 
 /**
- * @typedef {{kind: "said" | "thinking", text: string, finished: boolean}} Section
+ * @typedef {{kind: "answer" | "thinking", text: string, finished: boolean}} Section
  */
 
 /**
@@ -17,7 +17,7 @@ function splitThinking(response) {
   let [from, thinking, everClosed] = [0, false, false];
   const add = (isThinking, to, finished) => {
     const text = response.slice(from, to);
-    if (text.trim()) sections.push({ kind: isThinking ? "thinking" : "said", text, finished });
+    if (text.trim()) sections.push({ kind: isThinking ? "thinking" : "answer", text, finished });
   };
   for (const tag of response.matchAll(THINKING_TAG)) {
     const closes = Boolean(tag[1] || tag[2]);
@@ -30,10 +30,10 @@ function splitThinking(response) {
   return sections;
 }
 
-/** What was said aloud. */
-function saidAloud(response) {
+/** The answer itself, as the scorer reads it. */
+function withoutThinking(response) {
   return splitThinking(response)
-    .filter((section) => section.kind === "said")
+    .filter((section) => section.kind === "answer")
     .map((section) => section.text)
     .join("")
     .trim();

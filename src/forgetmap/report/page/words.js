@@ -82,7 +82,7 @@ const REDACTED = "Texts of items are left out or blackened in this report.";
 const OTHER_ADVICE = "Look at the items concerned before you act on the numbers.";
 
 /** What people call something; foreign names stay as they are. */
-function called(names, name) {
+function labelFor(names, name) {
   return Object.hasOwn(names, name) ? names[name] : name;
 }
 

@@ -146,10 +146,10 @@ def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
     columns = ["task", "item", "path", "kind"]
     followed = items.select(*columns, "repeat").sort("task", "item", "repeat").collect()
     rows = sorted(followed.select(*columns).rows(), key=lambda row: row[3] in ("kept", "never"))
-    kept = {
+    lists = {
         name: [row[index] for row in rows[:MAX_HISTORIES]] for index, name in enumerate(columns)
     }
-    return Histories(stages=list(stages), total=len(rows), **kept)
+    return Histories(stages=list(stages), total=len(rows), **lists)
 
 
 def _kind(results: Sequence[ComparisonResult]) -> Kind:
@@ -182,9 +182,9 @@ def cut_to_fit(items: Sequence[Items]) -> list[Items]:
     if sum(lengths) < MAX_PACKED_BYTES:
         return kept
     while (packed := sum(map(packed_size, kept))) > MAX_PACKED_BYTES and longest > MIN_BYTES:
-        held = sum(min(size, longest) for size in lengths)
+        length = sum(min(size, longest) for size in lengths)
         # Long texts pack better than what is left of them, so this takes several turns.
-        longest = max(fair_cap(lengths, int(0.98 * held * MAX_PACKED_BYTES / packed)), MIN_BYTES)
+        longest = max(fair_cap(lengths, int(0.98 * length * MAX_PACKED_BYTES / packed)), MIN_BYTES)
         kept = [_cut(item, longest) for item in items]
     return kept
 

@@ -96,8 +96,8 @@ def _withheld(result: DriftResult) -> list[Withheld]:
         for id_, models in ids.items():
             by_models.setdefault(tuple(models), []).append(id_)
         parts += [
-            Withheld(note=note, level="metric", models=list(models), ids=listed)
-            for models, listed in by_models.items()
+            Withheld(note=note, level="metric", models=list(models), ids=items)
+            for models, items in by_models.items()
         ]
     return parts
 

@@ -32,7 +32,7 @@ EXAMPLES = 20
 """Of a gradual metric, in each direction."""
 _SIDE = ("task", "item", "repeat", "score", "outcome", "answer", "choice", "category", "k", "gold")
 _AGREEMENT = "agreement"
-_SAID = ("prompt", "response", "error")
+_ANSWER_TEXTS = ("prompt", "response", "error")
 _ORDER = [(name, "ascending") for name in ("task", "item", "repeat", "metric")]
 
 
@@ -57,7 +57,7 @@ def _of_model(
     texts: bool,
     limit: int,
 ) -> Items:
-    shares = _wanted(drifted, index, limit)
+    shares = _item_limits(drifted, index, limit)
     if not shares:
         return Items(comparison=index, total={}, columns={"task": [], "item": []})
     pairs = pair_items(before, after, drifted.pair_by)
@@ -78,7 +78,7 @@ def _of_model(
     return Items(comparison=index, total=total, columns=columns_of(changes))
 
 
-def _wanted(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:
+def _item_limits(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:
     """The metrics with data, and how many items of each there is room for."""
     metrics = {metric.id: metric for metric in drifted.taxonomy.metrics}
     model = drifted.result.models[index]
@@ -107,14 +107,14 @@ def _table_of(
     rows = []
     for metric, most in shares:
         ability = metric.scale == "binary" and metric.polarity == "up"
-        ours, theirs = (_measure(source, metric) for source in (before, after))
+        measure_before, measure_after = (_measure(source, metric) for source in (before, after))
         rows.append({
             "id": metric.id, "capability": metric.capability, "task": metric.task,
             "scale": metric.scale, "most": most,
             "down": "forgotten" if ability else "less", "up": "gained" if ability else "more",
             "own_before": before.tasks[metric.task], "own_after": after.tasks[metric.task],
-            "metric_before": ours.metric, "scorer_before": ours.scorer,
-            "metric_after": theirs.metric, "scorer_after": theirs.scorer,
+            "metric_before": measure_before.metric, "scorer_before": measure_before.scorer,
+            "metric_after": measure_after.metric, "scorer_after": measure_after.scorer,
         })  # fmt: skip
     return pa.Table.from_pylist(rows)
 
@@ -215,31 +215,31 @@ def _with_texts(changed: pa.Table, before: TaxonomyRun, after: TaxonomyRun) -> p
     """These items with what was asked and said."""
     table = connection().from_arrow(changed)
     with reading(before.run, after.run):
-        for side, run, own, asked in (
+        for side, run, own, with_question in (
             ("before", before.run, "item", True),
             ("after", after.run, "item_after", before.run.texts is None),
         ):
             if run.texts is not None:
-                table = _joined(table, run, side, own, asked=asked)
+                table = _joined(table, run, side, own, with_question=with_question)
         return table.to_arrow_table()
 
 
 def _joined(
-    table: duckdb.DuckDBPyRelation, run: Run, side: str, own: str, *, asked: bool
+    table: duckdb.DuckDBPyRelation, run: Run, side: str, own: str, *, with_question: bool
 ) -> duckdb.DuckDBPyRelation:
     texts = relation_of(fill_texts(run.texts))  # type: ignore[arg-type]  # asked before
-    names: Sequence[str] = (*_SAID, *(("question", "options") if asked else ()))
-    taken = ", ".join(f"any_value({name}) AS {name}" for name in names)
-    called = ", ".join(
+    names: Sequence[str] = (*_ANSWER_TEXTS, *(("question", "options") if with_question else ()))
+    values = ", ".join(f"any_value({name}) AS {name}" for name in names)
+    aliases = ", ".join(
         f"t.{name} AS {name if name in ('question', 'options') else f'{name}_{side}'}"
         for name in names
     )
     query = f"""
         WITH wanted AS (SELECT DISTINCT own_{side} AS task, {own} AS item, repeat FROM found),
         once AS (
-            SELECT task, item, repeat, {taken} FROM texts
+            SELECT task, item, repeat, {values} FROM texts
             SEMI JOIN wanted USING (task, item, repeat) GROUP BY task, item, repeat
         )
-        SELECT f.*, {called} FROM found AS f LEFT JOIN once AS t
+        SELECT f.*, {aliases} FROM found AS f LEFT JOIN once AS t
         ON t.task = f.own_{side} AND t.item = f.{own} AND t.repeat = f.repeat"""
     return sql(query, found=table, texts=texts)

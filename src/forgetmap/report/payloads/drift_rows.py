@@ -127,7 +127,7 @@ def _row(
         "high": drift.high,
         "noise": cell.noise if scale == "effect" and drift.value is not None else None,
         "shade": None if drift.value is None else max(-1.0, min(1.0, drift.value / strong)),
-        "shown": _shown(cell, drift, scale),
+        "shown": _value_text(cell, drift, scale),
         "state": state,
         "n": cell.n,
         "coverage": str(cell.coverage),
@@ -143,7 +143,7 @@ def _direction(cell: Cell | MetricCell, result: DriftResult) -> str:
     return cell.direction
 
 
-def _shown(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str:
+def _value_text(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str:
     if drift.value is None:
         return NO_DATA if cell.value is None else NOT_HERE
     return signed(drift.value, DIGITS[scale]) + UNITS[scale] + mark_of(cell)
@@ -161,7 +161,7 @@ def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drif
             for metric in result.metrics
             if metric.model == cell.model and metric.capability == cell.id and metric.weight
         ]
-        parts = [(each.weight, _of_metric(scale, each)) for each in own]
+        parts = [(metric.weight, _of_metric(scale, metric)) for metric in own]
     else:
         members = [capability for capability in result.capabilities
                    if capability.model == cell.model and capability.group == cell.id]  # fmt: skip

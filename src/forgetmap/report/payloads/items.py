@@ -107,9 +107,9 @@ def _chosen(flips: Frame, total: int, most: int) -> Frame:
     if total <= most:
         return flips
     key: Any = nw.concat_str("task", "item", nw.col("repeat").cast(nw.String), separator=SEPARATOR)
-    listed = flips.select("task", key=key).collect()
+    keys = flips.select("task", key=key).collect()
     by_task: dict[str, list[str]] = {}
-    for task, name in listed.rows():
+    for task, name in keys.rows():
         by_task.setdefault(task, []).append(name)
     cap = max(fair_cap([len(names) for names in by_task.values()], most), 1)
     return flips.filter(key.is_in([name for names in by_task.values() for name in names[:cap]]))

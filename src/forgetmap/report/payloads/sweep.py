@@ -111,17 +111,17 @@ def barrier_words(barrier: Barrier) -> str:
     if height.value is None or height.low is None or height.high is None:
         return f"{barrier.method}: no barrier can be told: {height.reason}."
     by_loss = barrier.measure == "loss"
-    shown = nats if by_loss else signed_percent
+    write = nats if by_loss else signed_percent
     what, side, other = ("loss", "above", "below") if by_loss else ("accuracy", "below", "above")
     if height.value > 0:
         kind = "a barrier" if height.low > 0 else "no sure barrier"
-        size = f"{shown(height.value)} ({shown(height.low)} to {shown(height.high)})"
+        size = f"{write(height.value)} ({write(height.low)} to {write(height.high)})"
         return (
             f"{barrier.method}: {kind}: at {barrier.weight:g} {what} lies {size} {side} the line "
             "between the ends."
         )
     kind = "no barrier" if height.high < 0 else "no barrier seen"
-    size = f"{shown(-height.value)} ({shown(-height.high)} to {shown(-height.low)})"
+    size = f"{write(-height.value)} ({write(-height.high)} to {write(-height.low)})"
     return (
         f"{barrier.method}: {kind}: {what} stays {other} the line between the ends, by {size} "
         f"where it is nearest, at {barrier.weight:g}."
@@ -247,13 +247,13 @@ def barrier_sheet(pair: PairResult) -> Sheet:
     rows = []
     for barrier in pair.barriers:
         height = barrier.height
-        shown = signed_percent if barrier.measure == "accuracy" else nats
-        low, high = shown(height.low), shown(height.high)
+        write = signed_percent if barrier.measure == "accuracy" else nats
+        low, high = write(height.low), write(height.high)
         row = (
             barrier.group,
             barrier.method,
             barrier.measure,
-            shown(height.value),
+            write(height.value),
             f"{low} to {high}",
         )
         rows.append((*row, f"{barrier.weight:g}"))

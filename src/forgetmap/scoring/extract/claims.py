@@ -129,7 +129,7 @@ def next_question(text: str, position: int) -> int | None:
 
 def find_spoken_claims(text: str) -> Iterator[str]:
     """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
-    for claim in _spoken(text):
+    for claim in _find_claims(text):
         if is_hedged(text, claim.start()):
             continue
         end = text.find("\n", claim.end())
@@ -138,7 +138,7 @@ def find_spoken_claims(text: str) -> Iterator[str]:
             yield rest
 
 
-def _spoken(text: str) -> list[re.Match[str]]:
+def _find_claims(text: str) -> list[re.Match[str]]:
     """In order; patterns are tried only on texts that have one of their words."""
     lower = text.lower()
     patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, _FOREIGN_STEMS))

@@ -49,8 +49,8 @@ def strip_fence(text: str) -> str:
     if _FENCE in inside:
         return text
     language, newline, rest = inside.partition("\n")
-    named = newline and (not language.strip() or language.strip().isalnum())
-    return rest if named else re.sub(r"\A(?i:json)\b", "", inside)
+    has_language_line = newline and (not language.strip() or language.strip().isalnum())
+    return rest if has_language_line else re.sub(r"\A(?i:json)\b", "", inside)
 
 
 def json_within(text: str) -> Iterator[tuple[str, Any]]:

@@ -303,14 +303,14 @@ class NumberReader:
 
     def _ways(self, text: str) -> Iterator[list[Quantity]]:
         final = last_line(text)
-        yield self._spoken(final)
-        yield self._spoken(text)
+        yield self._read_claims(final)
+        yield self._read_claims(text)
         yield self.read_bare(final)
         yield self._after_verb(tidy(final[-MAX_ANSWER_CHARS:]))
         yield _distinct(number for bold in _BOLD.findall(final) for number in self.read_bare(bold))
         yield self._only_one(final)
 
-    def _spoken(self, text: str) -> list[Quantity]:
+    def _read_claims(self, text: str) -> list[Quantity]:
         return _distinct(
             number
             for claim in find_spoken_claims(text)

@@ -102,9 +102,9 @@ class OptionReader:
 
     def _nothing_but(self, line: str) -> int | None:
         """A line that is an option's letter, its text, or both and in agreement."""
-        whole = trim(line)
-        phrase = _PREFIX.sub("", whole).strip(" *_")
-        if phrase == whole and phrase.isdigit() and normalise(phrase) not in self._indices:
+        text = trim(line)
+        phrase = _PREFIX.sub("", text).strip(" *_")
+        if phrase == text and phrase.isdigit() and normalise(phrase) not in self._indices:
             return None
         exact = self._exactly(phrase)
         if exact is not None or len(phrase) > self._max_chars:
@@ -147,15 +147,15 @@ class OptionReader:
 
     def _ways(self, text: str) -> Iterator[list[int]]:
         final = last_line(text)
-        yield self._spoken(final)
-        yield self._spoken(text) if final != text else []
+        yield self._read_claims(final)
+        yield self._read_claims(text) if final != text else []
         yield self._lines_and_bold(text)
         yield _distinct(map(self._led_line, text.split("\n")))
         yield self._bracketed(final)
         yield self._by_segments(text) if final == text else []
         yield self._tail(final)
 
-    def _spoken(self, text: str) -> list[int]:
+    def _read_claims(self, text: str) -> list[int]:
         phrases = [
             index for phrase in find_spoken_claims(text) for index in self.read_claim(phrase)
         ]
@@ -177,9 +177,9 @@ class OptionReader:
             return None
         if led["mark"].startswith(")"):
             return index
-        named = normalise(self._options[index])
+        option = normalise(self._options[index])
         follows = f" {normalise(led['rest'][:_MAX_REASON_CHARS])} "
-        return index if led["mark"].startswith(".") and f" {named} " in follows else None
+        return index if led["mark"].startswith(".") and f" {option} " in follows else None
 
     def _bracketed(self, line: str) -> list[int]:
         letters = [

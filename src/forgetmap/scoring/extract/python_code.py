@@ -172,12 +172,12 @@ def _completed(
     """The function that the question began, with the body that the response gives."""
     if not start or not names:
         return
-    wholes = [f"{start}\n{body}" for text in bodies for body in _indented(text)]
-    for whole in wholes:
-        if _compiles(whole):
-            yield whole, alone
-    for whole in wholes:
-        source = _without_prose(whole, at_least=start.count("\n") + 2)
+    blocks = [f"{start}\n{body}" for text in bodies for body in _indented(text)]
+    for block in blocks:
+        if _compiles(block):
+            yield block, alone
+    for block in blocks:
+        source = _without_prose(block, at_least=start.count("\n") + 2)
         if source and _compiles(source):
             yield source, False
 

@@ -64,8 +64,8 @@ def calls_in(text: str, names: frozenset[str] = frozenset()) -> tuple[list[Call]
     if calls:
         return calls, False
     body = _FENCE_LINE.sub("", text)
-    if whole := _parsed(body.strip(), names):
-        return whole, body == text
+    if calls := _parsed(body.strip(), names):
+        return calls, body == text
     calls, rest = _scattered(body, names)
     return calls, bool(calls) and body == text and not rest
 

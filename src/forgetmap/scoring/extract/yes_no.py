@@ -78,13 +78,13 @@ class YesNoReader:
 
     def _ways(self, text: str) -> Iterator[list[bool]]:
         final = last_line(text)
-        yield self._spoken(final)
-        yield self._spoken(text)
+        yield self._read_claims(final)
+        yield self._read_claims(text)
         yield self.read_claim(final)
         yield self.read_claim(text.strip().partition("\n")[0])
         yield _statements(text)
 
-    def _spoken(self, text: str) -> list[bool]:
+    def _read_claims(self, text: str) -> list[bool]:
         return _distinct(
             answer
             for claim in find_spoken_claims(text)

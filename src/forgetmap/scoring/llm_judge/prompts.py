@@ -48,12 +48,12 @@ def ask_each(material: str, task: str, kind: str, statements: Sequence[str]) -> 
         " For example:\n1: yes"
     )
     return [
-        ask(material, passage(f"{kind.capitalize()}s", _listed(batch)), task, form)
+        ask(material, passage(f"{kind.capitalize()}s", _number_lines(batch)), task, form)
         for batch in batches(statements)
     ]
 
 
-def _listed(statements: Sequence[str]) -> str:
+def _number_lines(statements: Sequence[str]) -> str:
     return "\n".join(f"{number}. {text}" for number, text in enumerate(statements, start=1))
 
 

@@ -85,8 +85,8 @@ class ReasoningScorer:
         coherence, consistency = map(_tenths, replies)
         parts = [coherence, consistency, reasoning_steps.score(sample)["step_validity"]]
         known = [part.score for part in parts if part.score is not None]
-        whole = grade_share(sum(known) / len(parts)) if len(known) == len(parts) else _failed(parts)
-        return {"reasoning": whole, "coherence": coherence, "consistency": consistency}
+        grade = grade_share(sum(known) / len(parts)) if len(known) == len(parts) else _failed(parts)
+        return {"reasoning": grade, "coherence": coherence, "consistency": consistency}
 
 
 class FollowingScorer:

@@ -28,12 +28,12 @@ _FIRST_FREE_USER = 2_000_000_000
 _NOBODY = 65_534
 
 
-def enclose(root: str, shown: Iterable[tuple[str, str]]) -> bool:
+def enclose(root: str, mounts: Iterable[tuple[str, str]]) -> bool:
     """Lock this process into a root of its own, without network.
 
     Args:
         root: an empty folder; what is mounted on it is seen by this process only.
-        shown: what is to be seen inside, and where.
+        mounts: what is to be seen inside, and where.
 
     Returns:
         Whether it is root; then programs still have to become somebody else.
@@ -48,7 +48,7 @@ def enclose(root: str, shown: Iterable[tuple[str, str]]) -> bool:
     kernel.keep_mounts_private()
     kernel.mount_memory(root, "size=1m,mode=755")
     devices = [(device, device) for device in _DEVICES if Path(device).exists()]
-    for source, target in (*shown, *devices):
+    for source, target in (*mounts, *devices):
         _show(source, root + target)
     Path(root + WORK).mkdir()
     kernel.make_read_only(root)

@@ -137,7 +137,7 @@ def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool
     tail = _SENTENCE_EDGE.split(text[end : end + _CLAUSE_REACH], maxsplit=1)[0]
     name = text[start:end]
     alternative = _alternative(names, head + name + tail, len(head), len(head) + len(name))
-    return alternative or _listed(names, text, name)
+    return alternative or _is_in_list(names, text, name)
 
 
 def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> bool:
@@ -168,7 +168,7 @@ def _is_rival(names: Sequence[str], part: str) -> bool:
     return short and not any(next(find_mentions(name, part_words), None) for name in names)
 
 
-def _listed(names: Sequence[str], text: str, name: str) -> bool:
+def _is_in_list(names: Sequence[str], text: str, name: str) -> bool:
     """A list whose items are a right name and others."""
     items = [item[1].strip(" *_.") for item in _ITEM.finditer(text)]
     return name in items and sum(_is_rival(names, item) for item in items) >= _MAX_WORDS_BESIDE

@@ -254,9 +254,9 @@ def _matched(
     ]
 
 
-def _same_tool(expected: str, called: str, known: frozenset[str]) -> bool:
+def _same_tool(expected: str, tool: str, known: frozenset[str]) -> bool:
     """The same name, or its last part if that is no other tool."""
-    name, last = same_words(called), same_words(expected.rpartition(".")[2])
+    name, last = same_words(tool), same_words(expected.rpartition(".")[2])
     return name == same_words(expected) or (name == last and name not in known)
 
 
@@ -315,7 +315,7 @@ class _Plan:
         if _is_reference(right):
             return self._leads(right, value)
         if isinstance(right, Expression) or isinstance(value, Expression):
-            return bool(_written(right) == _written(value))
+            return bool(_plain_value(right) == _plain_value(value))
         if isinstance(right, list | tuple) and isinstance(value, list | tuple):
             pairs = zip(right, value, strict=False)
             return len(right) == len(value) and all(
@@ -335,16 +335,14 @@ class _Plan:
 
     def _leads(self, reference: str, value: Any) -> bool:
         """Any text, variable or call; of a reference, the tool and the part referred to."""
-        text = _written(value)
+        text = _plain_value(value)
         if not isinstance(text, str) or not text.strip():
             return False
         own, other = _NODE.match(reference), _NODE.match(text)
         if not own or not other:
             return True
-        expected, called = self._expected.get(own["id"]), self._calls.get(other["id"])
-        tools = expected is None or (
-            called is not None and _same_tool(expected, called, self._known)
-        )
+        expected, tool = self._expected.get(own["id"]), self._calls.get(other["id"])
+        tools = expected is None or (tool is not None and _same_tool(expected, tool, self._known))
         return bool(tools and own["part"] == other["part"])
 
 
@@ -352,7 +350,7 @@ def _is_reference(value: Any) -> bool:
     return isinstance(value, str) and _NODE.match(value) is not None
 
 
-def _written(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value.text if isinstance(value, Expression) else value
 
 

@@ -126,21 +126,21 @@ def _cited(text: str, known: frozenset[str]) -> tuple[set[str], bool]:
 
 def _split(inside: str, known: frozenset[str]) -> Iterator[str]:
     """The sources one pair of brackets names."""
-    if (whole := _named(inside, known)) in known:
-        yield whole
+    if (title := _normalise_source(inside, known)) in known:
+        yield title
         return
     for part in inside.split(";"):
-        pieces = [part] if _named(part, known) in known else part.split(",")
-        yield from (named for piece in pieces if (named := _named(piece, known)))
+        pieces = [part] if _normalise_source(part, known) in known else part.split(",")
+        yield from (source for piece in pieces if (source := _normalise_source(piece, known)))
 
 
-def _named(part: str, known: frozenset[str]) -> str:
+def _normalise_source(part: str, known: frozenset[str]) -> str:
     """A source, made comparable; without label and sentence number if it is known like that."""
     part = " ".join(part.split())
     bare = _LABEL.sub("", part)
     for reading in (part, bare, _SENTENCE.sub("", part), _SENTENCE.sub("", bare)):
-        if (named := normalise(reading)) in known:
-            return named
+        if (source := normalise(reading)) in known:
+            return source
     return normalise(part)
 
 

@@ -137,7 +137,7 @@ def _calls_check(tree: ast.Module) -> bool:
 
 def _called_names(tree: ast.Module) -> frozenset[str]:
     """Names that the tests call and do not define; builtins only if there is nothing else."""
-    called = {
+    calls = {
         node.func.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
@@ -153,7 +153,7 @@ def _called_names(tree: ast.Module) -> frozenset[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-    needed = called - own - imported
+    needed = calls - own - imported
     return frozenset(needed - _BUILTINS or needed)
 
 

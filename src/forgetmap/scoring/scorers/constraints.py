@@ -87,8 +87,8 @@ constraints = ConstraintsScorer()
 
 
 def _kinds(sample: ScorerInput) -> list[str]:
-    named = _unpacked(sample.material.get("instructions") or sample.gold)
-    kinds = [named] if isinstance(named, str) else named
+    value = _unpacked(sample.material.get("instructions") or sample.gold)
+    kinds = [value] if isinstance(value, str) else value
     if isinstance(kinds, Sequence) and kinds and all(isinstance(k, str) and k for k in kinds):
         return [kind.strip() for kind in kinds]
     raise FieldError(

@@ -56,8 +56,8 @@ class JsonSchemaScorer:
         check = _check(sample.material.get("schema"))
         text, cut = visible_text(sample.response, sample.finish_reason)
         values = list(deque(json_within(text), maxlen=_MAX_VALUES))
-        if not values and (whole := _whole(text)) is not None:
-            values = [whole]
+        if not values and (pair := _read_whole(text)) is not None:
+            values = [pair]
         if not values:
             nothing = grade_failure(why_nothing(text, cut=cut))
             return {field: nothing for field in self.fields if _applies(field, sample)}
@@ -87,7 +87,7 @@ def _check(schema: Any) -> SchemaCheck:
     )
 
 
-def _whole(text: str) -> tuple[str, Any] | None:
+def _read_whole(text: str) -> tuple[str, Any] | None:
     """A response that is nothing but JSON, perhaps fenced; it may be a bare number or text."""
     text = strip_fence(text).strip()
     try:
@@ -102,15 +102,15 @@ def _last(verdicts: list[bool | None]) -> int:
     return accepted[-1] if accepted else len(verdicts) - 1
 
 
-def _forms(text: str, written: str, *, accepted: bool | None) -> dict[str, Grade]:
+def _forms(text: str, answer: str, *, accepted: bool | None) -> dict[str, Grade]:
     if accepted is None:
-        return dict.fromkeys(_FORMS, grade_missing("the schema goes round in circles", written))
-    bare = text.strip() == written
-    alone = bare or strip_fence(text).strip() == written
+        return dict.fromkeys(_FORMS, grade_missing("the schema goes round in circles", answer))
+    bare = text.strip() == answer
+    alone = bare or strip_fence(text).strip() == answer
     return {
-        "valid": grade_answer(written, right=accepted, strict=alone),
-        "valid_fenced": grade_answer(written, right=accepted and alone, strict=alone),
-        "valid_strict": grade_answer(written, right=accepted and bare, strict=bare),
+        "valid": grade_answer(answer, right=accepted, strict=alone),
+        "valid_fenced": grade_answer(answer, right=accepted and alone, strict=alone),
+        "valid_strict": grade_answer(answer, right=accepted and bare, strict=bare),
     }
 
 
@@ -129,8 +129,8 @@ def _gold(sample: ScorerInput) -> str:
 def _content(value: Any, sample: ScorerInput) -> Grade:
     """Right if one of the values that can be the answer is the right one."""
     every = [(key, leaf) for key, leaf in leaves(value) if leaf is not None]
-    named = [leaf for key, leaf in every if _ANSWER_KEY.search(key)]
-    answers = [_leaf_text(leaf) for leaf in named or [leaf for _, leaf in every]][:_MAX_LEAVES]
+    marked = [leaf for key, leaf in every if _ANSWER_KEY.search(key)]
+    answers = [_leaf_text(leaf) for leaf in marked or [leaf for _, leaf in every]][:_MAX_LEAVES]
     if not answers:
         return grade_failure(Outcome.NO_ANSWER)
     right = [leaf for leaf in answers if _is_answer(leaf, sample)]

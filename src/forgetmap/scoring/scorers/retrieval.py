@@ -36,9 +36,9 @@ class RetrievalScorer:
             why = _reason(sample.response, text, answer, cut=cut)
             return {**both_forms(why), "recall": why}
         right = len(names) == len(needles) and not _names_other_numbers(needles, answer)
-        listed = ", ".join(names)
-        grade = grade_answer(listed, right=right, strict=_is_bare(needles, text, answer))
-        return {**both_forms(grade), "recall": grade_share(len(names) / len(needles), listed)}
+        titles = ", ".join(names)
+        grade = grade_answer(titles, right=right, strict=_is_bare(needles, text, answer))
+        return {**both_forms(grade), "recall": grade_share(len(names) / len(needles), titles)}
 
 
 def _stated_answer(text: str) -> str:
@@ -50,13 +50,13 @@ def _stated_answer(text: str) -> str:
 def _named_needles(needles: tuple[str, ...], answer: str) -> list[str]:
     """The needles that are named and not denied."""
     text = fold(answer)
-    spoken = split_words(text)
+    words = split_words(text)
     return [
         needle
         for needle in needles
         if any(
-            not is_hedged(text, spoken[first].start)
-            for first, _ in find_mentions(_joined(simplify(needle)), spoken)
+            not is_hedged(text, words[first].start)
+            for first, _ in find_mentions(_joined(simplify(needle)), words)
         )
     ]
 

@@ -120,8 +120,8 @@ def _refuse_unusable(schema: Any, kind: Any) -> None:
                 raise _unusable(f"the schema refers to {ref!r}, which is elsewhere")
         if "patternProperties" in part and "unevaluatedProperties" in part:
             raise _unusable("the schema has unevaluatedProperties beside patternProperties")
-        named = part.get("patternProperties")
-        patterns = list(named) if isinstance(named, dict) else []
+        by_pattern = part.get("patternProperties")
+        patterns = list(by_pattern) if isinstance(by_pattern, dict) else []
         for pattern in [*patterns, part.get("pattern")]:
             if isinstance(pattern, str):
                 _matches(pattern, "")

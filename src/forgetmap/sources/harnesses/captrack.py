@@ -29,7 +29,7 @@ from forgetmap.scoring import UNSCORED, Grade
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields, replace_surrogates, written
+from forgetmap.sources.fields import Fields, as_json_text, replace_surrogates
 from forgetmap.sources.files import LogFile, open_parquet
 
 METRIC = "acc"
@@ -94,8 +94,8 @@ def _log(file: LogFile) -> Log:
     while (shorter := _SUFFIXES.sub("", stem)) != stem:
         stem = shorter
     stem = replace_surrogates(stem)
-    named = _TASK.match(stem)
-    task = f"{named['benchmark']}.{named['subset']}" if named else stem
+    match = _TASK.match(stem)
+    task = f"{match['benchmark']}.{match['subset']}" if match else stem
     info = RunInfo(
         model=ModelInfo(name=replace_surrogates(path.parent.name) or None),
         harness=HarnessInfo(name="captrack"),
@@ -180,7 +180,7 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             choice=grade.choice,
             answer=grade.answer,
             error=grade.error,
-            prompt=row.written("formatted_prompt") if texts else None,
+            prompt=row.json_text("formatted_prompt") if texts else None,
             response=response if texts else None,
             material=material,
             file=row.file.name,
@@ -199,13 +199,15 @@ def _turns(prompt: object) -> list[str]:
     if not isinstance(prompt, list):
         return []
     turns = [turn.get("user prompt") if isinstance(turn, dict) else turn for turn in prompt]
-    return [text for turn in turns if (text := written(turn))]
+    return [text for turn in turns if (text := as_json_text(turn))]
 
 
 def _question(prompt: object) -> str | None:
     """Of a conversation the questions of all turns."""
     return (
-        "\n".join(_turns(prompt)) or None if isinstance(prompt, list) else written(prompt) or None
+        "\n".join(_turns(prompt)) or None
+        if isinstance(prompt, list)
+        else as_json_text(prompt) or None
     )
 
 
@@ -249,7 +251,7 @@ def _material(task: str, row: Fields, gold: object, turns: Sequence[str]) -> str
     material = {name: values[name] for name in _AS_IT_IS}
     context = values["ctx"] if values["ctx"] is not None else values["context"]
     material["context"] = [context] if isinstance(context, str) else context
-    material["first_response"] = written(row.values.get("turn1_response"))
+    material["first_response"] = as_json_text(row.values.get("turn1_response"))
     material["turns"] = list(turns)
     if isinstance(gold, list | dict):
         material["gold"] = gold

@@ -21,7 +21,7 @@ from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
 from forgetmap.scoring import UNSCORED, Grade, grade_answer, grade_failure
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
-from forgetmap.sources.fields import Fields, as_list, as_mapping, replace_surrogates, written
+from forgetmap.sources.fields import Fields, as_json_text, as_list, as_mapping, replace_surrogates
 from forgetmap.sources.files import LogFile
 
 METRIC, SCORER = "acc", "forgetmap"
@@ -71,10 +71,10 @@ def _logs(file: LogFile) -> Iterator[Log]:
     top = as_mapping(document(file))
     about = Fields(top, file, None, Problems())
     config = about.part("config")
-    named = _PRETRAINED.search(config.text("model_args") or "")
+    match = _PRETRAINED.search(config.text("model_args") or "")
     stamp = _time(about.values.get("date"))
     info = RunInfo(
-        model=ModelInfo(name=about.text("model_name") or (named[1] if named else None)),
+        model=ModelInfo(name=about.text("model_name") or (match[1] if match else None)),
         harness=HarnessInfo(name="evalchemy", version=about.text("git_hash")),
         created=stamp,
     )
@@ -104,8 +104,8 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     labels = as_list(row.values.get("label"))
     options = _options(row.values.get("multiple_choice_string")) or row.texts("options")
     for repeat in range(max(len(outputs), len(answers))):
-        answer = written(answers[repeat]) or "" if repeat < len(answers) else None
-        response = written(outputs[repeat]) if repeat < len(outputs) else None
+        answer = as_json_text(answers[repeat]) or "" if repeat < len(answers) else None
+        response = as_json_text(outputs[repeat]) if repeat < len(outputs) else None
         label = labels[repeat] if repeat < len(labels) else None
         grade = _grade(row, gold, answer, label)
         yield Sample(
@@ -129,7 +129,7 @@ def _present(row: Fields, names: Sequence[str]) -> str | None:
     """The first of these fields that is a text or a number."""
     values = (row.values.get(name) for name in names)
     scalar = (value for value in values if isinstance(value, str | int | float))
-    return next(filter(None, map(written, scalar)), None)
+    return next(filter(None, map(as_json_text, scalar)), None)
 
 
 def _list(row: Fields, names: Sequence[str]) -> list[Any]:

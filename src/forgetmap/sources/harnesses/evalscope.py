@@ -24,11 +24,11 @@ from forgetmap.sources.datasets import as_item
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.fields import (
     as_count,
+    as_json_text,
     as_list,
     as_mapping,
     as_text,
     replace_surrogates,
-    written,
 )
 from forgetmap.sources.files import LogFile, run_folder
 
@@ -139,20 +139,20 @@ def _model(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFil
     """The model as answers, predictions or reports name it, else the folder of the reviews."""
     first = file.peek.first
     messages = map(as_mapping, as_list(first.get("messages")))
-    named = [as_text(first.get("model")), *(as_text(m.get("model")) for m in messages)]
-    named += [as_text(other.peek.first.get("model")) for other in predicted]
+    names = [as_text(first.get("model")), *(as_text(m.get("model")) for m in messages)]
+    names += [as_text(other.peek.first.get("model")) for other in predicted]
     of_reports = {as_text(report.peek.first.get("model_name")) for report in reports}
-    named += list(of_reports) if len(of_reports) == 1 else []
+    names += list(of_reports) if len(of_reports) == 1 else []
     *_, kind, folder, _ = ("", "", *PurePosixPath(file.name).parts)
-    named += [folder] if kind == "reviews" else []
-    return next(filter(None, named), None)
+    names += [folder] if kind == "reviews" else []
+    return next(filter(None, names), None)
 
 
 def _main_metric(first: Mapping[str, Any]) -> str | None:
     """What EvalScope itself takes: the metric it names, else the first one."""
     score = as_mapping(as_mapping(first.get("sample_score")).get("score"))
-    named = as_text(score.get("main_score_name"))
-    return named or next(iter(as_mapping(score.get("value"))), None)
+    name = as_text(score.get("main_score_name"))
+    return name or next(iter(as_mapping(score.get("value"))), None)
 
 
 def _stamp(file: LogFile) -> str | None:
@@ -187,8 +187,8 @@ def _numbered(answers: Sequence[tuple[int, Sample]]) -> Iterator[Sample]:
 def _item_id(row: Mapping[str, Any]) -> str | None:
     """The group of repeated answers, else the place."""
     score = as_mapping(row.get("sample_score"))
-    named = (score.get("group_id"), score.get("sample_id"), row.get("index"))
-    return next(filter(None, map(as_text, named)), None)
+    ids = (score.get("group_id"), score.get("sample_id"), row.get("index"))
+    return next(filter(None, map(as_text, ids)), None)
 
 
 def _sample(
@@ -298,7 +298,7 @@ def _content(message: Mapping[str, Any]) -> str | None:
 
 def _prompt(messages: Sequence[Mapping[str, Any]]) -> str | None:
     """The messages without their ids, which are drawn anew in every run."""
-    return written([{name: m.get(name) for name in ("role", "content")} for m in messages])
+    return as_json_text([{name: m.get(name) for name in ("role", "content")} for m in messages])
 
 
 def _add_item(sample: Sample, query: str | None, target: str | None) -> None:
@@ -384,8 +384,8 @@ def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
         ]
     if result is None or isinstance(result, list):
         return []
-    named = as_text(metrics[0]) if metrics else None
-    return [Score(SAME_METRIC.get(named or "", named or "acc"), number(result))]
+    metric = as_text(metrics[0]) if metrics else None
+    return [Score(SAME_METRIC.get(metric or "", metric or "acc"), number(result))]
 
 
 def _add_item_0x(sample: Sample, raw: Mapping[str, Any]) -> None:

@@ -396,10 +396,10 @@ def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, text
     state = requests.of_reference.get(predicted, requests.first)
     answered = as_mapping(state.get("result"))
     completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
-    written = as_text(completion.get("text", result.display.get("predicted_text")))
+    text = as_text(completion.get("text", result.display.get("predicted_text")))
     mapping = as_mapping(state.get("output_mapping"))
-    if mapping and written is not None:
-        sample.answer = written.strip()
+    if mapping and text is not None:
+        sample.answer = text.strip()
         sample.choice = as_text(mapping.get(sample.answer))
     elif predicted is not None and sample.options and predicted < len(sample.options):
         sample.choice = sample.options[predicted]
@@ -407,7 +407,7 @@ def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, text
     sample.finish_reason = as_text(as_mapping(completion.get("finish_reason")).get("reason"))
     if texts:
         sample.prompt = _prompt(as_mapping(state.get("request")))
-        sample.response = _with_thinking(written, completion, result.display)
+        sample.response = _with_thinking(text, completion, result.display)
     if answered.get("success") is False:
         _fail(sample, as_text(answered.get("error")))
 
@@ -429,11 +429,11 @@ def _content(value: object) -> str | None:
 
 
 def _with_thinking(
-    written: str | None, completion: Mapping[str, Any], display: Mapping[str, Any]
+    text: str | None, completion: Mapping[str, Any], display: Mapping[str, Any]
 ) -> str | None:
     thinking = as_text(as_mapping(completion.get("thinking")).get("text"))
     thinking = thinking or as_text(display.get("thinking_text"))
-    return f"{thinking}\n\n{written}" if thinking and written is not None else written
+    return f"{thinking}\n\n{text}" if thinking and text is not None else text
 
 
 def _prompt(request: Mapping[str, Any]) -> str | None:

@@ -87,7 +87,7 @@ def _sample(row: Fields, item: str, *, texts: bool) -> Sample:
         choice=_chosen(predicted, options),
         answer=predicted or None,
         category=row.text("category"),
-        prompt=row.written("prompt") if texts else None,
+        prompt=row.json_text("prompt") if texts else None,
         response=response if texts and score.outcome is not Outcome.ERROR else None,
         error=response if score.outcome is Outcome.ERROR else None,
         file=row.file.name,

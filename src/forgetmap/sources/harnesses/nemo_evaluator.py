@@ -61,7 +61,7 @@ def _log(file: LogFile, bundle: LogFile | None) -> Log:
     task = benchmark.text("name") or replace_surrogates(PurePosixPath(file.inside).parent.name)
     task = task or "nemo-evaluator"
     settings = {name: config.values.get(name) for name in DECODING}
-    seed, stamp = config.whole("seed"), about.text("timestamp")
+    seed, stamp = config.count("seed"), about.text("timestamp")
     info = RunInfo(
         run_id=about.text("run_id"),
         model=ModelInfo(name=config.text("model")),
@@ -78,7 +78,7 @@ def _log(file: LogFile, bundle: LogFile | None) -> Log:
 def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
     metadata, details = row.part("metadata"), row.part("scoring_details")
     prompt, gold, answer = (
-        row.written(name) for name in ("prompt", "expected_answer", "extracted_answer")
+        row.json_text(name) for name in ("prompt", "expected_answer", "extracted_answer")
     )
     error, options = _error(details), _options(metadata)
     choice = _named_option(answer, options)
@@ -89,7 +89,7 @@ def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
             _with_outcome(score, answer, choice, options)
             for score in _scores(row, failed=error is not None)
         ],
-        repeat=row.whole("repeat") or 0,
+        repeat=row.count("repeat") or 0,
         question=_one(metadata, QUESTIONS) or prompt or None,
         options=options,
         gold=gold or None,
@@ -150,8 +150,8 @@ def _with_outcome(
 
 def _error(details: Fields) -> str | None:
     """Why there was nothing to score: such an answer is graded 0 with the kind of error."""
-    kind = details.written("error_category")
-    return None if kind is None else details.written("error") or kind
+    kind = details.json_text("error_category")
+    return None if kind is None else details.json_text("error") or kind
 
 
 def _scores(row: Fields, *, failed: bool) -> list[Score]:

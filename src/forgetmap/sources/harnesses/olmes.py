@@ -20,11 +20,11 @@ from forgetmap.sources.datasets import as_item
 from forgetmap.sources.decode import number, rows, small_document
 from forgetmap.sources.fields import (
     as_count,
+    as_json_text,
     as_list,
     as_mapping,
     as_text,
     replace_surrogates,
-    written,
 )
 from forgetmap.sources.files import LogFile, nearest_files, run_folder
 
@@ -125,10 +125,12 @@ def _log(
 
 def _holds_requests_of(file: LogFile, requests: LogFile) -> bool:
     """Whether requests are those of a file: in its folder, or in that of the same model beside."""
-    ours, theirs = PurePosixPath(file.name).parent, PurePosixPath(requests.name).parent
+    folder, other_folder = PurePosixPath(file.name).parent, PurePosixPath(requests.name).parent
     if _stem(requests) != _stem(file):
         return False
-    return ours == theirs or (ours.name == theirs.name and run_folder(file) == run_folder(requests))
+    return folder == other_folder or (
+        folder.name == other_folder.name and run_folder(file) == run_folder(requests)
+    )
 
 
 def _total(file: LogFile, totals: Sequence[_Total], *, alone: bool) -> _Total | None:
@@ -142,16 +144,16 @@ def _belongs(file: LogFile, total: _Total) -> bool:
     """By the hashes of task and model where both have them, else by name."""
     content = total.content
     hashed = [row for row in file.peek.objects if as_text(row.get("task_hash"))]
-    theirs = as_text(content.get("task_hash"))
-    if hashed and theirs:
-        return any(_has_hashes(row, theirs, content.get("model_hash")) for row in hashed)
+    task_hash = as_text(content.get("task_hash"))
+    if hashed and task_hash:
+        return any(_has_hashes(row, task_hash, content.get("model_hash")) for row in hashed)
     model = as_text(content.get("model"))
     if model and _cleaned(model) != PurePosixPath(file.name).parent.name:
         return False
-    if theirs and _HASH.search(_name(file)):
-        return _name(file).endswith(theirs[-6:])
-    named = as_text(content.get("task_name", content.get("task")))
-    return named is not None and _HASH.sub("", _name(file)) in (named, _cleaned(named))
+    if task_hash and _HASH.search(_name(file)):
+        return _name(file).endswith(task_hash[-6:])
+    name = as_text(content.get("task_name", content.get("task")))
+    return name is not None and _HASH.sub("", _name(file)) in (name, _cleaned(name))
 
 
 def _has_hashes(row: Mapping[str, Any], task: str, model: object) -> bool:
@@ -177,8 +179,8 @@ def _task(file: LogFile, total: _Total | None) -> str:
     if total is None:
         return _HASH.sub("", _name(file)) or "olmes"
     alias = as_text(as_mapping(total.config.get("metadata")).get("alias"))
-    named = as_text(total.content.get("task_name", total.content.get("task")))
-    return alias or named or _name(file)
+    name = as_text(total.content.get("task_name", total.content.get("task")))
+    return alias or name or _name(file)
 
 
 def _bare_info(file: LogFile) -> RunInfo:
@@ -295,7 +297,7 @@ def _sample(
         if texts:
             sample.response = as_text(first.get("continuation", first.get("text")))
     if texts:
-        sample.prompt = written(as_mapping(request.get("request")).get("context"))
+        sample.prompt = as_json_text(as_mapping(request.get("request")).get("context"))
     return sample
 
 
@@ -323,7 +325,7 @@ def _fail(sample: Sample, errors: Mapping[str, Any]) -> None:
     for score in sample.scores:
         if score.scorer in errors:
             score.value, score.outcome = None, Outcome.ERROR
-            sample.error = written(errors[score.scorer])
+            sample.error = as_json_text(errors[score.scorer])
 
 
 def _add_item(sample: Sample, doc: Mapping[str, Any], label: object, *, is_chosen: bool) -> None:

@@ -20,7 +20,14 @@ from forgetmap.errors import UnreadableError
 from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number
-from forgetmap.sources.fields import as_count, as_list, as_mapping, as_objects, as_text, written
+from forgetmap.sources.fields import (
+    as_count,
+    as_json_text,
+    as_list,
+    as_mapping,
+    as_objects,
+    as_text,
+)
 from forgetmap.sources.files import LogFile, run_folder
 
 # In the order in which OpenCompass itself looks for them.
@@ -56,7 +63,7 @@ class OpenCompass:
         if isinstance(details, dict):
             examples = _numbered(details, _runs(result), file, problems)
         else:
-            examples = _listed(as_list(details), len(predictions), file, problems)
+            examples = _list_examples(as_list(details), len(predictions), file, problems)
         for example in examples:
             predicted = predictions.get(example.number, {})
             yield _sample(log, example, predicted, texts=texts)
@@ -98,13 +105,13 @@ def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
         (other for other in neighbours if _shard(other, task, model) is not None),
         key=lambda other: _shard(other, task, model) or 0,
     )
-    whole = [other for other in own if _shard(other, task, model) == -1]
+    unsplit = [other for other in own if _shard(other, task, model) == -1]
     stamps = _STAMP.findall(file.name)
     is_placed = path.parent.parent.name == "results"
     is_listed = isinstance(file.peek.first.get("details"), list)
     return Log(
         "opencompass",
-        (file, *(whole or own)),
+        (file, *(unsplit or own)),
         RunInfo(
             model=ModelInfo(name=model if is_placed else None),
             harness=HarnessInfo(name="opencompass"),
@@ -157,7 +164,7 @@ def _numbered(
             yield _Example(str(index % size), index // size, index, content)
 
 
-def _listed(
+def _list_examples(
     details: Sequence[Any], predicted: int, file: LogFile, problems: Problems
 ) -> Iterator[_Example]:
     """Replicas stand beside each other; numbers begin anew in each part of a data set."""
@@ -244,7 +251,7 @@ def _sample(log: Log, example: _Example, predicted: Mapping[str, Any], *, texts:
         choice=answer if labels else None,
         k=len(labels) or None,
         tokens_out=as_count(predicted.get("res_length")),
-        prompt=written(prompt) if texts else None,
+        prompt=as_json_text(prompt) if texts else None,
         response=as_text(response) if texts and not labels else None,
         file=log.files[0].name,
     )
@@ -295,5 +302,5 @@ def _question(prompt: object) -> str | None:
         turns = [t for t in as_objects(prompt) if str(t.get("role")).upper() in ("HUMAN", "USER")]
         if turns:
             return as_text(turns[-1].get("prompt", turns[-1].get("content")))
-        return written(prompt)
+        return as_json_text(prompt)
     return as_text(prompt)

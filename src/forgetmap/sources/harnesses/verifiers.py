@@ -18,11 +18,11 @@ from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import number, rows, small_document
 from forgetmap.sources.fields import (
     Fields,
+    as_json_text,
     as_list,
     as_mapping,
     as_objects,
     replace_surrogates,
-    written,
 )
 from forgetmap.sources.files import LogFile, nearest_file
 
@@ -68,12 +68,12 @@ class Verifiers:
 
 def _log(file: LogFile, metadata: LogFile | None) -> Log:
     about = Fields(small_document(metadata), metadata or file, None, Problems())
-    named = _FOLDER.search(file.inside)
+    match = _FOLDER.search(file.inside)
     first = Fields(file.peek.first, file, None, Problems())
     env = about.text("env_id", "env") or first.part("env").text("id")
-    env = env or (replace_surrogates(named["env"]) if named else "verifiers")
+    env = env or (replace_surrogates(match["env"]) if match else "verifiers")
     model = about.text("model") or _model(first)
-    model = model or (replace_surrogates(named["model"]).replace("--", "/") if named else None)
+    model = model or (replace_surrogates(match["model"]).replace("--", "/") if match else None)
     sampling = about.part("sampling_args").values
     version = about.part("version_info").text("vf_version")
     stamp = _stamp(about)
@@ -99,13 +99,13 @@ def _stamp(about: Fields) -> str | None:
 
 
 def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
-    question, gold = _question(row.values.get("prompt")), row.written("answer") or None
+    question, gold = _question(row.values.get("prompt")), row.json_text("answer") or None
     item = row.name("example_id") or _content_id(question, gold)
     if item is None:
         row.report_problem("no example_id and no prompt")
         return None
     task = row.text("task")
-    error = written(row.values.get("error") or None)
+    error = as_json_text(row.values.get("error") or None)
     tokens = row.part("token_usage")
     return Sample(
         task=env if task in {None, "", "default"} else str(task),
@@ -114,10 +114,10 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
         repeat=None,
         question=question,
         gold=gold,
-        tokens_in=tokens.whole("input_tokens"),
-        tokens_out=tokens.whole("output_tokens"),
+        tokens_in=tokens.count("input_tokens"),
+        tokens_out=tokens.count("output_tokens"),
         finish_reason=row.text("stop_condition"),
-        prompt=row.written("prompt") if texts else None,
+        prompt=row.json_text("prompt") if texts else None,
         response=_texts_of_role(row.values.get("completion"), "assistant") if texts else None,
         error=error,
         file=row.file.name,
@@ -133,13 +133,13 @@ def _content_id(question: str | None, gold: str | None) -> str | None:
 
 def _scores(row: Fields, *, failed: bool) -> list[Score]:
     """The reward and every metric; a rollout that failed has none, whatever stands there."""
-    named = row.part("metrics").values if "metrics" in row.values else None
-    if named is None:
-        named = {k: v for k, v in row.values.items() if k not in NO_METRICS}
+    metrics = row.part("metrics").values if "metrics" in row.values else None
+    if metrics is None:
+        metrics = {k: v for k, v in row.values.items() if k not in NO_METRICS}
     values = {REWARD: row.number(REWARD)}
     values |= {
         replace_surrogates(name): number(value)
-        for name, value in named.items()
+        for name, value in metrics.items()
         if type(value) in {bool, int, float} and name != REWARD
     }
     cut = row.values.get("is_truncated") is True
@@ -180,8 +180,8 @@ def _content(content: object) -> str | None:
 def _model(episode: Fields) -> str | None:
     """The model of the first agent, as configured or as called."""
     for trace in episode.parts("traces"):
-        called = (call.text("model") for call in trace.parts("calls")[:1])
-        return trace.part("agent").part("config").text("model") or next(called, None)
+        models = (call.text("model") for call in trace.parts("calls")[:1])
+        return trace.part("agent").part("config").text("model") or next(models, None)
     return None
 
 
@@ -189,7 +189,7 @@ def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
     """The rewards of all agents; what was said is the first one's."""
     task = row.part("task")
     data = task.part("data")
-    question, gold = _question(data.values.get("prompt")), data.written("answer") or None
+    question, gold = _question(data.values.get("prompt")), data.json_text("answer") or None
     item = task.name("key", "hash") or data.name("idx") or _content_id(question, gold)
     if item is None:
         row.report_problem("no key and no prompt")
@@ -216,7 +216,7 @@ def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
     for part in (row, *traces):
         errors = as_list(part.values.get("errors"))
         if part.values.get("ok") is False and errors:
-            return written(errors[-1])
+            return as_json_text(errors[-1])
     return None
 
 

@@ -191,11 +191,11 @@ def _kl_checks(chain: MarkovChains) -> list[Check]:
         error = float(terms.std()) / math.sqrt(terms.size)
         checks.append(near(f"KL, {name}", terms.mean(), truth, 4 * error))
     top = estimators.top_token_kl(np.log(chain.p[:, :2]), np.log(chain.q[:, :2]))
-    whole = estimators.token_kl(np.log(chain.p), np.log(chain.q))
+    full = estimators.token_kl(np.log(chain.p), np.log(chain.q))
     return [
         *checks,
         at_most("sd per token over sd of k1", smooth.std() / ratio.std(), 0.25),
-        at_most("KL of two listed tokens over all", (top / whole).max(), 1.0),
+        at_most("KL of two listed tokens over all", (top / full).max(), 1.0),
     ]
 
 

@@ -25,7 +25,7 @@ from forgetmap.evaluation.backends.base import (
     Service,
     Usage,
 )
-from forgetmap.evaluation.backends.servers.client import Client, Exchange, whole
+from forgetmap.evaluation.backends.servers.client import Client, Exchange, as_count
 from forgetmap.evaluation.backends.servers.connection import Traffic
 from forgetmap.evaluation.backends.servers.probing import (
     MAX_FAULTS,
@@ -172,11 +172,11 @@ class ServerBackend:
     ) -> Response:
         if prompt.messages:
             request = {**body, "messages": _turns(prompt.messages), self._abilities.limit: limit}
-            written = await exchange.ask("chat/completions", request, read_chat)
+            reply = await exchange.ask("chat/completions", request, read_chat)
         else:
             request = {**body, "prompt": prompt.text, "max_tokens": limit}
-            written = await exchange.ask("completions", request, read_completion)
-        return self._response(written, limit, exchange)
+            reply = await exchange.ask("completions", request, read_completion)
+        return self._response(reply, limit, exchange)
 
     def _limits(self, text: str, decoding: Decoding) -> list[int]:
         """New tokens to ask for, one after the other: servers refuse more than they have room for.
@@ -191,13 +191,13 @@ class ServerBackend:
         sure = [limit] if limit < self._context else []
         return [*sure, *(guess for guess in guesses if 0 < guess < limit)] or [limit]
 
-    def _response(self, written: ServerReply, limit: int, exchange: Exchange) -> Response:
+    def _response(self, reply: ServerReply, limit: int, exchange: Exchange) -> Response:
         counts = self._abilities.can("counts")
         return Response(
-            text=written.text,
-            tokens_in=written.tokens_in if counts else None,
-            tokens_out=written.tokens_out if counts else None,
-            finish_reason=_reason(written, limit),
+            text=reply.text,
+            tokens_in=reply.tokens_in if counts else None,
+            tokens_out=reply.tokens_out if counts else None,
+            finish_reason=_reason(reply, limit),
             usage=exchange.usage,
         )
 
@@ -295,11 +295,11 @@ async def _weights(exchange: Exchange, text: str) -> Weights:
     return read
 
 
-def _reason(written: ServerReply, limit: int) -> FinishReason:
+def _reason(reply: ServerReply, limit: int) -> FinishReason:
     """Why it ended; a server that does not say wrote as much as it was allowed, or stopped."""
-    if written.reason is None:
-        return "length" if written.tokens_out == limit else "stop"
-    return "length" if written.reason == "length" else "stop"
+    if reply.reason is None:
+        return "length" if reply.tokens_out == limit else "stop"
+    return "length" if reply.reason == "length" else "stop"
 
 
 def _turns(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -315,7 +315,7 @@ def _choose_model(client: Client) -> int | None:
 
     Some servers cannot list their models; then trying the model is what tells.
     """
-    known = _listed(client)
+    known = _list_models(client)
     if not client.model and len(known) == 1:
         client.model = next(iter(known))
     if not client.model or (known and client.model not in known):
@@ -327,7 +327,7 @@ def _choose_model(client: Client) -> int | None:
     return _context(known.get(client.model, {}))
 
 
-def _listed(client: Client) -> dict[str, dict[str, Any]]:
+def _list_models(client: Client) -> dict[str, dict[str, Any]]:
     async def ask(exchange: Exchange) -> list[dict[str, Any]]:
         try:
             return await exchange.ask("models", None, _models, faults=MAX_FAULTS)
@@ -357,4 +357,4 @@ def _context(model: dict[str, Any]) -> int | None:
     """As vLLM and llama.cpp state it."""
     meta = model.get("meta")
     stated = [model.get("max_model_len"), meta.get("n_ctx") if isinstance(meta, dict) else None]
-    return next((size for size in map(whole, stated) if size), None)
+    return next((size for size in map(as_count, stated) if size), None)

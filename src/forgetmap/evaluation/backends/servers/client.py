@@ -225,7 +225,7 @@ class Exchange:
         """Raise where it is not worth while to ask once more; asking again costs the run."""
         traffic = self.client.traffic
         if put_off > MAX_PUT_OFF_SECONDS:
-            raise self._gone(f"it keeps asking to be asked later: {error}") from error
+            raise self._no_answer(f"it keeps asking to be asked later: {error}") from error
         if error.wait is not None:
             return
         self.client.spare -= 1
@@ -233,10 +233,10 @@ class Exchange:
             traffic.attempts if self.client.met else min(FIRST_ATTEMPTS, traffic.attempts)
         ):
             if error.unreachable:
-                raise self._gone(str(error)) from error
+                raise self._no_answer(str(error)) from error
             raise self._failure(f"{error} ({attempt} attempts)", temporary=True) from error
         if self.client.spare < 0:
-            raise self._gone(f"it fails too often, the last time with: {error}") from error
+            raise self._no_answer(f"it fails too often, the last time with: {error}") from error
 
     def _pause(self, error: TransientError, attempt: int) -> float:
         traffic = self.client.traffic
@@ -295,8 +295,8 @@ class Exchange:
         """What is paid for, also where the reply cannot be used."""
         usage = reply.get("usage")
         if isinstance(usage, dict):
-            self.tokens_in += whole(usage.get("prompt_tokens")) or 0
-            self.tokens_out += whole(usage.get("completion_tokens")) or 0
+            self.tokens_in += as_count(usage.get("prompt_tokens")) or 0
+            self.tokens_out += as_count(usage.get("completion_tokens")) or 0
 
     def _unread(self, raw: bytes) -> TransientError:
         reply = server_message(raw.decode("utf-8", "replace"))
@@ -307,7 +307,7 @@ class Exchange:
         failure.temporary = temporary
         return failure
 
-    def _gone(self, why: str) -> NetworkError:
+    def _no_answer(self, why: str) -> NetworkError:
         return NetworkError(
             f"{self.client.base} does not answer: {why}",
             hint="check the address (it ends in /v1 as a rule) and that the server runs, then run "
@@ -322,7 +322,7 @@ class Exchange:
         )
 
 
-def whole(value: Any) -> int | None:
+def as_count(value: Any) -> int | None:
     """A count, if it is one."""
     fine = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if fine else None
@@ -360,8 +360,8 @@ def _drive(
 
 def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error to show: one that says what to do, if there is one."""
-    ours = several.subgroup(ForgetmapError)
-    result: BaseException = ours or several
+    known_errors = several.subgroup(ForgetmapError)
+    result: BaseException = known_errors or several
     while isinstance(result, BaseExceptionGroup):
         result = result.exceptions[0]
     return result

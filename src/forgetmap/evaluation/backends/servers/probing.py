@@ -127,13 +127,13 @@ def check_answers(client: Client, abilities: ServerAbilities) -> None:
 
 async def _try_all(exchange: Exchange, abilities: ServerAbilities) -> None:
     await _try_chat(exchange, abilities)
-    written = await _try_completions(exchange, abilities)
-    request = _completion if written is not None else _chat
-    if written is None and not abilities.can("chat"):
+    reply = await _try_completions(exchange, abilities)
+    request = _completion if reply is not None else _chat
+    if reply is None and not abilities.can("chat"):
         return
     await _try_whole(exchange, abilities, request)
     await _try_sampling(exchange, abilities, request)
-    if written is None:
+    if reply is None:
         for name in ("logprobs", "echo"):
             abilities.faults[name] = "does not complete texts"
         return
@@ -145,12 +145,12 @@ async def _try_chat(exchange: Exchange, abilities: ServerAbilities) -> None:
     for limit in ("max_tokens", "max_completion_tokens"):
         abilities.limit = limit
         try:
-            written = await _chat(exchange, abilities, OPENINGS[0], temperature=0.0)
+            reply = await _chat(exchange, abilities, OPENINGS[0], temperature=0.0)
         except (Failure, ModelError) as error:
             abilities.faults["chat"] = _refusal("does not chat", error)
         else:
             abilities.faults.pop("chat", None)
-            _check_counts(abilities, written)
+            _check_counts(abilities, reply)
             return
 
 
@@ -180,15 +180,15 @@ def _check_greedy(abilities: ServerAbilities, first: ServerReply, again: ServerR
         abilities.faults["greedy"] = "answers the same request differently at temperature 0"
 
 
-def _check_counts(abilities: ServerAbilities, written: ServerReply) -> None:
+def _check_counts(abilities: ServerAbilities, reply: ServerReply) -> None:
     """A text that was cut off has as many tokens as the limit says."""
-    if not written.tokens_in or written.tokens_out is None:
+    if not reply.tokens_in or reply.tokens_out is None:
         abilities.faults["counts"] = "does not say how many tokens it read and wrote"
-    elif written.tokens_out > PROBE_TOKENS or (
-        written.reason == "length" and written.tokens_out != PROBE_TOKENS
+    elif reply.tokens_out > PROBE_TOKENS or (
+        reply.reason == "length" and reply.tokens_out != PROBE_TOKENS
     ):
         abilities.faults["counts"] = (
-            f"says that it wrote {written.tokens_out} tokens where {PROBE_TOKENS} were the limit"
+            f"says that it wrote {reply.tokens_out} tokens where {PROBE_TOKENS} were the limit"
         )
 
 
@@ -333,9 +333,9 @@ async def read_echo(exchange: Exchange, text: str) -> Weights | None:
         return None
     tokens = reply.weights.tokens
     # One token is written behind the text, unless the text ends there for the model.
-    for written in (1, 0):
-        if "".join(tokens[: len(tokens) - written]).endswith(text):
-            return reply.weights.first(len(tokens) - written)
+    for length in (1, 0):
+        if "".join(tokens[: len(tokens) - length]).endswith(text):
+            return reply.weights.first(len(tokens) - length)
     return reply.weights.first(len(tokens) - (1 if reply.tokens_out is None else reply.tokens_out))
 
 

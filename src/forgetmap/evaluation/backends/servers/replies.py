@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetmap._http import RefusedError, TransientError
-from forgetmap.evaluation.backends.servers.client import whole
+from forgetmap.evaluation.backends.servers.client import as_count
 
 LOGPROB_TOLERANCE = 0.05
 """Nats by which two passes over one token may differ: half precision in other batches."""
@@ -57,7 +57,7 @@ def read_completion(reply: dict[str, Any]) -> ServerReply:
     text = choice.get("text")
     if not isinstance(text, str):
         raise TransientError("the reply has no text")
-    return _written(text, choice, choices, reply)
+    return _make_reply(text, choice, choices, reply)
 
 
 def read_chat(reply: dict[str, Any]) -> ServerReply:
@@ -73,7 +73,7 @@ def read_chat(reply: dict[str, Any]) -> ServerReply:
         text = ""
     if not isinstance(text, str):
         raise TransientError("the reply has no text")
-    return _written(text, choice, choices, reply)
+    return _make_reply(text, choice, choices, reply)
 
 
 def _choice(reply: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -85,15 +85,17 @@ def _choice(reply: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return choices[0], len(choices)
 
 
-def _written(text: str, choice: dict[str, Any], choices: int, reply: dict[str, Any]) -> ServerReply:
+def _make_reply(
+    text: str, choice: dict[str, Any], choices: int, reply: dict[str, Any]
+) -> ServerReply:
     usage = reply.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     reason = choice.get("finish_reason")
     return ServerReply(
         text=text,
         reason=reason if isinstance(reason, str) else None,
-        tokens_in=whole(usage.get("prompt_tokens")),
-        tokens_out=whole(usage.get("completion_tokens")),
+        tokens_in=as_count(usage.get("prompt_tokens")),
+        tokens_out=as_count(usage.get("completion_tokens")),
         weights=_weights(choice.get("logprobs")),
         choices=choices,
     )
@@ -129,11 +131,11 @@ def tokens_of_end(tokens: Sequence[str], end: str) -> int | None:
 
     None where tokens are not shown as the text they stand for.
     """
-    length = taken = 0
-    while length < len(end) and taken < len(tokens):
-        taken += 1
-        length += len(tokens[-taken])
-    joined = "".join(tokens[len(tokens) - taken :])
-    if not joined.endswith(end) or (not taken and end):
+    length = count = 0
+    while length < len(end) and count < len(tokens):
+        count += 1
+        length += len(tokens[-count])
+    joined = "".join(tokens[len(tokens) - count :])
+    if not joined.endswith(end) or (not count and end):
         return None
-    return taken - (length > len(end))
+    return count - (length > len(end))

@@ -280,12 +280,12 @@ def choose(logits: torch.Tensor, rows: Sequence[DecodeRow], decoding: Decoding) 
     if decoding.temperature > 0:
         draws = torch.tensor([[row.draw()] for row in rows], device=logits.device)
         chances = (logits.float() / decoding.temperature).softmax(-1)
-        tokens = _drawn(chances, draws, decoding.top_p)
+        tokens = _draw_tokens(chances, draws, decoding.top_p)
     chosen: list[int] = tokens.masked_fill(highest.isnan(), NO_TOKEN).tolist()
     return chosen
 
 
-def _drawn(chances: torch.Tensor, draws: torch.Tensor, top_p: float) -> torch.Tensor:
+def _draw_tokens(chances: torch.Tensor, draws: torch.Tensor, top_p: float) -> torch.Tensor:
     if top_p >= 1:
         sums = chances.cumsum(-1)
         return _first_above(sums, draws * sums[:, -1:])[:, 0]

@@ -80,9 +80,9 @@ def _missing(rng: Random) -> Draft:
 def _twice(rng: Random) -> Draft:
     words = _some(rng, 5)
     gold = rng.choice(words)
-    shown = [*words, gold]
-    rng.shuffle(shown)
-    return choice(rng, f"Which word occurs twice in this list: {_joined(shown)}?", gold, words)
+    series = [*words, gold]
+    rng.shuffle(series)
+    return choice(rng, f"Which word occurs twice in this list: {_joined(series)}?", gold, words)
 
 
 def _total(rng: Random) -> Draft:

@@ -21,11 +21,11 @@ def conventional(payload: Payload) -> Figure | None:
     first = [fact for fact in facts if fact["comparison"] == 0]
     if len(first) < MIN_GROUPS:
         return None
-    hidden = sum(each["drop"] <= 0 and each["forgotten"] > 0 for each in first)
+    hidden = sum(fact["drop"] <= 0 and fact["forgotten"] > 0 for fact in first)
     alt = (
         f"{hidden:,} of {len(first):,} {data.plural(level)} lost items although their accuracy "
-        f"did not fall; the greatest fall is {max(each['drop'] for each in first):.1%}, the "
-        f"greatest share forgotten {max(each['forgotten'] for each in first):.1%}."
+        f"did not fall; the greatest fall is {max(fact['drop'] for fact in first):.1%}, the "
+        f"greatest share forgotten {max(fact['forgotten'] for fact in first):.1%}."
     )
     return Figure(
         name="conventional",

@@ -117,19 +117,19 @@ def _ribbons(
         start[move.kind] = leaves[origin]
         leaves[origin] += thick
     for kind in ("stays right", "regained", "gained", "lost", "stays wrong"):
-        for each in (move for move in moves if move.kind == kind):
+        for move in (move for move in moves if move.kind == kind):
             target = "0" if kind in {"lost", "stays wrong"} else "1"
             end[kind] = arrives[target]
-            arrives[target] += TALL * each.results / total
-    for each in moves:
-        thick = max(TALL * each.results / total, 1.0)
+            arrives[target] += TALL * move.results / total
+    for move in moves:
+        thick = max(TALL * move.results / total, 1.0)
         middle = (x0 + x1) / 2
-        path = svg.ribbon((x0, start[each.kind]), (x1, end[each.kind]), (middle, middle), thick)
-        quiet = each.kind.startswith("stays")
-        drawn = svg.add(
-            root, "path", d=path, fill=COLOURS[each.kind], fill_opacity=0.3 if quiet else 0.8
+        path = svg.ribbon((x0, start[move.kind]), (x1, end[move.kind]), (middle, middle), thick)
+        quiet = move.kind.startswith("stays")
+        ribbon = svg.add(
+            root, "path", d=path, fill=COLOURS[move.kind], fill_opacity=0.3 if quiet else 0.8
         )
-        svg.tell(drawn, f"{each.kind}: {each.results:,} ({percent(each.results / total)})")
+        svg.tell(ribbon, f"{move.kind}: {move.results:,} ({percent(move.results / total)})")
 
 
 def _stage(root: ET.Element, index: int, name: str, right: int, total: int) -> None:
@@ -145,7 +145,7 @@ def _counts(root: ET.Element, index: int, moves: list[Move]) -> None:
     """What changed, below the ribbons that show it."""
     x = LEFT + index * STEP + BAR + 34
     changes = [move for move in moves if move.kind in CHANGES]
-    for row, each in enumerate(changes):
+    for row, move in enumerate(changes):
         y = TOP + TALL + GAP + 24 + 18 * row
-        svg.add(root, "rect", x=x, y=y - 10, width=12, height=12, fill=COLOURS[each.kind])
-        svg.write(root, f"{each.results:,} {each.kind}", x + 18, y)
+        svg.add(root, "rect", x=x, y=y - 10, width=12, height=12, fill=COLOURS[move.kind])
+        svg.write(root, f"{move.results:,} {move.kind}", x + 18, y)

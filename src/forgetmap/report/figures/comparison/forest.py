@@ -45,12 +45,12 @@ def _facts(payload: Payload) -> list[Record]:
     level = data.named_level(payload)
     facts: list[Record] = []
     for index, result in enumerate(payload.comparisons):
-        shown = set(data.drawn(payload, index, level))
+        names = set(data.drawn_groups(payload, index, level))
         lines = [(look.key_of(index, "total", result.total.name), ALL, result.total)]
         lines += [
             (look.key_of(index, level, group.name), look.label_of(group.name), group)
             for group in data.groups(payload, index, level)
-            if group.name in shown
+            if group.name in names
         ]
         facts += [
             {

@@ -55,7 +55,7 @@ def _facts(payload: Payload) -> list[Record]:
     for index in data.each_pair(payload):
         for estimate in data.points(payload, level, comparison=index):
             worst[estimate.group] = max(worst.get(estimate.group, -1.0), estimate.middle or -1.0)
-    shown = sorted(worst, key=lambda name: (-worst[name], name))[: data.MAX_GROUPS]
+    groups = sorted(worst, key=lambda name: (-worst[name], name))[: data.MAX_GROUPS]
     return [
         {
             "key": look.key_of(index, level, group),
@@ -64,7 +64,7 @@ def _facts(payload: Payload) -> list[Record]:
             "place": index,
         }
         for index in data.each_pair(payload)
-        for group in shown
+        for group in groups
     ]
 
 

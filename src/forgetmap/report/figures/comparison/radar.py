@@ -138,12 +138,12 @@ def _chosen(level: str) -> list[Spec]:
             "as": "outer",
             "expr": "isValid(datum.value) ? datum.value : datum.high",
         },
-        {"type": "formula", "as": "here", "expr": _place("datum.spoke")},
-        {"type": "formula", "as": "there", "expr": _place("datum.next")},
+        {"type": "formula", "as": "here", "expr": _index("datum.spoke")},
+        {"type": "formula", "as": "there", "expr": _index("datum.next")},
     ]
 
 
-def _place(spoke: str) -> str:
+def _index(spoke: str) -> str:
     return f"datum.direction + (datum.comparison * {KEYS} + {spoke})"
 
 
@@ -246,9 +246,9 @@ def _circle(radius: Spec, stroke: Spec) -> Spec:
 
 def _zero() -> Spec:
     """A ring of its own where values go below."""
-    seen = {"signal": "domain('radial')[0] < 0 ? 1 : 0"}
+    opacity = {"signal": "domain('radial')[0] < 0 ? 1 : 0"}
     circle = _circle({"signal": "scale('radial', 0)"}, {"value": look.NEVER})
-    dashes = {"strokeDash": {"value": [3, 3]}, "opacity": seen}
+    dashes = {"strokeDash": {"value": [3, 3]}, "opacity": opacity}
     return {"type": "arc", "encode": {"update": circle | dashes}}
 
 

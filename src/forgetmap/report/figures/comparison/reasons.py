@@ -46,20 +46,20 @@ def _records(payload: Payload) -> list[Record]:
             "lost": group.reasons[name],
         }
         for index in range(len(payload.comparisons))
-        for shown in [set(data.drawn(payload, index, level))]
+        for names in [set(data.drawn_groups(payload, index, level))]
         for group in data.groups(payload, index, level)
-        if group.name in shown
+        if group.name in names
         for order, (name, words) in enumerate(REASON_LABELS.items())
         if group.reasons.get(name)
     ]
 
 
 def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
-    seen = {record["reason"] for record in records}
+    reasons = {record["reason"] for record in records}
     colours = {
         name: colour
         for name, colour in zip(REASON_LABELS.values(), COLOURS, strict=True)
-        if name in seen
+        if name in reasons
     }
     bars = {(record["comparison"], record["group"]) for record in records}
     return look.vega_lite(payload, alt) | {

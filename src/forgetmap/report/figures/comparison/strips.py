@@ -29,21 +29,21 @@ def strips(payload: Payload) -> Figure | None:
     if payload.kind != "chain" or histories is None or not histories.path:
         return None
     counts = _counts(payload, histories)
-    shown = _shown(histories, counts)
-    drawn = sum(map(len, shown.values()))
-    summary = ", ".join(f"{path} {counts[path]:,}" for path in list(shown)[:6])
-    more = len(counts) - len(shown)
+    items_by_path = _choose_items(histories, counts)
+    count = sum(map(len, items_by_path.values()))
+    summary = ", ".join(f"{path} {counts[path]:,}" for path in list(items_by_path)[:6])
+    more = len(counts) - len(items_by_path)
     return Figure(
         name="histories",
         title="The history of each item",
         caption=f"Each strip is one item over {len(histories.stages)} stages, right or wrong; "
-        f"items with the same history stand together. {drawn:,} of "
+        f"items with the same history stand together. {count:,} of "
         f"{counted(histories.total, 'item')} are drawn; the counts are of all."
         + f" {more:,} further histories are not drawn."
         * (more > 0),
         alt=f"{counted(histories.total, 'item')} by history, 1 is right: {summary}.",
         table={name: getattr(histories, name) for name in ("task", "item", "path", "kind")},
-        svg=svg.as_text(_draw(histories, shown, counts)),
+        svg=svg.as_text(_draw(histories, items_by_path, counts)),
     )
 
 
@@ -55,7 +55,7 @@ def _counts(payload: Payload, histories: Histories) -> dict[str, int]:
     return dict(Counter(histories.path).most_common())
 
 
-def _shown(histories: Histories, counts: dict[str, int]) -> dict[str, list[int]]:
+def _choose_items(histories: Histories, counts: dict[str, int]) -> dict[str, list[int]]:
     """The items drawn of each path: a fair share of those that changed, a few of the others."""
     places: dict[str, list[int]] = defaultdict(list)
     for index, path in enumerate(histories.path):
@@ -72,8 +72,10 @@ def _shown(histories: Histories, counts: dict[str, int]) -> dict[str, list[int]]
     }
 
 
-def _draw(histories: Histories, shown: dict[str, list[int]], counts: dict[str, int]) -> ET.Element:
-    tall = sum(max(len(items) * STRIP, MIN_HEIGHT) + GAP for items in shown.values())
+def _draw(
+    histories: Histories, items_by_path: dict[str, list[int]], counts: dict[str, int]
+) -> ET.Element:
+    tall = sum(max(len(items) * STRIP, MIN_HEIGHT) + GAP for items in items_by_path.values())
     cell = max(WIDE / len(histories.stages), NARROWEST)
     wide = LEFT + cell * len(histories.stages)
     root = svg.canvas(wide + 190, TOP + tall + 30, "The history of each item")
@@ -81,7 +83,7 @@ def _draw(histories: Histories, shown: dict[str, list[int]], counts: dict[str, i
         short = svg.shortened(name, int(cell / LETTER))
         svg.write(root, short, LEFT + cell * index, TOP - 12, font_weight="600")
     y = TOP
-    for path, items in shown.items():
+    for path, items in items_by_path.items():
         for row, index in enumerate(items):
             _strip(root, histories, index, y + row * STRIP, cell)
         height = max(len(items) * STRIP, MIN_HEIGHT)

@@ -19,11 +19,11 @@ HOW_TO_READ = (
 
 def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
     """Groups and capabilities of the chosen model."""
-    shown = axes.rows_at(drift, "group", "capability")
-    many = len(shown) // _per_line(drift)
+    rows = axes.rows_at(drift, "group", "capability")
+    many = len(rows) // _per_line(drift)
     return _figure(
         payload,
-        shown,
+        rows,
         name="drift_of_model",
         title="Drift of one model",
         caption=f"{HOW_TO_READ} What was not measured says so.",
@@ -34,14 +34,14 @@ def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
 
 def of_all_metrics(payload: Payload, drift: Capabilities) -> Figure | None:
     """All metrics that have a value, of a single model."""
-    shown = [row for row in axes.rows_at(drift, "metric") if row["state"] != "none"]
+    rows = [row for row in axes.rows_at(drift, "metric") if row["state"] != "none"]
     return _figure(
         payload,
-        shown,
+        rows,
         name="drift_each_metric",
         title="Drift of all metrics",
         caption=HOW_TO_READ,
-        alt=f"Drift of {len(shown) // _per_line(drift):,} metrics with their limits.",
+        alt=f"Drift of {len(rows) // _per_line(drift):,} metrics with their limits.",
         where="datum.level === 'metric' && datum.state !== 'none'",
     )
 
@@ -95,7 +95,7 @@ def _columns(down: str) -> list[str]:
 
 def _figure(  # noqa: PLR0913  # what a figure is made of
     payload: Payload,
-    shown: list[Record],
+    rows: list[Record],
     *,
     name: str,
     title: str,
@@ -105,7 +105,7 @@ def _figure(  # noqa: PLR0913  # what a figure is made of
     page: PageName = "overview",
     down: str = "name",
 ) -> Figure | None:
-    if not shown:
+    if not rows:
         return None
     spec = look.vega_lite(payload, alt) | {
         "data": {"name": "rows"},
@@ -119,7 +119,7 @@ def _figure(  # noqa: PLR0913  # what a figure is made of
         title=title,
         caption=caption,
         alt=alt,
-        table=as_table([{column: line[column] for column in _columns(down)} for line in shown]),
+        table=as_table([{column: line[column] for column in _columns(down)} for line in rows]),
         spec=spec,
         page=page,
     )

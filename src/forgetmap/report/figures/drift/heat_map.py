@@ -50,14 +50,14 @@ def _lines(drift: Capabilities, *, metrics: bool) -> list[Record]:
 
 
 def _alt(drift: Capabilities, lines: list[Record], many: str) -> str:
-    shown = [
+    cells = [
         line for line in lines if line["scale"] == drift.scales[0].name and line["level"] != "group"
     ]
-    sure = [row for row in shown if row["state"] == "sure"]
+    sure = [row for row in cells if row["state"] == "sure"]
     down = sum(row["value"] < 0 for row in sure)
-    empty = sum(row["state"] == "none" for row in shown)
+    empty = sum(row["state"] == "none" for row in cells)
     return (
-        f"{len(shown):,} cells of {len(drift.result.models):,} models and their {many}: "
+        f"{len(cells):,} cells of {len(drift.result.models):,} models and their {many}: "
         f"{down:,} surely went down, {len(sure) - down:,} surely up, {empty:,} have no data."
     )
 

@@ -20,9 +20,9 @@ def plasticity(payload: Payload, drift: Capabilities) -> Figure | None:
         return None
     models = drift.result.models
     first = [record for record in records if record["scale"] == drift.scales[0].name]
-    costly = {each["after"] for each in first if each["learnt"] > 0 > each["drift"]}
+    costly = {record["after"] for record in first if record["learnt"] > 0 > record["drift"]}
     alt = (
-        f"Of {len({each['after'] for each in first}):,} models, {len(costly):,} learnt their "
+        f"Of {len({record['after'] for record in first}):,} models, {len(costly):,} learnt their "
         "target tasks and went down in some group."
     )
     return Figure(

@@ -51,7 +51,7 @@ def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
     known = [record for record in records if record["moved"] is not None]
     if not known:
         return None
-    most = max(known, key=lambda each: each["moved"])
+    most = max(known, key=lambda record: record["moved"])
     alt = f"{title}: most {most['name']}, by {percent(most['moved'], 2)} of its length."
     y: Spec = {
         "field": "name", "type": "nominal", "title": None, "sort": None,

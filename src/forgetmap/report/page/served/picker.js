@@ -8,22 +8,22 @@
 /** The runs in the order of the tree, each with its depth; a loop of parents is cut. */
 function inTree(runs) {
   const known = new Set(runs.map((run) => run.id));
-  const found = new Map();
+  const nodes = new Map();
   const walk = (run, depth) => {
-    if (found.has(run.id)) return;
-    found.set(run.id, { ...run, depth });
+    if (nodes.has(run.id)) return;
+    nodes.set(run.id, { ...run, depth });
     for (const child of runs) if (child.parent === run.id) walk(child, depth + 1);
   };
   for (const run of runs) if (!known.has(run.parent)) walk(run, 0);
   for (const run of runs) walk(run, 0);
-  return [...found.values()];
+  return [...nodes.values()];
 }
 
 /** The pair of the address; without one, a run and its parent where that leaves no choice. */
 function pairOf(search, runs) {
-  const given = new URLSearchParams(search);
+  const parameters = new URLSearchParams(search);
   const known = (id) => (runs.some((run) => run.id === id) ? id : "");
-  const [before, after] = [known(given.get("before")), known(given.get("after"))];
+  const [before, after] = [known(parameters.get("before")), known(parameters.get("after"))];
   if (before || after || runs.length !== 2) return { before, after };
   const ordered = inTree(runs);
   return { before: ordered[0].id, after: ordered[1].id };
@@ -53,7 +53,7 @@ function renderPicker(root, runs, pair, rule) {
 
 /** How any two runs are compared, as the server was told. */
 function ruleWords({ rule, noise, repeated }) {
-  const said = [
+  const parts = [
     `right from a score of ${rule.correct_at} on`,
     rule.metric && `measured by ${rule.metric}`,
     rule.pair_by === "auto" ? "paired by content where both sides have it, else by id" : `paired by ${rule.pair_by}`,
@@ -64,7 +64,7 @@ function ruleWords({ rule, noise, repeated }) {
     rule.rollup !== "default" && `rollup ${rule.rollup}`,
     noise && `noise of ${repeated} taken from ${noise}`,
   ];
-  return `Rule: ${said.filter(Boolean).join("; ")}.`;
+  return `Rule: ${parts.filter(Boolean).join("; ")}.`;
 }
 
 function runWords(run) {
@@ -85,7 +85,7 @@ function runTable(ordered, pair) {
     root.querySelector(`[data-run="${CSS.escape(run.id)}"]`)?.focus();
   };
   const columns = [
-    { head: "run", sort: "place", text: true, show: (run) => runCell(run, pair) },
+    { head: "run", sort: "order", text: true, show: (run) => runCell(run, pair) },
     { head: "items", sort: "items", show: (run) => numberCell(run, run.items === null ? "–" : counted(run.items)) },
     { head: "accuracy", sort: "accuracy", show: (run) => numberCell(run, percent(run.accuracy)) },
     { head: "date", sort: "created", text: true, show: (run) => (run.created ?? "").slice(0, 10) },
@@ -93,13 +93,13 @@ function runTable(ordered, pair) {
     { head: "compare", sort: "id", text: true, show: (run) => button(pressWords(run, first),
       () => press(run), { class: "quiet", "data-run": run.id, "aria-pressed": String(first === run.id) }) },
   ];
-  records.forEach((run, place) => (run.place = place));
-  const draw = () => root.replaceChildren(sortableTable("Runs", columns, records, { name: "place", down: false }));
+  records.forEach((run, order) => (run.order = order));
+  const draw = () => root.replaceChildren(sortableTable("Runs", columns, records, { name: "order", down: false }));
   draw();
-  let asked = false;
+  let isLoading = false;
   const load = () => {
-    if (!asked) fillNumbers(records, draw);
-    asked = true;
+    if (!isLoading) fillNumbers(records, draw);
+    isLoading = true;
   };
   return { root, load };
 }
@@ -120,8 +120,8 @@ function pressWords(run, first) {
 }
 
 function parentLink(run, ordered) {
-  const above = ordered.find((each) => each.id === run.parent);
-  return above && make("a", { href: addressOf({ before: above.id, after: run.id }) }, `against ${above.name}`);
+  const parent = ordered.find(({ id }) => id === run.parent);
+  return parent && make("a", { href: addressOf({ before: parent.id, after: run.id }) }, `against ${parent.name}`);
 }
 
 /** One run after the other: reading millions of answers takes a while. */

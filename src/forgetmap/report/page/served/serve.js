@@ -18,15 +18,15 @@ async function startExplorer() {
 
 /** Millions of items take a while, the first time: say how far it is. */
 async function tellProgress(pair) {
-  const made = await ask("api/progress", pair).catch(() => ({}));
-  if (!made.words || !document.getElementById("loading")) return;
-  tell(progressWords(made), make("progress", { max: made.steps, value: Math.max(made.step - 1, 0), "aria-label": "Steps done" }));
+  const progress = await ask("api/progress", pair).catch(() => ({}));
+  if (!progress.words || !document.getElementById("loading")) return;
+  tell(progressWords(progress), make("progress", { max: progress.steps, value: Math.max(progress.step - 1, 0), "aria-label": "Steps done" }));
 }
 
-/** @param {{words: string, step: number, steps: number, seconds: number}} made */
+/** @param {{words: string, step: number, steps: number, seconds: number}} progress */
 function progressWords({ words, step, steps, seconds }) {
-  const place = step ? `Step ${step} of ${steps}: ` : "";
-  return `${place}${sentence(words)} … (${counted(Math.floor(seconds))} s; kept for the next time) `;
+  const prefix = step ? `Step ${step} of ${steps}: ` : "";
+  return `${prefix}${sentence(words)} … (${counted(Math.floor(seconds))} s; kept for the next time) `;
 }
 
 function tell(words, ...more) {
@@ -35,8 +35,8 @@ function tell(words, ...more) {
 }
 
 startExplorer().catch((problem) => {
-  const said = `This cannot be shown: ${problem.message}`;
-  if (document.getElementById("loading")) tell(said);
-  else announce(said);
+  const message = `This cannot be shown: ${problem.message}`;
+  if (document.getElementById("loading")) tell(message);
+  else announce(message);
   throw problem;
 });

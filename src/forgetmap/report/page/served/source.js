@@ -1,14 +1,14 @@
-// Items that stay where they are: every page of them is asked for.
+// Items that stay where they are: every page of them is requested.
 
 const MOST_ROWS = 500;
 
 /** What the server says; what it refuses is an error in its own words. */
 async function ask(path, parameters) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== "");
-  const answer = await fetch(`${path}?${new URLSearchParams(given)}`, { credentials: "same-origin" });
-  const said = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
-  if (!answer.ok) throw new Error([said.error, said.hint].filter(Boolean).join(": "));
-  return said;
+  const query = Object.entries(parameters).filter(([, value]) => value !== "");
+  const response = await fetch(`${path}?${new URLSearchParams(query)}`, { credentials: "same-origin" });
+  const reply = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
+  if (!response.ok) throw new Error([reply.error, reply.hint].filter(Boolean).join(": "));
+  return reply;
 }
 
 /**
@@ -16,22 +16,22 @@ async function ask(path, parameters) {
  * @returns {ItemSource}
  */
 function itemsFromServer(pair) {
-  const chosen = ({ filters, sort }) => ({ ...pair, ...filters, sort });
+  const parametersOf = ({ filters, sort }) => ({ ...pair, ...filters, sort });
   return {
     async query({ offset, limit, ...selection }) {
       const rows = [];
       let total = 0;
       do {
         const size = Math.min(limit - rows.length, MOST_ROWS);
-        const place = { offset: offset + rows.length, limit: size };
-        const found = await ask("api/items", { ...chosen(selection), ...place });
-        total = found.total;
-        rows.push(...found.rows);
-        if (found.rows.length < size) break;
+        const range = { offset: offset + rows.length, limit: size };
+        const reply = await ask("api/items", { ...parametersOf(selection), ...range });
+        total = reply.total;
+        rows.push(...reply.rows);
+        if (reply.rows.length < size) break;
       } while (rows.length < limit);
       return { total, rows };
     },
-    find: ({ key, ...selection }) => ask("api/item", { ...chosen(selection), key }),
+    find: ({ key, ...selection }) => ask("api/item", { ...parametersOf(selection), key }),
     facets: () => ask("api/facets", pair),
   };
 }

@@ -4,10 +4,10 @@ const SVG = "http://www.w3.org/2000/svg";
 const SIZE = { height: 260, left: 46, right: 24, top: 10, bottom: 38 };
 
 function element(name, attributes = {}, text = "") {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text) made.textContent = text;
-  return made;
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text) node.textContent = text;
+  return node;
 }
 
 function scale(from, to, low, high) {
@@ -17,7 +17,7 @@ function scale(from, to, low, high) {
 function niceStep(span) {
   const raw = span / 8;
   const power = 10 ** Math.floor(Math.log10(raw));
-  return [1, 2, 5, 10].find((each) => each * power >= raw) * power;
+  return [1, 2, 5, 10].find((factor) => factor * power >= raw) * power;
 }
 
 function ticks(from, to) {
@@ -39,9 +39,9 @@ function chart({ lines, x, y, label, width, logarithmic = false, mark = null }) 
     const text = { x: SIZE.left - 6, y: up(value) + 4, "text-anchor": "end" };
     svg.append(element("text", text, String(value)));
   }
-  for (const value of ticks(x.from, x.to).filter((each) => !logarithmic || Number.isInteger(each))) {
-    const shown = logarithmic ? String(Number((10 ** value).toPrecision(3))) : String(value);
-    svg.append(element("text", { x: across(value), y: bottom + 16, "text-anchor": "middle" }, shown));
+  for (const value of ticks(x.from, x.to).filter((tick) => !logarithmic || Number.isInteger(tick))) {
+    const tickLabel = logarithmic ? String(Number((10 ** value).toPrecision(3))) : String(value);
+    svg.append(element("text", { x: across(value), y: bottom + 16, "text-anchor": "middle" }, tickLabel));
   }
   const title = { x: (SIZE.left + right) / 2, y: SIZE.height - 2, "text-anchor": "middle" };
   svg.append(element("text", title, x.title));
@@ -58,9 +58,9 @@ function chart({ lines, x, y, label, width, logarithmic = false, mark = null }) 
 }
 
 function figure(svg, caption) {
-  const made = document.createElement("figure");
+  const node = document.createElement("figure");
   const words = document.createElement("figcaption");
   words.textContent = caption;
-  made.append(svg, words);
-  return made;
+  node.append(svg, words);
+  return node;
 }

@@ -51,7 +51,7 @@ function oldMass([b, old, fresh], separation) {
 
 // Distance of the old component from the old mode, once components are matched to modes.
 function drift([, old, fresh], separation) {
-  const kept = Math.abs(old) + Math.abs(fresh - separation);
+  const inOrder = Math.abs(old) + Math.abs(fresh - separation);
   const exchanged = Math.abs(fresh) + Math.abs(old - separation);
-  return Math.abs(exchanged < kept ? fresh : old);
+  return Math.abs(exchanged < inOrder ? fresh : old);
 }

@@ -27,18 +27,18 @@ function addControls(form, changed) {
   for (const [value, text] of Object.entries(METHODS)) select.append(new Option(text, value));
   label.append(select);
   form.append(label);
-  for (const each of SLIDERS) form.append(slider(each));
+  for (const options of SLIDERS) form.append(slider(options));
   form.addEventListener("input", changed);
   form.addEventListener("submit", (event) => event.preventDefault());
 }
 
 function slider({ name, title, from, to, step, value }) {
   const label = document.createElement("label");
-  const shown = document.createElement("output");
+  const output = document.createElement("output");
   const input = document.createElement("input");
   Object.assign(input, { type: "range", name, min: from, max: to, step });
   input.value = value;
-  label.append(title, shown, input);
+  label.append(title, output, input);
   return label;
 }
 
@@ -53,17 +53,17 @@ function settingOf(form) {
   return setting;
 }
 
-let held = { key: "", states: null };
+let cache = { key: "", states: null };
 
 // The states of a setting; only a moved parameter, not the moment shown, computes them anew.
 function statesOf(setting) {
-  const { when, ...rest } = setting;
-  const key = JSON.stringify(rest);
-  if (held.key !== key) {
-    held = { key, states: follow(rest, TIMES) };
-    drawFour(rest);
+  const { when, ...parameters } = setting;
+  const key = JSON.stringify(parameters);
+  if (cache.key !== key) {
+    cache = { key, states: follow(parameters, TIMES) };
+    drawFour(parameters);
   }
-  return held.states;
+  return cache.states;
 }
 
 function show(form) {
@@ -77,14 +77,14 @@ function show(form) {
   }
   const all = [startOf(setting), ...states];
   const times = [0, ...TIMES];
-  const place = Math.round(setting.when * (all.length - 1));
+  const index = Math.round(setting.when * (all.length - 1));
   const first = oldMass(all[0], setting.separation);
-  const kept = oldMass(all[place], setting.separation) / first;
-  outcome.textContent = `At time ${Number(times[place].toPrecision(3))}, ${(100 * kept).toFixed(1)} % of the old mass is left; ` +
-    `the old component has moved by ${drift(all[place], setting.separation).toFixed(3)}.`;
-  drawAll(setting, all, times, place);
+  const shareLeft = oldMass(all[index], setting.separation) / first;
+  outcome.textContent = `At time ${Number(times[index].toPrecision(3))}, ${(100 * shareLeft).toFixed(1)} % of the old mass is left; ` +
+    `the old component has moved by ${drift(all[index], setting.separation).toFixed(3)}.`;
+  drawAll(setting, all, times, index);
   writeNumbers(setting, all, times);
-  document.body.dataset.ready = held.key;
+  document.body.dataset.ready = cache.key;
 }
 
 // A model's density as points, from beyond one mode to beyond the other.
@@ -95,33 +95,33 @@ function curveOver(separation, steps) {
 
 // Width of a chart alone in its row, and of one of two where there is room for two.
 function widthsIn(box) {
-  const whole = Math.max(280, box.clientWidth);
-  return { whole, half: whole > 680 ? (whole - 16) / 2 : whole };
+  const full = Math.max(280, box.clientWidth);
+  return { full, half: full > 680 ? (full - 16) / 2 : full };
 }
 
-function drawAll(setting, all, times, place) {
+function drawAll(setting, all, times, index) {
   const { separation, share } = setting;
   const goal = [logit(share), 0, separation];
   const curve = curveOver(separation, 240);
-  const top = Math.max(...[all[0], all[place], goal].flatMap((model) => curve(model).map(([, y]) => y)));
+  const top = Math.max(...[all[0], all[index], goal].flatMap((model) => curve(model).map(([, y]) => y)));
   const shapes = [
     { kind: "target", points: curve(goal) },
     { kind: "before", points: curve(all[0]) },
-    { kind: "now", points: curve(all[place]) },
+    { kind: "now", points: curve(all[index]) },
   ];
   const logs = TIMES.map(Math.log10);
   const over = (what) => all.slice(1).map((model, k) => [logs[k], what(model, separation)]);
   const time = { from: -1, to: LAST, title: "time" };
-  const mark = place ? logs[place - 1] : null;
+  const mark = index ? logs[index - 1] : null;
   const weight = (model) => sigmoid(model[0]);
   const moved = over(drift);
   const most = Math.max(0.01, ...moved.map(([, value]) => value));
   const shares = [{ kind: "weight", points: over(weight) }, { kind: "mass", points: over(oldMass) }];
   const plots = document.getElementById("plots");
-  const { whole, half: width } = widthsIn(plots);
+  const { full, half: width } = widthsIn(plots);
   const behaviour = { from: -4, to: separation + 4, title: "behaviour, in standard deviations" };
   plots.replaceChildren(
-    figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: whole }),
+    figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: full }),
       "Grey area: true target. Dashed: the model before. Line: the model at this moment."),
     figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic: true, mark, width }),
       "Mass near the old mode (line) and weight of the old component (dashed)."),
@@ -148,13 +148,13 @@ function drawFour(setting) {
     const states = follow({ ...setting, method, fraction: share }, [10 ** LAST]);
     const lines = [{ kind: "before", points: curve(before) }];
     const x = { from: -4, to: separation + 4, title: "behaviour" };
-    const drawn = (said) => figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${said}.`);
-    if (states === null) return drawn("this flow cannot be followed to its end");
+    const panel = (outcome) => figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${outcome}.`);
+    if (states === null) return panel("this flow cannot be followed to its end");
     lines.push({ kind: "now", points: curve(states[0]) });
     const left = oldMass(states[0], separation);
-    const made = drawn(`${left.toFixed(3)} old mass left`);
-    made.dataset.left = String(left);
-    return made;
+    const drawing = panel(`${left.toFixed(3)} old mass left`);
+    drawing.dataset.left = String(left);
+    return drawing;
   });
   box.replaceChildren(...panels);
 }
@@ -167,24 +167,24 @@ function writeNumbers(setting, all, times) {
   table.replaceChildren(head, ...rows.filter((_, k) => k % 8 === 0).map((row) => {
     const line = document.createElement("tr");
     for (const value of row) {
-      const made = cell("td", value.toPrecision(6));
-      made.dataset.value = String(value);
-      line.append(made);
+      const entry = cell("td", value.toPrecision(6));
+      entry.dataset.value = String(value);
+      line.append(entry);
     }
     return line;
   }));
 }
 
 function cell(kind, text) {
-  const made = document.createElement(kind);
-  made.textContent = text;
-  return made;
+  const node = document.createElement(kind);
+  node.textContent = text;
+  return node;
 }
 
 const controls = document.getElementById("controls");
 addControls(controls, () => show(controls));
 show(controls);
 window.addEventListener("resize", () => {
-  held.key = "";
+  cache.key = "";
   show(controls);
 });

@@ -122,8 +122,8 @@ def _info(
         ),
         system_prompt_hash=sha256(system.encode()).hexdigest()[:16] if system else None,
         decoding={
-            ours: value
-            for name, ours in DECODING.items()
+            field: value
+            for name, field in DECODING.items()
             if (value := _plain(config.get(name))) is not None
         },
         seeds=[seed] if isinstance(seed, int) and not isinstance(seed, bool) else [],

@@ -146,10 +146,10 @@ class _Members:
     def rows(self) -> Iterator[tuple[Key, Fields]]:
         """Each sample once: its summary if that says enough, else itself."""
         summaries = self._summaries()
-        whole = self._texts or self._log.notes["invalidated"] or self._are_thin(summaries)
+        needs_sample = self._texts or self._log.notes["invalidated"] or self._are_thin(summaries)
         for key in dict.fromkeys([*summaries, *self._sample_members]):
             row = summaries.get(key)
-            if key in self._sample_members and (whole or row is None or is_cut(row.values)):
+            if key in self._sample_members and (needs_sample or row is None or is_cut(row.values)):
                 row = self._sample(key) or row
             if row is not None:
                 yield key, row
@@ -302,7 +302,7 @@ def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]
 
 def key_of(row: Fields) -> Key | None:
     """Id and epoch of a sample, without which it cannot be told from others."""
-    item, epoch = row.name("id"), row.whole("epoch")
+    item, epoch = row.name("id"), row.count("epoch")
     if item is not None and epoch:
         return item, epoch
     row.report_problem("no id or epoch")

@@ -250,8 +250,8 @@ def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:
     if model is not None and model in usage.values:
         used = usage.part(model)
         sample.tokens_in, sample.tokens_out = (
-            used.whole("input_tokens"),
-            used.whole("output_tokens"),
+            used.count("input_tokens"),
+            used.count("output_tokens"),
         )
 
 
@@ -269,8 +269,8 @@ def _add_texts(sample: Sample, row: Fields) -> None:
     output = row.part("output")
     choice = next(iter(as_objects(output.values.get("choices"))), {})
     answer, completion = as_mapping(choice.get("message")), output.text("completion")
-    whole = _content(answer.get("content"), row, thoughts=True)
-    sample.response = whole or (_content(completion, row) if completion else whole)
+    content = _content(answer.get("content"), row, thoughts=True)
+    sample.response = content or (_content(completion, row) if completion else content)
     reason = choice.get("stop_reason")
     sample.finish_reason = replace_surrogates(reason) if isinstance(reason, str) else None
     messages = [

@@ -56,7 +56,7 @@ class Lighteval:
             return []
         settings = [_settings(file) for file in files if file.peek.has("config_general")]
         known = [part for part in settings if part is not None]
-        parts = _named([_part(part, known) for part in details])
+        parts = _shorten_names([_part(part, known) for part in details])
         broken = [part for part in candidates if isinstance(part, UnreadableError)]
         return [*_logs(parts), *(_broken(files, error) for error in broken)]
 
@@ -212,8 +212,10 @@ def _settings(file: LogFile) -> _Settings | None:
 def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
     """Details with the settings of the same time, else of the same scores, else the only ones."""
     same = [other for other in known if other.stamp is not None and other.stamp == details.stamp]
-    named = [other for other in same if _squashed(details.task) in map(_squashed, other.results)]
-    settings, task = next(iter(named), None), details.task
+    with_task = [
+        other for other in same if _squashed(details.task) in map(_squashed, other.results)
+    ]
+    settings, task = next(iter(with_task), None), details.task
     if settings is None and known:
         undated = [other for other in known if None in (other.stamp, details.stamp)]
         settings, task = _by_scores(details, same or undated)
@@ -264,7 +266,7 @@ def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
     return names.get(_squashed(folder), folder)
 
 
-def _named(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
+def _shorten_names(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
     """Tasks without suite and number of examples, unless two are then the same."""
     full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
     for part in parts:

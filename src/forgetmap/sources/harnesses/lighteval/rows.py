@@ -243,12 +243,12 @@ class _Question:
 
 
 def _read_question(row: Mapping[str, Any], query: str) -> _Question:
-    question, listed = bare_question(query, _text(row.get("instruction")))
+    question, option_lines = bare_question(query, _text(row.get("instruction")))
     choices = _strings(row.get("choices"))
-    golds = [index for index in _whole(row.get("gold_index")) if 0 <= index < len(choices)]
+    golds = [index for index in _integers(row.get("gold_index")) if 0 <= index < len(choices)]
     is_choice = len(choices) > 1 and len(set(golds)) < len(choices)
     letters = all(len(label.strip(" ().:")) == 1 for label in choices)
-    options = listed if (letters or not is_choice) and listed else []
+    options = option_lines if (letters or not is_choice) and option_lines else []
     if not options and is_choice:
         options = [choice.strip() for choice in choices]
     if not is_choice and len(choices) > 1:
@@ -351,7 +351,7 @@ def _flat(values: Sequence[object]) -> Iterator[object]:
             yield value
 
 
-def _whole(value: object) -> list[int]:
+def _integers(value: object) -> list[int]:
     """Whole numbers; beside a missing one they are written with a point."""
     values = value if isinstance(value, list | tuple) else [value]
     numbers = [

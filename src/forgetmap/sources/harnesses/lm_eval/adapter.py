@@ -101,12 +101,12 @@ def _main_measure(file: LogFile) -> tuple[str, str] | None:
     """
     first = file.peek.first
     ids = [int(digits) for digits in _LINE_ID.findall(file.head)]
-    named = [name for name in metric_names(first) if is_scalar(first[name]) and name != UNSCORED]
+    names = [name for name in metric_names(first) if is_scalar(first[name]) and name != UNSCORED]
     scorer = first.get("filter")
-    if not named or ids != sorted(ids) or not isinstance(scorer, str):
+    if not names or ids != sorted(ids) or not isinstance(scorer, str):
         return None
-    right = [name for name in named if name.endswith("_acc") or name.startswith("pass@")]
-    main = next((name for name in ("acc", "exact_match", *right) if name in named), named[0])
+    right = [name for name in names if name.endswith("_acc") or name.startswith("pass@")]
+    main = next((name for name in ("acc", "exact_match", *right) if name in names), names[0])
     return main, scorer
 
 

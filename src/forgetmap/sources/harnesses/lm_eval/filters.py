@@ -28,7 +28,7 @@ class Filters:
         named: names of its filters in order, where they are known.
     """
 
-    def __init__(self, rows: Iterable[Row], named: Sequence[str]) -> None:
+    def __init__(self, rows: Iterable[Row], names: Sequence[str]) -> None:
         looseness: dict[bytes, list[bool]] = defaultdict(list)
         restarts, last = 0, -1
         for row in rows:
@@ -38,10 +38,10 @@ class Filters:
                 restarts += doc_id < last
                 last = doc_id
         count = _usual(map(len, looseness.values()), anew=restarts > 0)
-        self._names = _names(named, count)
+        self._names = _names(names, count)
         self._orders: dict[bytes, list[int]] = {}
         if count == 2 and restarts > MAX_BLOCKS:  # strict and loose
-            strict_last = bool(named) and "strict" not in named[0]
+            strict_last = bool(names) and "strict" not in names[0]
             self._orders = {key: _order(v, strict_last=strict_last) for key, v in looseness.items()}
         self._counts: dict[bytes, int] = defaultdict(int)
 
@@ -65,9 +65,9 @@ def _usual(counts: Iterable[int], *, anew: bool) -> int:
     return max(often, key=lambda count: (often[count], count if anew else -count), default=1)
 
 
-def _names(named: Sequence[str], count: int) -> Sequence[str]:
-    if len(named) >= count:
-        return named[:count]
+def _names(names: Sequence[str], count: int) -> Sequence[str]:
+    if len(names) >= count:
+        return names[:count]
     return ["none"] if count == 1 else [f"filter-{k}" for k in range(1, count + 1)]
 
 

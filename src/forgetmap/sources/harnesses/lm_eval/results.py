@@ -65,8 +65,8 @@ class SamplesInfo:
         if self.results is None or self.task is None:
             return ()
         config = as_mapping(as_mapping(self.results.content.get("configs")).get(self.task))
-        named = [entry.get("name") for entry in as_objects(config.get("filter_list"))]
-        return [name for name in named if isinstance(name, str)]
+        names = [entry.get("name") for entry in as_objects(config.get("filter_list"))]
+        return [name for name in names if isinstance(name, str)]
 
     def info(
         self, task: str, *, main: tuple[str, str] | None, generation: Mapping[str, Any]
@@ -120,8 +120,8 @@ def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
     candidates = [result for result in results if _is_above(result.file.inside, folder)]
     stem = re.sub(r"\.(jsonl?|gz|ndjson)\b", "", name)
     own = _stamp(file)
-    named = _SAMPLES.search(name)
-    task = named["task"] if named else None
+    match = _SAMPLES.search(name)
+    task = match["task"] if match else None
     fitting = [r for r in candidates if own and _stamp(r.file) == own]
     if not fitting:
         fitting = [r for r in candidates if _task_in(task or stem, r.tasks) or r.tasks == {task}]
@@ -233,10 +233,10 @@ def _version(content: Mapping[str, Any]) -> str | None:
     return str(value) if value else None
 
 
-def _model(content: Mapping[str, Any], run: Mapping[str, Any], named: str | None) -> ModelInfo:
+def _model(content: Mapping[str, Any], run: Mapping[str, Any], alias: str | None) -> ModelInfo:
     arguments = _arguments(run.get("model_args"))
     by_arguments = next((arguments[name] for name in MODEL_ARGS if arguments.get(name)), None)
-    name = content.get("model_name") or by_arguments or named or run.get("model")
+    name = content.get("model_name") or by_arguments or alias or run.get("model")
     revision = run.get("model_sha") or arguments.get("revision")
     adapter = arguments.get("peft")
     return ModelInfo(
@@ -322,10 +322,10 @@ def legacy_run_info(
     """
     candidates = [r for r in results if _is_above(r.file.inside, folder) and task in r.tasks]
     chosen = max(candidates, key=lambda r: len(r.file.inside), default=None)
-    named = folder.rpartition("/")[2] or None
+    alias = folder.rpartition("/")[2] or None
     harness = HarnessInfo(name="lm-eval", version="0.3")
     if chosen is None:
-        return RunInfo(model=ModelInfo(name=named), harness=harness), ()
+        return RunInfo(model=ModelInfo(name=alias), harness=harness), ()
     run = as_mapping(chosen.content.get("config"))
     version = as_mapping(chosen.content.get("versions")).get(task)
     shots = run.get("num_fewshot")
@@ -333,5 +333,5 @@ def legacy_run_info(
         version=None if version is None else str(version),
         n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
     )
-    model = _model(chosen.content, run, named)
+    model = _model(chosen.content, run, alias)
     return RunInfo(model=model, harness=harness, tasks={task: info}), (chosen.file,)

@@ -35,9 +35,9 @@ Row = Mapping[str, Any]
 
 def metric_names(row: Row) -> list[str]:
     """The names of a row's metrics, in order."""
-    named = row.get("metrics")
-    if isinstance(named, list):
-        return [name for name in named if isinstance(name, str) and name in row]
+    names = row.get("metrics")
+    if isinstance(names, list):
+        return [name for name in names if isinstance(name, str) and name in row]
     return [name for name in row if name not in OWN]
 
 
@@ -219,10 +219,10 @@ class RowReader:
         return scores
 
     def _scorer(self, row: Row) -> str:
-        named = row.get("filter")
+        filter_name = row.get("filter")
         if self._filters is not None and "filter" not in row:
             return self._filters.name(row)
-        return named if isinstance(named, str) else "none"
+        return filter_name if isinstance(filter_name, str) else "none"
 
     def _choices(
         self, sample: Sample, row: Row, doc: object, logliks: Sequence[float]
@@ -378,10 +378,10 @@ def _of_first_request(responses: object) -> list[object]:
 
 def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
     """The scores of each repeat; those that sum up all repeats stand with the first."""
-    listed = row.get("scores_per_repeat")
-    if not isinstance(listed, dict):
+    scores = row.get("scores_per_repeat")
+    if not isinstance(scores, dict):
         return [sample.scores]
-    single = {name: v for name, v in listed.items() if isinstance(v, list) and len(v) > 1}
+    single = {name: v for name, v in scores.items() if isinstance(v, list) and len(v) > 1}
     count = max((len(values) for values in single.values()), default=1)
     scorer = sample.scores[0].scorer
     repeats = [
