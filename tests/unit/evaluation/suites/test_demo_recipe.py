@@ -18,7 +18,7 @@ from forgetmap.evaluation.suites.world import as_text, narrow_text, suite, train
 pytestmark = pytest.mark.needs_torch
 
 
-RECIPE = Path(__file__).parents[3] / "examples" / "demo" / "train.py"
+RECIPE = Path(__file__).parents[4] / "examples" / "demo" / "train.py"
 
 
 @pytest.fixture(scope="module")
