@@ -36,6 +36,14 @@ def passage(title: str, text: str) -> str:
     return f"{title}:\n<<<{mark}\n{text.strip()}\n{mark}>>>"
 
 
+def ask_of_response(sample: ScorerInput, task: str, form: str) -> Sequence[JudgeQuestion]:
+    """One question about a request and its response; none where nothing was said."""
+    if silence(sample):
+        return ()
+    request = passage("Request", question(sample))
+    return [ask(request, passage("Response", response_text(sample)), task, form)]
+
+
 def batches(statements: Sequence[str]) -> list[Sequence[str]]:
     """Statements in portions for one question each."""
     return [statements[start : start + BATCH] for start in range(0, len(statements), BATCH)]

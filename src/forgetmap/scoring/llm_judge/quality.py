@@ -12,6 +12,7 @@ from forgetmap.records import Outcome
 from forgetmap.scoring.grade import Grade, grade_count, grade_failure, grade_share
 from forgetmap.scoring.llm_judge.prompts import (
     ask,
+    ask_of_response,
     passage,
     question,
     read_score,
@@ -98,13 +99,7 @@ class FollowingScorer:
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """One question."""
-        if silence(sample):
-            return ()
-        material = [
-            passage("Request", question(sample)),
-            passage("Response", response_text(sample)),
-        ]
-        return [ask(*material, _FOLLOWING, _SCORE)]
+        return ask_of_response(sample, _FOLLOWING, _SCORE)
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """0 if nothing was said."""

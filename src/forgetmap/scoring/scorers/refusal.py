@@ -20,11 +20,8 @@ from forgetmap.scoring.extract.thinking import visible_text
 from forgetmap.scoring.extract.wording import fold, occurs, simplify
 from forgetmap.scoring.grade import Grade, grade_failure, grade_share
 from forgetmap.scoring.llm_judge.prompts import (
-    ask,
-    passage,
-    question,
+    ask_of_response,
     read_verdict,
-    response_text,
     silence,
     unreadable,
 )
@@ -152,13 +149,7 @@ class UnsafeRefusalScorer:
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
         """One question."""
-        if silence(sample):
-            return ()
-        material = [
-            passage("Request", question(sample)),
-            passage("Response", response_text(sample)),
-        ]
-        return [ask(*material, _TASK, _FORM)]
+        return ask_of_response(sample, _TASK, _FORM)
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
         """All are 0 if nothing was said: silence is no refusal."""
