@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.result import Cell, Direction, Gate, MetricCell
 from forgetmap.capabilities.taxonomy import TARGET
 from forgetmap.stats import FDR
-from forgetmap.text import Blocks, Line, Sheet, blocks_to_html, blocks_to_text, counted
+from forgetmap.text import Blocks, Line, Sheet, blocks_to_html, blocks_to_text, counted, signed
 
 CellState = Literal["sure", "open", "noise", "none"]
 """Beyond chance; perhaps chance; within the noise floor; no data."""
@@ -69,27 +69,175 @@ class DriftResult:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def __repr__(self) -> str:
-        return blocks_to_text(_summary(self))
+        return blocks_to_text(self._summary())
 
     def _repr_html_(self) -> str:
-        return blocks_to_html(_summary(self))
+        return blocks_to_html(self._summary())
+
+    def opening(self) -> Blocks:
+        """What was compared, and per model what drifted most and what that rests on."""
+        title = f"Drift from {self.before} ({self.taxonomy}, {self.aggregator})"
+        blocks: Blocks = [Line(title, "strong")]
+        for model in self.models:
+            blocks += [Line(self.headline(model), "strong"), Line(self.lead(model))]
+        return blocks
+
+    def cells(self, model: str) -> list[Cell]:
+        """The groups of a model, each before its capabilities."""
+        return [
+            cell
+            for group in self.groups
+            if group.model == model
+            for cell in (
+                group,
+                *(
+                    cell
+                    for cell in self.capabilities
+                    if cell.model == model and cell.group == group.id
+                ),
+            )
+        ]
+
+    def sheet(self) -> Sheet:
+        """Groups and capabilities down, models across."""
+        columns = [self.cells(model) for model in self.models]
+        rows = [
+            (self.row_name(cells[0]), *(describe_cell(cell).drift for cell in cells))
+            for cells in zip(*columns, strict=True)
+        ]
+        shades = {
+            (row, column): self.shade(cell)
+            for column, cells in enumerate(columns, start=1)
+            for row, cell in enumerate(cells)
+        }
+        return Sheet(("", *self.models), rows, shades=shades)
+
+    def row_name(self, cell: Cell) -> str:
+        """The first cell of a row of a table: capabilities stand below their group."""
+        indent = "  " if cell.group else ""
+        either_way = cell.direction != "better" and self.aggregator == "default"
+        return f"{indent}{_title(cell)}" + f" {EITHER_WAY}" * either_way
+
+    def shade(self, cell: Cell | MetricCell) -> float:
+        """-1 to 1: how strong its colour is; 0 without data or within noise."""
+        if cell.value is None or cell.within_noise:
+            return 0.0
+        return max(-1.0, min(cell.value / STRONGEST[self.aggregator], 1.0))
+
+    def headline(self, model: str) -> str:
+        """What drifted most, in which direction, how sure."""
+        cells = self._measured(model)
+        if not cells:
+            return f"{model}: nothing can be said, no capability has data on both sides."
+        beyond = [cell for cell in cells if _state_of(cell) == "sure"]
+        farthest = max(beyond or cells, key=lambda cell: abs(cell.value or 0.0))
+        if not any(cell.low is not None for cell in cells):
+            return (
+                f"{model}: {_label(farthest)} drifted most: it {_moved(farthest)} "
+                f"({self._amount(farthest)}); how sure that is, averages cannot say."
+            )
+        if not beyond:
+            return (
+                f"{model}: no capability surely drifted; the largest change, of {_label(farthest)} "
+                f"({self._amount(farthest)}), may be chance or noise."
+            )
+        return (
+            f"{model}: {_label(farthest)} drifted most: it surely {_moved(farthest)} "
+            f"({self._amount(farthest)})."
+        )
+
+    def lead(self, model: str) -> str:
+        """How many moved, and how much of the taxonomy was measured."""
+        cells = self._measured(model)
+        known = {
+            cell.id for cell in self.capabilities if cell.model == model and cell.group != TARGET
+        }
+        metrics = [
+            cell
+            for cell in self.metrics
+            if cell.model == model and cell.weight and cell.capability in known
+        ]
+        have = sum(cell.value is not None for cell in metrics)
+        rests = (
+            f"{len(cells)} of {len(known)} capabilities have data, "
+            f"{have} of {len(metrics)} metrics; nothing is put in for the others."
+        )
+        if not cells or all(cell.low is None for cell in cells):
+            return rests
+        states = [_state_of(cell) for cell in cells]
+        kinds = [_moved(cell) for cell, state in zip(cells, states, strict=True) if state == "sure"]
+        moved = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(_MOVED.values())
+                          if kind in kinds)  # fmt: skip
+        rest = len(cells) - len(kinds)
+        within = states.count("noise")
+        sure = f"Surely (at most 5% false discoveries) {moved}" if kinds else "Nothing surely moved"
+        noise = f" ({within} within the noise of the model before)" * bool(within)
+        still = f"; {rest} may not have moved{noise}" * bool(rest)
+        return f"{sure}{still}. {rests}"
+
+    def sentence(self, cell: Cell) -> str:
+        """One capability of one model."""
+        if cell.value is None:
+            return f"Nothing can be said: {cell.note or NO_DATA}."
+        how = {
+            "sure": "surely: at most 5% false discoveries among the capabilities",
+            "noise": "but the model before differs from itself as much",
+            "open": "which may be chance"
+            if cell.low is not None
+            else "averages cannot say how surely",
+            "none": "",
+        }[_state_of(cell)]
+        return (
+            f"It {_moved(cell)} ({self._amount(cell)}), {how}. It rests on "
+            f"{counted(cell.n, 'item') + ', ' if cell.n else ''}{cell.coverage} metrics."
+        )
+
+    def _measured(self, model: str) -> list[Cell]:
+        """Capabilities with data; what a model was trained for is no side effect."""
+        return [
+            cell
+            for cell in self.capabilities
+            if cell.model == model and cell.value is not None and cell.group != TARGET
+        ]
+
+    def _amount(self, cell: Cell) -> str:
+        if self.aggregator == "captrack-relative":
+            words = f"{signed(cell.value or 0.0, 1)}%"
+        else:
+            words = f"effect {signed(cell.value or 0.0)}"
+        if cell.low is None or cell.high is None:
+            return words
+        return f"{words}, 95% interval {signed(cell.low)} to {signed(cell.high)}"
+
+    def _summary(self) -> Blocks:
+        return [*self.opening(), Line(), self.sheet()]
 
 
-def _summary(result: DriftResult) -> Blocks:
-    return [*opening(result), Line(), capability_sheet(result)]
+class CellWords(NamedTuple):
+    """A cell as tables and figures write it.
+
+    Attributes:
+        state: how much is known of it.
+        mark: whether its drift is beyond chance (*) or within the noise of the model before (~).
+        title: the id, and the name where the id does not say it.
+        drift: with its mark; no data is never a number.
+    """
+
+    state: CellState
+    mark: str
+    title: str
+    drift: str
 
 
-def opening(result: DriftResult) -> Blocks:
-    """What was compared, and per model what drifted most and what that rests on."""
-    title = f"Drift from {result.before} ({result.taxonomy}, {result.aggregator})"
-    blocks: Blocks = [Line(title, "strong")]
-    for model in result.models:
-        blocks += [Line(headline(result, model), "strong"), Line(lead(result, model))]
-    return blocks
+def describe_cell(cell: Cell | MetricCell) -> CellWords:
+    """What tables and figures write of a cell."""
+    state = _state_of(cell)
+    mark = {"noise": "~", "sure": "*"}.get(state, "")
+    drift = NO_DATA if cell.value is None else f"{signed(cell.value)}{mark or ' '}"
+    return CellWords(state, mark, _title(cell), drift)
 
 
-def state_of(cell: Cell | MetricCell) -> CellState:
-    """How much is known of a cell."""
+def _state_of(cell: Cell | MetricCell) -> CellState:
     if cell.value is None:
         return "none"
     if cell.within_noise:
@@ -98,151 +246,11 @@ def state_of(cell: Cell | MetricCell) -> CellState:
     return "sure" if chance is not None and chance <= FDR else "open"
 
 
-def signed(value: float, digits: int = 2) -> str:
-    """A change with a true minus, and no sign where it rounds to 0."""
-    text = f"{value:+.{digits}f}"
-    return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
-
-
-def mark_of(cell: Cell | MetricCell) -> str:
-    """Whether a drift is beyond chance, or within the noise of the model before."""
-    return {"noise": "~", "sure": "*"}.get(state_of(cell), "")
-
-
-def title_of_cell(cell: Cell | MetricCell) -> str:
-    """The id, and the name where the id does not say it."""
+def _title(cell: Cell | MetricCell) -> str:
     if cell.name in cell.id:
         return cell.id
     is_group = isinstance(cell, Cell) and not cell.group
     return f"{cell.id}{':' * is_group} {cell.name}"
-
-
-def cells_in_order(result: DriftResult, model: str) -> list[Cell]:
-    """The groups of a model, each before its capabilities."""
-    return [
-        cell
-        for group in result.groups
-        if group.model == model
-        for cell in (
-            group,
-            *(
-                cell
-                for cell in result.capabilities
-                if cell.model == model and cell.group == group.id
-            ),
-        )
-    ]
-
-
-def row_name(cell: Cell, result: DriftResult) -> str:
-    """The first cell of a row of a table: capabilities stand below their group."""
-    either_way = cell.direction != "better" and result.aggregator == "default"
-    return f"{'  ' if cell.group else ''}{title_of_cell(cell)}{f' {EITHER_WAY}' * either_way}"
-
-
-def drift_in_words(cell: Cell | MetricCell) -> str:
-    """The drift with its mark; no data is never a number."""
-    return NO_DATA if cell.value is None else f"{signed(cell.value)}{mark_of(cell) or ' '}"
-
-
-def shade_of(cell: Cell | MetricCell, result: DriftResult) -> float:
-    """-1 to 1: how strong its colour is; 0 without data or within noise."""
-    if cell.value is None or cell.within_noise:
-        return 0.0
-    return max(-1.0, min(cell.value / STRONGEST[result.aggregator], 1.0))
-
-
-def capability_sheet(result: DriftResult) -> Sheet:
-    """Groups and capabilities down, models across."""
-    columns = [cells_in_order(result, model) for model in result.models]
-    rows = [
-        (row_name(cells[0], result), *map(drift_in_words, cells))
-        for cells in zip(*columns, strict=True)
-    ]
-    shades = {
-        (row, column): shade_of(cell, result)
-        for column, cells in enumerate(columns, start=1)
-        for row, cell in enumerate(cells)
-    }
-    return Sheet(("", *result.models), rows, shades=shades)
-
-
-def headline(result: DriftResult, model: str) -> str:
-    """What drifted most, in which direction, how sure."""
-    cells = _measured(result, model)
-    if not cells:
-        return f"{model}: nothing can be said, no capability has data on both sides."
-    beyond = [cell for cell in cells if state_of(cell) == "sure"]
-    farthest = max(beyond or cells, key=lambda cell: abs(cell.value or 0.0))
-    if not any(cell.low is not None for cell in cells):
-        return (
-            f"{model}: {_label(farthest)} drifted most: it {_moved(farthest)} "
-            f"({_amount(farthest, result)}); how sure that is, averages cannot say."
-        )
-    if not beyond:
-        return (
-            f"{model}: no capability surely drifted; the largest change, of {_label(farthest)} "
-            f"({_amount(farthest, result)}), may be chance or noise."
-        )
-    return (
-        f"{model}: {_label(farthest)} drifted most: it surely {_moved(farthest)} "
-        f"({_amount(farthest, result)})."
-    )
-
-
-def lead(result: DriftResult, model: str) -> str:
-    """How many moved, and how much of the taxonomy was measured."""
-    cells = _measured(result, model)
-    known = {
-        cell.id for cell in result.capabilities if cell.model == model and cell.group != TARGET
-    }
-    metrics = [
-        cell
-        for cell in result.metrics
-        if cell.model == model and cell.weight and cell.capability in known
-    ]
-    have = sum(cell.value is not None for cell in metrics)
-    rests = (
-        f"{len(cells)} of {len(known)} capabilities have data, "
-        f"{have} of {len(metrics)} metrics; nothing is put in for the others."
-    )
-    if not cells or all(cell.low is None for cell in cells):
-        return rests
-    states = [state_of(cell) for cell in cells]
-    kinds = [_moved(cell) for cell, state in zip(cells, states, strict=True) if state == "sure"]
-    moved = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(_MOVED.values())
-                      if kind in kinds)  # fmt: skip
-    rest = len(cells) - len(kinds)
-    within = states.count("noise")
-    sure = f"Surely (at most 5% false discoveries) {moved}" if kinds else "Nothing surely moved"
-    noise = f" ({within} within the noise of the model before)" * bool(within)
-    still = f"; {rest} may not have moved{noise}" * bool(rest)
-    return f"{sure}{still}. {rests}"
-
-
-def sentence(cell: Cell, result: DriftResult) -> str:
-    """One capability of one model."""
-    if cell.value is None:
-        return f"Nothing can be said: {cell.note or NO_DATA}."
-    how = {
-        "sure": "surely: at most 5% false discoveries among the capabilities",
-        "noise": "but the model before differs from itself as much",
-        "open": "which may be chance" if cell.low is not None else "averages cannot say how surely",
-        "none": "",
-    }[state_of(cell)]
-    return (
-        f"It {_moved(cell)} ({_amount(cell, result)}), {how}. It rests on "
-        f"{counted(cell.n, 'item') + ', ' if cell.n else ''}{cell.coverage} metrics."
-    )
-
-
-def _measured(result: DriftResult, model: str) -> list[Cell]:
-    """Capabilities with data; what a model was trained for is no side effect."""
-    return [
-        cell
-        for cell in result.capabilities
-        if cell.model == model and cell.value is not None and cell.group != TARGET
-    ]
 
 
 def _moved(cell: Cell) -> str:
@@ -251,16 +259,6 @@ def _moved(cell: Cell) -> str:
 
 def _label(cell: Cell) -> str:
     return cell.id if cell.name in cell.id else f"{cell.name} [{cell.id}]"
-
-
-def _amount(cell: Cell, result: DriftResult) -> str:
-    if result.aggregator == "captrack-relative":
-        words = f"{signed(cell.value or 0.0, 1)}%"
-    else:
-        words = f"effect {signed(cell.value or 0.0)}"
-    if cell.low is None or cell.high is None:
-        return words
-    return f"{words}, 95% interval {signed(cell.low)} to {signed(cell.high)}"
 
 
 def _plain(value: Any) -> Any:

@@ -232,3 +232,14 @@ def allocate(sizes: Sequence[int], n: int) -> list[int]:
         best = max(free, key=lambda x: (step * (exact[x] - counts[x]), -x))
         counts[best] += step
     return counts
+
+
+def fair_cap(amounts: Sequence[int], most: int) -> int:
+    """The largest cap under which these amounts sum up to no more than `most`."""
+    left, ordered = most, sorted(amounts)
+    for index, amount in enumerate(ordered):
+        others = len(ordered) - index
+        if amount * others > left:
+            return left // others
+        left -= amount
+    return max(ordered, default=most)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         markdown_table,
         quote_markdown,
     )
-    from forgetmap.text.words import counted, listed, percent, printable, share
+    from forgetmap.text.words import counted, listed, percent, printable, share, signed
 
 __all__ = [
     "Blocks",
@@ -39,6 +39,7 @@ __all__ = [
     "quote_markdown",
     "share",
     "shorten",
+    "signed",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -27,6 +27,12 @@ def share(value: float | None) -> str:
     return percent(None if value is None else min(max(value, 0.0), 1.0))
 
 
+def signed(value: float, digits: int = 2) -> str:
+    """A change with a true minus, and no sign where it rounds to 0."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
+
+
 def counted(count: int, noun: str) -> str:
     """`1 item`, `2,000 items`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

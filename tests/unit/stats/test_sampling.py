@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom, hypergeom
 
 from forgetmap.stats.sampling import (
     alarm_p,
     allocate,
     detectable_loss,
+    fair_cap,
     items_to_detect,
     sampled_share,
     self_loss,
@@ -120,3 +123,13 @@ def test_a_lower_level_narrows_the_limits() -> None:
     usual, narrow = (sampled_share([3], [40], [200], level=level) for level in (0.95, 0.8))
     assert usual.low < narrow.low <= narrow.value <= narrow.high < usual.high
     assert usual.wide_low < narrow.wide_low <= narrow.wide_high < usual.wide_high
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(0, 200))
+def test_a_fair_cap_is_the_largest_that_fits(amounts: list[int], most: int) -> None:
+    cap = fair_cap(amounts, most)
+    assert sum(min(amount, cap) for amount in amounts) <= most
+    if sum(amounts) > most:
+        assert sum(min(amount, cap + 1) for amount in amounts) > most
+    else:
+        assert all(amount <= cap for amount in amounts)

@@ -34,7 +34,6 @@ from forgetmap.report.payloads.texts import (
     MIN_BYTES,
     Secret,
     cut,
-    fair_cap,
     parse_patterns,
     redact,
     redact_columns,
@@ -42,6 +41,7 @@ from forgetmap.report.payloads.texts import (
     without_texts,
 )
 from forgetmap.results import Notice
+from forgetmap.stats import fair_cap
 
 MAX_HISTORIES = 20_000
 MAX_PACKED_BYTES = 10_000_000

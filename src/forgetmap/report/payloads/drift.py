@@ -7,20 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forgetmap import __version__
-from forgetmap.capabilities import (
-    DriftResult,
-    DriftWithRuns,
-    Gate,
-    Taxonomy,
-    headline,
-    lead,
-    sentence,
-)
+from forgetmap.capabilities import DriftResult, DriftWithRuns, Gate, Taxonomy, changed_items
 from forgetmap.report.choices import MAX_ITEMS
 from forgetmap.report.payloads.comparison import cut_to_fit, shareable, without_paths
-from forgetmap.report.payloads.drift_items import items_of_drift
 from forgetmap.report.payloads.drift_rows import make_drift_rows
-from forgetmap.report.payloads.schema import Capabilities, Payload, Rows, Withheld
+from forgetmap.report.payloads.items import columns_of
+from forgetmap.report.payloads.schema import Capabilities, Items, Payload, Rows, Withheld
 from forgetmap.report.payloads.texts import Secret, parse_patterns
 
 
@@ -46,7 +38,7 @@ def make_drift_payload(
     secrets = parse_patterns(redact or ())
     discreet = not texts or bool(secrets)
     result = _shareable_result(drifted, secrets) if discreet else drifted.result
-    items = items_of_drift(drifted, texts=texts, limit=limit)
+    items = _items(drifted, texts=texts, limit=limit)
     return Payload(
         kind="drift",
         title=title or _title(result),
@@ -60,6 +52,19 @@ def make_drift_payload(
     )
 
 
+def _items(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[Items]:
+    return [
+        Items(
+            comparison=index,
+            total=dict(changes.total),
+            columns={"task": [], "item": []}
+            if changes.table is None
+            else columns_of(changes.table),
+        )
+        for index, changes in enumerate(changed_items(drifted, texts=texts, limit=limit))
+    ]
+
+
 def payload_of_numbers(result: DriftResult) -> Payload:
     """A report without items."""
     return make_drift_payload(
@@ -71,10 +76,10 @@ def _capabilities(result: DriftResult) -> Capabilities:
     rows, scales = make_drift_rows(result)
     return Capabilities(
         result=result,
-        headlines=[headline(result, model) for model in result.models],
-        leads=[lead(result, model) for model in result.models],
+        headlines=[result.headline(model) for model in result.models],
+        leads=[result.lead(model) for model in result.models],
         said=[
-            {cell.id: sentence(cell, result) for cell in result.capabilities
+            {cell.id: result.sentence(cell) for cell in result.capabilities
              if cell.model == model}
             for model in result.models
         ],

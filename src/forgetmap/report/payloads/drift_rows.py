@@ -7,14 +7,10 @@ from dataclasses import dataclass
 
 from forgetmap.capabilities import (
     EITHER_WAY,
-    NO_DATA,
     Cell,
     DriftResult,
     MetricCell,
-    mark_of,
-    signed,
-    state_of,
-    title_of_cell,
+    describe_cell,
 )
 from forgetmap.report.figures.look import label_of
 from forgetmap.report.payloads.schema import (
@@ -24,6 +20,7 @@ from forgetmap.report.payloads.schema import (
     DriftState,
     ScaleWords,
 )
+from forgetmap.text import signed
 
 SCALES: dict[DriftScale, str] = {
     "effect": "effect, the same for all kinds of metrics",
@@ -107,7 +104,8 @@ def _row(
 ) -> dict[str, object]:
     parent = cell.capability if isinstance(cell, MetricCell) else cell.group
     direction = _direction(cell, result)
-    state: DriftState = state_of(cell)
+    words = describe_cell(cell)
+    state: DriftState = words.state
     note = cell.note
     if drift.value is None and state != "none":
         state, note = "off", WHY_OFF.get(scale)
@@ -116,7 +114,7 @@ def _row(
         "after": label_of(cell.model),
         "level": level,
         "id": cell.id,
-        "name": label_of(title_of_cell(cell)) + f" {EITHER_WAY}" * (direction != "better"),
+        "name": label_of(words.title) + f" {EITHER_WAY}" * (direction != "better"),
         "parent": parent,
         "capability": {"group": "", "capability": cell.id, "metric": parent}[level],
         "order": order,
@@ -145,8 +143,8 @@ def _direction(cell: Cell | MetricCell, result: DriftResult) -> str:
 
 def _value_text(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str:
     if drift.value is None:
-        return NO_DATA if cell.value is None else NOT_HERE
-    return signed(drift.value, DIGITS[scale]) + UNITS[scale] + mark_of(cell)
+        return describe_cell(cell).drift if cell.value is None else NOT_HERE
+    return signed(drift.value, DIGITS[scale]) + UNITS[scale] + describe_cell(cell).mark
 
 
 def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drift:

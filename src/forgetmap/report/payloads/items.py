@@ -21,7 +21,8 @@ from forgetmap.comparison import (
 )
 from forgetmap.records import Frame, Run, parse_options, reading
 from forgetmap.report.payloads.schema import Cell, Items
-from forgetmap.report.payloads.texts import Columns, fair_cap
+from forgetmap.report.payloads.texts import Columns
+from forgetmap.stats import fair_cap
 
 FLIPS: tuple[Kind, Kind] = ("forgotten", "gained")
 ALWAYS = ("task", "item", "repeat", "transition")

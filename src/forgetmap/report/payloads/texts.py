@@ -92,17 +92,6 @@ def _distinct(cells: Iterable[Cell]) -> set[str]:
     return {part for part in parts if isinstance(part, str)}
 
 
-def fair_cap(amounts: Sequence[int], most: int) -> int:
-    """The largest cap under which these amounts sum up to no more than `most`."""
-    left, ordered = most, sorted(amounts)
-    for index, amount in enumerate(ordered):
-        others = len(ordered) - index
-        if amount * others > left:
-            return left // others
-        left -= amount
-    return max(ordered, default=most)
-
-
 def _changed(columns: Columns, change: Callable[[str], str]) -> Columns:
     return {
         name: [_applied(change, cell) for cell in cells] if name in OF_ITEMS else cells

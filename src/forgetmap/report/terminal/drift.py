@@ -11,15 +11,9 @@ from forgetmap.capabilities import (
     Cell,
     DriftResult,
     MetricCell,
-    capability_sheet,
-    cells_in_order,
-    drift_in_words,
-    opening,
-    row_name,
-    shade_of,
-    signed,
+    describe_cell,
 )
-from forgetmap.text import Blocks, Line, Sheet
+from forgetmap.text import Blocks, Line, Sheet, signed
 
 DriftTable = Literal["capability", "metric"]
 """What the rows of the table are."""
@@ -43,14 +37,14 @@ LEGEND = {
 
 def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
     """What drifted most, what to know first, the table, what has no value and why."""
-    blocks: Blocks = [*opening(result), *_gates(result), Line()]
+    blocks: Blocks = [*result.opening(), *_gates(result), Line()]
     if by == "metric":
         for model in result.models:
             blocks += [Line(model, "strong"), _metric_sheet(result, model), Line()]
         blocks += _missing(result.metrics)
     else:
         one = len(result.models) == 1
-        blocks += [_model_sheet(result) if one else capability_sheet(result), Line()]
+        blocks += [_model_sheet(result) if one else result.sheet(), Line()]
         blocks += _missing(result.capabilities)
     legend = LEGEND[result.aggregator].items()
     return [*blocks, *(Line(text, "faint", f"{name:<10}") for name, text in legend)]
@@ -85,17 +79,17 @@ def _model_sheet(result: DriftResult) -> Sheet:
     """One model: groups and capabilities down, what is known of each across."""
     published = result.aggregator == "captrack-relative"
     heads = ("+-",) if published else (INTERVAL, "either way", "items")
-    cells = cells_in_order(result, result.models[0])
+    cells = result.cells(result.models[0])
     rows = [
         (
-            row_name(cell, result),
-            drift_in_words(cell),
+            result.row_name(cell),
+            describe_cell(cell).drift,
             *((_number(cell.std, 2),) if published else _details(cell)),
             str(cell.coverage),
         )
         for cell in cells
     ]
-    shades = {(row, 1): shade_of(cell, result) for row, cell in enumerate(cells)}
+    shades = {(row, 1): result.shade(cell) for row, cell in enumerate(cells)}
     spare = () if published else ("items", "either way", INTERVAL)
     return Sheet(("", "drift", *heads, "metrics"), rows, spare=spare, shades=shades)
 
@@ -108,7 +102,7 @@ def _metric_sheet(result: DriftResult, model: str) -> Sheet:
     cells = [cell for cell in result.metrics if cell.model == model and cell.value is not None]
     rows = [(cell.id, *(write(cell) for write in METRIC_COLUMNS.values())) for cell in cells]
     column = 1 + list(METRIC_COLUMNS).index("drift")
-    shades = {(row, column): shade_of(cell, result) for row, cell in enumerate(cells)}
+    shades = {(row, column): result.shade(cell) for row, cell in enumerate(cells)}
     spare = ("items", "rel. %", "form", INTERVAL, "before", "after")
     return Sheet(("metric", *METRIC_COLUMNS), rows, spare=spare, shades=shades)
 
@@ -141,7 +135,7 @@ METRIC_COLUMNS: dict[str, Callable[[MetricCell], str]] = {
     "lost": lambda cell: _number(cell.lost, 0),
     "gained": lambda cell: _number(cell.gained, 0),
     "form": lambda cell: _change(cell.form.points if cell.form else None),
-    "drift": drift_in_words,
+    "drift": lambda cell: describe_cell(cell).drift,
     INTERVAL: _interval,
     "items": lambda cell: f"{cell.n:,}" if cell.n else "-",
 }

@@ -13,8 +13,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import forgetmap as fm
 from command_line import results, write
@@ -23,7 +21,7 @@ from forgetmap.comparison.export import write_result
 from forgetmap.errors import UnknownFormatError, UnreadableError, UsageError
 from forgetmap.report.payloads.comparison import make_payload, payload_from_folder
 from forgetmap.report.payloads.schema import HEADLINE, Payload
-from forgetmap.report.payloads.texts import fair_cap, shortened
+from forgetmap.report.payloads.texts import shortened
 from reports import column, find, payload_of, two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 10, "n01": 20, "n00": 20}}
@@ -182,16 +180,6 @@ def test_where_not_all_fit_every_task_has_its_share(tmp_path: Path) -> None:
     assert {task: tasks.count(task) for task in counts} == {"big": 4, "mid": 4, "small": 2}
     assert column(payload, "transition").count("gained") == 10
     assert payload.items[0].total == {"forgotten": 58, "gained": 50}
-
-
-@given(st.lists(st.integers(0, 50)), st.integers(0, 200))
-def test_a_fair_cap_is_the_largest_that_fits(amounts: list[int], most: int) -> None:
-    cap = fair_cap(amounts, most)
-    assert sum(min(amount, cap) for amount in amounts) <= most
-    if sum(amounts) > most:
-        assert sum(min(amount, cap + 1) for amount in amounts) > most
-    else:
-        assert all(amount <= cap for amount in amounts)
 
 
 def test_a_text_that_is_too_long_loses_its_middle() -> None:

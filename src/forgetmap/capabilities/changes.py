@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
-from forgetmap.capabilities import (
-    DriftWithRuns,
-    Metric,
-    MetricCell,
-    TaskPairs,
-    TaxonomyRun,
-    pair_items,
-    relation_of,
-    sql,
-)
+from forgetmap.capabilities.api import DriftWithRuns
+from forgetmap.capabilities.result import MetricCell
+from forgetmap.capabilities.taxonomy import Metric
+from forgetmap.capabilities.values import TaskPairs, TaxonomyRun, pair_items, relation_of, sql
 from forgetmap.pairing import Measure
 from forgetmap.records import Run, connection, fill_scores, fill_texts, literal, reading
-from forgetmap.report.payloads.items import columns_of
-from forgetmap.report.payloads.schema import Items
-from forgetmap.report.payloads.texts import fair_cap
+from forgetmap.stats import fair_cap
 
 EXAMPLES = 20
 """Of a gradual metric, in each direction."""
@@ -36,8 +29,21 @@ _ANSWER_TEXTS = ("prompt", "response", "error")
 _ORDER = [(name, "ascending") for name in ("task", "item", "repeat", "metric")]
 
 
-def items_of_drift(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[Items]:
-    """The changed items of each model, at most `limit` in all, every metric with its share."""
+@dataclass(frozen=True, slots=True)
+class ChangedItems:
+    """The items of one model that changed.
+
+    Attributes:
+        total: transition -> how many there are in all.
+        table: one row per item and metric, at most the limit; None where no metric has data.
+    """
+
+    total: Mapping[str, int]
+    table: pa.Table | None
+
+
+def changed_items(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[ChangedItems]:
+    """Of each model, at most `limit` in all, every metric with its share."""
     if not drifted.runs:
         return []
     first, *later = (TaxonomyRun(run, drifted.taxonomy) for run in drifted.runs)
@@ -56,10 +62,10 @@ def _of_model(
     *,
     texts: bool,
     limit: int,
-) -> Items:
+) -> ChangedItems:
     shares = _item_limits(drifted, index, limit)
     if not shares:
-        return Items(comparison=index, total={}, columns={"task": [], "item": []})
+        return ChangedItems({}, None)
     pairs = pair_items(before, after, drifted.pair_by)
     metrics = [metric for metric, _ in shares]
     tables = {
@@ -74,8 +80,7 @@ def _of_model(
     changes = changes.drop_columns(["total", "others", "nr", "most", "far"])
     if texts:
         changes = _with_texts(changes, before, after)
-    changes = changes.drop_columns(["own_before", "own_after"]).sort_by(_ORDER)
-    return Items(comparison=index, total=total, columns=columns_of(changes))
+    return ChangedItems(total, changes.drop_columns(["own_before", "own_after"]).sort_by(_ORDER))
 
 
 def _item_limits(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:
