@@ -33,7 +33,7 @@ def test_shares(before: float, after: float) -> None:
     assert abs(found) <= MAX_EFFECT
     assert found == pytest.approx(-float(cohens_h(after, before)))
     assert found == pytest.approx(-float(cohens_h(1 - before, 1 - after)), abs=1e-6)
-    assert found == pytest.approx(2 * (math.asin(after**0.5) - math.asin(before**0.5)))
+    assert found == pytest.approx(2 * (math.asin(math.sqrt(after)) - math.asin(math.sqrt(before))))
 
 
 @given(count, count)
