@@ -16,8 +16,13 @@ import polars as pl
 from worlds import Array, Columns, Completions, DriftCase, ProbeCase, Rng, SweepCase
 
 import forgetmap as fm
-from forgetmap.capabilities import Metric, Taxonomy
-from forgetmap.capabilities.taxonomy import Capability, CapabilityGroup, TaxonomyTask
+from forgetmap.capabilities.taxonomy import (
+    Capability,
+    CapabilityGroup,
+    Metric,
+    Taxonomy,
+    TaxonomyTask,
+)
 from forgetmap.overlap import estimate_table, table_of_arrays
 from forgetmap.probe import check_probe, choose_probe, write_probe
 from forgetmap.records import MetricInfo, Run, RunInfo, build_run
