@@ -24,10 +24,12 @@ settings.load_profile("ci" if os.environ.get("CI") and not LONG else "default")
 NEEDS = re.compile(r"^pytestmark = .*\bneeds_\w+", re.MULTILINE)
 HEAVY = {"torch", "transformers", "pyspark", "ray", "playwright"}
 LONG_FILES = (
-    "test_spark.py", "test_ray_engine.py", "test_harness_drivers.py", "test_merge_killed.py",
-    "test_serve.py", "test_installations.py", "test_doctor.py", "test_merge_sweep.py",
-    "test_page.py", "test_properties.py", "test_snapshots.py", "test_backends.py",
-    "test_server_faults.py",
+    "test_ray_engine.py", "test_snapshots.py", "test_spark.py", "test_merge_sweep.py",
+    "test_installations.py", "test_serve.py", "test_properties.py", "test_backends.py",
+    "test_harness_drivers.py", "test_server_faults.py", "test_estimators_everywhere.py",
+    "test_page.py", "test_merge_killed.py", "test_doctor.py", "test_cli_capability_run.py",
+    "test_sequential.py", "test_cli.py", "test_served_page.py", "test_capability_suites.py",
+    "test_hostile_logs.py", "test_adaptive_map.py", "test_cli_terminal.py", "test_decode.py",
 )  # fmt: skip
 """Started first: with two workers, a long file that comes last leaves one of them idle."""
 

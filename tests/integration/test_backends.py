@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pandas as pd
@@ -31,29 +31,34 @@ KINDS = {
 }
 
 
-@cache
-def said_by_polars(name: str) -> dict[str, Any]:
-    """The whole result in one library, to hold all others against."""
-    return dumped(compare(name, "polars", Path()).result)
+Compared = Callable[[str, str], Comparison]
 
 
-def compare(name: str, library: str, folder: Path, spark: Any = None) -> Comparison:
-    before, after = rows_for(name)
-    return fm.compare(
-        as_frame(before, library, folder / "before.parquet", spark),
-        as_frame(after, library, folder / "after.parquet", spark),
-        min_paired=0.01,
-    )
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    """Data and library -> their comparison; each is made once."""
+
+    @cache
+    def compare(name: str, library: str) -> Comparison:
+        folder = tmp_path_factory.mktemp("runs")
+        before, after = rows_for(name)
+        return fm.compare(
+            as_frame(before, library, folder / "before.parquet"),
+            as_frame(after, library, folder / "after.parquet"),
+            min_paired=0.01,
+        )
+
+    return compare
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", DATA)
 def test_every_library_counts_what_plain_python_counts(
-    name: str, library: str, tmp_path: Path
+    name: str, library: str, compared: Compared
 ) -> None:
-    comparison = compare(name, library, tmp_path)
+    comparison = compared(name, library)
     assert counted(comparison) == foretold(expect(*rows_for(name)))
-    assert dumped(comparison.result) == said_by_polars(name)
+    assert dumped(comparison.result) == dumped(compared(name, "polars").result)
 
 
 def test_the_data_has_in_it_what_it_is_named_for() -> None:
@@ -70,8 +75,8 @@ def test_the_data_has_in_it_what_it_is_named_for() -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_frames_come_back_in_the_callers_library(library: str, tmp_path: Path) -> None:
-    comparison = compare("content and repeats", library, tmp_path)
+def test_frames_come_back_in_the_callers_library(library: str, compared: Compared) -> None:
+    comparison = compared("content and repeats", library)
     for frame in (comparison.flips(), comparison.flips(texts=True), comparison.unpaired()):
         assert isinstance(frame, KINDS[library])
     small = pl.DataFrame if library == "polars-lazy" else KINDS[library]
@@ -81,12 +86,12 @@ def test_frames_come_back_in_the_callers_library(library: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_flips_bring_scores_and_texts_along(library: str, tmp_path: Path) -> None:
+def test_flips_bring_scores_and_texts_along(library: str, compared: Compared) -> None:
     before, after = (
         {(row["task"], row["item"]): row for row in rows}
         for rows in rows_for("content and repeats")
     )
-    comparison = compare("content and repeats", library, tmp_path)
+    comparison = compared("content and repeats", library)
     rows = rows_of(comparison.flips("gained", texts=True))
     assert rows == sorted(rows, key=lambda row: (row["task"], row["item"], row["repeat"]))
     for row in rows:

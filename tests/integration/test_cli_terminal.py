@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -22,6 +23,7 @@ from command_line import (
     results,
     write,
 )
+from forgetmap.comparison import compare
 
 HOSTILE = {
     "escape": "a\x1b[31mred\x1b]0;title\x07",
@@ -51,12 +53,35 @@ def hostile_rows(score: float) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module", autouse=True)
+def _compared_once() -> Iterator[None]:
+    """What is tested here is what is printed: the same runs are compared once."""
+    kept: dict[str, Any] = {}
+
+    def once(*runs: str, progress: Any, **options: Any) -> Any:
+        key = repr((runs, options))
+        if key not in kept:
+            kept[key] = compare(*runs, progress=progress, **options)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forgetmap.comparison.compare", once)
+        yield
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("hostile")
     return (
-        write(tmp_path / "before\x1b[2J.jsonl", hostile_rows(1)),
-        write(tmp_path / "after[bold].jsonl", hostile_rows(0)),
+        write(folder / "before\x1b[2J.jsonl", hostile_rows(1)),
+        write(folder / "after[bold].jsonl", hostile_rows(0)),
     )
+
+
+@pytest.fixture(scope="module")
+def again(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model after, a second time."""
+    return Path(copytree(demo / "after", tmp_path_factory.mktemp("copies") / "again"))
 
 
 @pytest.mark.parametrize(
@@ -126,15 +151,24 @@ def test_a_terminal_that_knows_only_ascii_shows_substitutes(hostile: tuple[Path,
 FAMILY = "leaderboard_mmlu_professional_" + "very_" * 40
 
 
+TASKS = [f"{FAMILY}{end}" for end in ("law", "medicine", "語学")]
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("names")
+    rows = [row for task in TASKS for row in results([1, 0], task)]
+    return [write(folder / name, rows) for name in ("a.jsonl", "b.jsonl")]
+
+
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
-def test_long_names_never_push_numbers_out_of_the_table(tmp_path: Path, columns: int) -> None:
-    tasks = [f"{FAMILY}{end}" for end in ("law", "medicine", "語学")]
-    rows = [row for task in tasks for row in results([1, 0], task)]
-    paths = [write(tmp_path / name, rows) for name in ("a.jsonl", "b.jsonl")]
-    lines = call("compare", *paths, columns=columns).out.splitlines()
+def test_long_names_never_push_numbers_out_of_the_table(
+    long_names: list[Path], columns: int
+) -> None:
+    lines = call("compare", *long_names, columns=columns).out.splitlines()
     shown = [line for line in lines if line.startswith("leader")]
     assert all(re.search(r" 0\.0% \(0\.0 to \d+\.\d%\)  cannot tell$", line) for line in shown)
-    for task, line in zip(tasks, shown, strict=True):
+    for task, line in zip(TASKS, shown, strict=True):
         name = re.split(r"\s{2,}", line)[0]
         head, tail = name.split("…")
         assert task.startswith(head)
@@ -144,8 +178,8 @@ def test_long_names_never_push_numbers_out_of_the_table(tmp_path: Path, columns:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
-def test_a_chain_fits_too(demo: Path, columns: int, tmp_path: Path) -> None:
-    runs = [demo / "before", demo / "after", copytree(demo / "after", tmp_path / "again")]
+def test_a_chain_fits_too(demo: Path, again: Path, columns: int) -> None:
+    runs = [demo / "before", demo / "after", again]
     lines = call("compare", *runs, "--chain", columns=columns).out.splitlines()
     stage = next(line for line in lines if "again " in line and "%" in line)
     assert len(re.findall(r"\d\.\d%", stage)) == 5
@@ -219,8 +253,7 @@ def test_shares_beyond_all_items_are_cut_and_that_is_said(tmp_path: Path) -> Non
     ],
     ids=" ".join,
 )
-def test_simulated_data_is_marked(demo: Path, args: list[str], tmp_path: Path) -> None:
-    again = copytree(demo / "after", tmp_path / "again")
+def test_simulated_data_is_marked(demo: Path, again: Path, args: list[str]) -> None:
     named = (arg.format(demo=demo, again=again) for arg in args)
     assert SIMULATED in call(*named).out.splitlines()
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,15 @@ def actors(cluster: None, model: Path) -> RayBackend:
     return open_ray(find_model(str(model)), LoadOptions(device="cpu"), actors=2)
 
 
-def local_records(model: Path, out: Path, settings: Settings) -> list[dict[str, Any]]:
-    return answered(open_model(str(model), device="cpu")[0], out, settings)
+@pytest.fixture(scope="module")
+def local_records(
+    model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Settings], list[dict[str, Any]]]:
+    """The records of the local run with some settings, which runs once."""
+    backend = open_model(str(model), device="cpu")[0]
+    return cache(
+        lambda settings: answered(backend, tmp_path_factory.mktemp("runs") / "local", settings)
+    )
 
 
 def answered(
@@ -132,20 +140,19 @@ def assert_same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> No
     ],
 )
 def test_the_records_are_those_of_the_local_run(
-    settings: Settings, actors: RayBackend, model: Path, tmp_path: Path
+    settings: Settings, actors: RayBackend, local_records: Any, tmp_path: Path
 ) -> None:
-    wanted = local_records(model, tmp_path / "local", settings)
     found = answered(actors, tmp_path / "ray", settings)
-    assert_same(found, wanted)
+    assert_same(found, local_records(settings))
 
 
 def test_what_a_killed_actor_had_is_done_by_another(
-    actors: RayBackend, model: Path, tmp_path: Path
+    actors: RayBackend, local_records: Any, tmp_path: Path
 ) -> None:
     killer = Killer()
     found = answered(actors, tmp_path / "ray", SETTINGS, killer)
     assert len(killer.killed) == 2
-    assert_same(found, local_records(model, tmp_path / "local", SETTINGS))
+    assert_same(found, local_records(SETTINGS))
 
 
 @pytest.mark.slow

@@ -30,14 +30,26 @@ atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 
 
 @contextmanager
-def serving(*args: object) -> Iterator[tuple[httpx.Client, subprocess.Popen[str], str]]:
-    """The server, a client of it, and the address it printed; Ctrl-C must end it cleanly."""
+def serving(
+    *args: object, temporary: Path | None = None
+) -> Iterator[tuple[httpx.Client, subprocess.Popen[str], str]]:
+    """The server, a client of it, and the address it printed; Ctrl-C must end it cleanly.
+
+    Args:
+        args: of the command.
+        temporary: folder for temporary files, of which none may be left.
+    """
     server = subprocess.Popen(
         [SCRIPT, "serve", *map(str, args)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", "FORGETMAP_CACHE": str(CACHE)},
+        env={
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            "FORGETMAP_CACHE": str(CACHE),
+            "TMPDIR": str(temporary or tempfile.gettempdir()),
+        },
     )
     assert server.stdout is not None
     address = server.stdout.readline().split()[-1]
@@ -49,11 +61,13 @@ def serving(*args: object) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]
         out, err = server.communicate(timeout=20)
     assert server.returncode == 0, err
     assert "Traceback" not in out + err
+    assert temporary is None or not list(temporary.iterdir())
 
 
 @pytest.fixture(scope="module")
-def served(demo: Path) -> Iterator[httpx.Client]:
-    with serving(demo) as (client, _, _):
+def served(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """One server for most tests, which leaves nothing behind when Ctrl-C ends it."""
+    with serving(demo, temporary=tmp_path_factory.mktemp("served")) as (client, _, _):
         yield client
 
 
@@ -61,6 +75,12 @@ def served(demo: Path) -> Iterator[httpx.Client]:
 def pair(served: httpx.Client) -> dict[str, str]:
     ids = {each["stage"]: each["id"] for each in served.get("api/runs").json()}
     return {"before": ids["base"], "after": ids["tuned"]}
+
+
+@pytest.fixture(scope="module")
+def compared(demo: Path) -> fm.Comparison:
+    """What the library says."""
+    return fm.compare(demo / "before", demo / "after")
 
 
 def ask(client: httpx.Client, path: str, pair: dict[str, str], **given: Any) -> Any:
@@ -77,18 +97,18 @@ def test_runs_come_with_their_lineage(served: httpx.Client, demo: Path) -> None:
 
 
 def test_a_run_has_items_and_accuracy(
-    served: httpx.Client, pair: dict[str, str], demo: Path
+    served: httpx.Client, pair: dict[str, str], compared: fm.Comparison
 ) -> None:
-    total = fm.compare(demo / "before", demo / "after").result.total
+    total = compared.result.total
     numbers = served.get("api/run", params={"run": pair["before"]}).json()
     assert numbers == {"items": total.items, "accuracy": pytest.approx(total.acc_before)}
     assert served.get("api/run", params={"run": "nobody"}).status_code == 404
 
 
 def test_the_comparison_is_that_of_the_library(
-    served: httpx.Client, pair: dict[str, str], demo: Path
+    served: httpx.Client, pair: dict[str, str], demo: Path, compared: fm.Comparison
 ) -> None:
-    expected = fm.compare(demo / "before", demo / "after").result.model_dump(mode="json")
+    expected = compared.result.model_dump(mode="json")
     payload = ask(served, "comparison", pair)["payload"]
     found = payload["comparisons"][0]
     assert found["total"] == expected["total"]
@@ -99,10 +119,9 @@ def test_the_comparison_is_that_of_the_library(
 
 
 def test_items_are_those_of_the_library(
-    served: httpx.Client, pair: dict[str, str], demo: Path
+    served: httpx.Client, pair: dict[str, str], compared: fm.Comparison
 ) -> None:
-    comparison = fm.compare(demo / "before", demo / "after")
-    lost = comparison.flips("forgotten").to_pylist()
+    lost = compared.flips("forgotten").to_pylist()
     found = ask(served, "items", pair, transition="forgotten", limit=500)
     assert found["total"] == len(lost)
     assert [(row["task"], row["item"]) for row in found["rows"]] == [
@@ -112,9 +131,9 @@ def test_items_are_those_of_the_library(
 
 
 def test_an_item_is_found_by_its_link(
-    served: httpx.Client, pair: dict[str, str], demo: Path
+    served: httpx.Client, pair: dict[str, str], compared: fm.Comparison
 ) -> None:
-    texts = fm.compare(demo / "before", demo / "after").flips("gained", texts=True).to_pylist()
+    texts = compared.flips("gained", texts=True).to_pylist()
     row = texts[3]
     key = f"{row['task']}/{row['item'].replace('/', '%2F')}/{row['repeat']}"
     found = ask(served, "item", pair, key=key, transition="gained")
@@ -223,18 +242,13 @@ def test_elsewhere_only_with_the_token(demo: Path) -> None:
             assert len(browser.get("api/runs").json()) == 2
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_behind(
-    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with serving(demo) as (client, server, _):
+def test_nothing_is_left_behind_when_it_is_terminated(demo: Path, tmp_path: Path) -> None:
+    with serving(demo, temporary=tmp_path) as (client, server, _):
         ids = [each["id"] for each in client.get("api/runs").json()]
         client.get("api/comparison", params={"before": ids[0], "after": ids[1]})
         assert list(tmp_path.rglob("*.duckdb"))
-        server.send_signal(how)
+        server.terminate()
         server.wait(timeout=20)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_port_in_use_is_an_error_in_words(demo: Path) -> None:

@@ -6,9 +6,11 @@ In one file, so that one worker has one session for all of them.
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,7 @@ from hypothesis import given
 import forgetmap as fm
 from backends import as_frame, counted, dumped, foretold, rows_of
 from effort import examples
-from estimator_runs import compare_in
-from estimator_runs import said_by_polars as estimates_by_polars
+from estimator_runs import compare_in, said_by_polars
 from example_runs import DATA, rows_for
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.records.content import ContentDeriver
@@ -36,42 +37,76 @@ pytestmark = [
 ]
 
 
-def compare(runs: tuple[list[Row], list[Row]], spark: Any) -> Comparison:
-    before, after = (as_frame(rows, "spark", Path(), spark) for rows in runs)
-    return fm.compare(before, after, min_paired=1e-9)
+Runs = Sequence[list[Row]]
+"""The model before, the model after, and maybe a repeat of the model before."""
 
 
-def said_by_polars(runs: tuple[list[Row], list[Row]]) -> dict[str, Any]:
-    before, after = (as_frame(rows, "polars", Path()) for rows in runs)
-    return dumped(fm.compare(before, after, min_paired=1e-9).result)
+def compare(runs: Runs, spark: Any = None) -> Comparison:
+    """On Spark, or without a session in Polars."""
+    library = "polars" if spark is None else "spark"
+    before, after, *again = (as_frame(rows, library, Path(), spark) for rows in runs)
+    return fm.compare(before, after, noise=again[0] if again else None, min_paired=1e-9)
 
 
-def test_everything_is_counted_and_listed(spark: Any) -> None:
-    comparison = compare(rows_for("repeats"), spark)
-    expected = foretold(expect(*rows_for("repeats")), ("forgotten",))
-    assert counted(comparison, ("forgotten",)) == expected
+def everything(seed: int, scores: int) -> list[Row]:
+    """Questions that change under their id, passages, and repeats of which some are missing."""
+    dice, luck = random.Random(seed), random.Random(scores)
+    rows = []
+    for row in DATA["conflicts"](seed):
+        number = int(row["item"])
+        cluster = f"passage {number // 4}" if number % 8 < 4 else None
+        known = {"cluster": cluster, "k": 3, "outcome": None}
+        rows += [
+            row | known | {"repeat": repeat, "score": score, "choice": choice}
+            for repeat in (3, 1)
+            for score in [luck.choice([0.0, 1.0, None])]
+            for choice in [f"city {number}" if score else luck.choice(["Rome", "Oslo"])]
+            if dice.random() > 0.1
+        ]
+    return rows
+
+
+def check(comparison: Comparison, runs: Runs) -> None:
+    """Counts, lists and the whole result are those of plain Python and of Polars."""
+    expected = expect(runs[0], runs[1])
+    assert counted(comparison, ("forgotten",)) == foretold(expected, ("forgotten",))
+    assert dumped(comparison.result) == dumped(compare(runs).result)
+    flips = rows_of(comparison.flips("gained", texts=True))
+    found = {(row["task"], row["item"], row["item_after"], row["repeat"]) for row in flips}
+    assert found == expected.flips("gained")
+    assert all(row["question"] for row in flips) or "question" not in runs[0][0]
+
+
+def test_everything_is_counted_and_only_counts_are_collected(
+    monkeypatch: pytest.MonkeyPatch, spark: Any
+) -> None:
+    """Of all that a comparison looks at; content is hashed by the workers."""
+    runs = (everything(0, 0), everything(1, 1), everything(0, 2))
+    spy = Spy(monkeypatch)
+    for name in ("collect", "toArrow", "toPandas", "_collect_as_arrow"):
+        spy.watch(type(spark.range(1)), name)
+    comparison = compare(runs, spark)
+    # Counts by task, labels, options and letters: of so few items nearly as many as these.
+    assert 1 <= spy.highest < len(runs[0])
+    check(comparison, runs)
     assert {type(frame) for frame in (comparison.flips(), comparison.tasks)} == {
         type(spark.range(1))
     }
+    comparison.before.scores.collect()
+    assert spy.highest == len(runs[0])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("twins, other ids", marks=pytest.mark.slow), "conflicts"]
-)
-def test_content_is_hashed_by_the_workers(name: str, spark: Any) -> None:
-    comparison = compare(rows_for(name), spark)
-    assert dumped(comparison.result) == said_by_polars(rows_for(name))
-    flips = rows_of(comparison.flips("gained", texts=True))
-    found = {(row["task"], row["item"], row["item_after"], row["repeat"]) for row in flips}
-    assert found == expect(*rows_for(name)).flips("gained")
-    assert all(row["question"] for row in flips)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["repeats", "twins, other ids", "conflicts"])
+def test_every_run_is_counted_and_listed(name: str, spark: Any) -> None:
+    check(compare(rows_for(name), spark), rows_for(name))
 
 
 @pytest.mark.slow
 @examples(5)
 @given(runs=pairs_of_runs(("none", "own")))
 def test_any_runs_are_counted_as_in_polars(spark: Any, runs: Pair) -> None:
-    assert dumped(compare(runs, spark).result) == said_by_polars(runs)
+    assert dumped(compare(runs, spark).result) == dumped(compare(runs).result)
 
 
 @pytest.mark.slow
@@ -84,19 +119,6 @@ def test_a_chain_is_followed(spark: Any) -> None:
     assert {path.path: path.n for path in chain.paths} == Counter(histories.values())
     found = {(row["task"], row["item"]): row["path"] for row in rows_of(chain.histories())}
     assert found == histories
-
-
-def test_only_counts_are_collected(monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
-    sides = [as_frame(rows, "spark", Path(), spark) for rows in rows_for("content and repeats")]
-    spy = Spy(monkeypatch)
-    for name in ("collect", "toArrow", "toPandas", "_collect_as_arrow"):
-        spy.watch(type(sides[0]), name)
-    items = len(rows_for("content and repeats")[0])
-    comparison = fm.compare(sides[0], sides[1], min_paired=0.1)
-    # Counts by task, labels, options and letters: of so few items nearly as many as these.
-    assert 1 <= spy.highest < items
-    comparison.before.scores.collect()
-    assert spy.highest == items
 
 
 UNPACK = """
@@ -125,6 +147,7 @@ def test_spark_workers_need_not_have_forgetmap(tmp_path: Path) -> None:
     assert int(done.stdout) == here["question_hash"][0].as_py()
 
 
+@pytest.mark.slow
 def test_every_estimator_says_the_same(tmp_path: Path, spark: Any) -> None:
     name = "repeats and noise"
-    assert compare_in(name, "spark", tmp_path, spark) == estimates_by_polars(name)
+    assert compare_in(name, "spark", tmp_path, spark) == said_by_polars(name)

@@ -26,7 +26,7 @@ from oracle import Row, expect
 
 CELLS = ("n", "n00", "n01", "n10", "n11")
 KINDS = ("csv", "jsonl", "parquet")
-SOME, FEW = examples(8, long=120), examples(3, long=40)
+SOME, FEW = examples(5, long=120), examples(3, long=40)
 
 
 def compare(before: Any, after: Any) -> Comparison:

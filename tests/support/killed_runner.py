@@ -1,11 +1,14 @@
-"""`python killed_runner.py ADDRESS ITEMS OUT`: a run that may be killed at any moment."""
+"""`python killed_runner.py ADDRESS ITEMS OUT KILLS SEED`: a run that is killed at any moment."""
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import forgetmap as fm
@@ -36,28 +39,43 @@ def ask(address: str, items: int, out: Path) -> None:
 def run_and_kill(address: str, items: int, out: Path, kills: int, seed: int) -> list[int]:
     """Start the run again and again and kill it, then let it end.
 
-    Some kills come while it starts and tries the server, most while answers come in.
-
     Returns:
         How many answers were kept when each kill hit.
     """
+    command = [sys.executable, __file__, address, str(items), str(out), str(kills), str(seed)]
+    kept = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert isinstance(kept, list)
+    return kept
+
+
+def _kill_forks(address: str, items: int, out: Path, kills: int, seed: int) -> list[int]:
+    """Some kills come while the run starts and tries the server, most while answers come in.
+
+    Forks have everything imported, which takes longer than the run itself.
+    """
     draw, kept = random.Random(seed), []
-    command = [sys.executable, __file__, address, str(items), str(out)]
     journal = out.parent / f".{out.name}.journal.jsonl"
     for _ in range(kills):
         early = draw.random() < 0.3
         lines = 0 if early else _lines(journal) + draw.randint(1, max(items // kills, 1))
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            while process.poll() is None and _lines(journal) < lines:
-                time.sleep(0.001)
-            time.sleep(draw.uniform(0.0, 1.0 if early else 0.02))
-            if process.poll() is None:
-                process.kill()
-                kept.append(_lines(journal) - 1)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        run = _fork(address, items, out)
+        while run.is_alive() and _lines(journal) < lines:
+            time.sleep(0.001)
+        time.sleep(draw.uniform(0.0, 1.0 if early else 0.02))
+        if run.is_alive():
+            run.kill()
+            kept.append(_lines(journal) - 1)
+        run.join()
+    last = _fork(address, items, out)
+    last.join()
+    assert last.exitcode == 0
     return kept
+
+
+def _fork(address: str, items: int, out: Path) -> ForkProcess:
+    run = get_context("fork").Process(target=ask, args=(address, items, out))
+    run.start()
+    return run
 
 
 def _lines(path: Path) -> int:
@@ -65,5 +83,6 @@ def _lines(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    print("ready", flush=True)  # noqa: T201
-    ask(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    address, items, out, kills, seed = sys.argv[1:]
+    kept = _kill_forks(address, int(items), Path(out), int(kills), int(seed))
+    print(json.dumps(kept))  # noqa: T201
