@@ -174,7 +174,9 @@ def test_one_cluster_tells_nothing() -> None:
 def test_clustered_items_detect_less() -> None:
     clustered = passages({1, 4, 9}, size=10, count=30)
     bare = [each.drop_columns("cluster") for each in clustered]
-    ours, theirs = (fm.compare(*sides).result.total.detectable for sides in (clustered, bare))
+    ours, theirs = (
+        fm.compare(before, after).result.total.detectable for before, after in (clustered, bare)
+    )
     assert ours is not None
     assert theirs is not None
     assert ours > 2 * theirs
