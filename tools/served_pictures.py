@@ -52,6 +52,7 @@ def opened(browser: Browser, address: str, width: int = 1180, height: int = 820)
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(address)
     page.locator("#lineage").get_by_role("link", name="against base").wait_for()
+    page.wait_for_function("!document.querySelector('#lineage').textContent.includes('…')")
     return page
 
 
