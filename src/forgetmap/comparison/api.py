@@ -156,6 +156,9 @@ def compare(
     noise = None
     if options.get("noise") is not None:
         run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task, readings[0])
+        refuse_same_source(
+            [*sources, options["noise"]], [*readings, readings[0]], [*runs, run], noise=True
+        )
         noise = align([sides[0], prepare(run, rule.metric)])[1]
     if chain:
         return build_chain(sides, rule, noise=noise)
@@ -210,12 +213,18 @@ def make_readings(options: Options, count: int) -> list[Reading]:
 
 
 def refuse_same_source(
-    sources: Sequence[Any], readings: Sequence[Reading], runs: Sequence[Run]
+    sources: Sequence[Any], readings: Sequence[Reading], runs: Sequence[Run], *, noise: bool = False
 ) -> None:
     """A run compared with itself shows nothing; it is named without what its address may hold.
 
+    Args:
+        sources: what the user named.
+        readings: how each is read.
+        runs: what was read.
+        noise: the last of them is to be a repeat of the first.
+
     Raises:
-        UsageError: two sides are the same path with the same selection.
+        UsageError: two of them are the same path with the same selection.
     """
     seen: set[tuple[str, str, str | None]] = set()
     for source, reading, run in zip(sources, readings, runs, strict=True):
@@ -223,6 +232,11 @@ def refuse_same_source(
             continue
         path, _, part = os.fspath(source).partition("#")
         key = (os.path.realpath(path), part, reading.run)
+        if key in seen and noise:
+            raise UsageError(
+                "the run of --noise is one of those compared, so it tells nothing of the noise",
+                hint="--noise takes a second run of the model before, in files of its own.",
+            )
         if key in seen:
             raise UsageError(
                 f"{run.name} is on both sides: the same run before and after",

@@ -93,15 +93,17 @@ def has_cluster_names(pairs: Pairs) -> bool:
 
 
 def has_shared_content(side: Side) -> bool:
-    """Whether some question of a side occurs in several tasks; asked without the join."""
-    measures, scores = side.measured.measures, side.measured.scores
-    if len(measures) < 2 or "question_hash" not in scores.collect_schema().names():
+    """Whether some question of a side is that of several items; asked without the join."""
+    scores = side.measured.scores
+    names = scores.collect_schema().names()
+    if "question_hash" not in names:
         return False
-    questions = scores.filter(~nw.col("question_hash").is_null()).select("task", "question_hash")
-    by_task = questions.group_by("task").agg(nw.col("question_hash").n_unique().alias("n"))
-    in_tasks = by_task.select(nw.col("n").sum()).collect().item()
-    different = questions.select(nw.col("question_hash").n_unique()).collect().item()
-    return int(different or 0) < int(in_tasks or 0)
+    first = scores.filter(nw.col("repeat") == 0) if "repeat" in names else scores
+    questions = first.filter(~nw.col("question_hash").is_null()).select("question_hash")
+    counts = questions.select(
+        nw.len().alias("items"), nw.col("question_hash").n_unique().alias("different")
+    ).collect()
+    return int(counts["different"][0] or 0) < int(counts["items"][0] or 0)
 
 
 def sum_levels(
@@ -113,7 +115,7 @@ def sum_levels(
         pairs: both sides.
         levels: of `task`, `category`, `tags` and `total`.
         scores: as `score_columns` makes them.
-        by_content: items with the same content are a cluster, unless the level is `task`.
+        by_content: items with the same content are a cluster.
     """
     # Within a task, clusters by content are others than in a total.
     apart = {"task"} if by_content else set()
@@ -158,7 +160,7 @@ def sum_clusters(
         level: `task`, `category`, `tags` or `total`: a cluster of which a part lies in another
             group is one cluster of each.
         scores: as `score_columns` makes them.
-        by_content: items with the same content are a cluster, unless the level is `task`.
+        by_content: items with the same content are a cluster.
     """
     labels = {} if level in ("task", "total") else {level: label_columns(pairs)[level]}
     by = () if level == "total" else (level,)
@@ -223,9 +225,7 @@ INDEPENDENT = AcrossTasks()
 """No cluster reaches over tasks."""
 
 
-def effect_across_tasks(
-    pairs: Pairs, tasks: Mapping[str, tuple[int, int]], *, by_content: bool
-) -> AcrossTasks:
+def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> AcrossTasks:
     """Design effects of clusters that reach over tasks.
 
     u_g = sum over tasks of (flips - rate * items) / items of the task, squared and summed over
@@ -233,21 +233,18 @@ def effect_across_tasks(
 
     Args:
         pairs: both sides.
-        tasks: scored pairs and losses of each task.
         by_content: items with the same content are a cluster.
     """
     cluster = cluster_columns(pairs, within_task=False, by_content=by_content)
-    zero = nw.lit(0.0)
-    lost, term = nw.col("_lost"), zero
-    for task, (n, n10) in tasks.items():
-        here = nw.when(lost).then(nw.lit((1 - n10 / n) / n)).otherwise(nw.lit(-n10 / n / n))
-        term = nw.when(nw.col("task") == task).then(here).otherwise(term)
     item = [f"_{name}" for name in pairs.item_columns]
     names = {f"_{name}": nw.col(name) for name in pairs.item_columns}
+    lost = nw.when(is_transition(RIGHT, WRONG)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    scored = pairs.frame.filter(scored_pair()).select("task", **cluster, **names, _lost=lost)
+    # Joined, because an expression with a branch for each of a thousand tasks is too deep.
+    tasks = scored.group_by("task").agg(nw.len().alias("_n"), nw.col("_lost").mean().alias("_rate"))
     rows = (
-        pairs.frame.filter(scored_pair())
-        .select("task", **cluster, **names, _lost=is_transition(RIGHT, WRONG))
-        .with_columns(_u=term)
+        scored.join(tasks, on="task")
+        .with_columns(_u=(nw.col("_lost") - nw.col("_rate")) / nw.col("_n"))
         .with_columns(_answer=nw.col("_u") ** 2)
     )
     if pairs.repeats:
@@ -310,7 +307,7 @@ def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dic
     task = {"_task": nw.col("task")}
     item = {name: nw.col(name) for name in pairs.item_columns}
     recorded = has_cluster_names(pairs)
-    if not recorded and (within_task or not by_content):
+    if not recorded and not by_content:
         return task | item
     own = _text("item", "task", *pairs.item_columns)
     hashes = [
@@ -319,11 +316,11 @@ def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dic
         for column in (f"{name}_before", name)
         if column in pairs.columns
     ]
-    if by_content and not within_task and hashes:
+    if by_content and hashes:
         content = _text("content", *hashes)
         own = nw.when(nw.col(hashes[0]).is_null()).then(own).otherwise(content)
     if not recorded:
-        return {"cluster": own}
+        return task | {"cluster": own} if within_task else {"cluster": own}
     name = side_value("cluster", pairs.columns)
     cluster_name = nw.concat_str(nw.lit("cluster "), name)
     cluster = {"cluster": nw.when(name.is_null()).then(own).otherwise(cluster_name)}

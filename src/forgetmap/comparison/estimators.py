@@ -275,6 +275,7 @@ BUILT_IN = (
         meaning="Forgetting beyond the noise floor of the model before.",
         formula="mean of p_b(1-p_a) - m(r-m)/(r(r-1))",
         misleads="a model gets surer of what it half knew (low)",
+        assumes="that the model after disagrees with itself as often as the model before",
         only_losses=True,
         estimate=_from_repeats("excess_before"),
         over_tasks=_repeats_over_tasks,

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 
-from forgetmap.comparison.cells import Cells, Label, by_task, label_columns
+from forgetmap.comparison.cells import Cells, Label, label_columns
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
 from forgetmap.comparison.clustered import (
     INDEPENDENT,
@@ -254,7 +254,7 @@ def gather_evidence(
         sides: where right and chosen options stand on each side.
         graded: some score is neither 0 nor 1.
         level: confidence of the intervals.
-        shared_content: items with the same content in several tasks are one cluster of a total.
+        shared_content: some items have the same content; they are one cluster.
     """
     if has_cluster_names(pairs):
         refuse_split_items(pairs)
@@ -300,10 +300,10 @@ def _habits_matter(
 
 
 def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> AcrossTasks:
-    tasks = {task: (part.n, part.n10) for task, part in by_task(cells).items() if part.n}
+    tasks = {label.task for label, part in cells.items() if part.n}
     if len(tasks) < 2 or not (by_content or has_cluster_names(pairs)):
         return INDEPENDENT
-    return effect_across_tasks(pairs, tasks, by_content=by_content)
+    return effect_across_tasks(pairs, by_content=by_content)
 
 
 def by_task_total(side: Mapping[Label, SideCounts]) -> dict[str, SideCounts]:
@@ -385,13 +385,12 @@ def _clusters(
     pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: set[str], *, across: bool
 ) -> dict[str, Mapping[str, ClusterSums]]:
     """Cluster sums of tasks, categories, tags and all items, where anything is clustered."""
-    declared = is_clustered(pairs)
-    if not (declared or across):
+    if not (is_clustered(pairs) or across):
         return {}
     scores = score_columns(pairs, trust, lacking)
     # Items of one cluster may have different lists of tags; without such clusters they share them.
     by_tag_apart = across or has_cluster_names(pairs)
-    levels = [*_levels(pairs), *(["task"] if declared else [])]
+    levels = [*_levels(pairs), "task"]
     together = [level for level in levels if not (level == "tags" and by_tag_apart)]
     sums = sum_levels(pairs, together, scores, by_content=across)
     if "tags" in levels and by_tag_apart:
@@ -407,10 +406,9 @@ def _item_clusters(
     pairs: Pairs, noise: Pairs | None, *, across: bool
 ) -> dict[str, Mapping[str, ItemClusters]]:
     """The same of repeated items; an item alone is no cluster here."""
-    declared = has_cluster_names(pairs)
-    if not (declared or across):
+    if not (has_cluster_names(pairs) or across):
         return {}
-    levels = [*_levels(pairs), *(["task"] if declared else [])]
+    levels = [*_levels(pairs), "task"]
 
     def sums(part: Pairs, level: str) -> dict[str, ItemClusters]:
         cluster = cluster_columns(part, within_task=level == "task", by_content=across)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss
         noise_floor: assumed where the data do not tell it.
     """
     if row.name in FROM_COUNTS or row.is_range:
-        return _beyond_noise(_from_counts(row, evidence, noise_floor), evidence, noise_floor)
+        return _from_counts(row, evidence, noise_floor)
     if row.from_repeats and evidence.items is not None:
         return _from_repeats(row.name, evidence)
     return _from_estimate(row, evidence)
@@ -79,7 +80,7 @@ def measure_total(row: Estimator, evidence: Evidence, noise_floor: float) -> Est
     if not (row.name in FROM_COUNTS or row.is_range):
         return measure_loss(row, evidence, noise_floor).total
     total = _part_of(row, "loss", evidence, noise_floor)
-    return _beyond_noise(Loss(total, *_no_parts(row.name, "")), evidence, noise_floor).total
+    return _less(total, _noise_of(evidence, noise_floor))
 
 
 def measure_macro(row: Estimator, tasks: Sequence[Evidence], noise_floor: float) -> Loss:
@@ -93,7 +94,8 @@ def measure_macro(row: Estimator, tasks: Sequence[Evidence], noise_floor: float)
     level = tasks[0].level
     if row.name in FROM_COUNTS or row.is_range:
         total, knowledge, answering = (_macro_part(row, part, tasks) for part in PARTS)
-        return _beyond_noise(Loss(total, knowledge, answering), Evidence.total(tasks), noise_floor)
+        noise = _noise_of(Evidence.total(tasks), noise_floor)
+        return _beyond_noise(Loss(total, knowledge, answering), noise)
     losses = [measure_loss(row, task, noise_floor).total for task in tasks]
     total = _mean_of_intervals(losses, tasks, level)
     reason = "only for single groups"
@@ -126,8 +128,11 @@ def _from_counts(row: Estimator, evidence: Evidence, floor: float) -> Loss:
     lowest = _ends(row)[0]
     _, p = loss_interval(lowest, "loss", evidence, floor)
     total, knowledge, answering = (_part_of(row, part, evidence, floor) for part in PARTS)
-    ratio, rate = _assumption(lowest, evidence, is_lost=(total.low or 0.0) > 0)
-    return Loss(total, knowledge, answering, p, None, ratio, rate)
+    noise = _noise_of(evidence, floor)
+    loss = _beyond_noise(Loss(total, knowledge, answering, p), noise)
+    is_lost = (loss.total.low or 0.0) > 0
+    ratio, rate = _assumption(lowest, evidence, noise.off_low, is_lost=is_lost)
+    return replace(loss, luck_ratio=ratio, guess_rate=rate)
 
 
 def _part_of(row: Estimator, part: Part, evidence: Evidence, floor: float) -> Estimate:
@@ -146,7 +151,7 @@ def _of_ends(row: Estimator, interval_of: Callable[[str], Estimate]) -> Estimate
 
 
 def _assumption(
-    name: str, evidence: Evidence, *, is_lost: bool
+    name: str, evidence: Evidence, floor: float, *, is_lost: bool
 ) -> tuple[float | None, float | None]:
     """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate.
 
@@ -158,7 +163,7 @@ def _assumption(
         return None, None
     parts = [LuckPart(t.k, t.n, t.lost, t.e, t.u, t.c) for t in terms]
     design = from_counts.design_of(evidence, name, "loss", "lost", terms)
-    ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate)
+    ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate, floor=floor)
     if ratio > 1 and not is_lost:
         ratio = luck_needed_by_test(parts, size=(1 - evidence.level) / 2, most=1.0)
     ks = {term.k for term in terms if term.n}
@@ -169,28 +174,43 @@ def _assumption(
     return ratio, (guess_rate_matched if by_choices else guess_rate_latent)(ratio, k)
 
 
-def _beyond_noise(loss: Loss, evidence: Evidence, assumed: float) -> Loss:
-    """What is left beyond noise: assumed it lowers "at least" only, measured both limits."""
+class Noise(NamedTuple):
+    """The noise floor: what is taken off the estimate, its lower limit and its upper limit."""
+
+    off_value: float
+    off_low: float
+    off_high: float
+    assumed: float | None = None
+
+
+def _noise_of(evidence: Evidence, assumed: float) -> Noise:
+    """Assumed it may be anything from 0 on and lowers "at least" only; measured it lowers all."""
     measured = None
     if evidence.items is not None:
         measured = repeated.noise_interval(evidence.items, evidence.level)
     if measured is None:
-        return replace(
-            loss,
-            total=_less(loss.total, assumed, 0.0),
-            knowledge=_less(loss.knowledge, assumed, 0.0),
-            answering=_less(loss.answering, assumed, 0.0),
-            noise_assumed=assumed,
-        )
-    low, high = float(measured.low), float(measured.high)
-    return replace(loss, total=_less(loss.total, high, low))
+        return Noise(0.0, assumed, 0.0, assumed)
+    return Noise(float(measured.value), float(measured.high), float(measured.low))
 
 
-def _less(estimate: Estimate, off_low: float, off_high: float) -> Estimate:
+def _beyond_noise(loss: Loss, noise: Noise) -> Loss:
+    """What is left beyond noise. Nobody knows which part noise was in: it may be in either."""
+    in_part = Noise(0.0, noise.off_low, 0.0)
+    return replace(
+        loss,
+        total=_less(loss.total, noise),
+        knowledge=_less(loss.knowledge, in_part),
+        answering=_less(loss.answering, in_part),
+        noise_assumed=noise.assumed,
+    )
+
+
+def _less(estimate: Estimate, noise: Noise) -> Estimate:
     if estimate.low is None or estimate.high is None:
         return estimate
-    limits = {"low": estimate.low - off_low, "high": estimate.high - off_high}
-    return estimate.model_copy(update=limits)
+    value = None if estimate.value is None else estimate.value - noise.off_value
+    limits = {"low": estimate.low - noise.off_low, "high": estimate.high - noise.off_high}
+    return estimate.model_copy(update={"value": value, **limits})
 
 
 def _from_repeats(name: str, evidence: Evidence) -> Loss:
@@ -255,14 +275,23 @@ def symmetric_loss(evidence: Evidence) -> Estimate:
     cells = evidence.cells
     if not cells.n:
         return Estimate.missing("symmetric noise", from_counts.NO_ITEMS)
-    z = normal_quantile(evidence.level)
-    drop = score_interval(
-        score_sums(cells.n, cells.n10, cells.n01, c=1.0, h=1.0), z=z, at_least=True
+    # Clusters that flip as a whole do so either way: the wider of the two.
+    design = max(
+        from_counts.design_of(
+            evidence, "raw", "loss", way, from_counts.terms("raw", "loss", evidence, way)
+        )
+        for way in ("lost", "gained")
     )
-    raw, _ = loss_interval("raw", "loss", evidence)
+    drop = score_interval(
+        score_sums(cells.n, cells.n10, cells.n01, c=1.0, h=1.0),
+        z=design.quantile,
+        inflate=design.inflate,
+        at_least=True,
+    )
+    upper, _ = loss_interval("upper", "loss", evidence)
     return Estimate(
         value=float(drop.value),
         low=float(drop.low),
-        high=raw.high,
+        high=upper.high,
         method="losses less gains, score interval; at most the losses",
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from forgetmap.comparison.cells import is_none
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, options_of
-from forgetmap.comparison.side_counts import Positions, SideCounts, from_zero, position_of
+from forgetmap.comparison.side_counts import Positions, SideCounts, from_zero, positions_of
 from forgetmap.pairing import RIGHT, SIDES, Pairs, scored_pair
 from forgetmap.stats import balance_p, family_wise, impossible_k, stuart_maxwell_p
 
@@ -103,8 +103,11 @@ def count_letters(pairs: Pairs, tasks: Collection[str]) -> LetterTables:
 
     With two options, right or wrong tells the letter; with more the answer must be a letter.
     """
-    positions = {side: _letter_columns(pairs, side) for side in SIDES}
-    if not all(positions.values()) or not pairs.columns & {"k_before", "k_after"}:
+    positions = {side: positions_of(pairs.columns, f"_{side}") for side in SIDES}
+    if not all("gold" in places for places in positions.values()) or not pairs.columns & {
+        "k_before",
+        "k_after",
+    }:
         return {}
     columns = {f"{name}_{side}": value for side in SIDES for name, value in positions[side].items()}
     of_tasks = nw.col("task").is_in([*tasks])
@@ -121,16 +124,6 @@ def count_letters(pairs: Pairs, tasks: Collection[str]) -> LetterTables:
             table = tables.setdefault((row["task"], k), np.zeros((int(k), int(k))))
             table[letters[0], letters[1]] += int(row["n"])
     return tables
-
-
-def _letter_columns(pairs: Pairs, side: str) -> dict[str, nw.Expr]:
-    """Place of the right option and of the answer, as far as a side records them."""
-    columns = {}
-    for name, index in (("gold", "gold_index"), ("answer", None)):
-        at = position_of(f"{name}_{side}", index and f"{index}_{side}", pairs.columns)
-        if at is not None:
-            columns[name] = at
-    return columns if "gold" in columns else {}
 
 
 def _letter(row: Mapping[str, object], side: str, k: float) -> int | None:

@@ -80,6 +80,23 @@ def position_of(column: str, index: str | None, names: Collection[str]) -> nw.Ex
     return None
 
 
+def positions_of(names: Collection[str], side: str = "") -> dict[str, nw.Expr]:
+    """Places of the right option and of the answer, as far as they are recorded.
+
+    Args:
+        names: columns there are.
+        side: what their names end in, such as `_before`.
+    """
+    # Options may be recorded by their letters; pairs keep the wrong ones alone.
+    answers = (f"{name}{side}" for name in ("answer", "choice", "wrong"))
+    answer = next((name for name in answers if name in names), "")
+    places = {
+        "gold": position_of(f"gold{side}", f"gold_index{side}", names),
+        "answer": position_of(answer, None, names),
+    }
+    return {name: place for name, place in places.items() if place is not None}
+
+
 def from_zero(position: Any) -> int | None:
     """A place as a number from 0; None where it is not known."""
     if is_none(position):
@@ -93,10 +110,7 @@ def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
         if "repeat" in names:
             facts["again"] = nw.col("repeat") > 0
         facts["k"] = nw.col("k")
-        for name, index in (("gold", "gold_index"), ("answer", None)):
-            position = position_of(name, index, names)
-            if position is not None:
-                facts[name] = position
+        facts |= positions_of(names)
         if "answer" in facts and "choice" in names:  # a letter beyond the options names none
             facts["answer"] = nw.when(~nw.col("choice").is_null()).then(facts["answer"])
     return facts

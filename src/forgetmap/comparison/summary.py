@@ -205,6 +205,8 @@ def accuracy_change(group: GroupResult) -> str:
 
 def _what_next(result: ComparisonResult) -> str:
     total = result.total
+    lost = sum(task.verdict == "lost" for task in result.tasks)
+    look = f"look at {counted(lost, 'task')} that lost something (`--by task`)"
     if total.verdict == "cannot_tell":
         return _what_decides(total)
     if total.verdict == "lost":
@@ -213,13 +215,14 @@ def _what_next(result: ComparisonResult) -> str:
             "report`); look for a merge that keeps it (`forgetmap merge sweep`)."
         )
     if total.verdict == "small_loss":
+        if lost:
+            return f"within the margin in all; {look}."
         return (
             "the loss is within the margin; read what was forgotten with `forgetmap compare ... "
             "--show forgotten`."
         )
-    lost = sum(task.verdict == "lost" for task in result.tasks)
     if lost:
-        return f"look at {counted(lost, 'task')} that lost something (`--by task`)."
+        return f"{look}."
     unclear = sum(task.verdict == "cannot_tell" for task in result.tasks)
     if unclear:
         return (
@@ -240,6 +243,8 @@ def _what_decides(total: GroupResult) -> str:
         return f"evaluate about {counted(decides.items, 'item')}; `forgetmap plan` says of what."
     if not total.n:
         return "evaluate both models on the same items."
+    if not total.n11 + total.n10:
+        return "evaluate items that the model before has right; there is nothing else to lose."
     return "record which options are chosen, or answer each item more than once."
 
 
@@ -306,10 +311,12 @@ def _graded(total: GroupResult) -> str:
     if total.graded is None or total.graded.value is None:
         return ""
     graded = total.graded
-    limits = f" ({graded.low:+.3f} to {graded.high:+.3f})" if graded.low is not None else ""
+    limits = (
+        f" ({-(graded.high or 0):+.3f} to {-graded.low:+.3f})" if graded.low is not None else ""
+    )
     return (
-        f"{counted(graded.pairs, 'pair')} with graded scores: on average {graded.value:+.3f} lower "
-        f"after{limits}; losses and gains cancel."
+        f"{counted(graded.pairs, 'pair')} with graded scores: mean change {-graded.value:+.3f}"
+        f"{limits}; losses and gains cancel."
     )
 
 
@@ -359,4 +366,6 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
+    # A name at the beginning keeps its spelling.
+    first = words[:1].upper() if words.partition(" ")[0].islower() else words[:1]
+    return f"{first}{words[1:]}." if words else ""

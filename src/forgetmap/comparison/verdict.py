@@ -32,6 +32,10 @@ from forgetmap.text import counted, percent, share
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 BEYOND_NOISE = "all answers beyond the noise floor"
 """What a loss that was found by repeats is a share of."""
+TOO_MUCH_NOISE = (
+    "fewer answers were lost than noise explains, so the model after is surer of itself than the "
+    "noise that was taken off"
+)
 NOT_BLIND = "fewer items were forgotten than by luck alone, so guesses are not as blind as assumed"
 LUCK_FREE = ("latent", "matched")
 """Estimators that take luck out; a negative loss shows that they take out too much."""
@@ -107,8 +111,8 @@ def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
         missing = Estimate.missing(name, lacking)
         return Claim(row, evidence, Loss(missing, missing, missing), reason)
     loss = measure_loss(row, evidence, policy.noise_floor)
-    if reason is None and row.name in LUCK_FREE and (loss.total.high or 0.0) < 0:
-        reason = NOT_BLIND
+    if reason is None and (loss.total.high or 0.0) < 0:
+        reason = NOT_BLIND if row.name in LUCK_FREE else TOO_MUCH_NOISE
     return Claim(row, evidence, loss, reason)
 
 
@@ -121,7 +125,7 @@ def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Cla
     low = claim.loss.total.low
     if standing is None or low is None or low <= 0:
         return claim, False
-    if not standing.q <= FDR:
+    if not _is_called(standing):
         return _not_lost(claim), True
     level = selected_level(standing.called, standing.family.size, policy.level)
     strict = measure_total(claim.row, replace(claim.evidence, level=level), policy.noise_floor)
@@ -129,6 +133,11 @@ def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Cla
         return _not_lost(claim), True
     total = claim.loss.total.model_copy(update={"low": strict.low})
     return replace(claim, loss=replace(claim.loss, total=total)), False
+
+
+def _is_called(standing: Standing | None) -> bool:
+    """Whether a group may claim a loss among the others that were looked at."""
+    return standing is None or standing.q <= FDR
 
 
 def _not_lost(claim: Claim) -> Claim:
@@ -153,7 +162,7 @@ def conclude(
     loss, row, reason = claim.loss, claim.row, claim.reason
     verdict: Verdict = "cannot_tell" if reason else decide(loss.total, policy.margin)
     parts = {
-        name: _part(getattr(loss, name), policy.margin, reason)
+        name: _part(getattr(loss, name), policy.margin, reason, is_called=_is_called(standing))
         for name in ("knowledge", "answering")
     }
     update = {
@@ -186,7 +195,10 @@ def conclude(
     return group.model_copy(update={"headline": headline})
 
 
-def _part(estimate: Estimate, margin: float, reason: str | None) -> PartResult:
+def _part(estimate: Estimate, margin: float, reason: str | None, *, is_called: bool) -> PartResult:
+    """A part of the loss; where the whole is not significant among others, no part of it is."""
+    if not is_called and estimate.low is not None:
+        estimate = estimate.model_copy(update={"low": min(estimate.low, 0.0)})
     verdict: Verdict = "cannot_tell" if reason else decide(estimate, margin)
     return PartResult(**estimate.model_dump(), verdict=verdict)
 
@@ -226,7 +238,8 @@ def _decides(
     if claim.reason or total.value is None or total.low is None or total.high is None:
         return DecidesResult(items=None, repeats=None)
     error = (total.high - total.low) / (2 * normal_quantile(policy.level))
-    needed = items_to_decide(total.value, error, group.items, policy.margin)
+    floor = claim.loss.noise_assumed or 0.0
+    needed = items_to_decide(total.value, error, group.items, policy.margin, floor=floor)
     return DecidesResult(items=needed, repeats=None)
 
 
@@ -368,13 +381,13 @@ def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
     """What must hold for the claim, and how much of it."""
     row = claim.row
     if row.from_repeats:
-        return ""
+        return f"; assumes {row.assumes}" if row.assumes else ""
     assumed = [row.assumes] if row.assumes and claim.loss.luck_ratio is not None else []
     if row.name == "raw" and not policy.knows_options:
         assumed.append("no lucky guesses (no item says how many options it has)")
     if group.noise_assumed:
         assumed.append(f"a noise floor of at most {percent(group.noise_assumed)}")
-    if policy.sampled is None:
+    if policy.sampled is None and group.noise_assumed is not None:
         assumed.append("greedy answers")
     if row.name == "matched" and not claim.evidence.gold_positions_known:
         assumed.append("right answers spread evenly over the positions")

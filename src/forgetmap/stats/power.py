@@ -128,7 +128,9 @@ def items_needed_raw(
     )
 
 
-def items_to_decide(loss: float, error: float, n: float, margin: float) -> int:
+def items_to_decide(
+    loss: float, error: float, n: float, margin: float, *, floor: float = 0.0
+) -> int | None:
     """Items that would decide four times in five: N (2.80 SE / max(theta, margin - theta))^2.
 
     A planning figure: as if the estimate were the truth, and the error shrank with the root of the
@@ -140,10 +142,16 @@ def items_to_decide(loss: float, error: float, n: float, margin: float) -> int:
         error: SE, a quarter of the 95 % interval (its width / 3.92).
         n: items that it comes from.
         margin: loss that the user accepts.
+        floor: noise floor that is taken off the lower limit.
+
+    Returns:
+        None where no number of items would: the loss is that of noise, and beyond the margin.
     """
     from scipy.special import ndtri
 
-    distance = max(loss, margin - loss)
+    distance = max(loss - floor, margin - loss)
+    if distance <= 0:
+        return None
     needed = n * (float(ndtri(1 - SIZE) + ndtri(POWER)) * error / distance) ** 2
     return math.ceil(max(needed, n + 1))
 
