@@ -129,10 +129,10 @@ def _from_counts(row: Estimator, evidence: Evidence, floor: float) -> Loss:
     _, p = loss_interval(lowest, "loss", evidence, floor)
     total, knowledge, answering = (_part_of(row, part, evidence, floor) for part in PARTS)
     noise = _noise_of(evidence, floor)
-    loss = _beyond_noise(Loss(total, knowledge, answering, p), noise)
-    is_lost = (loss.total.low or 0.0) > 0
-    ratio, rate = _assumption(lowest, evidence, noise.off_low, is_lost=is_lost)
-    return replace(loss, luck_ratio=ratio, guess_rate=rate)
+    is_lost = (total.low or 0.0) > 0
+    ratio, rate = _assumption(lowest, evidence, is_lost=is_lost)
+    loss = Loss(total, knowledge, answering, p, luck_ratio=ratio, guess_rate=rate)
+    return _beyond_noise(loss, noise)
 
 
 def _part_of(row: Estimator, part: Part, evidence: Evidence, floor: float) -> Estimate:
@@ -151,7 +151,7 @@ def _of_ends(row: Estimator, interval_of: Callable[[str], Estimate]) -> Estimate
 
 
 def _assumption(
-    name: str, evidence: Evidence, floor: float, *, is_lost: bool
+    name: str, evidence: Evidence, *, is_lost: bool
 ) -> tuple[float | None, float | None]:
     """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate.
 
@@ -163,7 +163,7 @@ def _assumption(
         return None, None
     parts = [LuckPart(t.k, t.n, t.lost, t.e, t.u, t.c) for t in terms]
     design = from_counts.design_of(evidence, name, "loss", "lost", terms)
-    ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate, floor=floor)
+    ratio = luck_needed(parts, z=design.quantile, inflate=design.inflate)
     if ratio > 1 and not is_lost:
         ratio = luck_needed_by_test(parts, size=(1 - evidence.level) / 2, most=1.0)
     ks = {term.k for term in terms if term.n}

@@ -61,7 +61,8 @@ def luck_of(k: float, trust: TaskTrust, *, knows_choices: bool) -> Luck:
         return Luck.CHOICES  # nothing to take out
     if k > TWO_OPTIONS and knows_choices and not trust.lopsided:
         return Luck.CHOICES
-    return Luck.MOVED if k in trust.moved else Luck.REDRAWN
+    # Flips by habit are as likely either way only where right answers stand at all positions.
+    return Luck.MOVED if k in trust.moved and not trust.lopsided else Luck.REDRAWN
 
 
 LetterTables = Mapping[tuple[str, float], np.ndarray[tuple[int, int], np.dtype[np.float64]]]

@@ -205,8 +205,6 @@ def accuracy_change(group: GroupResult) -> str:
 
 def _what_next(result: ComparisonResult) -> str:
     total = result.total
-    lost = sum(task.verdict == "lost" for task in result.tasks)
-    look = f"look at {counted(lost, 'task')} that lost something (`--by task`)"
     if total.verdict == "cannot_tell":
         return _what_decides(total)
     if total.verdict == "lost":
@@ -214,15 +212,19 @@ def _what_next(result: ComparisonResult) -> str:
             "read what was forgotten (`forgetmap compare ... --show forgotten`, or `forgetmap "
             "report`); look for a merge that keeps it (`forgetmap merge sweep`)."
         )
-    if total.verdict == "small_loss":
-        if lost:
-            return f"within the margin in all; {look}."
+    lost = sum(task.verdict == "lost" for task in result.tasks)
+    if lost:
+        return f"look at {counted(lost, 'task')} that lost something (`--by task`)."
+    return _what_is_left(result)
+
+
+def _what_is_left(result: ComparisonResult) -> str:
+    """Where no more than the margin was lost in all, and no task lost anything for sure."""
+    if result.total.verdict == "small_loss":
         return (
             "the loss is within the margin; read what was forgotten with `forgetmap compare ... "
             "--show forgotten`."
         )
-    if lost:
-        return f"{look}."
     unclear = sum(task.verdict == "cannot_tell" for task in result.tasks)
     if unclear:
         return (
@@ -308,12 +310,12 @@ def _noise(total: GroupResult) -> str:
 
 
 def _graded(total: GroupResult) -> str:
-    if total.graded is None or total.graded.value is None:
-        return ""
     graded = total.graded
-    limits = (
-        f" ({-(graded.high or 0):+.3f} to {-graded.low:+.3f})" if graded.low is not None else ""
-    )
+    if graded is None or graded.value is None:
+        return ""
+    limits = ""
+    if graded.low is not None and graded.high is not None:
+        limits = f" ({-graded.high:+.3f} to {-graded.low:+.3f})"
     return (
         f"{counted(graded.pairs, 'pair')} with graded scores: mean change {-graded.value:+.3f}"
         f"{limits}; losses and gains cancel."

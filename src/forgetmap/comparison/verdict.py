@@ -112,7 +112,7 @@ def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
         return Claim(row, evidence, Loss(missing, missing, missing), reason)
     loss = measure_loss(row, evidence, policy.noise_floor)
     if reason is None and (loss.total.high or 0.0) < 0:
-        reason = NOT_BLIND if row.name in LUCK_FREE else TOO_MUCH_NOISE
+        reason = NOT_BLIND if row.name in LUCK_FREE else _noise_reason(row)
     return Claim(row, evidence, loss, reason)
 
 
@@ -193,6 +193,11 @@ def conclude(
         rests_on=_rests_on(group, claim, policy),
     )
     return group.model_copy(update={"headline": headline})
+
+
+def _noise_reason(row: Estimator) -> str | None:
+    """With repeats of both models a loss below 0 is a rise; else more noise was taken off."""
+    return None if row.name in ("excess", "net") else TOO_MUCH_NOISE
 
 
 def _part(estimate: Estimate, margin: float, reason: str | None, *, is_called: bool) -> PartResult:

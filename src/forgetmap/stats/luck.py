@@ -45,23 +45,19 @@ class LuckPart:
         return 1.0 if math.isinf(self.k) else self.k / (self.k - 1)
 
 
-def luck_needed(
-    parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0, floor: float = 0.0
-) -> float:
+def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) -> float:
     """How many times as often as blindly gold must be hit until the lower limit is 0: t*.
 
     Let gold be hit t times as often as one other option. Then s(t) = c[10] - t c u [E], and t* is
     the smaller positive root over the two branches of Q in `score_interval` of
     (C1 - t D1)^2 = z^2 (q(t) + b1 t + b2 t^2 + cbar^2/4), q the larger of E1 t + E2 t^2 and
     C2 - cbar C1 + cbar D1 t + E2 t^2, with n10 - 3/4 in place of n10. At t = 1 this is the interval
-    shown, so t* > 1 if and only if its lower limit is above 0. With a noise floor the lower limit
-    must be above that: C1 is less by N floor, and the variance that of a loss of the floor.
+    shown, so t* > 1 if and only if its lower limit is above 0.
 
     Args:
         parts: counts for each k.
         z: quantile of the interval.
         inflate: design effect of clusters, 1 for independent items.
-        floor: what noise takes off the lower limit.
 
     Returns:
         t*; 0 if even without any luck nothing is shown, `inf` if no luck explains it.
@@ -74,8 +70,6 @@ def luck_needed(
         sum(part.scale**power * part.n10 for part in parts) - UNSURE * inflate * cbar**power
         for power in (1, 2)
     )
-    start = c2 - cbar * c1
-    noise, c1 = cbar * n * floor - n * floor**2, c1 - n * floor
     if c1 <= 0:
         return 0.0
     d1 = sum(part.scale * part.u * part.n_e for part in parts)
@@ -84,8 +78,8 @@ def luck_needed(
     z2 = z**2 * inflate
     a = d1**2 - z2 * (e2 + b2)
     return min(
-        _smaller_root(a, 2 * c1 * d1 + z2 * (slope + b1), c1**2 - z2 * (rest + noise + cbar**2 / 4))
-        for slope, rest in ((e1, 0.0), (cbar * d1, start))
+        _smaller_root(a, 2 * c1 * d1 + z2 * (slope + b1), c1**2 - z2 * (start + cbar**2 / 4))
+        for slope, start in ((e1, 0.0), (cbar * d1, c2 - cbar * c1))
     )
 
 

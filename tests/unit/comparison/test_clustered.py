@@ -279,3 +279,28 @@ def test_what_clusters_say_of_a_sum_of_scores() -> None:
     assert one is not None
     assert one.affected == 6
     assert one.size == pytest.approx((6 * 9 + 7 * 4) / 32)
+
+
+def test_a_thousand_tasks_with_clusters() -> None:
+    """An expression with a branch for each task would be too deep."""
+    rows = [
+        {"task": f"t{task}", "item": f"{task} {n}", "cluster": f"{task} {n // 2}"}
+        for task in range(1000)
+        for n in range(4)
+    ]
+    sides = [
+        as_arrow([row | {"score": float(place % 7 > side)} for place, row in enumerate(rows)])
+        for side in (0, 1)
+    ]
+    assert fm.compare(sides[0], sides[1]).result.total.n == 4000
+
+
+def test_the_same_question_again_within_a_task_is_one_cluster() -> None:
+    """Sixty questions five times are sixty questions."""
+    questions = [f"question {n // 5}?" for n in range(300)]
+    items = [str(n) for n in range(300)]
+    before = table([1.0] * 300, question=questions, item=items)
+    after = table([float(n >= 5) for n in range(300)], question=questions, item=items)
+    (task,) = fm.compare(before, after).result.tasks
+    assert task.verdict == "cannot_tell"
+    assert task.forgetting.high == pytest.approx(0.09, abs=0.015)

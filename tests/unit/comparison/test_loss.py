@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import forgetmap as fm
 from forgetmap.comparison import GroupResult
+from forgetmap.errors import UsageError
+from small_runs import table as scored
 
 
 def table(states: np.ndarray[tuple[int], np.dtype[np.str_]], k: int | None) -> pl.DataFrame:
@@ -72,3 +77,32 @@ def test_noise_of_any_size_is_bounded_by_losses_less_gains() -> None:
     assert group.symmetric_noise.value == 0
     assert group.symmetric_noise.low is not None
     assert group.symmetric_noise.low < 0
+
+
+def test_noise_is_not_measured_by_what_is_compared(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.csv" for name in ("before", "after")]
+    for path, lost in zip(paths, (0, 60), strict=True):
+        rows = [f"t,{n},{int(n >= lost)}" for n in range(300)]
+        path.write_text("\n".join(["task,item,score", *rows]))
+    for path in paths:
+        with pytest.raises(UsageError) as caught:
+            fm.compare(paths[0], paths[1], noise=path)
+        assert "tells nothing of the noise" in caught.value.message
+
+
+def test_noise_of_the_model_after_is_taken_off_estimate_limits_and_parts() -> None:
+    """Only the model after is repeated, and disagrees with itself as often as with before."""
+    rng = np.random.default_rng(3)
+    before = scored((rng.random(400) < 0.7).astype(float).tolist())
+    repeats = [
+        {"task": "t", "item": str(n), "repeat": r, "score": float(rng.random() < 0.7)}
+        for n in range(400)
+        for r in range(4)
+    ]
+    total = fm.compare(before, pa.Table.from_pylist(repeats), min_paired=0.1).result.total
+    loss = total.headline.forgetting
+    assert loss.value is not None
+    assert loss.low is not None
+    assert loss.high is not None
+    assert loss.low <= loss.value <= loss.high
+    assert total.knowledge.verdict == "cannot_tell"

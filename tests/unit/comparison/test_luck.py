@@ -25,7 +25,7 @@ def letters(places: Sequence[int], *, repeats: int = 1, gold: str = "index") -> 
         rows = []
         for item, place in enumerate(places):
             right = item % 3 == 0 or (item % 3 == 1 and not side)
-            wrong = LETTERS[(place + 1 + side) % 4]
+            wrong = LETTERS[(place + 1 + (item // 3 + side) % 3) % 4]
             row = {
                 "task": "t",
                 "item": str(item),
