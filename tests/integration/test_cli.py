@@ -168,15 +168,25 @@ def test_nothing_but_the_result_is_printed(demo: Path, args: list[str]) -> None:
     assert done.out.strip()
 
 
+SHOW = "compare {demo}/before {demo}/after --show kept --limit 5000"
+JSON = "compare {demo}/before {demo}/after --json"
+RECORDS = "records show {demo}/before --limit 300"
+SCHEMA = "records schema comparison"
+
+
 @pytest.mark.parametrize(
     ("args", "reader"),
     [
-        ("compare {demo}/before {demo}/after --show kept --limit 5000", "head -1"),
-        ("compare {demo}/before {demo}/after --json", "true"),
-        ("records show {demo}/before --limit 300", "head -1"),
-        ("records show {demo}/before --limit 300", "true"),
-        ("records schema comparison", "head -1"),
+        (SHOW, "head -1"),
+        (JSON, "true"),
+        (RECORDS, "head -1"),
+        (RECORDS, "true"),
+        (SCHEMA, "head -1"),
         ("--help", "true"),
+        pytest.param(SHOW, "true", marks=pytest.mark.slow),
+        pytest.param(JSON, "head -1", marks=pytest.mark.slow),
+        pytest.param(SCHEMA, "true", marks=pytest.mark.slow),
+        pytest.param("--help", "head -1", marks=pytest.mark.slow),
     ],
 )
 def test_a_reader_that_leaves_early_is_no_error(demo: Path, args: str, reader: str) -> None:
