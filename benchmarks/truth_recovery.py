@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/truth_recovery.py                 10,000 data sets a setting
     .venv/bin/python benchmarks/truth_recovery.py --data-sets 1000
 
-Writes docs/truth.md (its last section is that of verdicts.py and stays), docs/images/coverage.png
-and docs/images/broken.png.
+Writes docs/truth.md (its last sections are those of interval_coverage.py and verdicts.py and stay),
+docs/images/coverage.png and docs/images/broken.png.
 """
 
 from __future__ import annotations
@@ -531,6 +531,14 @@ def test_row(name: str, size: float, power: float) -> str:
     return f"| {name} | {size:.3f} | {'not detectable' if np.isnan(power) else f'{power:.2f}'} |"
 
 
+def sections_of_others(text: str) -> str:
+    """The end of the page, which other benchmarks write."""
+    starts = [
+        text.find(title) for title in ("\n## Intervals\n", "\n## Verdicts\n") if title in text
+    ]
+    return text[min(starts) :] if starts else ""
+
+
 def main() -> None:
     """Run everything and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -562,8 +570,7 @@ def main() -> None:
         discoveries="\n".join(f"| {name} | {value:.3f} |" for name, value in fdr.items()),
     )
     path = ROOT / "docs" / "truth.md"
-    _, title, verdicts = path.read_text(encoding="utf-8").partition("\n## Verdicts\n")
-    path.write_text(page + title + verdicts, encoding="utf-8")
+    path.write_text(page + sections_of_others(path.read_text(encoding="utf-8")), encoding="utf-8")
     print(page)
 
 

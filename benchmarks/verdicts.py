@@ -132,8 +132,8 @@ def compare_files(case: Case) -> Json:
 def compare_many(cases: Sequence[Case]) -> list[Json]:
     """The totals of many data sets of one task, which the kernel takes for the tasks of one run.
 
-    Only what is trusted about guesses depends on how many tasks are looked at: where that differs,
-    the data set is compared on its own.
+    All are compared with the options of the first. Only what is trusted about guesses depends on
+    how many tasks are looked at: where that differs, the data set is compared on its own.
     """
     names = [f"{number:04}" for number in range(len(cases))]
     tables = [
@@ -142,7 +142,8 @@ def compare_many(cases: Sequence[Case]) -> list[Json]:
         )
         for side in ("before", "after")
     ]
-    rule = make_rule({})
+    options: Any = cases[0].options
+    rule = make_rule(options)
     before, after = align(
         [prepare(run, rule.metric) for run in open_all(tables, column_map=None, task=None)]
     )
@@ -829,10 +830,12 @@ def _cells(line: Line) -> list[str]:
     return [*about, *shown, _others(line), _targets(ROWS[line.row]), verdict]
 
 
-def write_section(page: Path, table_text: str) -> None:
-    """Put the table into a page, as its last section."""
-    text = page.read_text(encoding="utf-8").split(SECTION)[0].rstrip("\n")
-    page.write_text(f"{text}\n{SECTION}{ABOUT}\n{table_text}\n", encoding="utf-8")
+def write_section(page: Path, section: str, body: str) -> None:
+    """Put a section into a page, in its place or at the end; the others stay as they are."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(section)
+    _, title, after = rest.partition("\n## ")
+    text = before.rstrip("\n") + f"\n{section}{body}\n{title}{after}"
+    page.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def _others(line: Line) -> str:
@@ -899,7 +902,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             options.json.write_text(json.dumps([asdict(each) for each in lines], indent=1) + "\n")
     print(make_table(lines))
     if options.page:
-        write_section(options.page, make_table(lines))
+        write_section(options.page, SECTION, f"{ABOUT}\n{make_table(lines)}")
     sys.exit(not all(line.is_ok for line in lines))
 
 

@@ -625,3 +625,127 @@ def _fill_choices(sheet: Columns) -> None:
         sheet[name] = [int(value) if value >= 0 else None for value in values]
     for name in ("choice", "answer"):
         sheet.setdefault(name, [None] * n)
+
+
+# --- answers by chances, for benchmarks/interval_coverage.py --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerClass:
+    """Items that are alike.
+
+    Attributes:
+        share: of all items.
+        before: how often the model before knows the answer; else it guesses, anew each time.
+        after: the same after.
+        silent: the model after never answers.
+    """
+
+    share: float
+    before: float
+    after: float
+    silent: bool = False
+
+    def right(self, k: int) -> tuple[float, float]:
+        """How often each model is right."""
+        luck = 1 / k if k else 0.0
+        before, after = (known + (1 - known) * luck for known in (self.before, self.after))
+        return before, 0.0 if self.silent else after
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How answers of classes are drawn.
+
+    Attributes:
+        items: their number.
+        repeats: answers to each from each model.
+        k: options; 0 for open-ended items.
+        cluster: items of one cluster; 0 for none.
+        tied: chance of an item to be of the class of its cluster, else of any.
+    """
+
+    items: int = 300
+    repeats: int = 3
+    k: int = 0
+    cluster: int = 0
+    tied: float = 0.6
+
+
+def draw_classes(rng: Rng, classes: Sequence[AnswerClass], plan: Sampling) -> tuple[Array, Array]:
+    """The class and the cluster of each item; items of a cluster tend to be of one class."""
+    shares = [one.share for one in classes]
+    cluster = np.arange(plan.items) // max(plan.cluster, 1)
+    own = rng.choice(len(classes), plan.items, p=shares)
+    if not plan.cluster:
+        return own, cluster
+    common = rng.choice(len(classes), cluster[-1] + 1, p=shares)[cluster]
+    return np.where(rng.random(plan.items) < plan.tied, common, own), cluster
+
+
+def sampled(
+    rng: Rng, classes: Sequence[AnswerClass], plan: Sampling, task: str = "task"
+) -> tuple[Columns, Columns]:
+    """Tables of models that know an item with some chance, asked several times."""
+    kinds, cluster = draw_classes(rng, classes, plan)
+    gold = rng.integers(0, max(plan.k, 1), plan.items)
+    sheets = []
+    for side in ("before", "after"):
+        known = np.array([getattr(one, side) for one in classes])[kinds]
+        silent = np.array([one.silent and side == "after" for one in classes])[kinds]
+        sheets.append(_repeated_sheet(rng, plan, known, silent, gold, cluster, task))
+    return sheets[0], sheets[1]
+
+
+def _repeated_sheet(
+    rng: Rng, plan: Sampling, known: Array, silent: Array, gold: Array, cluster: Array, task: str
+) -> Columns:
+    n, shape = plan.items * plan.repeats, (plan.repeats, plan.items)
+    knows = rng.random(shape) < known
+    letters = np.where(knows, gold, rng.integers(0, max(plan.k, 1), shape)) if plan.k else None
+    right = knows if letters is None else letters == gold
+    right = (right & ~silent).ravel()
+    unread = np.tile(silent, plan.repeats)
+    sheet: Columns = {
+        "task": np.full(n, task),
+        "item": np.tile(np.arange(plan.items).astype(str), plan.repeats),
+        "repeat": np.repeat(np.arange(plan.repeats), plan.items),
+        "score": right.astype(float),
+        "outcome": np.where(unread, "no_answer", np.where(right, "correct", "incorrect")),
+    }
+    if letters is not None:
+        sheet["k"] = np.full(n, plan.k)
+        sheet["gold_index"] = np.tile(gold, plan.repeats)
+        texts = np.char.add(
+            np.char.add(np.asarray(sheet["item"]), "-"), letters.ravel().astype(str)
+        )
+        names = LETTERS[letters.ravel()]
+        for name, values in (("choice", texts), ("answer", names)):
+            sheet[name] = [None if gone else x for gone, x in zip(unread, values, strict=True)]
+    if plan.cluster:
+        names = np.char.add(f"{task} passage ", cluster.astype(str))
+        sheet["cluster"] = np.tile(names, plan.repeats)
+    return sheet
+
+
+def scored(
+    rng: Rng, classes: Sequence[tuple[float, float, float]], plan: Sampling
+) -> tuple[Columns, Columns]:
+    """Tables of graded scores: classes of items by share, score before and score after."""
+    kinds, cluster = draw_classes(rng, [AnswerClass(*one) for one in classes], plan)
+    table = np.asarray(classes)[np.tile(kinds, plan.repeats)]
+    n = len(table)
+    sheets = []
+    for place in (1, 2):
+        sheet: Columns = {
+            "task": np.full(n, "task"),
+            "item": np.tile(np.arange(plan.items).astype(str), plan.repeats),
+            "repeat": np.repeat(np.arange(plan.repeats), plan.items),
+            "score": table[:, place],
+        }
+        if plan.repeats == 1:
+            del sheet["repeat"]
+        if plan.cluster:
+            sheet["cluster"] = np.tile(np.char.add("passage ", cluster.astype(str)), plan.repeats)
+        sheets.append(sheet)
+    return sheets[0], sheets[1]

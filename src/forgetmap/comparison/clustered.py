@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -24,6 +24,7 @@ from forgetmap.comparison.choice_counts import (
     options_of,
     relation,
 )
+from forgetmap.comparison.graded import graded_fall
 from forgetmap.comparison.luck import TaskTrust
 from forgetmap.errors import PairingError
 from forgetmap.pairing import (
@@ -40,6 +41,8 @@ from forgetmap.records import CONTENT_HASHES, Frame
 from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIRECTIONS = ("lost", "gained")
+SIZE, RIGHT_BEFORE, FALL = "size", "right_before", "fall"
+"""Scored pairs of a cluster, those that were right before, and the fall of graded scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,12 @@ class ClusterSums:
         return ClusterSums(self.names, merged)
 
     def variance(
-        self, scores: Sequence[str], squares: float, lost: Sequence[str] = ()
+        self,
+        scores: Sequence[str],
+        squares: float,
+        lost: Sequence[str] = (),
+        less: Sequence[str] = (),
+        size: str = SIZE,
     ) -> ClusterVariance | None:
         """CR2 variance of the mean of a score; None if every cluster has one member.
 
@@ -64,15 +72,22 @@ class ClusterSums:
             scores: names of scores of which it is the sum.
             squares: sum of its squares over items.
             lost: names of counts of losses; clusters with any of them are affected.
+            less: names of scores that are taken off.
+            size: name of the count that the mean is over.
         """
-        if all(sums[0] <= 1 for sums in self.counts):
+        n = self.names.index(size)
+        if all(sums[n] <= 1 for sums in self.counts):
             return None
         places = [self.names.index(name) for name in scores]
         losses = [self.names.index(name) for name in lost]
+        off = [self.names.index(name) for name in less]
         alike: Counter[tuple[float, float, bool]] = Counter()
         for sums, count in self.counts.items():
+            if not sums[n]:
+                continue
             affected = any(sums[at] > 0 for at in losses)
-            alike[sums[0], sum(sums[at] for at in places), affected] += count
+            total = sum(sums[at] for at in places) - sum(sums[at] for at in off)
+            alike[sums[n], total, affected] += count
         # In an order of their own, or sums of floats would depend on the other scores.
         rows = sorted(alike)
         times = [alike[row] for row in rows]
@@ -135,7 +150,7 @@ def sum_levels(
     per_cluster = (
         _score_pairs(pairs, {**names, **cluster}, scores)
         .group_by(*cluster)
-        .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores), *ends)
+        .agg(nw.len().alias(SIZE), *(nw.col(name).sum() for name in scores), *ends)
     )
     by = [f"_{level}_{end}" for level in named for end in ("first", "last")]
     rows = _count_alike(per_cluster, by, scores)
@@ -169,7 +184,7 @@ def sum_clusters(
     per_cluster = (
         _score_pairs(pairs, kept, scores)
         .group_by(*by, *cluster)
-        .agg(nw.len().alias("size"), *(nw.col(name).sum() for name in scores))
+        .agg(nw.len().alias(SIZE), *(nw.col(name).sum() for name in scores))
     )
     rows = _count_alike(per_cluster, by, scores)
     return _by_group(rows, None if level == "total" else level, scores)
@@ -177,10 +192,11 @@ def sum_clusters(
 
 def _score_pairs(pairs: Pairs, kept: Mapping[str, nw.Expr], scores: Mapping[str, nw.Expr]) -> Frame:
     """The scores of every scored pair, and the columns that are kept."""
+    falls = {"_fall": graded_fall()} if FALL in scores else {}
     # Step by step: an expression written out within others would be worked on many times.
     return (
         pairs.frame.filter(scored_pair())
-        .select(**{"task": nw.col("task"), **kept}, **_facts(pairs))
+        .select(**{"task": nw.col("task"), **kept}, **_facts(pairs), **falls)
         .with_columns(_c=_SPREAD, _luck=_LUCK)
         .select(*kept, **scores)
     )
@@ -191,7 +207,7 @@ def _count_alike(
 ) -> list[dict[str, Any]]:
     """How many clusters of each group have the same size and sums."""
     rounded = per_cluster.with_columns(*(nw.col(name).round(DIGITS) for name in scores))
-    counts = rounded.group_by(*by, "size", *scores).agg(nw.len().alias("clusters")).collect()
+    counts = rounded.group_by(*by, SIZE, *scores).agg(nw.len().alias("clusters")).collect()
     return list(counts.rows(named=True))
 
 
@@ -199,7 +215,7 @@ def _by_group(
     rows: Iterable[Mapping[str, Any]], column: str | None, scores: Mapping[str, nw.Expr]
 ) -> dict[str, ClusterSums]:
     """Counted clusters by the group that a column names; without one, all of them."""
-    names = ("size", *scores)
+    names = (SIZE, *scores)
     groups: dict[str, dict[tuple[float, ...], int]] = {}
     for row in rows:
         name = "" if column is None or is_none(row[column]) else str(row[column])
@@ -209,64 +225,37 @@ def _by_group(
     return {name: ClusterSums(names, group) for name, group in groups.items()}
 
 
-class AcrossTasks(NamedTuple):
-    """Design effect, on a mean over tasks, of clusters that reach over tasks.
-
-    Attributes:
-        answers: against independent answers.
-        items: against independent items, each with all its repeats.
-    """
-
-    answers: float = 1.0
-    items: float = 1.0
-
-
-INDEPENDENT = AcrossTasks()
-"""No cluster reaches over tasks."""
-
-
-def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> AcrossTasks:
-    """Design effects of clusters that reach over tasks.
+def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> float:
+    """Design effect of clusters that reach over tasks, on the mean over tasks.
 
     u_g = sum over tasks of (flips - rate * items) / items of the task, squared and summed over
-    clusters, against the same with every answer, or item, a cluster of its own.
+    clusters, against the same with the part of a cluster in each task a cluster of its own: those
+    widen the interval of their task already.
 
     Args:
         pairs: both sides.
         by_content: items with the same content are a cluster.
     """
     cluster = cluster_columns(pairs, within_task=False, by_content=by_content)
-    item = [f"_{name}" for name in pairs.item_columns]
-    names = {f"_{name}": nw.col(name) for name in pairs.item_columns}
     lost = nw.when(is_transition(RIGHT, WRONG)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-    scored = pairs.frame.filter(scored_pair()).select("task", **cluster, **names, _lost=lost)
+    scored = pairs.frame.filter(scored_pair()).select("task", **cluster, _lost=lost)
     # Joined, because an expression with a branch for each of a thousand tasks is too deep.
     tasks = scored.group_by("task").agg(nw.len().alias("_n"), nw.col("_lost").mean().alias("_rate"))
-    rows = (
+    sums = (
         scored.join(tasks, on="task")
         .with_columns(_u=(nw.col("_lost") - nw.col("_rate")) / nw.col("_n"))
-        .with_columns(_answer=nw.col("_u") ** 2)
-    )
-    if pairs.repeats:
-        rows = rows.group_by("task", *cluster, *item).agg(nw.col("_u", "_answer").sum())
-    sums = (
-        rows.with_columns(_item=nw.col("_u") ** 2)
+        .group_by("task", *cluster)
+        .agg(nw.col("_u").sum())
+        .with_columns(_part=nw.col("_u") ** 2)
         .group_by(*cluster)
-        .agg(nw.col("_u", "_answer", "_item").sum())
+        .agg(nw.col("_u", "_part").sum())
         .with_columns(_cluster=nw.col("_u") ** 2)
-        .select(nw.col("_cluster", "_answer", "_item").sum())
+        .select(nw.col("_cluster", "_part").sum())
         .collect()
     )
-    of_clusters, of_answers, of_items = (
-        float(sums[name][0]) for name in ("_cluster", "_answer", "_item")
-    )
-    if not of_answers > 0:
-        return INDEPENDENT
+    whole, parts = float(sums["_cluster"][0]), float(sums["_part"][0])
     # Libraries add up floats in their own order.
-    return AcrossTasks(
-        max(1.0, round(of_clusters / of_answers, DIGITS)),
-        max(1.0, round(of_clusters / of_items, DIGITS)) if of_items > 0 else 1.0,
-    )
+    return max(1.0, round(whole / parts, DIGITS)) if parts > 0 else 1.0
 
 
 def refuse_split_items(pairs: Pairs) -> None:
@@ -343,6 +332,7 @@ def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
     """What scores are made of."""
     facts = {
         "_k": options_of(pairs.columns).cast(nw.Float64),
+        "_right": nw.col("state_before") == RIGHT,
         "_lost": is_transition(RIGHT, WRONG),
         "_gained": is_transition(WRONG, RIGHT),
         "_both_wrong": is_transition(WRONG, WRONG),
@@ -356,7 +346,7 @@ def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
 
 
 def score_columns(
-    pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: Iterable[str]
+    pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: Iterable[str], *, graded: bool = False
 ) -> dict[str, nw.Expr]:
     """The parts of every score of a pair, for forgetting and for backward transfer.
 
@@ -367,9 +357,13 @@ def score_columns(
         pairs: both sides.
         trust: what may be trusted in each task.
         lacking: tasks of which not all choices are recorded.
+        graded: some score is neither 0 nor 1.
     """
     uneven = sorted({task for task, known in trust.items() if known.lopsided} | set(lacking))
-    scores: dict[str, nw.Expr] = {}
+    right = nw.when(nw.col("_right")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    scores: dict[str, nw.Expr] = {RIGHT_BEFORE: right}
+    if graded:
+        scores[FALL] = nw.col("_fall")
     for name, other in (DIRECTIONS, DIRECTIONS[::-1]):
         scores |= _part_scores(name, has_choices=pairs.columns >= CHOICE_COLUMNS)
         redrawn, repeated = scores[f"latent_{name}"], scores[f"upper_{name}"]

@@ -166,13 +166,12 @@ def _matched_over_tasks(
 def _repeats_over_tasks(
     name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
 ) -> Estimates:
-    from forgetmap.comparison.repeated import over_tasks
+    from forgetmap.comparison.repeated import RepeatedTask, over_tasks
 
     if not evidence:
         return total
-    items = [task.items for task in evidence if task.items is not None]
-    across, level = evidence[0].across.items, evidence[0].level
-    return over_tasks(name, items, tasks, across=across, level=level)
+    parts = [RepeatedTask(t.items, t.item_clusters) for t in evidence if t.items is not None]
+    return over_tasks(name, parts, tasks, evidence[0].level, evidence[0].across)
 
 
 BUILT_IN = (

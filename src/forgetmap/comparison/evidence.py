@@ -14,8 +14,6 @@ import narwhals as nw
 from forgetmap.comparison.cells import Cells, Label, label_columns
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
 from forgetmap.comparison.clustered import (
-    INDEPENDENT,
-    AcrossTasks,
     ClusterSums,
     cluster_columns,
     effect_across_tasks,
@@ -59,8 +57,8 @@ class Evidence:
         doubts: why the numbers of options of some tasks cannot be true.
         before: where right and chosen options stood before.
         graded: sums of graded scores, where scores are not just 0 and 1.
-        across: what clusters that reach over tasks do to a mean over tasks.
         level: confidence of all intervals that are made of it.
+        across: design effect of clusters that reach over tasks, on the mean over tasks.
     """
 
     cells: Cells
@@ -72,8 +70,8 @@ class Evidence:
     doubts: tuple[str, ...] = ()
     before: SideCounts = field(default_factory=SideCounts)
     graded: GradedSums | None = None
-    across: AcrossTasks = INDEPENDENT
     level: float = LEVEL
+    across: float = 1.0
 
     @property
     def options(self) -> ByOptions:
@@ -190,7 +188,7 @@ class GroupedEvidence:
     groups: Mapping[Label, Evidence]
     clusters: Mapping[str, Mapping[str, ClusterSums]]
     item_clusters: Mapping[str, Mapping[str, ItemClusters]] = field(default_factory=dict)
-    across: AcrossTasks = INDEPENDENT
+    across: float = 1.0
     """As in `Evidence`."""
 
     def tasks(self) -> dict[str, Evidence]:
@@ -280,7 +278,7 @@ def gather_evidence(
         )
     return GroupedEvidence(
         groups,
-        _clusters(pairs, trust, lacking, across=shared_content),
+        _clusters(pairs, trust, lacking, across=shared_content, graded=graded),
         _item_clusters(pairs, noise, across=shared_content) if items else {},
         _across(pairs, cells, by_content=shared_content),
     )
@@ -299,10 +297,10 @@ def _habits_matter(
     }
 
 
-def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> AcrossTasks:
+def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> float:
     tasks = {label.task for label, part in cells.items() if part.n}
     if len(tasks) < 2 or not (by_content or has_cluster_names(pairs)):
-        return INDEPENDENT
+        return 1.0
     return effect_across_tasks(pairs, by_content=by_content)
 
 
@@ -382,12 +380,17 @@ def _by_luck(options: ByOptions, trust: TaskTrust, *, knows_choices: bool) -> di
 
 
 def _clusters(
-    pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: set[str], *, across: bool
+    pairs: Pairs,
+    trust: Mapping[str, TaskTrust],
+    lacking: set[str],
+    *,
+    across: bool,
+    graded: bool,
 ) -> dict[str, Mapping[str, ClusterSums]]:
     """Cluster sums of tasks, categories, tags and all items, where anything is clustered."""
     if not (is_clustered(pairs) or across):
         return {}
-    scores = score_columns(pairs, trust, lacking)
+    scores = score_columns(pairs, trust, lacking, graded=graded)
     # Items of one cluster may have different lists of tags; without such clusters they share them.
     by_tag_apart = across or has_cluster_names(pairs)
     levels = [*_levels(pairs), "task"]

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, reverse
-from forgetmap.comparison.clustered import DIRECTIONS
+from forgetmap.comparison.clustered import DIRECTIONS, RIGHT_BEFORE, SIZE
 from forgetmap.comparison.evidence import NEEDS, Evidence, Need
 from forgetmap.comparison.luck import Luck
 from forgetmap.results import Estimate, Estimates, PublishedResult
@@ -40,6 +40,8 @@ Part = Literal["loss", "knowledge", "answering"]
 END_NAMES = ("low", "high")
 """The ends of the plausible range, with all that the data allow."""
 NEVER_NEGATIVE = ("raw",)
+DROP = "drop"
+"""Losses less gains, as counted: what noise that flips as many answers either way leaves."""
 
 
 class Term(NamedTuple):
@@ -56,6 +58,9 @@ class Term(NamedTuple):
 
 def terms(name: str, part: Part, evidence: Evidence, direction: str = "lost") -> list[Term]:
     """The counts that an estimator, or a part of it, is made of."""
+    if name == DROP:
+        cells = evidence.cells
+        return [Term(math.inf, cells.n, cells.n10, cells.n01, 1.0, 1.0, 1.0)]
     parts: list[Term] = []
     for luck, options in _by_luck(name, evidence).items():
         for k, counts in (options if direction == "lost" else reverse(options)).items():
@@ -126,17 +131,22 @@ class IntervalDesign(NamedTuple):
 
 
 def design_of(
-    evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
+    evidence: Evidence,
+    name: str,
+    part: Part,
+    direction: str,
+    parts: Sequence[Term],
+    size: str = SIZE,
 ) -> IntervalDesign:
-    """How the clusters of a group widen the interval of a score."""
-    variance = _cluster_variance(evidence, name, part, direction, parts)
+    """How the clusters of a group widen the interval of a score; `size` names what it is over."""
+    variance = _cluster_variance(evidence, name, part, direction, parts, size)
     if variance is None:
         return IntervalDesign(normal_quantile(evidence.level))
     from scipy.special import stdtrit  # heavy, only here
 
     if math.isnan(variance.variance):  # all its items may have been lost as one
-        size, quantile = variance.size, float(stdtrit(1, 0.5 + evidence.level / 2))
-        return IntervalDesign(quantile, size, size, freedom=1.0, note=", one cluster")
+        worst, quantile = variance.size, float(stdtrit(1, 0.5 + evidence.level / 2))
+        return IntervalDesign(quantile, worst, worst, freedom=1.0, note=", one cluster")
     few = (
         f", fewer than {MIN_CLUSTERS} affected clusters"
         if 0 < variance.affected < MIN_CLUSTERS
@@ -152,14 +162,20 @@ def design_of(
 
 
 def _cluster_variance(
-    evidence: Evidence, name: str, part: Part, direction: str, parts: Sequence[Term]
+    evidence: Evidence,
+    name: str,
+    part: Part,
+    direction: str,
+    parts: Sequence[Term],
+    size: str = SIZE,
 ) -> ClusterVariance | None:
     """None where no cluster has two items."""
     if evidence.clusters is None or not parts:
         return None
+    is_count = name in ("raw", DROP)
     scores = {
-        "knowledge": f"{'wrong' if name == 'raw' else name}_{direction}",
-        "answering": f"{'none' if name == 'raw' else 'answering'}_{direction}",
+        "knowledge": f"{'wrong' if is_count else name}_{direction}",
+        "answering": f"{'none' if is_count else 'answering'}_{direction}",
     }
     lost = {"knowledge": f"wrong_{direction}", "answering": f"none_{direction}"}
     kinds = ["knowledge", "answering"] if part == "loss" else [part]
@@ -167,7 +183,11 @@ def _cluster_variance(
         return None
     squares = sum(term.c**2 * term.lost + term.h**2 * term.e for term in parts)
     return evidence.clusters.variance(
-        [scores[one] for one in kinds], squares, [lost[one] for one in kinds]
+        [scores[one] for one in kinds],
+        squares,
+        [lost[one] for one in kinds],
+        less=("wrong_gained", "none_gained") if name == DROP else (),
+        size=size,
     )
 
 
@@ -197,7 +217,7 @@ def conditional_forgetting(evidence: Evidence) -> Estimate:
     """Share of what was right before."""
     known = evidence.cells.n10 + evidence.cells.n11
     term = Term(math.inf, known, evidence.cells.n10, 0, 1.0, 0.0, 0.0)
-    return _interval(evidence, "raw", "lost", [term], None)
+    return _interval(evidence, "raw", "lost", [term], None, size=RIGHT_BEFORE)
 
 
 def _score(evidence: Evidence, name: str, direction: str) -> Estimate:
@@ -207,12 +227,17 @@ def _score(evidence: Evidence, name: str, direction: str) -> Estimate:
 
 
 def _interval(
-    evidence: Evidence, name: str, direction: str, parts: Sequence[Term], p: float | None
+    evidence: Evidence,
+    name: str,
+    direction: str,
+    parts: Sequence[Term],
+    p: float | None,
+    size: str = SIZE,
 ) -> Estimate:
     sums = total_sums(parts)
     if sums is None or not float(sums.n):
         return Estimate.missing(name, NO_ITEMS)
-    design = design_of(evidence, name, "loss", direction, parts)
+    design = design_of(evidence, name, "loss", direction, parts, size)
     interval = score_interval(sums, z=design.quantile, inflate=design.inflate, worst=design.worst)
     if p is not None:
         interval = agree_with_test(interval, p, level=evidence.level)
@@ -248,6 +273,15 @@ def loss_interval(
     if not any(term.lost for term in parts):
         result = result.model_copy(update={"low": min(result.low or 0.0, 0.0)})
     return result, p
+
+
+def drop_interval(evidence: Evidence) -> Interval:
+    """Losses less gains; the lower limit may be quoted."""
+    parts = terms(DROP, "loss", evidence)
+    sums = total_sums(parts)
+    assert sums is not None  # noqa: S101  # these are there always
+    design = design_of(evidence, DROP, "loss", "lost", parts)
+    return score_interval(sums, z=design.quantile, inflate=design.inflate, at_least=True)
 
 
 def loss_variance(name: str, evidence: Evidence) -> float:
@@ -325,8 +359,8 @@ def mean_over_tasks(
         design = design_of(task, name, part, direction, counts)
         span = (-max(term.h for term in counts), max(term.c for term in counts))
         # Clusters that reach over tasks widen the mean as a whole.
-        inflate = max(design.inflate, task.across.answers)
-        worst = None if design.worst is None else max(design.worst, task.across.answers)
+        inflate = design.inflate * task.across
+        worst = None if design.worst is None else design.worst * task.across
         joined.append(TaskPart(sums, design.quantile, inflate, worst, design.freedom, span))
     return tasks_interval(joined, z=normal_quantile(tasks[0].level), at_least=at_least)
 

@@ -10,11 +10,17 @@ from typing import Any
 from forgetmap.comparison import from_counts, repeated
 from forgetmap.comparison.cells import REASONS, Cells
 from forgetmap.comparison.choice_counts import TWO_OPTIONS
+from forgetmap.comparison.clustered import FALL
 from forgetmap.comparison.coverage import missing_items
 from forgetmap.comparison.estimators import BUILT_IN_NAMES, Estimator, number_estimators
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.from_counts import loss_variance
-from forgetmap.comparison.loss import FROM_COUNTS, measure_macro, symmetric_loss
+from forgetmap.comparison.loss import (
+    FROM_COUNTS,
+    measure_macro,
+    symmetric_loss,
+    symmetric_macro,
+)
 from forgetmap.comparison.result import (
     CoverageResult,
     FamilyResult,
@@ -27,8 +33,11 @@ from forgetmap.pairing import SIDES
 from forgetmap.results import Estimate, Estimates
 from forgetmap.stats import (
     FDR,
+    ClusterVariance,
+    Interval,
     Shrinkage,
     between_interval,
+    combined_interval,
     detectable_excess,
     false_discovery,
     graded_interval,
@@ -152,7 +161,12 @@ def macro_result(
     """Counts of all tasks, rates as plain means over the tasks that have them."""
     evidence = [task for task in tasks.values() if task.cells.n]
     scored = [task for task in results if task.n]
-    update: dict[str, Any] = {"name": "macro", "between_tasks": _between(scored)}
+    update: dict[str, Any] = {
+        "name": "macro",
+        "between_tasks": _between(scored, policy.level),
+        "symmetric_noise": symmetric_macro(evidence),
+        "graded": _graded_macro(evidence),
+    }
     for name in ("acc_before", "acc_after", "conventional_forgetting", "known_before"):
         update[name] = _mean([getattr(task, name) for task in scored])
     for row in number_estimators():
@@ -166,7 +180,10 @@ def macro_result(
     macro = total.model_copy(update=update)
     claim = make_claim(macro, Evidence.total(evidence), policy)
     if evidence and claim.reason is None:
-        loss = measure_macro(claim.row, evidence, policy.noise_floor)
+        repeated_mean = None
+        if claim.row.from_repeats:
+            repeated_mean = macro.estimates(claim.row.name).forgetting
+        loss = measure_macro(claim.row, evidence, policy.noise_floor, repeated_mean)
         known = claim.loss
         loss = replace(loss, luck_ratio=known.luck_ratio, guess_rate=known.guess_rate)
         claim = replace(claim, loss=loss)
@@ -227,15 +244,51 @@ def _answer_changes(evidence: Evidence) -> int | None:
     return sum(part.different for part in closed)
 
 
+GRADED_METHOD = "mean of score before less score after"
+
+
 def _graded(evidence: Evidence) -> GradedResult | None:
     sums = evidence.graded
     if sums is None or not sums.graded:
         return None
-    interval = graded_interval(sums.n, sums.total, sums.squares, level=evidence.level)
-    method = "mean of score before less score after, t interval"
+    clusters = _graded_clusters(evidence)
+    interval = graded_interval(
+        sums.n, sums.total, sums.squares, clusters=clusters, level=evidence.level
+    )
+    note = "" if clusters is None else ", clustered"
+    return _graded_result(interval, sums.graded, f"{GRADED_METHOD}, t interval{note}")
+
+
+def _graded_clusters(evidence: Evidence) -> ClusterVariance | None:
+    """How clusters widen the interval; None without any, or of one."""
+    clusters, sums = evidence.clusters, evidence.graded
+    if sums is None or clusters is None or FALL not in clusters.names:
+        return None
+    variance = clusters.variance([FALL], sums.squares)
+    return None if variance is None or math.isnan(variance.variance) else variance
+
+
+def _graded_macro(tasks: Sequence[Evidence]) -> GradedResult | None:
+    """The mean over tasks of the falls, of those that are not graded as well."""
+    known = [task.graded for task in tasks if task.graded is not None]
+    pairs = sum(sums.graded for sums in known)
+    if not pairs or len(known) < len(tasks):
+        return None
+    intervals, freedom = [], []
+    for task, sums in zip(tasks, known, strict=True):
+        clusters = _graded_clusters(task)
+        intervals.append(
+            graded_interval(sums.n, sums.total, sums.squares, clusters=clusters, level=task.level)
+        )
+        freedom.append(max(sums.n - 1, 1.0) if clusters is None else clusters.freedom)
+    combined = combined_interval(intervals, freedom, level=tasks[0].level, inflate=tasks[0].across)
+    return _graded_result(combined, pairs, f"{GRADED_METHOD}, mean over tasks, t interval")
+
+
+def _graded_result(interval: Interval, pairs: float, method: str) -> GradedResult:
     ends = (interval.value, interval.low, interval.high)
     value, low, high = (None if math.isnan(end) else float(end) for end in ends)
-    return GradedResult(value=value, low=low, high=high, method=method, pairs=int(sums.graded))
+    return GradedResult(value=value, low=low, high=high, method=method, pairs=int(pairs))
 
 
 def _estimates(evidence: Evidence) -> dict[str, Any]:
@@ -276,7 +329,9 @@ def _fields_of(row: Estimator, value: Estimates | Estimate) -> dict[str, Estimat
 def _noise_floor(evidence: Evidence) -> Estimate:
     """Mean over the models that were repeated."""
     items = evidence.items
-    interval = None if items is None else repeated.noise_interval(items, evidence.level)
+    interval = None
+    if items is not None:
+        interval = repeated.noise_interval(items, evidence.level, evidence.item_clusters)
     if interval is None:
         floors = [] if items is None else [repeated.noise_floor(items, side) for side in SIDES]
         known = [floor for floor in floors if floor is not None]
@@ -325,7 +380,7 @@ def _detectable(evidence: Evidence, noise_floor: float) -> float | None:
     return loss if loss <= (cells.n11 + cells.n10) / cells.n else None
 
 
-def _between(tasks: Sequence[GroupResult]) -> Estimates | None:
+def _between(tasks: Sequence[GroupResult], level: float) -> Estimates | None:
     """For tasks like these, not just these: the spread between them."""
     if len(tasks) < 2:
         return None
@@ -333,7 +388,7 @@ def _between(tasks: Sequence[GroupResult]) -> Estimates | None:
     rates = {name: [getattr(task, name).value for task in tasks] for name in Estimates.model_fields}
     return Estimates(
         **{
-            name: from_counts.as_estimate(between_interval(values), method)
+            name: from_counts.as_estimate(between_interval(values, level=level), method)
             for name, values in rates.items()
         }
     )

@@ -28,8 +28,6 @@ from forgetmap.stats import (
     luck_needed,
     luck_needed_by_test,
     normal_quantile,
-    score_interval,
-    score_sums,
 )
 
 FROM_COUNTS = ("raw", "latent", "upper", "matched")
@@ -83,23 +81,31 @@ def measure_total(row: Estimator, evidence: Evidence, noise_floor: float) -> Est
     return _less(total, _noise_of(evidence, noise_floor))
 
 
-def measure_macro(row: Estimator, tasks: Sequence[Evidence], noise_floor: float) -> Loss:
+def measure_macro(
+    row: Estimator,
+    tasks: Sequence[Evidence],
+    noise_floor: float,
+    repeated_mean: Estimate | None = None,
+) -> Loss:
     """The mean loss over tasks.
 
     Args:
         row: the estimator.
         tasks: what was counted in each.
         noise_floor: assumed where the data do not tell it.
+        repeated_mean: the mean over tasks, of an estimator that needs repeats.
     """
-    level = tasks[0].level
     if row.name in FROM_COUNTS or row.is_range:
         total, knowledge, answering = (_macro_part(row, part, tasks) for part in PARTS)
         noise = _noise_of(Evidence.total(tasks), noise_floor)
         return _beyond_noise(Loss(total, knowledge, answering), noise)
-    losses = [measure_loss(row, task, noise_floor).total for task in tasks]
-    total = _mean_of_intervals(losses, tasks, level)
-    reason = "only for single groups"
-    return Loss(total, *_no_parts(row.name, reason))
+    parts = _no_parts(row.name, "only for single groups")
+    if repeated_mean is None:
+        losses = [measure_loss(row, task, noise_floor).total for task in tasks]
+        return Loss(_mean_of_intervals(losses, tasks), *parts)
+    items = [task.items for task in tasks if task.items is not None]
+    p = repeated.excess_p(repeated.ItemSums.total(items))
+    return Loss(_agree(repeated_mean, p, tasks[0].level), *parts)
 
 
 def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence]) -> Estimate:
@@ -112,16 +118,21 @@ def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence]) -> Estima
     return _of_ends(row, end)
 
 
-def _mean_of_intervals(
-    parts: Sequence[Estimate], tasks: Sequence[Evidence], level: float
-) -> Estimate:
+def _mean_of_intervals(parts: Sequence[Estimate], tasks: Sequence[Evidence]) -> Estimate:
     missing = [part for part in parts if part.value is None or part.low is None]
     if missing:
         return missing[0]
-    items = [max(task.cells.items, 2) for task in tasks]
+    freedom = [max(task.cells.items, 2) - 1 for task in tasks]
     intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in parts]
-    combined = combined_interval(intervals, items, inflate=tasks[0].across.items, level=level)
+    combined = combined_interval(intervals, freedom, level=tasks[0].level, inflate=tasks[0].across)
     return as_estimate(combined, f"{parts[0].method}, mean over tasks")
+
+
+def _agree(total: Estimate, p: float | None, level: float) -> Estimate:
+    """Where the one-sided test does not reject, the lower limit is not above 0."""
+    if p is None or p <= (1 - level) / 2 or total.low is None:
+        return total
+    return total.model_copy(update={"low": min(total.low, 0.0)})
 
 
 def _from_counts(row: Estimator, evidence: Evidence, floor: float) -> Loss:
@@ -187,7 +198,7 @@ def _noise_of(evidence: Evidence, assumed: float) -> Noise:
     """Assumed it may be anything from 0 on and lowers "at least" only; measured it lowers all."""
     measured = None
     if evidence.items is not None:
-        measured = repeated.noise_interval(evidence.items, evidence.level)
+        measured = repeated.noise_interval(evidence.items, evidence.level, evidence.item_clusters)
     if measured is None:
         return Noise(0.0, assumed, 0.0, assumed)
     return Noise(float(measured.value), float(measured.high), float(measured.low))
@@ -223,8 +234,7 @@ def _from_repeats(name: str, evidence: Evidence) -> Loss:
     if p is None and total.value is not None and total.low is not None:
         interval = Interval(*(np.asarray(x, float) for x in (total.value, total.low, total.high)))
         p = repeated.interval_p(interval, max(freedom, 1.0), evidence.level)
-    if p is not None and p > (1 - evidence.level) / 2 and total.low is not None:
-        total = total.model_copy(update={"low": min(total.low, 0.0)})
+    total = _agree(total, p, evidence.level)
     if name == "net":
         knowledge, answering = (
             _repeated_part(part, evidence) for part in ("net_knowledge", "net_answering")
@@ -272,26 +282,27 @@ def symmetric_loss(evidence: Evidence) -> Estimate:
 
     At least the lower limit of the losses less the gains, at most the upper limit of the losses.
     """
-    cells = evidence.cells
-    if not cells.n:
+    if not evidence.cells.n:
         return Estimate.missing("symmetric noise", from_counts.NO_ITEMS)
-    # Clusters that flip as a whole do so either way: the wider of the two.
-    design = max(
-        from_counts.design_of(
-            evidence, "raw", "loss", way, from_counts.terms("raw", "loss", evidence, way)
-        )
-        for way in ("lost", "gained")
-    )
-    drop = score_interval(
-        score_sums(cells.n, cells.n10, cells.n01, c=1.0, h=1.0),
-        z=design.quantile,
-        inflate=design.inflate,
-        at_least=True,
-    )
     upper, _ = loss_interval("upper", "loss", evidence)
+    return _symmetric(from_counts.drop_interval(evidence), upper.high)
+
+
+def symmetric_macro(tasks: Sequence[Evidence]) -> Estimate:
+    """The same of the mean over tasks."""
+    drop, losses = (
+        mean_over_tasks(name, "loss", tasks, "lost", at_least=True)
+        for name in (from_counts.DROP, "upper")
+    )
+    if drop is None or losses is None:
+        return Estimate.missing("symmetric noise", from_counts.NO_ITEMS)
+    return _symmetric(drop, float(losses.high))
+
+
+def _symmetric(drop: Interval, high: float | None) -> Estimate:
     return Estimate(
         value=float(drop.value),
         low=float(drop.low),
-        high=upper.high,
+        high=high,
         method="losses less gains, score interval; at most the losses",
     )

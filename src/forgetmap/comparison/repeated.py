@@ -47,6 +47,16 @@ NET_PARTS: dict[str, NetPart] = {
     "net_knowledge": "knowledge",
     "net_answering": "answering",
 }
+NOISE_SIDES = {"noise": SIDES, "noise_before": SIDES[:1], "noise_after": SIDES[1:]}
+"""Noise floors: of which models."""
+MAX_NOISE = 0.5
+"""What a noise floor can be: of two answers, one right."""
+MIN_ANSWERS = {
+    "excess_before": {"before": 2, "after": 1},
+    "noise_before": {"before": 2, "after": 1},
+    "noise_after": {"before": 1, "after": 2},
+}
+"""Answers that a score needs from each model, where these are not two."""
 CLEAR_LOSS = 0.9
 """Score of an item from which on it was surely lost, not just answered otherwise this time."""
 _KINDS = ("right", "option", "none", "unknown")
@@ -122,7 +132,7 @@ class ItemClusters:
         table = np.array([kind for _, kind, _ in rows], float).reshape(-1, len(ItemCounts._fields))
         cluster = np.array([index for index, _, _ in rows], int)
         weight = np.array([n for _, _, n in rows], float)
-        kept = is_repeated(table, after=1 if score_name == "excess_before" else 2)
+        kept = is_repeated(table, **MIN_ANSWERS.get(score_name, {}))
         cluster, items = cluster[kept], RepeatedItems(table[kept], weight[kept])
         scores = items.scores(score_name, gained=gained)
         sizes, totals, hits = (
@@ -133,11 +143,10 @@ class ItemClusters:
         if not times.any() or (sizes[times > 0] <= 1).all():
             return None
         affected = int(times[hits > 0].sum())
-        if score_name != "excess_before":
-            # Sampling noise alone makes as many clear losses as gains: those are no evidence.
-            opposite = items.scores(score_name, gained=not gained) > CLEAR_LOSS
-            noise = np.bincount(cluster, opposite, minlength=len(self.counts))
-            affected = max(0, affected - int(times[noise > 0].sum()))
+        if "excess" in score_name or "net" in score_name:
+            lucky = items.weight * items.lucky_losses()
+            noise = np.bincount(cluster, lucky, minlength=len(self.counts))
+            affected = max(0, affected - math.ceil(float(times @ noise)))
         return cluster_variance(
             np.repeat(sizes, times), np.repeat(totals, times), squares=squares, affected=affected
         )
@@ -182,14 +191,34 @@ class RepeatedItems:
         """The score of each kind of item."""
         if name == "excess_before":
             return excess_before_scores(*self.profile)
+        if name in NOISE_SIDES:
+            m_b, r_b, m_a, r_a = self.profile
+            own = {"before": self_churn(m_b, r_b), "after": self_churn(m_a, r_a)}
+            return np.asarray(np.mean([own[side] for side in NOISE_SIDES[name]], axis=0))
         if name == "excess":
             both = excess_scores(*self.profile)
             return both.gained if gained else both.lost
         sides = (self.after, self.before) if gained else (self.before, self.after)
         return net_scores(self.k, *sides, same=self.table[:, 9], part=NET_PARTS[name])
 
+    def lucky_losses(self) -> Reals:
+        """Clear losses that noise alone makes for each item that is none, gained ones as well.
+
+        If nothing changed, all ways of dealing the right answers to the two sides are alike: the
+        items that were dealt neither way tell how many were dealt as a clear loss.
+        """
+        lost, gained = (
+            excess_scores(*self.profile).lost > CLEAR_LOSS,
+            excess_scores(*self.profile).gained > CLEAR_LOSS,
+        )
+        m_b, r_b, m_a, r_a = (part.astype(int) for part in self.profile)
+        chances = [_clear_chance(*kind) for kind in zip(m_b + m_a, r_b, r_a, strict=True)]
+        return np.where(lost | gained, 0.0, np.array(chances, float))
+
     def pseudo(self, name: str) -> float:
         """How far one item can lie: the pseudo observation of its interval."""
+        if name in NOISE_SIDES:
+            return 0.5
         if name in ("excess", "excess_before", "net_answering"):
             return 1.0
         return float(self.weight @ knowledge_scale(self.k) / max(self.weight.sum(), 1.0))
@@ -201,13 +230,16 @@ class RepeatedItems:
         *,
         level: float = LEVEL,
         clusters: ClusterVariance | None = None,
+        of_loss: bool = True,
     ) -> Interval | None:
         """The mean score with its interval; one item has no spread."""
         n = self.weight.sum()
         if n < 2:
             return None
         sums = (self.weight @ scores, self.weight @ scores**2)
-        return mean_interval(n, *sums, pseudo=pseudo, level=level, clusters=clusters)
+        return mean_interval(
+            n, *sums, pseudo=pseudo, level=level, clusters=clusters, of_loss=of_loss
+        )
 
 
 def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]:
@@ -349,14 +381,35 @@ def interval_of(
         level: of the interval.
         clusters: sums of the scores within clusters, where items are clustered.
     """
-    repeated = items.repeated(after=1 if name == "excess_before" else 2)
-    scores = repeated.scores(name, gained=gained)
-    direction = "gained" if gained else "lost"
-    variance = None
-    if clusters is not None and repeated.weight.sum():
-        squares = float(repeated.weight @ scores**2)
-        variance = clusters.variance(f"{name}_{direction}", squares)
-    return repeated.mean(scores, repeated.pseudo(name), level=level, clusters=variance)
+    repeated = items.repeated(**MIN_ANSWERS.get(name, {}))
+    return repeated.mean(
+        repeated.scores(name, gained=gained),
+        repeated.pseudo(name),
+        level=level,
+        clusters=_variance_of(name, items, gained=gained, clusters=clusters),
+        of_loss=name not in NOISE_SIDES,
+    )
+
+
+def _variance_of(
+    name: str, items: ItemSums, *, gained: bool, clusters: ItemClusters | None
+) -> ClusterVariance | None:
+    """How clusters widen the interval of a score; None without any."""
+    repeated = items.repeated(**MIN_ANSWERS.get(name, {}))
+    if clusters is None or not repeated.weight.sum():
+        return None
+    squares = float(repeated.weight @ repeated.scores(name, gained=gained) ** 2)
+    return clusters.variance(f"{name}_{'gained' if gained else 'lost'}", squares)
+
+
+def freedom_of(
+    name: str, items: ItemSums, *, gained: bool = False, clusters: ItemClusters | None = None
+) -> float:
+    """Degrees of freedom of the interval of a score."""
+    variance = _variance_of(name, items, gained=gained, clusters=clusters)
+    if variance is not None and not math.isnan(variance.variance):
+        return variance.freedom
+    return max(float(items.repeated(**MIN_ANSWERS.get(name, {})).weight.sum()) - 1, 1.0)
 
 
 def excess(items: ItemSums) -> Interval | None:
@@ -399,6 +452,25 @@ def excess_p(items: ItemSums) -> float | None:
     return float(change_p(repeated.weight @ lost, variance, third))
 
 
+@lru_cache(maxsize=1024)
+def _clear_chance(total: int, repeats_before: int, repeats_after: int) -> float:
+    """Clear losses for each deal of so many right answers that is neither clear loss nor gain."""
+    if repeats_before < 2 or repeats_after < 2:
+        return 0.0
+    before = np.arange(max(0, total - repeats_after), min(total, repeats_before) + 1)
+    ways = np.array(
+        [
+            math.comb(repeats_before, int(m)) * math.comb(repeats_after, total - int(m))
+            for m in before
+        ],
+        float,
+    )
+    scores = excess_scores(before, repeats_before, total - before, repeats_after)
+    lost, gained = scores.lost > CLEAR_LOSS, scores.gained > CLEAR_LOSS
+    neither = ways[~(lost | gained)].sum()
+    return float(ways[lost].sum() / neither) if neither else 0.0
+
+
 @lru_cache(maxsize=64)
 def _moments(repeats_before: int, repeats_after: int) -> Reals:
     totals = np.arange(repeats_before + repeats_after + 1)
@@ -417,24 +489,24 @@ def noise_floor(items: ItemSums, side: str) -> float | None:
     return float(repeated.weight @ self_churn(right, answers) / n)
 
 
-def noise_interval(items: ItemSums, level: float = LEVEL) -> Interval | None:
+def noise_interval(
+    items: ItemSums, level: float = LEVEL, clusters: ItemClusters | None = None
+) -> Interval | None:
     """The noise floor, mean over the models that were repeated, with its interval."""
-    parts = []
-    for side in SIDES:
-        least = {"before": 2, "after": 1} if side == "before" else {"before": 1, "after": 2}
-        repeated = items.repeated(**least)
-        m_b, r_b, m_a, r_a = repeated.profile
-        right, answers = (m_b, r_b) if side == "before" else (m_a, r_a)
-        interval = repeated.mean(self_churn(right, answers), 0.5, level=level)
-        if interval is not None:
-            parts.append(interval)
-    if not parts:
+    repeated = {
+        name: items.repeated(**MIN_ANSWERS.get(name, {})).weight.sum() for name in NOISE_SIDES
+    }
+    # Items that one model alone answered twice have a floor of that model only.
+    names = ["noise"] if len(set(repeated.values())) == 1 else ["noise_before", "noise_after"]
+    parts = [interval_of(name, items, level=level, clusters=clusters) for name in names]
+    intervals = [part for part in parts if part is not None]
+    if not intervals:
         return None
     value, low, high = (
-        np.asarray(sum(float(getattr(part, end)) for part in parts) / len(parts))
+        np.asarray(sum(float(getattr(part, end)) for part in intervals) / len(intervals))
         for end in ("value", "low", "high")
     )
-    return Interval(value, np.maximum(low, 0.0), high)
+    return Interval(value, np.maximum(low, 0.0), np.minimum(high, MAX_NOISE))
 
 
 def estimate(
@@ -452,42 +524,45 @@ def estimate(
     )
 
 
+class RepeatedTask(NamedTuple):
+    """A task in a mean over tasks: counts within items, their clusters."""
+
+    items: ItemSums
+    clusters: ItemClusters | None = None
+
+
 def over_tasks(
     name: str,
-    items: Sequence[ItemSums],
+    parts: Sequence[RepeatedTask],
     tasks: Sequence[Estimates],
-    *,
-    across: float = 1.0,
     level: float = LEVEL,
+    inflate: float = 1.0,
 ) -> Estimates:
     """Mean over tasks of Student intervals, in both directions.
 
     Args:
-        name: of the estimator.
-        items: of each task.
-        tasks: what the estimator says of each.
-        across: design effect of clusters that reach over tasks.
+        name: of the score.
+        parts: what was counted in each task.
+        tasks: estimates of each.
         level: of the intervals.
+        inflate: design effect of clusters that reach over tasks.
     """
-    after = 1 if name == "excess_before" else 2
-    counts = [int(part.repeated(after=after).weight.sum()) for part in items]
+
+    def combine(estimates: Sequence[Estimate], *, gained: bool) -> Estimate:
+        missing = [one for one in estimates if one.value is None]
+        if missing or not estimates:
+            return missing[0] if missing else Estimate.missing(name, "no scored pair")
+        freedom = [freedom_of(name, p.items, gained=gained, clusters=p.clusters) for p in parts]
+        intervals = [
+            Interval(*(np.asarray(x) for x in (e.value, e.low, e.high))) for e in estimates
+        ]
+        combined = combined_interval(intervals, freedom, level=level, inflate=inflate)
+        return _as_estimate(f"{name}, mean over tasks", combined)
+
     return Estimates(
-        forgetting=_combined(name, counts, [task.forgetting for task in tasks], across, level),
-        backward_transfer=_combined(
-            name, counts, [task.backward_transfer for task in tasks], across, level
-        ),
+        forgetting=combine([task.forgetting for task in tasks], gained=False),
+        backward_transfer=combine([task.backward_transfer for task in tasks], gained=True),
     )
-
-
-def _combined(
-    name: str, counts: Sequence[int], tasks: Sequence[Estimate], across: float, level: float
-) -> Estimate:
-    missing = [task for task in tasks if task.value is None]
-    if missing or not tasks:
-        return missing[0] if missing else Estimate.missing(name, "no scored pair")
-    intervals = [Interval(*(np.asarray(x) for x in (t.value, t.low, t.high))) for t in tasks]
-    combined = combined_interval(intervals, counts, inflate=across, level=level)
-    return _as_estimate(f"{name}, mean over tasks", combined)
 
 
 def _as_estimate(name: str, interval: Interval | None, note: str = "") -> Estimate:

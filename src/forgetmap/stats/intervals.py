@@ -162,28 +162,42 @@ def between_interval(values: ArrayLike, *, level: float = LEVEL) -> Interval:
 
 
 def combined_interval(
-    parts: Sequence[Interval], items: Sequence[int], *, inflate: float = 1.0, level: float = LEVEL
+    parts: Sequence[Interval],
+    freedom: Sequence[float],
+    *,
+    level: float = LEVEL,
+    inflate: float = 1.0,
 ) -> Interval:
     """Interval for the plain mean of independent Student intervals, such as excess over tasks.
 
-    Variances add; the degrees of freedom are Satterthwaite's.
+    Variances add, on each side those of the limits there; the degrees of freedom are
+    Satterthwaite's.
 
     Args:
         parts: from `mean_interval`.
-        items: behind each of them.
-        inflate: design effect, where the parts are not independent after all.
+        freedom: degrees of freedom of each of them.
         level: of the intervals.
+        inflate: design effect of clusters that parts share.
     """
     from scipy.special import stdtrit
 
-    freedom = np.asarray(items, float) - 1
-    half = np.array([(part.high - part.low) / 2 for part in parts], float)
-    variance = (half / stdtrit(freedom, 0.5 + level / 2)) ** 2 / len(parts) ** 2
-    mean = np.mean([part.value for part in parts])
-    total = inflate * variance.sum()
-    combined = variance.sum() ** 2 / (variance**2 / freedom).sum()
-    width = stdtrit(combined, 0.5 + level / 2) * np.sqrt(total)
-    return Interval(np.asarray(mean), np.asarray(mean - width), np.asarray(mean + width))
+    df = np.asarray(freedom, float)
+    value, low, high = (
+        np.array([getattr(part, end) for part in parts], float) for end in ("value", "low", "high")
+    )
+
+    def width(half: Reals) -> Reals:
+        variance = (half / stdtrit(df, 0.5 + level / 2)) ** 2 / len(parts) ** 2
+        total = variance.sum()
+        combined = total**2 / (variance**2 / df).sum()
+        return np.asarray(stdtrit(combined, 0.5 + level / 2) * np.sqrt(total * inflate))
+
+    mean = value.mean()
+    return Interval(
+        np.asarray(mean),
+        np.asarray(mean - width(value - low)),
+        np.asarray(mean + width(high - value)),
+    )
 
 
 def mean_interval(
@@ -194,6 +208,7 @@ def mean_interval(
     pseudo: ArrayLike = 1.0,
     level: float = LEVEL,
     clusters: ClusterVariance | None = None,
+    of_loss: bool = True,
 ) -> Interval:
     """Student interval for a mean of item scores with one pseudo observation (excess, net).
 
@@ -208,6 +223,7 @@ def mean_interval(
         pseudo: how far one item can lie.
         level: of the interval.
         clusters: how they widen it.
+        of_loss: the mean is a loss, of which the worst case is known.
     """
     from scipy.special import stdtrit
 
@@ -220,7 +236,10 @@ def mean_interval(
             half = stdtrit(n - 1, 0.5 + level / 2) * np.sqrt(variance)
             return Interval(np.asarray(mean), np.asarray(mean - half), np.asarray(mean + half))
         t = stdtrit(clusters.freedom, 0.5 + level / 2)
-        low = mean - t * np.sqrt(clusters.inflation * variance)
+        half = t * np.sqrt(clusters.inflation * variance)
+        if not of_loss:
+            return Interval(np.asarray(mean), np.asarray(mean - half), np.asarray(mean + half))
+        low = mean - half
         rest = np.maximum(clusters.inflation * variance - mean / n, 1 / n**2)
         high = _solve(
             mean, 1 / n, 1 / n, rest, np.asarray(t**2), np.asarray(t**2 * clusters.worst_case())

@@ -24,6 +24,7 @@ from forgetmap.comparison.clustered import (
     sum_levels,
     total_clusters,
 )
+from forgetmap.comparison.result import GroupResult
 from forgetmap.errors import PairingError
 from forgetmap.results import Estimate
 from forgetmap.stats.clusters import cluster_variance
@@ -304,3 +305,57 @@ def test_the_same_question_again_within_a_task_is_one_cluster() -> None:
     (task,) = fm.compare(before, after).result.tasks
     assert task.verdict == "cannot_tell"
     assert task.forgetting.high == pytest.approx(0.09, abs=0.015)
+
+
+def in_fives(scores: Sequence[float], *, declared: bool, repeats: int = 1) -> pa.Table:
+    """Passages of five items, and their scores one repeat after the other."""
+    items = len(scores) // repeats
+    return as_arrow([
+        {"task": "t", "item": str(place % items), "score": score}
+        | ({"repeat": place // items} if repeats > 1 else {})
+        | ({"cluster": str(place % items // 5)} if declared else {})
+        for place, score in enumerate(scores)
+    ])  # fmt: skip
+
+
+def compare_fives(
+    before: Sequence[float], after: Sequence[float], *, declared: bool, repeats: int = 1
+) -> GroupResult:
+    sides = [in_fives(scores, declared=declared, repeats=repeats) for scores in (before, after)]
+    return fm.compare(sides[0], sides[1]).result.total
+
+
+@pytest.mark.parametrize("name", ["symmetric_noise", "conditional_forgetting"])
+def test_clusters_widen_every_rate(name: str) -> None:
+    """Whole passages are lost, others gained."""
+    before = [1.0] * 100 + [0.0] * 50
+    after = [0.0] * 20 + [1.0] * 80 + [1.0] * 10 + [0.0] * 40
+    alone, together = (
+        getattr(compare_fives(before, after, declared=declared), name) for declared in (False, True)
+    )
+    assert together.value == pytest.approx(alone.value)
+    assert width(together) > 1.5 * width(alone)
+
+
+def test_clusters_widen_what_graded_scores_show() -> None:
+    before = [0.75] * 150
+    after = [0.25] * 30 + [0.75] * 110 + [1.0] * 10
+    alone, together = (
+        compare_fives(before, after, declared=declared).graded for declared in (False, True)
+    )
+    assert alone is not None
+    assert together is not None
+    assert together.value == pytest.approx(alone.value)
+    assert width(together) > 1.5 * width(alone)
+    assert "clustered" in together.method
+
+
+def test_clusters_widen_the_noise_floor() -> None:
+    steady, right, wrong = [1.0] * 100, [1.0] * 50, [0.0] * 50
+    before, after = [*steady, *right, *steady, *wrong], [*steady, *wrong, *steady, *right]
+    alone, together = (
+        compare_fives(before, after, declared=declared, repeats=2).noise_floor
+        for declared in (False, True)
+    )
+    assert together.value == pytest.approx(alone.value)
+    assert width(together) > 1.5 * width(alone)

@@ -109,3 +109,23 @@ def test_a_group_counts_under_each_of_its_tags_and_tasks_without_pairs_are_left_
     found = [(name, each.cells.n11, each.cells.n10) for name, each in gathered.tags().items()]
     assert found == [("x", 2, 0), ("y", 2, 3)]
     assert list(gathered.tasks()) == ["a", "b"]
+
+
+def test_the_mean_over_tasks_has_its_own_losses_less_gains() -> None:
+    mean = mean_over(cells(60, 20, 10, 10), cells(700, 100, 100, 100)).symmetric_noise
+    assert mean.value == pytest.approx((0.1 + 0.0) / 2)
+
+
+def test_the_spread_between_tasks_is_that_of_the_level() -> None:
+    tasks = [cells(60, 20, 10, 10), cells(70, 10, 10, 10), cells(50, 5, 5, 40)]
+    evidence = {str(place): counted(task) for place, task in enumerate(tasks)}
+    groups = [result(task) for task in tasks]
+    total = result(Cells.total(tasks))
+    widths = []
+    for level in (0.9, 0.95):
+        between = macro_result(evidence, groups, total, Policy(level=level)).between_tasks
+        assert between is not None
+        assert between.forgetting.low is not None
+        assert between.forgetting.high is not None
+        widths.append(between.forgetting.high - between.forgetting.low)
+    assert widths[0] < widths[1]
