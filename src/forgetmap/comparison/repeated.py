@@ -207,10 +207,8 @@ class RepeatedItems:
         If nothing changed, all ways of dealing the right answers to the two sides are alike: the
         items that were dealt neither way tell how many were dealt as a clear loss.
         """
-        lost, gained = (
-            excess_scores(*self.profile).lost > CLEAR_LOSS,
-            excess_scores(*self.profile).gained > CLEAR_LOSS,
-        )
+        scores = excess_scores(*self.profile)
+        lost, gained = scores.lost > CLEAR_LOSS, scores.gained > CLEAR_LOSS
         m_b, r_b, m_a, r_a = (part.astype(int) for part in self.profile)
         chances = [_clear_chance(*kind) for kind in zip(m_b + m_a, r_b, r_a, strict=True)]
         return np.where(lost | gained, 0.0, np.array(chances, float))
