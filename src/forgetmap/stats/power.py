@@ -74,7 +74,9 @@ def detectable(
             spread = np.maximum(v + c * theta - theta**2, 0.0)
             wider = spread + share_e * slope * (2 * h + 2 * theta + slope * (1 - share_e))
             test = z_a * np.sqrt((v + h * theta) / n) + skewed + z_b * np.sqrt(spread / n)
-            theta = np.maximum(test, floor + z_b * np.sqrt(wider / n))
+            last, theta = theta, np.maximum(test, floor + z_b * np.sqrt(wider / n))
+            if not np.any(np.abs(theta - last) > CONVERGED * theta):
+                break
     raw = c * raw_detectable(n, noise_floor=noise_floor, size=size, power=power)
     return np.asarray(np.where(h > 0, theta, raw))
 
@@ -176,7 +178,9 @@ def repeats_detectable(
     theta = limit
     for _ in range(MAX_ITERATIONS):
         variance = v0 + np.maximum(theta - theta**2, 0.0)
-        theta = limit + SPREAD_DOUBT * float(ndtri(power)) * np.sqrt(variance / n)
+        last, theta = theta, limit + SPREAD_DOUBT * float(ndtri(power)) * np.sqrt(variance / n)
+        if not np.any(np.abs(theta - last) > CONVERGED * theta):
+            break
     return np.asarray(theta)
 
 
