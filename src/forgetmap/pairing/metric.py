@@ -87,7 +87,8 @@ def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:
         offered[row["task"]][measure] = {
             name: int(row[name] or 0) for name in ("rows", "graded", *counted)
         }
-    return dict(offered)
+    # Engines return groups in any order: errors and tables must not depend on it.
+    return dict(sorted(offered.items()))
 
 
 def _choose(run: Run, task: str, measures: set[Measure], requested: str | None) -> Measure:
