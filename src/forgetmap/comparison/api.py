@@ -82,7 +82,7 @@ class Options(TypedDict, total=False):
 RANGES: dict[int | str, str] = {
     "margin": "it is a share of all items between 0 and 1, such as 0.02.",
     "noise_floor": "it is a share of all answers from 0 to 0.5, such as 0.005.",
-    "level": "it is a confidence between 0.5 and 1, such as 0.95.",
+    "level": "it is a confidence above 0.5 and up to 0.9999, such as 0.95.",
 }
 """What to type instead of a value that is out of range."""
 OTHER_RANGES = "such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched."

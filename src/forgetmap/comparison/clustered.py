@@ -58,6 +58,12 @@ class ClusterSums:
             merged[sums] = merged.get(sums, 0) + count
         return ClusterSums(self.names, merged)
 
+    @property
+    def count(self) -> int:
+        """Clusters with scored pairs."""
+        size = self.names.index(SIZE)
+        return sum(count for sums, count in self.counts.items() if sums[size])
+
     def variance(
         self,
         scores: Sequence[str],

@@ -107,6 +107,13 @@ class Evidence:
         )
 
     @property
+    def cluster_count(self) -> int | None:
+        """Clusters with scored pairs; None where items are not clustered."""
+        if self.item_clusters is not None:
+            return sum(self.item_clusters.counts.values())
+        return None if self.clusters is None else self.clusters.count
+
+    @property
     def gold_positions_known(self) -> bool:
         """Whether it is recorded where the right answers stood."""
         closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > TWO_OPTIONS)

@@ -91,6 +91,8 @@ def _loss(group: GroupResult) -> str:
     estimate = group.headline.forgetting
     if estimate.low is None or estimate.high is None:
         return percent(estimate.value)
+    if estimate.high < 0:
+        return "below 0%"
     interval = f"{share(estimate.low).removesuffix('%')} to {share(estimate.high)}"
     return interval if estimate.value is None else f"{share(estimate.value)} ({interval})"
 
@@ -122,7 +124,14 @@ def _tell_one(result: ComparisonResult, by: str, *, legend: bool = True) -> Bloc
 
 def _verdict(result: ComparisonResult, summary: Summary) -> Blocks:
     names = f"{result.before.name} -> {result.after.name}"
-    lines = (summary.number, summary.parts, summary.note, summary.rests_on, summary.gained)
+    lines = (
+        summary.number,
+        summary.parts,
+        summary.by_task,
+        summary.note,
+        summary.rests_on,
+        summary.gained,
+    )
     first, *rest = [line for line in lines if line]
     return [
         Line(names, "strong", summary.badge, summary.tone),
@@ -286,7 +295,7 @@ def _ending(
         Line(),
         *(Line(notice.message, "warning", "!") for notice in warnings),
         *stage_warnings,
-        Line(f"What next: {summary.what_next}"),
+        Line(f"What next: {summary.what_next}", "commands"),
         Line(),
         Line("How we know", "strong"),
         *(Line(words, "faint", f"{label:<11}") for label, words in facts.items() if words),

@@ -221,7 +221,7 @@ class Rule(Value):
         le=0.5,
         description="Share of answers that noise alone flips one way, where not measured.",
     )
-    level: float = Field(default=LEVEL, gt=0.5, lt=1, description="Confidence of intervals.")
+    level: float = Field(default=LEVEL, gt=0.5, le=0.9999, description="Confidence of intervals.")
     pair_by: PairBy = "auto"
     strict: bool = Field(
         default=False,

@@ -24,7 +24,7 @@ from forgetmap.comparison.words import (
     reasons_sentence,
 )
 from forgetmap.results import Estimate, Value
-from forgetmap.text import counted, percent, share
+from forgetmap.text import counted, limit, listed, percent, share
 
 TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "lost": "bad",
@@ -32,6 +32,7 @@ TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "no_material_loss": "good",
     "cannot_tell": "open",
 }
+LOSSES = ("lost", "small_loss")
 FULL = CoverageResult(before=1.0, after=1.0)
 CLIPPED = "Shares are shown from 0% to 100%; limits beyond are cut off here, not in the JSON."
 
@@ -64,6 +65,7 @@ class Summary(Value):
     limits: str = Field(description="At least and at most; empty where nothing is known.")
     number: str = Field(description="Both as one sentence; empty where nothing is known.")
     parts: str = Field(description="No longer known and no longer answered, where shown.")
+    by_task: str = Field(description="Tasks that lost something, and the mean over tasks.")
     note: str = Field(description="What else is to be known of the verdict.")
     rests_on: str
     gained: str = Field(description="Gains, and the signed change of accuracy.")
@@ -83,6 +85,7 @@ def summarize(result: ComparisonResult) -> Summary:
         limits=f"{limits} of {_noun(total)} ({level})" if limits else "",
         number=_number(total, level),
         parts=_parts(total),
+        by_task=_by_task(result),
         note=_sentence(total.headline.note or ""),
         rests_on=f"Rests on {total.headline.rests_on}.",
         gained=_gained(total),
@@ -135,11 +138,12 @@ def _limits(group: GroupResult) -> str:
     loss = group.headline.forgetting
     if not _has_limits(loss):
         return ""
-    if group.verdict in ("lost", "small_loss"):
-        return f"at least {share(loss.low)}, at most {share(loss.high)}"
+    high = limit(loss.high, group.margin)
+    if group.verdict in LOSSES:
+        return f"at least {limit(loss.low, group.margin)}, at most {high}"
     if group.verdict == "no_material_loss":
-        return f"at most {share(loss.high)}"
-    return f"between {share(loss.low)} and {share(loss.high)}"
+        return f"at most {high}"
+    return f"between {share(loss.low)} and {high}"
 
 
 def _number(group: GroupResult, level: str) -> str:
@@ -147,7 +151,7 @@ def _number(group: GroupResult, level: str) -> str:
     if not limits:
         return ""
     value, margin = group.headline.forgetting.value, f"margin {100 * group.margin:g}%"
-    verb = "Lost" if group.verdict in ("lost", "small_loss") else "Loss"
+    verb = "Lost" if group.verdict in LOSSES else "Loss"
     if value is None:
         verb = verb if group.verdict != "cannot_tell" else "Loss"
         return f"{verb} {limits} of {noun} (plausible range, {level}; {margin})."
@@ -180,6 +184,24 @@ def _is_loss(part: PartResult) -> bool:
 def _part(part: PartResult, words: str) -> str:
     limits = f"{share(part.low)} to {share(part.high)}"
     return f"{limits} {words}" if part.value is None else f"{share(part.value)} {words} ({limits})"
+
+
+def _by_task(result: ComparisonResult) -> str:
+    """What the verdict of all items hides: small tasks count little in it."""
+    lost = [task.name for task in result.tasks if task.verdict in LOSSES]
+    if len(result.tasks) == 1:
+        return ""
+    tasks = [f"{len(lost):,} of {len(result.tasks):,} tasks lost: {listed(lost)}"] if lost else []
+    macro = result.total_macro
+    words = f"mean over tasks: {verdict_words(macro)}, {_limits(macro)}"
+    mean = [words] if _says_else(result) else []
+    return f"{_sentence('; '.join([*tasks, *mean]))}"
+
+
+def _says_else(result: ComparisonResult) -> bool:
+    """Whether the mean over tasks is decided, and otherwise than all items."""
+    verdict = result.total_macro.verdict
+    return verdict not in ("cannot_tell", result.total.verdict)
 
 
 def _gained(group: GroupResult) -> str:
@@ -283,7 +305,7 @@ def _lower_limit(total: GroupResult) -> str:
 
 def _luck(total: GroupResult) -> str:
     """How much luck it takes until nothing is left of the loss."""
-    if total.luck_ratio_needed is None or total.verdict not in ("lost", "small_loss"):
+    if total.luck_ratio_needed is None or total.verdict not in LOSSES:
         return ""
     if total.guess_rate_needed is not None:
         rate = percent(total.guess_rate_needed)

@@ -27,7 +27,7 @@ from forgetmap.comparison.result import (
 from forgetmap.comparison.words import PART_WORDS
 from forgetmap.results import Estimate, outer_ends
 from forgetmap.stats import FDR, LEVEL, items_to_decide, normal_quantile, selected_level
-from forgetmap.text import counted, percent, share
+from forgetmap.text import counted, limit, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 BEYOND_NOISE = "all answers beyond the noise floor"
@@ -158,7 +158,7 @@ def conclude(
     group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None = None
 ) -> GroupResult:
     """The group with its verdict, what it rests on, and the words."""
-    claim, put_aside = select(claim, standing, policy)
+    claim, is_aside = select(claim, standing, policy)
     loss, row, reason = claim.loss, claim.row, claim.reason
     verdict: Verdict = "cannot_tell" if reason else decide(loss.total, policy.margin)
     parts = {
@@ -176,7 +176,7 @@ def conclude(
         **parts,
     }
     group = group.model_copy(update=update)
-    words = _words(group, claim, policy, standing if put_aside else None)
+    among = _among(group, standing, is_aside=is_aside)
     estimates = (
         outer_ends(group.bracket_low, group.bracket_high)
         if row.is_range
@@ -188,8 +188,8 @@ def conclude(
         forgetting=loss.total,
         backward_transfer=estimates.backward_transfer,
         of_known=_of_known(group, row, loss.total, claim.evidence),
-        words=words,
-        note=_note(group, claim, policy, standing if put_aside else None),
+        words=_words(group, claim, policy, among),
+        note=_note(group, claim, policy, among),
         rests_on=_rests_on(group, claim, policy),
     )
     return group.model_copy(update={"headline": headline})
@@ -283,28 +283,28 @@ def _known_error(evidence: Evidence) -> float:
     return 2 * math.sqrt(variance / n)
 
 
-def _words(group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None) -> str:
-    """The sentence of a verdict; `standing` where the group was put aside among others."""
-    aside = "" if standing is None else f"; {_not_significant(standing)}"
+def _words(group: GroupResult, claim: Claim, policy: Policy, among: str) -> str:
+    """The sentence of a verdict."""
+    aside = f"; {among}" if among else ""
     if group.verdict == "cannot_tell":
         return _undecided(group, claim, policy) + aside
     words = decided_sentence(group.verdict, claim.loss.total, policy.margin, _noun(claim))
     if group.verdict == "no_material_loss":
         return words + aside
-    return words + _parts(group) + _assumes(group, claim, policy)
+    return words + _parts(group) + aside + _assumes(group, claim, policy)
 
 
 def decided_sentence(
     verdict: Verdict, loss: Estimate, margin: float, noun: str = BEYOND_NOISE
 ) -> str:
     """What the limits of a loss allow to conclude; "at least" is the lower, "at most" the upper."""
-    limit, high = f"{100 * margin:g}%", f"at most {share(loss.high)}"
+    accepted, high = f"{100 * margin:g}%", f"at most {limit(loss.high, margin)}"
     if verdict == "no_material_loss":
-        return f"no loss beyond {limit}: {high} of {noun}"
-    low = f"lost at least {share(loss.low)}"
+        return f"no loss beyond {accepted}: {high} of {noun}"
+    low = f"lost at least {limit(loss.low, margin)}"
     if verdict == "small_loss":
-        return f"{low}, {high} of {noun}: within the margin of {limit}"
-    more = f", more than the margin of {limit}" if (loss.low or 0.0) > margin else ""
+        return f"{low}, {high} of {noun}: within the margin of {accepted}"
+    more = f", more than the margin of {accepted}" if (loss.low or 0.0) > margin else ""
     value = "" if loss.value is None else f"estimate {share(loss.value)}, "
     return f"{low} of {noun}{more} ({value}{high})"
 
@@ -330,24 +330,25 @@ def _parts(group: GroupResult) -> str:
 
 
 def _undecided(group: GroupResult, claim: Claim, policy: Policy) -> str:
-    between = _between(claim)
+    between = _between(claim, policy)
     note = _open_note(group, claim, policy)
     return f"cannot tell: {'; '.join(part for part in (between, note) if part)}"
 
 
-def _between(claim: Claim) -> str | None:
+def _between(claim: Claim, policy: Policy) -> str | None:
     """What may be lost; None where no limits tell it."""
     total = claim.loss.total
     if claim.reason or total.low is None or total.high is None:
         return None
-    return f"between {share(total.low)} and {share(total.high)} of {_noun(claim)} may be lost"
+    high = limit(total.high, policy.margin)
+    return f"between {share(total.low)} and {high} of {_noun(claim)} may be lost"
 
 
 def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
     """Why nothing can be told, or what would decide."""
     if claim.reason is not None:
         return f"{claim.reason}{_cost(group, claim)}"
-    if _between(claim) is None:
+    if _between(claim, policy) is None:
         return claim.loss.total.reason or "no limits"
     notes = []
     if group.decides is not None and group.decides.items is not None:
@@ -360,26 +361,30 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
     return "; ".join(notes)
 
 
-def _not_significant(standing: Standing) -> str:
+def _among(group: GroupResult, standing: Standing | None, *, is_aside: bool) -> str:
+    """How a loss stands among the groups that were looked at with it; empty without a loss."""
+    if standing is None or not (is_aside or group.verdict in ("lost", "small_loss")):
+        return ""
     family = standing.family
-    return f"not significant among {family.size:,} {family.name} (q = {standing.q:.2g})"
+    of = f"significant among {family.size:,} {family.name} (q = {standing.q:.2g})"
+    return f"not {of}" if is_aside else of
 
 
-def _note(
-    group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None
-) -> str | None:
+def _note(group: GroupResult, claim: Claim, policy: Policy, among: str) -> str | None:
     """What a reader of verdict and limits must know besides, if anything."""
     notes = [_open_note(group, claim, policy)] if group.verdict == "cannot_tell" else []
-    notes += [] if standing is None else [_not_significant(standing)]
-    return "; ".join(notes) or None
+    return "; ".join([*notes, *([among] if among else [])]) or None
 
 
 def _rests_on(group: GroupResult, claim: Claim, policy: Policy) -> str:
     """What the verdict was reached with: items, estimator, assumptions."""
     answers = "" if group.n == group.items else f" with {counted(group.n, 'pair')} of answers"
+    clusters = claim.evidence.cluster_count
+    # Answers to one item are a cluster, too.
+    within = f" in {counted(clusters, 'cluster')}" if clusters and clusters < group.items else ""
     estimator = f"estimator {claim.row.name} ({claim.row.label})"
     assumed = "" if claim.reason else _assumes(group, claim, policy)
-    return f"{counted(group.items, 'item')}{answers}; {estimator}{assumed}"
+    return f"{counted(group.items, 'item')}{within}{answers}; {estimator}{assumed}"
 
 
 def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
         markdown_table,
         quote_markdown,
     )
-    from forgetmap.text.words import counted, listed, percent, printable, share, signed
+    from forgetmap.text.words import (
+        counted,
+        limit,
+        listed,
+        percent,
+        printable,
+        share,
+        signed,
+    )
 
 __all__ = [
     "Blocks",
@@ -30,6 +38,7 @@ __all__ = [
     "counted",
     "escape_markdown",
     "fit",
+    "limit",
     "listed",
     "markdown_table",
     "percent",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Look = Literal["plain", "strong", "faint", "warning", "simulated"]
-"""How much a line is stressed."""
+Look = Literal["plain", "strong", "faint", "warning", "simulated", "commands"]
+"""How much a line is stressed; in our own `commands`, what stands in backticks is to be typed."""
 Tone = Literal["bad", "minor", "good", "open"]
 """What colour a badge has."""
 

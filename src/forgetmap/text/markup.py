@@ -6,7 +6,7 @@ Nothing in names or texts can become a link, a mention, HTML or a table of its o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from forgetmap.text.blocks import Blocks, Line, Sheet
@@ -39,6 +39,8 @@ def _html_line(line: Line) -> str:
     lead = line.lead.strip()
     if lead and line.look == "faint":
         return f"<div><b>{escape(lead)}</b>: {escape(line.text)}</div>"
+    if line.look == "commands":
+        return f"<div>{_with_code(line.text, escape, '<code>{}</code>')}</div>"
     text = " ".join(escape(part) for part in (lead, line.text) if part)
     tag = "b" if line.look in ("strong", "simulated") else "span"
     return f"<div><{tag}>{text}</{tag}></div>" if text else "<br>"
@@ -71,7 +73,15 @@ def blocks_to_markdown(blocks: Blocks) -> list[str]:
     return parts
 
 
+def _with_code(text: str, escaped: Callable[[str], str], code: str) -> str:
+    """Text whose commands in backticks stay commands."""
+    parts = text.split("`")
+    return "".join(code.format(part) if i % 2 else escaped(part) for i, part in enumerate(parts))
+
+
 def _markdown_line(line: Line) -> str:
+    if line.look == "commands":
+        return _with_code(line.text, escape_markdown, "`{}`")
     text = escape_markdown(line.text)
     if line.tone:
         return f"**{escape_markdown(line.lead)}** {text}".rstrip()

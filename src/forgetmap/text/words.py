@@ -27,6 +27,12 @@ def share(value: float | None) -> str:
     return percent(None if value is None else min(max(value, 0.0), 1.0))
 
 
+def limit(value: float | None, margin: float) -> str:
+    """A share with as many digits as tell it from the margin: 2.03% is not within 2%."""
+    close = value is not None and value != margin and share(value) == percent(margin)
+    return percent(value, digits=3) if close else share(value)
+
+
 def signed(value: float, digits: int = 2) -> str:
     """A change with a true minus, and no sign where it rounds to 0."""
     text = f"{value:+.{digits}f}"

@@ -211,6 +211,7 @@ def test_selection_makes_at_least_smaller() -> None:
         expected = at_least(170, task.n10, z=z) - 0.005
         assert task.headline.forgetting.low == pytest.approx(expected, abs=1e-6)
         assert task.headline.forgetting.high == task.forgetting.high
+        assert "; significant among 3 tasks (q = " in task.headline.words
 
 
 def test_a_loss_that_is_not_significant_among_many_tasks_is_put_aside() -> None:

@@ -65,3 +65,9 @@ def test_a_badge_stands_before_its_text() -> None:
     badge: Blocks = [Line("a -> <b>", "strong", "LOST", tone="bad")]
     assert re.search(r'<b style="[^"]+">LOST</b> <b>a -&gt; &lt;b&gt;</b>', blocks_to_html(badge))
     assert blocks_to_markdown(badge) == ["**LOST** a -> &lt;b>"]
+
+
+def test_commands_stay_commands() -> None:
+    line = Line("type `a | b` & <c>", "commands")
+    assert blocks_to_html([line]) == "<div>type <code>a | b</code> &amp; &lt;c&gt;</div>"
+    assert blocks_to_markdown([line]) == ["type `a | b` &amp; &lt;c>"]

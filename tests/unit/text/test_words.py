@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forgetmap.text import counted, listed, percent, printable
+from forgetmap.text import counted, limit, listed, percent, printable
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,15 @@ def test_percent_has_as_many_digits_as_wanted() -> None:
 @pytest.mark.parametrize(("count", "words"), [(0, "0 items"), (1, "1 item"), (2000, "2,000 items")])
 def test_counted(count: int, words: str) -> None:
     assert counted(count, "item") == words
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "-"), (0.02, "2.0%"), (0.0203, "2.030%"), (0.0199, "1.990%"), (0.03, "3.0%"),
+     (-0.1, "0.0%"), (1.2, "100.0%")],
+)  # fmt: skip
+def test_a_limit_is_told_from_the_margin(value: float | None, shown: str) -> None:
+    assert limit(value, 0.02) == shown
 
 
 def test_listed_names_the_first_and_counts_the_rest() -> None:

@@ -28,6 +28,7 @@ function verdictCard(result, summary) {
       make("b", { class: "figure" }, summary.figure), " ", make("span", {}, summary.limits)),
     lossStrip(result.total),
     line(summary.parts, "lead"),
+    line(summary.by_task, "lead"),
     line(summary.note, "lead"),
     line(summary.rests_on, "rests"),
     line(summary.gained.replace("->", "→"), "rests"),
