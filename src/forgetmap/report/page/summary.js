@@ -65,7 +65,7 @@ function howWeKnow(payload, find, state, open) {
     make("summary", {}, "How we know"),
     make("dl", { class: "counts facts" }, facts.map(({ label, words }) =>
       [make("dt", {}, label), make("dd", {}, words)])),
-    estimators.length > 0 && estimatorTable(estimators, `${Number((100 * result.rule.level).toPrecision(6))}%`),
+    estimators.length > 0 && estimatorTable(estimators, settingPercent(result.rule.level)),
     make("div", { class: "cards" },
       ...Object.keys(DIRECTIONS).map((direction) => measureCard(result.total, find, state, direction)),
       pairingCard(result)));

@@ -31,6 +31,11 @@ function percent(value) {
   return `${text}%`;
 }
 
+/** A setting such as a margin, as it was typed: 2%, not 2.0%. */
+function settingPercent(value) {
+  return `${Number((100 * value).toPrecision(6))}%`;
+}
+
 /** A number between 0 and 1: what is beyond is cut off where it is shown, and that is said. */
 function clipped(value) {
   return value === null || value === undefined ? value : Math.min(Math.max(value, 0), 1);

@@ -89,7 +89,7 @@ function labelFor(names, name) {
 /** A verdict as people read it; its margin belongs to it where nothing beyond was lost. */
 function verdictWords(verdict, margin) {
   const { words } = VERDICTS[verdict] ?? { words: verdict };
-  return verdict === "no_material_loss" ? `${words} ${Number((100 * margin).toPrecision(6))}%` : words;
+  return verdict === "no_material_loss" ? `${words} ${settingPercent(margin)}` : words;
 }
 
 /** What people call an estimator. */
