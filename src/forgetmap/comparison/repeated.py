@@ -228,7 +228,7 @@ class RepeatedItems:
         *,
         level: float = LEVEL,
         clusters: ClusterVariance | None = None,
-        of_loss: bool = True,
+        bound: float | None = None,
     ) -> Interval | None:
         """The mean score with its interval; one item has no spread."""
         n = self.weight.sum()
@@ -236,7 +236,7 @@ class RepeatedItems:
             return None
         sums = (self.weight @ scores, self.weight @ scores**2)
         return mean_interval(
-            n, *sums, pseudo=pseudo, level=level, clusters=clusters, of_loss=of_loss
+            n, *sums, pseudo=pseudo, level=level, clusters=clusters, bound=bound
         )
 
 
@@ -385,7 +385,7 @@ def interval_of(
         repeated.pseudo(name),
         level=level,
         clusters=_variance_of(name, items, gained=gained, clusters=clusters),
-        of_loss=name not in NOISE_SIDES,
+        bound=MAX_NOISE if name in NOISE_SIDES else None,
     )
 
 

@@ -208,7 +208,7 @@ def mean_interval(
     pseudo: ArrayLike = 1.0,
     level: float = LEVEL,
     clusters: ClusterVariance | None = None,
-    of_loss: bool = True,
+    bound: float | None = None,
 ) -> Interval:
     """Student interval for a mean of item scores with one pseudo observation (excess, net).
 
@@ -223,7 +223,7 @@ def mean_interval(
         pseudo: how far one item can lie.
         level: of the interval.
         clusters: how they widen it.
-        of_loss: the mean is a loss, of which the worst case is known.
+        bound: the mean lies between 0 and this, and is no loss, of which the worst case is known.
     """
     from scipy.special import stdtrit
 
@@ -237,14 +237,30 @@ def mean_interval(
             return Interval(np.asarray(mean), np.asarray(mean - half), np.asarray(mean + half))
         t = stdtrit(clusters.freedom, 0.5 + level / 2)
         half = t * np.sqrt(clusters.inflation * variance)
-        if not of_loss:
-            return Interval(np.asarray(mean), np.asarray(mean - half), np.asarray(mean + half))
+        if bound is not None:
+            return _bounded(mean, half, bound)
         low = mean - half
         rest = np.maximum(clusters.inflation * variance - mean / n, 1 / n**2)
         high = _solve(
             mean, 1 / n, 1 / n, rest, np.asarray(t**2), np.asarray(t**2 * clusters.worst_case())
         ).high
     return Interval(np.asarray(mean), np.asarray(low), np.asarray(high))
+
+
+def _bounded(mean: Reals, half: Reals, bound: float) -> Interval:
+    """The interval of a mean between 0 and a bound, with as much information as a share (Wilson).
+
+    Few of the clusters differ from the others, so their spread is estimated with the mean: around
+    it as it is the interval covers .92 with 25 clusters.
+    """
+    known = mean * (bound - mean)
+    inside = _solve(mean, np.asarray(bound), np.asarray(1.0), np.asarray(0.0), half**2 / known)
+    is_inside = known > 0
+    return Interval(
+        np.asarray(mean),
+        np.asarray(np.where(is_inside, inside.low, mean - half)),
+        np.asarray(np.where(is_inside, inside.high, mean + half)),
+    )
 
 
 def agree_with_test(interval: Interval, mid_p: ArrayLike, *, level: float = LEVEL) -> Interval:

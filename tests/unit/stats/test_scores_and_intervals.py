@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 from statsmodels.stats.proportion import proportion_confint
 
 from forgetmap.simulation.answers import Habits
+from forgetmap.stats.clusters import cluster_variance
 from forgetmap.stats.intervals import (
     agree_with_test,
     between_interval,
@@ -206,6 +208,30 @@ def test_mean_interval_without_pseudo_observation_is_the_t_interval() -> None:
     found = as_tuple(mean_interval(30, values.sum(), (values**2).sum(), pseudo=0.0))
     expected = t.interval(0.95, 29, values.mean(), values.std(ddof=1) / np.sqrt(30))
     assert found[1:] == pytest.approx(expected)
+
+
+def test_a_bounded_mean_in_few_clusters_is_covered() -> None:
+    """A fifth of 25 clusters differs: around the mean as it is, t intervals cover too little."""
+    rng, clusters, size, differs = np.random.default_rng(5), 25, 20, 0.2
+    covered = wald = 0
+    for _ in range(1_000):
+        totals = np.where(rng.random(clusters) < differs, 0.5 * size, 0.0)
+        n, squares = clusters * size, 0.5 * totals.sum()
+        variance = cluster_variance(np.full(clusters, size), totals, squares=squares)
+        _, low, high = as_tuple(
+            mean_interval(n, totals.sum(), squares, clusters=variance, bound=0.5)
+        )
+        half = stdtrit(variance.freedom, 0.975) * variance.variance**0.5
+        covered += low <= 0.5 * differs <= high
+        wald += abs(totals.sum() / n - 0.5 * differs) <= half
+    assert 0.93 <= covered / 1_000 <= 0.985
+    assert wald / 1_000 < 0.93
+
+
+def test_a_bounded_mean_at_its_end_keeps_an_interval() -> None:
+    variance = cluster_variance(np.full(25, 4), np.zeros(25), squares=0.0)
+    value, low, high = as_tuple(mean_interval(100, 0.0, 0.0, clusters=variance, bound=0.5))
+    assert low <= value == 0.0 < high
 
 
 def test_raw_rate_covers_the_visible_rate() -> None:
