@@ -235,9 +235,7 @@ class RepeatedItems:
         if n < 2:
             return None
         sums = (self.weight @ scores, self.weight @ scores**2)
-        return mean_interval(
-            n, *sums, pseudo=pseudo, level=level, clusters=clusters, bound=bound
-        )
+        return mean_interval(n, *sums, pseudo=pseudo, level=level, clusters=clusters, bound=bound)
 
 
 def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]:
