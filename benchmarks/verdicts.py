@@ -405,6 +405,7 @@ A_TO_B = ((0.9, 0.1), (0.1, 0.9))
 SHIFT = ((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4))
 FIRST = (1.0, 0.0, 0.0, 0.0)
 FAVOURS_A = (0.55, 0.15, 0.15, 0.15)
+FAVOURS_B = (0.15, 0.55, 0.15, 0.15)
 OPEN = World(k=0, known=0.7)
 WIDE = 0.30
 
@@ -657,6 +658,13 @@ ROWS: list[Row] = [
            one(World(items=1000, repeated=share, choices=choices, lost=lost)))
         for share in (0.5, 1.0) for kind, choices in (("options", True), ("no options", False))
         for lost in (0.0, 0.02, 0.05)
+    ),
+    *(
+        of("own", f"right answers {gold[0]:.0%} at A, habit moves from A to B, k = {k}, 0% lost",
+           one(World(items=1000, k=k, gold=gold, habits=habits)))
+        for k, gold, habits in (
+            (2, (0.6, 0.4), A_TO_B), (4, (0.4, 0.2, 0.2, 0.2), (FAVOURS_A, FAVOURS_B))
+        )
     ),
     of("own", "10% gained, nothing lost, k = 4", one(World(items=1000, gained=0.1))),
     of("own", "open, 6% truncated after, nothing forgotten",

@@ -54,7 +54,7 @@ class Evidence:
         item_clusters: the same of items that were answered repeatedly.
         luck: the counts by options again, by how luck is taken out of them.
         lopsided: right answers of some task stand at some positions far more often than at others.
-        doubts: why the numbers of options of some tasks cannot be true.
+        doubts: why luck cannot be taken out of some tasks.
         before: where right and chosen options stood before.
         graded: sums of graded scores, where scores are not just 0 and 1.
         level: confidence of all intervals that are made of it.

@@ -17,7 +17,13 @@ import numpy as np
 
 from forgetmap.comparison.cells import is_none
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, options_of
-from forgetmap.comparison.side_counts import Positions, SideCounts, from_zero, positions_of
+from forgetmap.comparison.side_counts import (
+    Positions,
+    SideCounts,
+    from_zero,
+    has_empty_position,
+    positions_of,
+)
 from forgetmap.pairing import RIGHT, SIDES, Pairs, scored_pair
 from forgetmap.stats import balance_p, family_wise, impossible_k, stuart_maxwell_p
 
@@ -46,11 +52,13 @@ class TaskTrust:
 
     Attributes:
         lopsided: right answers stand at some positions far more often than at others.
+        one_sided: at some they never stand.
         moved: numbers of options with which letter habits moved between the models.
-        doubt: why the number of options cannot be true, if so.
+        doubt: why luck cannot be taken out, if so.
     """
 
     lopsided: bool = False
+    one_sided: bool = False
     moved: frozenset[float] = frozenset()
     doubt: str | None = None
 
@@ -77,7 +85,9 @@ def trust_tasks(
     lopsided = _lopsided_tasks([before[task].gold for task in tasks])
     return {
         task: TaskTrust(
-            lopsided=uneven, doubt=_doubt(task, before[task], after.get(task, SideCounts()))
+            lopsided=uneven,
+            one_sided=has_empty_position(before[task].gold),
+            doubt=_doubt(task, before[task], after.get(task, SideCounts())),
         )
         for task, uneven in zip(tasks, lopsided, strict=True)
     }
@@ -93,10 +103,24 @@ def with_moved_habits(
         if stuart_maxwell_p(table) < MOVED_P:
             moved.setdefault(task, set()).add(k)
     known = {
-        task: replace(trust.get(task, TaskTrust()), moved=frozenset(ks))
-        for task, ks in moved.items()
+        task: _with_moved(task, trust.get(task, TaskTrust()), ks) for task, ks in moved.items()
     }
     return dict(trust) | known
+
+
+def _with_moved(task: str, trust: TaskTrust, moved: Collection[float]) -> TaskTrust:
+    """What is left to trust where the letters moved.
+
+    With right answers at some positions more often, flips by habit are more likely one way, and
+    nothing tells by how much. Where they always stand at the same ones, a loss moves the letters.
+    """
+    if not trust.lopsided or trust.one_sided:
+        return replace(trust, moved=frozenset(moved))
+    why = (
+        f"the letters that are chosen moved in {task}, and its right answers stand at some "
+        "positions more often than at others: luck cannot be taken out"
+    )
+    return replace(trust, moved=frozenset(moved), doubt=trust.doubt or why)
 
 
 def count_letters(pairs: Pairs, tasks: Collection[str]) -> LetterTables:

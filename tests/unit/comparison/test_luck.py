@@ -150,6 +150,18 @@ def test_a_habit_that_moves_is_no_loss() -> None:
     assert "habits_moved" in {notice.code for notice in comparison.result.pairing.warnings}
 
 
+def test_a_habit_that_moves_where_right_answers_are_lopsided_blocks_the_estimate() -> None:
+    """Nothing is lost, but the letter of the habit before is right more often than that after."""
+    before, after = (
+        frame.filter((pl.col("gold_index") == 0) | (pl.col("item").str.slice(-1) < "6"))
+        for frame in two_options(0, 1)
+    )
+    total = fm.compare(before, after).result.total
+    assert total.verdict == "cannot_tell"
+    assert "the letters that are chosen moved in t" in total.headline.words
+    assert total.latent.forgetting.value is None
+
+
 def test_a_habit_that_stays_is_not_named() -> None:
     before, after = two_options(0, 0)
     comparison = fm.compare(before, after)
