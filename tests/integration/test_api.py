@@ -305,7 +305,7 @@ def parsed(html: str) -> Tags:
     return tags
 
 
-SAFE = {"div", "span", "b", "br", "table", "thead", "tbody", "tr", "th", "td"}
+SAFE = {"div", "span", "b", "br", "table", "thead", "tbody", "tr", "th", "td", "code"}
 
 
 def in_form(form: str, runs: Sequence[fm.Run]) -> fm.Comparison | fm.FanOut | fm.Chain:
@@ -332,7 +332,7 @@ def test_html_tells_what_the_terminal_tells(comparison: fm.Comparison) -> None:
     html = " ".join(" ".join(parsed(comparison._repr_html_()).texts).split())
     narrow = repr(comparison)
     head = next(line for line in narrow.splitlines() if line.startswith("task "))
-    for word in narrow.replace(head, "").split():
+    for word in narrow.replace(head, "").replace("`", "").split():
         assert word in html
     assert "Loss 25.0% of all items" in html
 

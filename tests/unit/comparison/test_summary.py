@@ -24,7 +24,7 @@ def first_screen(*tasks: tuple[str, int, int], **columns: list[Any]) -> Summary:
             for name, items, lost in tasks
         ]
         sides.append(pa.concat_tables(parts))
-    return summarize(fm.compare(*sides).result)
+    return summarize(fm.compare(sides[0], sides[1]).result)
 
 
 def test_a_task_that_lost_is_named_where_all_items_did_not() -> None:
