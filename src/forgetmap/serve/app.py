@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -143,14 +144,14 @@ class Explorer:
     async def comparison(self, request: Request) -> Response:
         """What a report says, without items; and its figures."""
         _only(request, ())
-        table = await self._pair(request)
-        return Response(table.answer, media_type="application/json")
+        async with self._pair(request) as table:
+            return Response(table.answer, media_type="application/json")
 
     async def facets(self, request: Request) -> Response:
         """What items can be filtered by."""
         _only(request, ())
-        table = await self._pair(request)
-        return JSONResponse(table.facets)
+        async with self._pair(request) as table:
+            return JSONResponse(table.facets)
 
     async def items(self, request: Request) -> Response:
         """A page of items."""
@@ -158,31 +159,31 @@ class Explorer:
         offset = _number(request, "offset", 0, MAX_OFFSET)
         limit = _number(request, "limit", 50, MAX_ROWS)
         selection = _selection(request)
-        table = await self._pair(request)
-        hits = await self._hits(table, selection.q)
         page = partial(self._store.page, offset=offset, limit=limit)
-        total, rows = await self._in(self._readers, page, table, selection, hits)
+        async with self._pair(request) as table, self._hits(table, selection.q) as hits:
+            total, rows = await self._in(self._readers, page, table, selection, hits)
         return JSONResponse({"total": total, "rows": rows})
 
     async def item(self, request: Request) -> Response:
         """One item with all its texts, and its place in the selection."""
         _only(request, (*FACETS, "q", "sort", "key"))
         selection, key = _selection(request), _key(request)
-        table = await self._pair(request)
-        hits = await self._hits(table, selection.q)
         find = self._store.find
-        item, index = await self._in(self._readers, find, table, selection, hits, key)
+        async with self._pair(request) as table, self._hits(table, selection.q) as hits:
+            item, index = await self._in(self._readers, find, table, selection, hits, key)
         return JSONResponse({"item": item, "place": index})
 
-    async def _pair(self, request: Request) -> PairTable:
+    def _pair(self, request: Request) -> AbstractAsyncContextManager[PairTable]:
+        """The comparison that is asked about, which stays while it is used."""
         before, after = self._ids(request)
-        return await self._pairs.get((before.id, after.id), partial(self._start, before, after))
+        return self._pairs.use((before.id, after.id), partial(self._start, before, after))
 
-    async def _hits(self, table: PairTable, text: str) -> str | None:
+    def _hits(self, table: PairTable, text: str) -> AbstractAsyncContextManager[str | None]:
+        """What a search found, which stays while it is used; None without a search."""
         if not text:
-            return None
+            return nullcontext()
         make = partial(self._batched_search.find, table, text)
-        return await self._searches.get((table.name, text), make)
+        return self._searches.use((table.name, text), make)
 
     def _in(self, executor: Executor, call: Callable[..., T], *args: object) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(executor, call, *args)

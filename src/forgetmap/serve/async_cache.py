@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -15,38 +16,67 @@ from forgetmap.serve.store import PairTable
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
+class _KeptResult(Generic[T]):
+    """A result, or what will be one, and how many use it."""
+
+    result: asyncio.Future[T]
+    users: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is a result, and nobody uses it."""
+        done = self.result.done() and not self.result.cancelled()
+        return done and self.users == 0 and self.result.exception() is None
+
+
 class AsyncLRU(Generic[T]):
     """The last few results, each made once however many ask for it at the same time.
 
+    What is in use stays, so there may be more than the limit for as long as many use others.
+
     Args:
         limit: how many; those asked for longest ago go first.
-        drop: called with each that goes.
+        drop: called once with each that goes, when nobody uses it any more.
     """
 
     def __init__(self, limit: int, drop: Callable[[T], Awaitable[None]]) -> None:
         self._limit = limit
         self._drop = drop
-        self._results: OrderedDict[Hashable, asyncio.Future[T]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _KeptResult[T]] = OrderedDict()
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """The result for a key, made if it is not there."""
-        if key not in self._results:
-            self._results[key] = asyncio.ensure_future(make())
-            self._results[key].add_done_callback(partial(self._forget_failed, key))
-        self._results.move_to_end(key)
-        # One client that goes away must not take it from the others.
-        result = await asyncio.shield(self._results[key])
-        await self._make_room()
-        return result
+    @asynccontextmanager
+    async def use(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
+        """The result for a key, made if it is not there; not dropped before this is left."""
+        entry = self._entry(key, make)
+        entry.users += 1
+        try:
+            # One client that goes away must not take it from the others.
+            yield await asyncio.shield(entry.result)
+        finally:
+            entry.users -= 1
+            await self._make_room()
+
+    def _entry(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> _KeptResult[T]:
+        if key not in self._entries:
+            entry = self._entries[key] = _KeptResult(asyncio.ensure_future(make()))
+            entry.result.add_done_callback(partial(self._forget_failed, key))
+        self._entries.move_to_end(key)
+        return self._entries[key]
 
     def _forget_failed(self, key: Hashable, done: asyncio.Future[T]) -> None:
         if done.cancelled() or done.exception() is not None:
-            self._results.pop(key, None)
+            self._entries.pop(key, None)
 
     async def _make_room(self) -> None:
-        done = [key for key, result in self._results.items() if result.done()]
-        for key in done[: max(len(self._results) - self._limit, 0)]:
-            await self._drop(self._results.pop(key).result())
+        """Drop what is too much; those that go are taken out before anybody else has a turn."""
+        surplus = max(len(self._entries) - self._limit, 0)
+        idle = [key for key, entry in self._entries.items() if entry.is_idle][:surplus]
+        results = [self._entries.pop(key).result.result() for key in idle]
+        drops = [asyncio.ensure_future(self._drop(result)) for result in results]
+        if drops:
+            # Not gather: a client that goes away just now must not stop them.
+            await asyncio.wait(drops)
 
 
 Search = Callable[[PairTable, Sequence[str]], list[str]]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -67,6 +69,11 @@ def test_a_failed_pass_is_told_to_all_of_it_and_to_nobody_else() -> None:
     assert found[1] == "other: fine"
 
 
+async def used(kept: AsyncLRU[str], key: str, make: Callable[[], Awaitable[str]]) -> str:
+    async with kept.use(key, make) as result:
+        return result
+
+
 def test_a_result_is_made_once_and_the_oldest_go() -> None:
     made, dropped = [], []
 
@@ -80,9 +87,9 @@ def test_a_result_is_made_once_and_the_oldest_go() -> None:
 
     async def use() -> None:
         kept: AsyncLRU[str] = AsyncLRU(2, drop)
-        await asyncio.gather(*(kept.get("a", lambda: make("a")) for _ in range(5)))
+        await asyncio.gather(*(used(kept, "a", lambda: make("a")) for _ in range(5)))
         for name in ("b", "a", "c"):
-            await kept.get(name, lambda name=name: make(name))  # type: ignore[misc]
+            await used(kept, name, partial(make, name))
 
     asyncio.run(use())
     assert made == ["a", "b", "c"]
@@ -103,7 +110,64 @@ def test_what_failed_is_tried_again() -> None:
     async def use() -> str:
         kept: AsyncLRU[str] = AsyncLRU(2, drop)
         with pytest.raises(OSError, match="no disk"):
-            await kept.get("a", make)
-        return await kept.get("a", make)
+            await used(kept, "a", make)
+        return await used(kept, "a", make)
 
     assert asyncio.run(use()) == "made"
+
+
+def test_what_is_in_use_stays_and_all_that_goes_is_dropped_once() -> None:
+    """Each is dropped in a thread, which takes a while: others ask for room meanwhile."""
+    dropped: list[str] = []
+    gone: set[str] = set()
+    failed: list[str] = []
+
+    async def make(name: str) -> str:
+        await asyncio.sleep(0)
+        return name
+
+    def drop(name: str) -> None:
+        gone.add(name)
+        dropped.append(name)
+
+    async def read(kept: AsyncLRU[str], name: str, turn: int) -> None:
+        async with kept.use(name, partial(make, f"{name}, made in {turn}")) as result:
+            await asyncio.to_thread(lambda: None)
+            failed.extend([result] if result in gone else [])
+
+    async def use() -> None:
+        kept: AsyncLRU[str] = AsyncLRU(4, lambda name: asyncio.to_thread(drop, name))
+        for turn in range(4):
+            await asyncio.gather(*(read(kept, f"{number % 40}", turn) for number in range(120)))
+
+    asyncio.run(use())
+    assert not failed
+    assert dropped
+    assert max(Counter(dropped).values()) == 1
+
+
+def test_what_a_client_that_went_away_asked_for_goes_like_all_else() -> None:
+    dropped: list[str] = []
+
+    async def drop(name: str) -> None:
+        dropped.append(name)
+
+    async def use() -> None:
+        kept: AsyncLRU[str] = AsyncLRU(1, drop)
+        started, go = asyncio.Event(), asyncio.Event()
+
+        async def make(name: str) -> str:
+            started.set()
+            await go.wait()
+            return name
+
+        client = asyncio.create_task(used(kept, "a", partial(make, "a")))
+        await started.wait()
+        client.cancel()
+        await asyncio.gather(client, return_exceptions=True)
+        go.set()
+        for name in ("b", "c"):
+            await used(kept, name, partial(make, name))
+
+    asyncio.run(use())
+    assert dropped == ["a", "b"]
