@@ -121,7 +121,7 @@ def ours(browser: Browser, logs: Path, samples: int, cache: Path) -> dict[str, f
     address = f"http://127.0.0.1:{port}/"
     forgetmap = str(Path(sys.executable).with_name("forgetmap"))
     names = [str(path) for path in sorted(logs.iterdir())]
-    call = [forgetmap, "serve", *names, "--port", str(port)]
+    call = [forgetmap, "serve", *names, "--port", str(port), "--no-token"]
     launched = time.perf_counter()
     with server(call, address, {**os.environ, "FORGETMAP_CACHE": str(cache)}) as memory:
         started = time.perf_counter() - launched

@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with three runs, two of which are one from the other."""
+    """A server with three runs, two of which are one from the other; it holds the token."""
     folder = tmp_path_factory.mktemp("served")
     for name, right, parent in (
         ("base", [1, 1, 0, 0] * 30, None),
@@ -70,7 +70,7 @@ def _write_folder(folder: Path, name: str, found: list[dict[str, Any]], parent: 
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    with watched(browser, address) as found:
+    with watched(browser, address.partition("?")[0]) as found:
         found.set_default_timeout(30_000)  # the first comparison takes a while
         yield found
 
@@ -132,3 +132,26 @@ def test_hostile_texts_stay_texts(page: Page, address: str) -> None:
     expect(page.locator("#item")).to_contain_text("onerror=")
     assert page.title() != "broken in"
     assert page.locator("#item img").count() == 0
+
+
+def test_links_from_elsewhere_lead_to_the_page(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    """Browsers leave a strict cookie out where another site leads here, as this file does."""
+    home = address.partition("?")[0]
+    links = {"first": f"{address}#scale=1", "again": f"{home}#scale=1", "never": home}
+    for name, where in links.items():
+        refresh = f'<meta http-equiv="refresh" content="0;url={where}">'
+        (tmp_path / f"{name}.html").write_text(refresh)
+    context = browser.new_context()
+    page = context.new_page()
+    for name in ("first", "again"):
+        page.goto((tmp_path / f"{name}.html").as_uri())
+        expect(page.locator("#lineage tbody tr")).to_have_count(3)
+        assert page.url == f"{home}#scale=1"
+    assert "token" not in page.evaluate("document.cookie")
+    context.clear_cookies()
+    page.goto((tmp_path / "never.html").as_uri())
+    expect(page.locator("#loading")).to_contain_text("open the address that it printed")
+    assert page.locator("#lineage tbody tr").count() == 0
+    context.close()

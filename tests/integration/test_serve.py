@@ -33,7 +33,9 @@ atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 def serving(
     *args: object, temporary: Path | None = None
 ) -> Iterator[tuple[httpx.Client, subprocess.Popen[str], str]]:
-    """The server, a client of it, and the address it printed; Ctrl-C must end it cleanly.
+    """The server, a client that knows its token, and the address it printed.
+
+    Ctrl-C must end it cleanly.
 
     Args:
         args: of the command.
@@ -53,8 +55,10 @@ def serving(
     )
     assert server.stdout is not None
     address = server.stdout.readline().split()[-1]
+    home, _, token = address.partition("?token=")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        with httpx.Client(base_url=address.partition("?")[0], timeout=60) as client:
+        with httpx.Client(base_url=home, headers=headers, timeout=60) as client:
             yield client, server, address
     finally:
         server.send_signal(signal.SIGINT)
@@ -221,7 +225,8 @@ def test_the_page_is_one_text_with_one_policy() -> None:
 def test_runs_that_must_not_be_compared_say_why(tmp_path: Path) -> None:
     one = write(tmp_path / "one.jsonl", results([1, 0, 1], task="left"))
     two = write(tmp_path / "two.jsonl", results([1, 0, 1], task="right"))
-    with serving(one, two) as (client, _, _):
+    with serving(one, two, "--no-token") as (client, _, address):
+        assert "token" not in address
         ids = [each["id"] for each in client.get("api/runs").json()]
         got = client.get("api/comparison", params={"before": ids[0], "after": ids[1]})
         assert got.status_code == 422
@@ -229,17 +234,49 @@ def test_runs_that_must_not_be_compared_say_why(tmp_path: Path) -> None:
         assert str(tmp_path) not in got.text
 
 
-def test_elsewhere_only_with_the_token(demo: Path) -> None:
-    with serving(demo, "--host", "0.0.0.0") as (client, _, address):
+def check_token(home: httpx.URL, token: str) -> None:
+    """Nothing is answered without it; an address with it is turned into a cookie."""
+    assert len(token) >= 32
+    assert httpx.get(f"{home}api/runs").status_code == 401
+    assert httpx.get(home).status_code == 401
+    signed = {"Authorization": f"Bearer {token}"}
+    assert len(httpx.get(f"{home}api/runs", headers=signed).json()) == 2
+    with httpx.Client(base_url=home, follow_redirects=True) as browser:
+        opened = browser.get(f"/?token={token}")
+        assert opened.status_code == 200
+        assert "token" not in str(opened.url)
+        assert len(browser.get("api/runs").json()) == 2
+        assert str(home.port) in "".join(browser.cookies)
+
+
+def test_on_this_machine_only_with_the_token(served: httpx.Client) -> None:
+    """Other users of it can reach the port, too."""
+    check_token(served.base_url, served.headers.get("Authorization", "").removeprefix("Bearer "))
+
+
+def test_elsewhere_only_with_the_token(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it shown to others as part of a command: all users see what is called how."""
+    browser, called = tmp_path / "browser", tmp_path / "called"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {called}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    with serving(demo, "--host", "0.0.0.0", "--open") as (client, _, address):
         token = address.partition("?token=")[2]
-        assert len(token) >= 32
-        here = client.base_url.copy_with(host="127.0.0.1")
-        assert httpx.get(f"{here}api/runs").status_code == 401
-        signed = {"Authorization": f"Bearer {token}"}
-        assert len(httpx.get(f"{here}api/runs", headers=signed).json()) == 2
-        with httpx.Client(base_url=here, follow_redirects=True) as browser:
-            assert "token" not in str(browser.get(f"/?token={token}").url)
-            assert len(browser.get("api/runs").json()) == 2
+        check_token(client.base_url.copy_with(host="127.0.0.1"), token)
+        given = called.read_text().strip()
+        assert token not in given
+        file = Path(given.removeprefix("file://"))
+        assert f"url={address}" in file.read_text()
+        assert file.parent.stat().st_mode & 0o077 == 0
+    assert not file.exists()
+
+
+def test_other_machines_always_need_the_token(demo: Path) -> None:
+    done = call("serve", demo, "--no-token", "--host", "0.0.0.0")
+    assert done.code == 2
+    assert "--no-token is not possible with --host 0.0.0.0" in done.err
 
 
 def test_nothing_is_left_behind_when_it_is_terminated(demo: Path, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from forgetmap.errors import UsageError
 if TYPE_CHECKING:
     import socket
 
+    from starlette.types import ASGIApp
+
     from forgetmap.sources import Reading
 
 MAX_MEMORY = "512MB"
@@ -38,9 +40,11 @@ Examples:
     help="Port to listen on; 0 is any that is free [default: 0].",
 )
 @click.option(
-    "--token",
-    is_flag=True,
-    help="Ask for a token on this machine too [default: only with another --host].",
+    "--token/--no-token",
+    default=True,
+    show_default=True,
+    help="Ask for the token in the printed address. Without it, every user of this machine can "
+    "read the runs; not with another --host.",
 )
 @click.option(
     "--allow-host",
@@ -55,15 +59,12 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
     """Explore RUNS in a browser, and compare any two of them.
 
     RUNS are run folders, logs of an evaluation harness, tables, or folders that contain such.
-    Only this machine can reach the server, unless --host says otherwise; then a token is needed,
-    which is printed as part of the address. Nothing is ever written to RUNS; what was prepared
+    Only this machine can reach the server, unless --host says otherwise, and only who has the
+    token, which is part of the printed address. Nothing is ever written to RUNS; what was prepared
     is kept in the cache, unless --no-cache is given. A run given as --noise is a repeat of the
     first of RUNS, and is used wherever that one is before.
     """
     _require_server()
-    import secrets
-    import webbrowser
-
     from rich.console import Console
 
     from forgetmap.comparison import make_rule
@@ -73,11 +74,11 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
         Store,
         allowed_hosts,
         find_runs,
-        is_loopback,
         make_app,
     )
     from forgetmap.text import counted
 
+    token = _token(host, is_wanted=options["token"])
     rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
     store = Store(MAX_MEMORY, persistent=options["cached"])
     with Console(stderr=True).status("Opening the runs ...") as status:
@@ -86,14 +87,13 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
         noise = find_runs([options["noise"]], reading)[0] if options["noise"] else None
     listener = _listen(host, port)
     port = listener.getsockname()[1]
-    needs_token = options["token"] or not is_loopback(host)
-    token = secrets.token_urlsafe(24) if needs_token else None
     explorer = Explorer(known, store, ComparisonSetup(rule, noise, known[0].id if noise else None))
-    app = make_app(explorer, hosts=allowed_hosts(host, port, options["allow_host"]), token=token)
+    hosts = allowed_hosts(host, port, options["allow_host"])
+    app = make_app(explorer, hosts=hosts, port=port, token=token)
     address = _address(host, port, token)
     click.echo(f"Serving {counted(len(known), 'run')} at {address}\nCtrl-C ends it.")
     if options["open"]:
-        webbrowser.open(address)
+        _open(address, is_secret=token is not None)
     try:
         _run(app, listener)
     finally:
@@ -142,25 +142,49 @@ def _address(host: str, port: int, token: str | None) -> str:
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
 
 
-def _run(app: object, listener: socket.socket) -> None:
-    """Serve until Ctrl-C. Nothing is logged per request: addresses may hold a token."""
+def _token(host: str, *, is_wanted: bool) -> str | None:
+    """What a client must know, another one each time; None where everybody may ask."""
+    import secrets
+
+    from forgetmap.serve import is_loopback
+
+    if is_wanted:
+        return secrets.token_urlsafe(24)
+    if not is_loopback(host):
+        raise UsageError(
+            f"--no-token is not possible with --host {host}, which other machines can reach",
+            hint="leave out one of them.",
+        )
+    return None
+
+
+def _open(address: str, *, is_secret: bool) -> None:
+    """Show the page in a browser.
+
+    Every user of a machine can see what commands are called with, so that a secret address is given
+    to the browser in a file that only this user can read.
+    """
+    import webbrowser
+
+    from forgetmap._cache import temporary_path
+
+    if is_secret:
+        file = temporary_path(".html")
+        refresh = f'<meta http-equiv="refresh" content="0;url={address}">'
+        file.write_text(f"<!doctype html><title>forgetmap</title>{refresh}", encoding="utf-8")
+        address = file.as_uri()
+    webbrowser.open(address)
+
+
+def _run(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve until Ctrl-C."""
     import signal
 
-    import uvicorn  # optional
+    from forgetmap.serve import make_server
 
-    config = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # an ASGI application, whatever it is made with
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        # Longer than clients keep a connection, or one closes while it is used again.
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=2,
-    )
     # Being terminated ends it as Ctrl-C does: the temporary tables must go.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        make_server(app).run(sockets=[listener])
     except KeyboardInterrupt:
         click.echo("\nEnded.")

@@ -21,6 +21,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from forgetmap._workers import call_apart
 from forgetmap.comparison import KINDS, ComparisonResult, Rule, compare_sides
@@ -257,13 +258,16 @@ def _cache_key(kind: str, parts: Sequence[object]) -> object:
     return None if None in parts else (kind, *parts)
 
 
-def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -> Starlette:
+def make_app(
+    explorer: Explorer, *, hosts: Collection[str], port: int, token: str | None
+) -> ASGIApp:
     """The application.
 
     Args:
         explorer: who answers.
         hosts: what the Host header may say.
-        token: what a client must know; None on loopback.
+        port: that of the server.
+        token: what a client must know; None lets everybody ask.
     """
     page, policy = page_html()
 
@@ -281,12 +285,9 @@ def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -
         Route("/api/items", explorer.items),
         Route("/api/item", explorer.item),
     ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
-        middleware=[
-            Middleware(Guard, hosts=hosts, token=token),
-            Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4),
-        ],
+        middleware=[Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4)],
         exception_handlers={
             HTTPException: _say_http,
             ForgetmapError: _say_ours,
@@ -294,6 +295,8 @@ def make_app(explorer: Explorer, *, hosts: Collection[str], token: str | None) -
             Exception: _say_engine,
         },
     )
+    # Around all of it: what fails is answered outside of the middleware, and needs its headers too.
+    return Guard(app, hosts, port, token)
 
 
 def page_html() -> tuple[str, str]:

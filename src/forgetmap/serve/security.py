@@ -1,14 +1,15 @@
 """Who may ask, and what a browser may do with the answer.
 
 Only reading, only under the names this server goes by (a foreign name that leads here is an attack
-called DNS rebinding), only from pages of its own, and beyond this machine only with the token.
+called DNS rebinding), only from pages of its own, and only with the token: other users of a shared
+machine can reach its loopback, too.
 """
 
 from __future__ import annotations
 
 import hmac
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -17,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "forgetmap_token"
+MAX_PARAMETERS = 50
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -52,18 +53,25 @@ def _bracket_ipv6(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
+def cookie_name(port: int) -> str:
+    """What the cookie is called: browsers keep those of all ports of a machine together."""
+    return f"forgetmap_token_{port}"
+
+
 class Guard:
     """Refuses what it must, and adds the headers that every answer has.
 
     Args:
         app: what is behind it.
         hosts: what the Host header may say.
-        token: what a client must know; None on loopback.
+        port: that of the server.
+        token: what a client must know; None lets everybody ask.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], token: str | None) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str], port: int, token: str | None) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
+        self._cookie_name = cookie_name(port)
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,6 +85,10 @@ class Guard:
         headers = Headers(scope=scope)
         if scope["method"] not in ("GET", "HEAD"):
             return refused(405, "this server only answers questions (GET)")
+        if _has_content(headers):
+            return refused(413, "a question has no content")
+        if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
+            return refused(400, f"there are more than {MAX_PARAMETERS} parameters")
         if headers.get("host", "").lower() not in self._hosts:
             return refused(
                 421, "this server does not go by that name; start it with --allow-host NAME"
@@ -87,7 +99,7 @@ class Guard:
 
     def _is_own_page(self, scope: Scope, headers: Headers) -> bool:
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() not in self._hosts:
+        if origin is not None and _host_of(origin) not in self._hosts:
             return False
         is_page = scope["path"] == "/"
         site = headers.get("sec-fetch-site", "none")
@@ -95,15 +107,32 @@ class Guard:
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
         """None if the token is known; a link with the token is turned into a cookie."""
-        if self._token is None or self._knows(_cookie(headers)) or self._knows(_bearer(headers)):
+        if self._token is None or self._knows(self._cookie(headers)):
             return None
-        parameters = parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=50)
-        if scope["path"] == "/" and self._knows(dict(parameters).get("token")):
-            rest = urlencode([pair for pair in parameters if pair[0] != "token"])
-            answer = RedirectResponse(f"/?{rest}" if rest else "/", status_code=303)
-            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict", path="/")
-            return answer
+        if self._knows(_bearer(headers)):
+            return None
+        if scope["path"] == "/":
+            parameters = parse_qsl(scope["query_string"].decode("latin-1"))
+            if self._knows(dict(parameters).get("token")):
+                return self._with_cookie([pair for pair in parameters if pair[0] != "token"])
+            # Where a page of another site leads here, browsers leave out the cookie that they may
+            # have. The page itself holds nothing of the runs; it asks for them with the cookie.
+            if headers.get("sec-fetch-site") == "cross-site":
+                return None
         return refused(401, "this server asks for its token: open the address that it printed")
+
+    def _with_cookie(self, parameters: Sequence[tuple[str, str]]) -> Response:
+        rest = urlencode(parameters)
+        answer = RedirectResponse(f"/?{rest}" if rest else "/", status_code=303)
+        answer.set_cookie(self._cookie_name, self._token or "", httponly=True, samesite="strict")
+        return answer
+
+    def _cookie(self, headers: Headers) -> str | None:
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie_name)
+        except CookieError:
+            return None
+        return None if cookie is None else cookie.value
 
     def _knows(self, token: str | None) -> bool:
         if token is None or self._token is None:
@@ -113,15 +142,24 @@ class Guard:
 
 def refused(status: int, why: str, hint: str | None = None) -> JSONResponse:
     """An error as clients get to see it: a sentence, no traceback, no path."""
-    return JSONResponse({"error": why, "hint": hint}, status_code=status)
+    return JSONResponse(error_content(why, hint), status_code=status)
 
 
-def _cookie(headers: Headers) -> str | None:
+def error_content(why: str, hint: str | None = None) -> dict[str, str | None]:
+    """What every error says."""
+    return {"error": why, "hint": hint}
+
+
+def _host_of(origin: str) -> str:
+    """Nothing where it is no address."""
     try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return None if cookie is None else cookie.value
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _has_content(headers: Headers) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def _bearer(headers: Headers) -> str | None:

@@ -26,7 +26,7 @@ def ask(
     path: str = "/api/x", *, token: str | None = None, method: str = "GET", **headers: str
 ) -> httpx.Response:
     """One request to a guarded application that goes by 127.0.0.1:80."""
-    guard = Middleware(Guard, hosts=allowed_hosts("127.0.0.1", 80), token=token)
+    guard = Middleware(Guard, hosts=allowed_hosts("127.0.0.1", 80), port=80, token=token)
     routes = [Route("/", answer), Route("/api/x", answer)]
     app: Any = Starlette(routes=routes, middleware=[guard])
     given = {"Host": "127.0.0.1", **{name.replace("_", "-"): v for name, v in headers.items()}}
@@ -60,6 +60,8 @@ def test_nothing_but_reading(method: str) -> None:
         ({"Origin": "http://localhost"}, 200),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://[::1"}, 403),
+        ({"Origin": "http://[oops]"}, 403),
         ({"Sec_Fetch_Site": "same-origin"}, 200),
         ({"Sec_Fetch_Site": "cross-site"}, 403),
         ({"Sec_Fetch_Site": "same-site"}, 403),
@@ -89,8 +91,10 @@ def test_every_answer_has_the_headers() -> None:
         ({"Authorization": f"Bearer {TOKEN}x"}, 401),
         ({"Authorization": "Bearer "}, 401),
         ({"Authorization": TOKEN}, 401),
-        ({"Cookie": f"other=1; forgetmap_token={TOKEN}"}, 200),
-        ({"Cookie": "forgetmap_token=wrong"}, 401),
+        ({"Cookie": f"other=1; forgetmap_token_80={TOKEN}"}, 200),
+        ({"Cookie": "forgetmap_token_80=wrong"}, 401),
+        ({"Cookie": f"forgetmap_token_81={TOKEN}"}, 401),
+        ({"Sec_Fetch_Site": "none"}, 401),
     ],
 )
 def test_the_token_is_asked_for(headers: dict[str, str], status: int) -> None:
@@ -103,11 +107,29 @@ def test_the_printed_link_becomes_a_cookie() -> None:
     got = ask(f"/?token={TOKEN}&before=1", token=TOKEN)
     assert (got.status_code, got.headers["location"]) == (303, "/?before=1")
     cookie = got.headers["set-cookie"].lower()
-    assert cookie.startswith(f"forgetmap_token={TOKEN}")
+    assert cookie.startswith(f"forgetmap_token_80={TOKEN}")
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert ask("/?token=wrong", token=TOKEN).status_code == 401
     assert ask(f"/api/x?token={TOKEN}", token=TOKEN).status_code == 401
+
+
+def test_only_the_page_is_shown_where_browsers_leave_the_cookie_out() -> None:
+    """A link from another site leads to it; what it asks for then needs the cookie."""
+    assert ask("/", token=TOKEN).status_code == 401
+    assert ask("/", token=TOKEN, Sec_Fetch_Site="same-site").status_code == 401
+    assert ask("/", token=TOKEN, Sec_Fetch_Site="cross-site").status_code == 200
+    assert ask("/api/x", token=TOKEN, Sec_Fetch_Site="cross-site").status_code == 403
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+@pytest.mark.parametrize("path", ["/", "/api/x"])
+def test_there_are_not_more_parameters_than_anybody_needs(path: str, token: str | None) -> None:
+    own = {"Authorization": f"Bearer {TOKEN}"}
+    for number, status in ((50, 200), (51, 400), (5000, 400)):
+        got = ask(f"{path}?{'&'.join(['a=b'] * number)}", token=token, **own)
+        assert got.status_code == status
+        assert got.headers["x-frame-options"] == "DENY"
 
 
 @pytest.mark.parametrize(
