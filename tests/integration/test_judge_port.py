@@ -83,6 +83,21 @@ def test_a_request_is_deterministic_and_complete() -> None:
     assert second.body.keys() == {"model", "messages", "temperature"}
 
 
+def test_another_server_under_the_same_name_is_asked_anew(tmp_path: Path) -> None:
+    """Servers call whatever they serve by the name that they are told."""
+    cache = tmp_path / "replies.sqlite"
+    with (
+        judge_server(lambda _: Answer("yes")) as one,
+        judge_server(lambda _: Answer("no")) as other,
+    ):
+        for server, said in ((one, "yes"), (other, "no"), (one, "yes"), (other, "no")):
+            assert asked(open_judge(server.url, "m", cache=cache), 2) == [said, said]
+            spelled = server.url.replace("http://", "HTTP://") + "/chat/completions?key=secret"
+            assert asked(open_judge(spelled, "m", cache=cache), 2) == [said, said]
+    assert (len(one.asked), len(other.asked)) == (2, 2)
+    assert b"secret" not in cache.read_bytes()
+
+
 def test_no_more_at_once_than_allowed() -> None:
     with judge_server(lambda _: Answer("x", delay=0.05)) as server:
         asked(open_judge(server.url, "m", patience=Patience(at_once=3)), 12)

@@ -93,6 +93,11 @@ class Judge:
     patience: Patience
     tally: Tally = field(default_factory=Tally, compare=False)
 
+    @property
+    def server(self) -> str:
+        """Where it is, without what may be secret."""
+        return redact_url(self.url)
+
     async def ask_all(
         self,
         questions: Sequence[JudgeQuestion],
@@ -167,7 +172,7 @@ def _endpoint(url: str) -> str:
     path = parts.path.rstrip("/") or "/v1"
     if not path.endswith("/chat/completions"):
         path += "/chat/completions"
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    return urlunsplit((parts.scheme, parts.netloc.lower(), path, parts.query, ""))
 
 
 _MAX_PAUSE_S = 60.0
@@ -184,14 +189,15 @@ class QuestionRound:
 
     async def replies(self, questions: Sequence[JudgeQuestion]) -> list[str | None]:
         """In order; None where there is none."""
-        keys = [key_of(ask, self.judge.model, self.parameters) for ask in questions]
+        judge = self.judge
+        keys = [key_of(ask, judge.server, judge.model, self.parameters) for ask in questions]
         known = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
         open_questions = {
             key: ask for key, ask in zip(keys, questions, strict=True) if known[key] is None
         }
         times = Counter(keys)
         settled = sum(known[key] is not None for key in keys)
-        self.judge.tally.cached += settled
+        judge.tally.cached += settled
 
         def settle(key: str, reply: str | None) -> None:
             nonlocal settled
@@ -280,7 +286,7 @@ class QuestionRound:
     def _no_replies_error(self) -> NetworkError:
         tally = self.judge.tally
         return NetworkError(
-            f"the judge at {redact_url(self.judge.url)} gives no replies: {tally.failed_in_a_row} "
+            f"the judge at {self.judge.server} gives no replies: {tally.failed_in_a_row} "
             f"questions in a row failed, the last one with: {tally.last_failure}",
             hint="see to the server and start again; replies it has given are kept.",
         )

@@ -34,9 +34,12 @@ class Reply:
     raw: str
 
 
-def key_of(ask: JudgeQuestion, model: str, parameters: Mapping[str, Any]) -> str:
-    """The same only for the same question to the same model in the same way."""
-    content = [ask.system, ask.user, model, dict(parameters)]
+def key_of(ask: JudgeQuestion, server: str, model: str, parameters: Mapping[str, Any]) -> str:
+    """The same only for the same question to the same model of the same server in the same way.
+
+    Many servers call whatever they serve by the same name.
+    """
+    content = [ask.system, ask.user, server, model, dict(parameters)]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
