@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import zlib
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -17,6 +18,13 @@ _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_MESSAGE = 300
 REDACTED = "***"
+MAX_REPLY_BYTES = 64 << 20
+"""Bytes of one reply, unpacked; the log-probabilities of a very long text take some ten million."""
+MAX_REPLY_VALUES = 4_000_000
+"""Values in it: an empty list takes two bytes in a reply, and thirty times as many when read."""
+ACCEPTED = {"Accept-Encoding": "gzip"}
+"""Header of every request: what replies may be packed with."""
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _MIN_SECRET_LENGTH = 8
 
 
@@ -45,6 +53,71 @@ class TransientError(Exception):
 
 class RefusedError(Exception):
     """A request that the server will never answer."""
+
+
+class OversizedReplyError(RefusedError):
+    """A reply that is larger than any answer can be."""
+
+
+class ReplyBody:
+    """The content of a reply, unpacked as it comes in.
+
+    A few packed bytes can stand for gigabytes, so that libraries must not unpack a reply, or a part
+    of it, before it is known how much it is.
+
+    Args:
+        encoding: the header `Content-Encoding` of the reply.
+        limit: most bytes, unpacked.
+
+    Raises:
+        RefusedError: it is packed in a way that was not asked for.
+    """
+
+    def __init__(self, encoding: str | None, limit: int | None = None) -> None:
+        self._limit = MAX_REPLY_BYTES if limit is None else limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        packed = (encoding or "identity").strip().lower()
+        if packed not in {"identity", "gzip", "x-gzip"}:
+            raise RefusedError(f"the reply is packed as {packed[:40]!r}, which was not asked for")
+        self._unpacker = None if packed == "identity" else zlib.decompressobj(_GZIP_WINDOW)
+
+    def add(self, part: bytes) -> None:
+        """Take what came in.
+
+        Raises:
+            OversizedReplyError: it is too much.
+            TransientError: it cannot be unpacked.
+        """
+        if self._unpacker is None:
+            self._keep(part)
+            return
+        while part and not self._unpacker.eof:
+            try:
+                self._keep(self._unpacker.decompress(part, self._limit + 1 - self._size))
+            except zlib.error as error:
+                raise TransientError(f"the reply cannot be unpacked: {error}") from error
+            part = self._unpacker.unconsumed_tail
+
+    def content(self) -> bytes:
+        """All of it.
+
+        Raises:
+            OversizedReplyError: it holds too many values.
+            TransientError: it broke off.
+        """
+        if self._unpacker is not None and self._parts and not self._unpacker.eof:
+            raise TransientError("the reply broke off")
+        if sum(part.count(mark) for part in self._parts for mark in b",[{") > MAX_REPLY_VALUES:
+            raise OversizedReplyError(f"the reply has more than {MAX_REPLY_VALUES:,} values")
+        return b"".join(self._parts)
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            self._parts.clear()
+            raise OversizedReplyError(f"the reply has more than {self._limit / 2**20:,.0f} MiB")
+        self._parts.append(part)
 
 
 def read_key(variable: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from tls_servers import HOST, serving
 
 Script = Callable[[str, dict[str, Any], dict[str, str]], tuple[int, Any]]
-"""Path, body and headers of a request; status and content of the reply."""
+"""Path, body and headers of a request; status and content of the reply, packed if it is bytes."""
 
 
 def usual(path: str, body: dict[str, Any], _: dict[str, str]) -> tuple[int, Any]:
@@ -40,8 +40,12 @@ def scripted_server(script: Script, certificate: Path | None = None) -> Iterator
 
         def _reply(self, body: dict[str, Any]) -> None:
             status, said = script(self.path, body, dict(self.headers))
-            content = (said if isinstance(said, str) else json.dumps(said)).encode()
+            packed = isinstance(said, bytes)
+            text = said if isinstance(said, (str, bytes)) else json.dumps(said)
+            content = text if isinstance(text, bytes) else text.encode()
             self.send_response(status)
+            if packed:
+                self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(content)))
             if status == 302:
                 self.send_header("Location", "/elsewhere")

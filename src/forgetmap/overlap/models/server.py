@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forgetmap._http import (
+    ACCEPTED,
     RefusedError,
+    ReplyBody,
     TransientError,
     backoff_seconds,
     error_for_status,
@@ -28,6 +30,9 @@ from forgetmap._lazy import require
 from forgetmap.errors import ForgetmapError, ModelError, UsageError
 from forgetmap.evaluation import KEY, checked_address, split_address
 from forgetmap.overlap.models.base import Completion, TokenLogprobs, Tokens
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_CONNECTIONS = 8
 TIMEOUT = 120.0
@@ -196,12 +201,12 @@ class ServerModel:
 
     def _ask_once(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         url, key = f"{self._base}/{path}", read_key(KEY)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = ACCEPTED | ({"Authorization": f"Bearer {key}"} if key else {})
         try:
-            answer = self._client.request(method, url, json=body, headers=headers)
+            with self._client.stream(method, url, json=body, headers=headers) as answer:
+                text = redact_key(_content(answer).decode("utf-8", "replace"), key)
         except self._http_error as error:
             raise TransientError(str(error) or type(error).__name__) from error
-        text = redact_key(answer.text, key)
         if answer.status_code != HTTPStatus.OK:
             model = getattr(self, "_model", "")
             raise error_for_status(
@@ -209,7 +214,7 @@ class ServerModel:
             )
         try:
             content = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TransientError(f"no JSON: {server_message(text)}") from error
         return content if isinstance(content, dict) else {}
 
@@ -226,6 +231,16 @@ class ServerModel:
             hint="use a server that weighs prompts given as tokens (echo with logprobs), such as "
             "vLLM, or load the model here.",
         )
+
+
+def _content(answer: httpx.Response) -> bytes:
+    """All that a server replies, unless it is too much or takes too long."""
+    body, end = ReplyBody(answer.headers.get("Content-Encoding")), time.monotonic() + TIMEOUT
+    for part in answer.iter_raw():
+        body.add(part)
+        if time.monotonic() > end:
+            raise TransientError(f"the reply was not complete within {TIMEOUT:g} seconds")
+    return body.content()
 
 
 def _choose(models: Sequence[Any], model: str, base: str) -> tuple[str, int | None]:

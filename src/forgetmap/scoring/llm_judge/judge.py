@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from forgetmap._http import (
+    ACCEPTED,
     RefusedError,
+    ReplyBody,
     TransientError,
     backoff_seconds,
     error_for_status,
@@ -307,17 +309,22 @@ async def send(
     import httpx  # slow to load
 
     key = read_key(key_variable)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = ACCEPTED | ({"Authorization": f"Bearer {key}"} if key else {})
     try:
-        async with asyncio.timeout(seconds):
-            response = await client.post(url, json=body, headers=headers)
+        async with (
+            asyncio.timeout(seconds),
+            client.stream("POST", url, json=body, headers=headers) as response,
+        ):
+            content = ReplyBody(response.headers.get("Content-Encoding"))
+            async for part in response.aiter_raw():
+                content.add(part)
     except (TimeoutError, httpx.TimeoutException) as error:
         raise TransientError(f"no reply within {seconds:g} seconds") from error
     except httpx.ConnectError as error:
         raise TransientError(f"cannot be reached: {error}", unreachable=True) from error
     except httpx.HTTPError as error:
         raise TransientError(f"the connection broke: {type(error).__name__}") from error
-    text = redact_key(response.text, key)
+    text = redact_key(content.content().decode("utf-8", "replace"), key)
     if response.status_code == HTTPStatus.OK:
         return _reply(text)
     raise error_for_status(

@@ -19,8 +19,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from forgetmap._http import (
+    ACCEPTED,
     REDACTED,
     RefusedError,
+    ReplyBody,
     TransientError,
     backoff_seconds,
     error_for_status,
@@ -153,7 +155,7 @@ class Client:
                 group.create_task(work(session, key))
 
     def _session(self, key: str) -> aiohttp.ClientSession:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **ACCEPTED}
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self.traffic.concurrency,
@@ -163,6 +165,7 @@ class Client:
             timeout=aiohttp.ClientTimeout(total=self.traffic.seconds),
             headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
             trust_env=not _is_here(self.base),
+            auto_decompress=False,
         )
 
 
@@ -275,7 +278,7 @@ class Exchange:
                 allow_redirects=False,
             ) as response:
                 wait = response.headers.get("Retry-After", "")
-                raw = await response.read()
+                raw = await _content(response)
                 if is_secret(self.key):
                     raw = raw.replace(self.key.encode(), REDACTED.encode())
                 return response.status, raw, {"Retry-After": wait}
@@ -320,6 +323,14 @@ class Exchange:
             hint="name the file with the certificate of your authority in the environment variable "
             "SSL_CERT_FILE, or use http:// where the server has none.",
         )
+
+
+async def _content(response: aiohttp.ClientResponse) -> bytes:
+    """All that a server replies, unless it is too much."""
+    body = ReplyBody(response.headers.get("Content-Encoding"))
+    async for part in response.content.iter_any():
+        body.add(part)
+    return body.content()
 
 
 def as_count(value: Any) -> int | None:
