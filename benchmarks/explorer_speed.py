@@ -2,11 +2,16 @@
 
     .venv/bin/python benchmarks/explorer_speed.py                    5 million items
     .venv/bin/python benchmarks/explorer_speed.py --items 200000 --clients 10
+    .venv/bin/python benchmarks/explorer_speed.py --load             200 clients, 50 requests each
 
 Two run folders with questions and responses are generated once. The first comparison builds tables
 and is stated apart, as is the next start, which finds them; then one client filters by a column and
 reads the first page, searches texts that no one searched before, opens items, and many clients ask
 for all of that at once. Memory is the highest resident size of the server process while it did so.
+
+With `--load`, all clients ask at once, each over a connection of its own, beside 300 connections
+that send half a request and no more. One request in ten is a search, of more texts than are kept.
+The resident size of the server is taken after each fifth of the requests.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import json
 import os
 import platform
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -24,10 +30,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import duckdb
 import httpx
@@ -37,6 +44,9 @@ HERE = Path(__file__).parent
 DATA = HERE / "data"
 RESULTS = HERE / "results"
 TASKS = 100
+LOAD_ITEMS, LOAD_CLIENTS, LOAD_REQUESTS, LOAD_ROUNDS = 50_000, 200, 50, 5
+LOAD_TEXTS, HALF_OPEN = 500, 300
+LOAD_BARS = {"errors": 0, "growth": 1.1}
 BARS = {"filter_p95_ms": 200, "search_max_s": 3.0, "errors": 0, "memory_mib": 1024}
 WORDS = [
     "the", "a", "of", "river", "stone", "light", "number", "answer", "which",
@@ -106,6 +116,10 @@ class Memory(threading.Thread):
         self._process = psutil.Process(pid)
         self.highest = 0
 
+    def mib(self) -> float:
+        """The resident size now."""
+        return float(self._process.memory_info().rss) / 2**20
+
     def run(self) -> None:
         """Look twenty times a second."""
         while self._process.is_running():
@@ -131,6 +145,12 @@ def serving(folder: Path, cache: Path) -> Iterator[tuple[str, Memory]]:
             yield address, memory
         finally:
             server.terminate()
+
+
+def known_to(address: str) -> dict[str, Any]:
+    """What a client is made with that knows the token of the printed address."""
+    home, _, token = address.partition("?token=")
+    return {"base_url": home, "headers": {"Authorization": f"Bearer {token}"}}
 
 
 def timed(call: Callable[[], Any]) -> float:
@@ -207,7 +227,7 @@ async def measure_many(
             seconds["search" if is_search else "filter"].append(time.perf_counter() - start)
 
     limits = httpx.Limits(max_connections=clients)
-    async with httpx.AsyncClient(base_url=address, timeout=600, limits=limits) as client:
+    async with httpx.AsyncClient(**known_to(address), timeout=600, limits=limits) as client:
         waiting: list[Awaitable[None]] = [use(client, number) for number in range(clients)]
         await asyncio.gather(*waiting)
     return {
@@ -227,7 +247,7 @@ def measure(items: int, rounds: int, clients: int) -> dict[str, float]:
         with serving(folder, Path(cache)) as (address, memory):
             pair, built = first_comparison(address)
             found = {"items": items, "first_comparison_s": built}
-            with httpx.Client(base_url=address, timeout=1800) as client:
+            with httpx.Client(**known_to(address), timeout=1800) as client:
                 found |= measure_one(client, pair, rounds)
             show(found)
             found |= asyncio.run(measure_many(address, pair, clients, each=10))
@@ -236,35 +256,103 @@ def measure(items: int, rounds: int, clients: int) -> dict[str, float]:
             return found | {"second_start_s": first_comparison(address)[1]}
 
 
+def measure_load(items: int, clients: int, each: int) -> dict[str, float]:
+    """Many clients and many requests: errors, times, and memory as it goes on."""
+    folder = make_runs(items)
+    with (
+        tempfile.TemporaryDirectory(dir=DATA) as cache,
+        serving(folder, Path(cache)) as (address, memory),
+        ExitStack() as stack,
+    ):
+        pair, _ = first_comparison(address)
+        where = urlsplit(address)
+        for _ in range(HALF_OPEN):
+            line = stack.enter_context(socket.create_connection((where.hostname, where.port)))
+            line.sendall(b"GET /api/runs HTTP/1.1\r\nHost:")
+        return {"items": items, "half_open": HALF_OPEN} | asyncio.run(
+            load(address, pair, memory, clients, each)
+        )
+
+
+async def load(
+    address: str, pair: dict[str, str], memory: Memory, clients: int, each: int
+) -> dict[str, float]:
+    """So many requests of each client, in rounds; a client waits for its answer."""
+    seconds: list[float] = []
+    errors = 0
+
+    async def use(client: httpx.AsyncClient, dice: random.Random, requests: int) -> None:
+        nonlocal errors
+        for _ in range(requests):
+            is_search = dice.random() < 0.1
+            text = f"{dice.choice(WORDS)} {dice.randrange(LOAD_TEXTS)}"
+            start = time.perf_counter()
+            try:
+                wanted = {"q": text} if is_search else filters(dice)
+                answer = await client.get("api/items", params={**pair, **wanted})
+                errors += answer.status_code != 200 or "rows" not in answer.json()
+            except httpx.HTTPError:
+                errors += 1
+            seconds.append(time.perf_counter() - start)
+
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
+    sizes = []
+    start = time.perf_counter()
+    async with httpx.AsyncClient(**known_to(address), timeout=600, limits=limits) as client:
+        dices = [random.Random(number) for number in range(clients)]
+        for _ in range(LOAD_ROUNDS):
+            await asyncio.gather(*(use(client, dice, each // LOAD_ROUNDS) for dice in dices))
+            sizes.append(memory.mib())
+    found = {
+        "clients": clients,
+        "requests": len(seconds),
+        "errors": errors,
+        "requests_per_s": len(seconds) / (time.perf_counter() - start),
+        "p50_ms": 1e3 * statistics.median(seconds),
+        "p95_ms": 1e3 * quantile(seconds, 0.95),
+        "max_ms": 1e3 * max(seconds),
+    }
+    found |= {f"memory_{place}_mib": size for place, size in enumerate(sizes, 1)}
+    return found | {"growth": sizes[-1] / sizes[1]}
+
+
 def first_comparison(address: str) -> tuple[dict[str, str], float]:
     """The ids of the two runs, and the seconds until they are compared."""
-    with httpx.Client(base_url=address, timeout=1800) as client:
+    with httpx.Client(**known_to(address), timeout=1800) as client:
         runs = {each["name"]: each["id"] for each in client.get("api/runs").json()}
         pair = {"before": runs["base"], "after": runs["tuned"]}
         ask = partial(client.get, "api/comparison", params=pair)
         return pair, timed(lambda: ask().raise_for_status())
 
 
-def show(found: dict[str, float]) -> None:
+def show(found: dict[str, float], bars: dict[str, float] = BARS) -> None:
     """As far as it is measured, beside the bars."""
     for name, value in found.items():
-        bar = f"   bar {BARS[name]:,}" if name in BARS else ""
-        print(f"{name:20} {value:14,.1f}{bar}", flush=True)
+        bar = f"   bar {bars[name]:,}" if name in bars else ""
+        print(f"{name:20} {value:14,.2f}{bar}", flush=True)
     print()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--items", type=int, default=5_000_000)
+    parser.add_argument("--items", type=int)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--clients", type=int)
+    parser.add_argument("--load", action="store_true")
+    parser.add_argument("--requests", type=int, default=LOAD_REQUESTS, help="of each, for --load")
     given = parser.parse_args()
-    found = measure(given.items, given.rounds, given.clients)
-    show(found)
-    missed = [name for name, bar in BARS.items() if found[name] > bar]
+    if given.load:
+        items, clients = given.items or LOAD_ITEMS, given.clients or LOAD_CLIENTS
+        found, bars = measure_load(items, clients, given.requests), LOAD_BARS
+    else:
+        items, clients = given.items or 5_000_000, given.clients or 50
+        found, bars = measure(items, given.rounds, clients), BARS
+    show(found, bars)
+    missed = [name for name, bar in bars.items() if found[name] > bar]
     RESULTS.mkdir(exist_ok=True)
     named = {"machine": platform.platform(), "cpus": psutil.cpu_count(), **found}
-    (RESULTS / "explorer_speed.json").write_text(json.dumps(named, indent=2) + "\n")
+    file = RESULTS / ("explorer_load.json" if given.load else "explorer_speed.json")
+    file.write_text(json.dumps(named, indent=2) + "\n")
     if missed:
         sys.exit(f"missed: {', '.join(missed)}")
 
