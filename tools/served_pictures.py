@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo
@@ -52,7 +52,7 @@ def opened(browser: Browser, address: str, width: int = 1180, height: int = 820)
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(address)
     page.locator("#lineage").get_by_role("link", name="against base").wait_for()
-    page.wait_for_function("!document.querySelector('#lineage').textContent.includes('…')")
+    expect(page.locator("#lineage")).not_to_contain_text("…")
     return page
 
 
