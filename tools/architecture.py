@@ -15,6 +15,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "_plugins": "one registry of what installed packages add",
         "_http": "asking servers: retries, errors, limits",
         "_cache": "one folder for what is worth keeping",
+        "_disk": "files that survive: syncs, locks, checksums",
         "_workers": "one pool of processes",
         "text": "sentences and tables as plain text, HTML fragments and Markdown",
         "results": "values, estimates with intervals, notices",
@@ -59,7 +60,7 @@ PLANNED: Final = {
 }
 """Packages to come, and where they will go."""
 
-ONLY: Final = {"theory": {"errors", "_lazy"}, "merge": {"errors", "_lazy", "_plugins"}}
+ONLY: Final = {"theory": {"errors", "_lazy"}, "merge": {"errors", "_lazy", "_plugins", "_disk"}}
 """Packages that stand alone: all they may use of the rest."""
 
 

@@ -7,6 +7,7 @@
     │   ├── NetworkError            a remote path cannot be reached
     │   ├── UnknownFormatError      the path is something else than results
     │   ├── UnreadableError         the bytes are broken: truncated, corrupt, not UTF-8
+    │   │   └── ChecksumError           a file is not as it was written
     │   ├── EmptyInputError         no rows
     │   ├── ColumnError             a column is missing, doubled or of the wrong kind
     │   ├── FieldError              one value is wrong
@@ -117,6 +118,10 @@ class UnknownFormatError(InputError):
 
 class UnreadableError(InputError):
     """The bytes are broken: truncated, corrupt, or not UTF-8."""
+
+
+class ChecksumError(UnreadableError):
+    """A file is not as it was written: its bytes have another checksum."""
 
 
 class EmptyInputError(InputError):

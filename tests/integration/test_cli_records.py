@@ -62,6 +62,24 @@ def test_records_check_names_file_line_and_field(tmp_path: Path) -> None:
     assert done.err.startswith(f"Error: {path}, line 2, field 'score': score is 7")
 
 
+def test_records_check_deep_reads_every_file(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    call("records", "convert", pair[0], "--out", tmp_path / "run")
+    done = call("records", "check", tmp_path / "run", "--deep")
+    assert "scores.parquet: as written" in done.out
+    found = json.loads(call("records", "check", tmp_path / "run", "--deep", "--json").out)
+    assert found["files"] == {
+        "scores.parquet": "as written", "manifest.json": "as written",
+    }  # fmt: skip
+    (tmp_path / "run" / "mine.txt").touch()
+    assert "mine.txt: no checksum" in call("records", "check", tmp_path / "run", "--deep").out
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"stage": null', '"stage": "rl"'))
+    done = call("records", "check", tmp_path / "run", "--deep")
+    assert done.code == 2
+    assert "manifest.json: the file is changed since the folder was written" in done.err
+    assert "no run folder" in call("records", "check", pair[0], "--deep").err
+
+
 def test_records_show(demo: Path) -> None:
     out = call("records", "show", demo / "before", columns=200).out
     assert out.startswith("simulated-base: 360 results of 9 tasks.")

@@ -25,7 +25,6 @@ from forgetmap.capabilities.taxonomy import Metric, Taxonomy
 from forgetmap.capabilities.values import TaxonomyRun, is_provisional, relation_of, sql
 from forgetmap.records import (
     KEY,
-    MANIFEST,
     SCORE_NAMES,
     SCORES,
     MetricInfo,
@@ -33,9 +32,10 @@ from forgetmap.records import (
     RunInfo,
     TaskInfo,
     complete_folder,
+    describe_folder,
     fill_scores,
     fill_texts,
-    is_run_folder,
+    is_undamaged,
     literal,
     read_run,
     reading,
@@ -164,11 +164,10 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
     with WorkerPool(1 if few else how.processes) as pool:
         parts = {unit: work.part(unit, pool) for unit in units}
     folder = work.place_of_all(parts)
-    if not is_run_folder(folder):
+    if not is_undamaged(folder):
         with complete_folder(folder, overwrite=folder.exists()) as partial:
             write_parquet(partial / SCORES, work.merged(parts), scores_schema())
-            manifest = _describe(run.info, parts, taxonomy).model_dump_json(indent=2)
-            (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+            describe_folder(partial, _describe(run.info, parts, taxonomy))
     return replace(
         read_run(folder),
         texts=run.texts,
@@ -247,11 +246,10 @@ class _Work:
             path = _cache_folder(
                 self._how, "part", unit.task, signature_of(scorer), self._how.profile, content
             )
-        if not (path / SCORES).is_file():
+        if not is_undamaged(path):
             with complete_folder(path, overwrite=path.exists()) as partial:
                 write_parquet(partial / SCORES, self._measured(unit, pool), SCORE_SCHEMA)
-                # Marks the folder as ours.
-                (partial / MANIFEST).write_text(RunInfo().model_dump_json(), encoding="utf-8")
+                describe_folder(partial, RunInfo())
         return path / SCORES
 
     def _measured(self, unit: ScoringUnit, pool: WorkerPool) -> Iterator[pa.RecordBatch]:

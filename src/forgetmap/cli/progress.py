@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from forgetmap.text import counted
+
 if TYPE_CHECKING:
     from forgetmap.evaluation import Step
     from forgetmap.merge import MergeStep
@@ -54,6 +56,12 @@ class JobProgress:
 
     def show_answers(self, name: str, step: Step) -> None:
         """How far a run of a model is."""
+        if step.damaged and name not in self._tasks:
+            lines = counted(step.damaged, "line")
+            self._console.print(
+                f"{name}: {lines} of the journal damaged; what was lost is asked again, and the "
+                "damaged file is kept beside it"
+            )
         speed = step.tokens / step.seconds if step.seconds else 0.0
         failures = f", {step.failed:,} failed" if step.failed else ""
         amount = f"{step.done:,} of {step.total:,} answers"

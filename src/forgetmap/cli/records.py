@@ -13,12 +13,13 @@ import click
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import Command, json_option, overwrite_option, with_options
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.errors import ChecksumError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from forgetmap.records import Run, Survey, TaskSurvey
+    from forgetmap.records import FileStatus, Run, Survey, TaskSurvey
 
 COMMANDS = {
     "check": "Name the first fault with file, line and field.",
@@ -127,6 +128,7 @@ def _print_problems(console: Console, run: Run) -> None:
 CHECK_EXAMPLES = """\b
 Examples:
   forgetmap records check runs/base
+  forgetmap records check runs/base --deep
   forgetmap records check base.csv --columns item=question_id,score=correct --json
 """
 
@@ -136,22 +138,57 @@ Examples:
 @table_options
 @_save_map_option
 @log_options
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Read every file of a run folder anew and say whether it is as it was written; with "
+    "an exit code of 2 where one is changed or missing [default: results only].",
+)
 @json_option
-def check(path: str, *, as_json: bool, **options: Any) -> None:
+def check(path: str, *, as_json: bool, deep: bool, **options: Any) -> None:
     """Check every result in PATH; the first fault is named with file, line and field."""
     from forgetmap.comparison import SIMULATED
     from forgetmap.records import survey
     from forgetmap.text import printable
 
+    files = _check_files(path) if deep else {}
     run = _open_checked(path, options)
     content, simulated = survey(run), run.info.simulated
     if as_json:
         facts = {"valid": True, "simulated": simulated, **content.as_dict()}
-        click.echo(json.dumps(facts, indent=2))
+        click.echo(json.dumps(facts | ({"files": files} if deep else {}), indent=2))
         return
+    for name, status in files.items():
+        click.echo(printable(f"{name}: {status}"))
     click.echo(printable(f"{path}: valid. {_summary(content)}"))
     if simulated:
         click.echo(SIMULATED)
+
+
+def _check_files(path: str) -> dict[str, FileStatus]:
+    """Whether each file of a run folder is as it was written.
+
+    Raises:
+        UsageError: it is no run folder, so nobody wrote down what its files were.
+        ChecksumError: one is not.
+    """
+    from forgetmap.records import check_files, is_run_folder
+
+    folder = Path(path)
+    if not is_run_folder(folder):
+        raise UsageError(
+            f"{path} is no run folder, so there are no checksums to check",
+            hint="make one with `forgetmap records convert`, or leave out --deep.",
+        )
+    states = check_files(folder)
+    damaged = [name for name, status in states.items() if status in ("changed", "missing")]
+    if damaged:
+        raise ChecksumError(
+            f"the file is {states[damaged[0]]} since the folder was written",
+            file=str(folder / damaged[0]),
+            hint="copy the folder again.",
+        )
+    return states
 
 
 SHOW_EXAMPLES = """\b

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import itertools
 import os
+import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Protocol, TypeVar
 
+from forgetmap._disk import make_line, read_line, sync
 from forgetmap.errors import OutputError
 from forgetmap.records import writable
 
@@ -86,62 +89,119 @@ class Journal(Generic[Kept]):
     """An append-only file beside the run folder to be; the first line says which run it is of.
 
     What is added is with the system at once, so it survives whatever happens to this process; and
-    on the disk within `SYNC_SECONDS`, so it survives the machine.
+    on the disk within `SYNC_SECONDS`, so it survives the machine. Every line ends in a checksum
+    that holds for this run only: a line that is damaged is not believed, and what it held is asked
+    again. The damaged file is kept beside.
+
+    Attributes:
+        path: the file.
+        done: what it holds, by key.
+        damaged: lines that are not as they were written.
     """
 
     def __init__(self, path: Path, fingerprint: str, kind: Callable[..., Kept]) -> None:
         self.path = path
-        self._kind = kind
         self.done: dict[Key, Kept] = {}
+        self.damaged = 0
+        self._kind = kind
+        self._fingerprint = fingerprint
         with writable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                self._resume(fingerprint)
-            self._file: IO[str] = path.open("a", encoding="utf-8")
+                self._resume()
+            self._file: IO[bytes] = path.open("ab", buffering=0)
             self._syncer = _Syncer(self._file.fileno())
             if not self.path.stat().st_size:
-                self._write({"fingerprint": fingerprint})
+                self._write(make_line({"fingerprint": fingerprint}))
 
     def add(self, entry: Kept) -> None:
         """Keep an answer."""
         with writable(self.path):
-            self._write(asdict(entry))
+            self._write(make_line(asdict(entry), self._fingerprint))
         self.done[entry.key] = entry
 
     def close(self) -> None:
         """End, with everything on the disk; a journal without an answer is none."""
         with writable(self.path):
-            self._file.flush()
             self._syncer.end()
             self._file.close()
             if not self.done:
                 self.path.unlink(missing_ok=True)
 
-    def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._file.flush()
+    def _write(self, line: bytes) -> None:
+        end = os.fstat(self._file.fileno()).st_size
+        written = 0
+        try:
+            while written < len(line):  # a disk with little room takes a part, and then fails
+                written += self._file.write(line[written:])
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), end)
+            raise
         self._syncer.request()
 
-    def _resume(self, fingerprint: str) -> None:
-        """Read what is there; a last line that was cut off is taken away."""
-        complete = 0
-        for index, (line, end) in enumerate(_whole_lines(self.path)):
-            if index == 0:
-                self._check(line, fingerprint)
-            else:
-                entry = self._kind(**line)
-                self.done[entry.key] = entry
-            complete = end
-        with self.path.open("r+b") as file:
-            file.truncate(complete)
+    def _resume(self) -> None:
+        """Read what is there; only a last line without an end may go without a word."""
+        end, has_head = 0, True
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file):
+                if not line.endswith(b"\n"):
+                    break
+                end += len(line)
+                if number == 0:
+                    has_head = self._is_of_this_run(line)
+                else:
+                    self._take(line)
+        if not has_head and not self.done:
+            raise self._unusable("not a line of it is whole, or it is of another version")
+        self.damaged += not has_head
+        if self.damaged:
+            self._mend()
+        else:
+            os.truncate(self.path, end)
 
-    def _check(self, line: dict[str, Any], fingerprint: str) -> None:
-        if line.get("fingerprint") != fingerprint:
+    def _is_of_this_run(self, line: bytes) -> bool:
+        """Whether the first line says so; False if it is damaged: those after it tell as well."""
+        head = read_line(line)
+        if head is not None and head.get("fingerprint") != self._fingerprint:
             raise OutputError(
                 f"{self.path} belongs to a run of another model, suite or setting",
                 hint="use the same model, suite and options to go on with it, another --out, or "
                 "--overwrite to start anew.",
             )
+        return head is not None
+
+    def _take(self, line: bytes) -> None:
+        content = read_line(line, self._fingerprint)
+        if content is None:
+            self.damaged += 1
+            return
+        try:
+            entry = self._kind(**content)
+        except TypeError:
+            raise self._unusable("its lines have other fields: it is of another version") from None
+        self.done[entry.key] = entry
+
+    def _mend(self) -> None:
+        """Leave only whole lines; the damaged file is kept beside."""
+        partial = self.path.with_name(f"{self.path.name}.partial")
+        with self.path.open("rb") as old, partial.open("wb") as new:
+            new.write(make_line({"fingerprint": self._fingerprint}))
+            new.writelines(line for line in old if read_line(line, self._fingerprint))
+        sync(partial)
+        shutil.copyfile(self.path, self._damaged_path())
+        partial.replace(self.path)
+        sync(self.path.parent)
+
+    def _damaged_path(self) -> Path:
+        names = (f"{self.path.name}.damaged-{number}" for number in itertools.count(1))
+        return next(path for name in names if not (path := self.path.with_name(name)).exists())
+
+    def _unusable(self, why: str) -> OutputError:
+        return OutputError(
+            f"{self.path} cannot be gone on with: {why}",
+            hint="move it away and start anew, or use --overwrite.",
+        )
 
 
 class _Syncer:
@@ -183,18 +243,3 @@ class _Syncer:
                 self._error = error
                 return
             self._ended.wait(SYNC_SECONDS)
-
-
-def _whole_lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every line that was written to its end, and where it ends."""
-    end = 0
-    with path.open("rb") as file:
-        for raw in file:
-            if not raw.endswith(b"\n"):
-                return
-            try:
-                line = json.loads(raw)
-            except ValueError:
-                return
-            end += len(raw)
-            yield line, end

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from forgetmap._disk import only_writer
 from forgetmap.errors import OutputError
 from forgetmap.evaluation.answers import error_answer, graded_answers
 from forgetmap.evaluation.backends.base import Backend, ServerBacked, Usage
@@ -29,6 +30,7 @@ from forgetmap.records import (
     is_run_folder,
     read_run,
     refuse_to_replace,
+    writable,
     write_run,
 )
 
@@ -47,6 +49,7 @@ class Step:
         tokens: read and written since the start of this attempt.
         seconds: since then.
         failed: answers that are errors.
+        damaged: lines of the journal that were damaged, so that what they held is asked again.
     """
 
     done: int
@@ -54,6 +57,7 @@ class Step:
     tokens: int
     seconds: float
     failed: int
+    damaged: int = 0
 
 
 OnProgress = Callable[[Step], None]
@@ -91,21 +95,26 @@ def run_model(
         return out
     lengths = check_lengths(jobs, resolved, backend)
     _check_room(out, sum(lengths))
-    journal_path = out.parent / f".{out.name}.journal.jsonl"
-    if overwrite:
-        journal_path.unlink(missing_ok=True)
-    journal = Journal(journal_path, fingerprint, Answer)
-    try:
-        jobs = _answer_turns(backend, jobs, resolved, journal, on_progress)
-    finally:
-        journal.close()
-    info = run_info(model, suite, resolved, fingerprint)
-    if isinstance(backend, ServerBacked):
-        usage = [answer.spent for answer in journal.done.values() if answer.spent]
-        info = info.model_copy(update={"service": service_info(backend.service, usage)})
-    columns = record_columns(jobs, journal, resolved)
-    write_run(build_run(columns, info, model.name), out, overwrite=overwrite)
-    journal.path.unlink(missing_ok=True)
+    with writable(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with only_writer(out.parent / f".{out.name}.lock", of=out):
+        if is_complete(out, fingerprint, overwrite=overwrite):  # another was quicker
+            return out
+        journal_path = out.parent / f".{out.name}.journal.jsonl"
+        if overwrite:
+            journal_path.unlink(missing_ok=True)
+        journal = Journal(journal_path, fingerprint, Answer)
+        try:
+            jobs = _answer_turns(backend, jobs, resolved, journal, on_progress)
+        finally:
+            journal.close()
+        info = run_info(model, suite, resolved, fingerprint)
+        if isinstance(backend, ServerBacked):
+            usage = [answer.spent for answer in journal.done.values() if answer.spent]
+            info = info.model_copy(update={"service": service_info(backend.service, usage)})
+        columns = record_columns(jobs, journal, resolved)
+        write_run(build_run(columns, info, model.name), out, overwrite=overwrite)
+        journal.path.unlink(missing_ok=True)
     return out
 
 
@@ -178,7 +187,8 @@ def _progress_counter(
         failed += answer.outcome == Outcome.ERROR
         if on_progress is not None:
             seconds = time.perf_counter() - start
-            on_progress(Step(len(journal.done), total, tokens, seconds, failed))
+            done = len(journal.done)
+            on_progress(Step(done, total, tokens, seconds, failed, journal.damaged))
 
     return count
 

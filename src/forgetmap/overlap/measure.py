@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from forgetmap._disk import only_writer
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Journal, Step
 from forgetmap.overlap.estimate import OverlapSettings, estimate_overlap
@@ -24,6 +25,7 @@ from forgetmap.overlap.models.base import (
 from forgetmap.overlap.prompts import SamplingPrompt
 from forgetmap.overlap.result import OverlapResult
 from forgetmap.overlap.samples import SIDES, CompletionSample, Side
+from forgetmap.records import writable
 from forgetmap.theory import token_kl
 
 CHUNK = 512
@@ -120,24 +122,37 @@ def sample_completions(
         encode_alike(before, expert, prompts, chat=plan.chat, limit=plan.limit)
     jobs = _jobs(prompts, encoded, plan)
     models: dict[Side, LanguageModel] = dict(zip(SIDES, (before, after), strict=True))
-    known = _open(journal, _fingerprint(models, expert, encoded, plan))
+    if journal is None:
+        return _all_samples(models, expert, jobs, plan, None, on_progress)
+    with writable(journal):
+        journal.parent.mkdir(parents=True, exist_ok=True)
+    with only_writer(journal.with_name(f".{journal.name}.lock"), of=journal):
+        known = Journal(journal, _fingerprint(models, expert, encoded, plan), CompletionSample)
+        with contextlib.closing(known):
+            return _all_samples(models, expert, jobs, plan, known, on_progress)
+
+
+def _all_samples(
+    models: dict[Side, LanguageModel],
+    expert: LanguageModel | None,
+    jobs: Sequence[_Job],
+    plan: SamplingPlan,
+    known: Journal[CompletionSample] | None,
+    on_progress: OnProgress | None,
+) -> list[CompletionSample]:
+    """The samples of all jobs: those in the journal, and the others anew."""
     done: dict[tuple[str, str, int], CompletionSample] = {} if known is None else known.done
     progress = _Progress(sum(job.key in done for job in jobs), len(jobs), on_progress)
-    with contextlib.nullcontext() if known is None else contextlib.closing(known):
-        for side in SIDES:
-            left = [job for job in jobs if job.side == side and job.key not in done]
-            # In chunks, so that a run that is stopped loses little.
-            for start in range(0, len(left), CHUNK):
-                for sample in _sample_and_weigh(models, expert, left[start : start + CHUNK], plan):
-                    if known is not None:
-                        known.add(sample)
-                    done[sample.key] = sample
-                    progress.add(len(sample.before))
+    for side in SIDES:
+        left = [job for job in jobs if job.side == side and job.key not in done]
+        # In chunks, so that a run that is stopped loses little.
+        for start in range(0, len(left), CHUNK):
+            for sample in _sample_and_weigh(models, expert, left[start : start + CHUNK], plan):
+                if known is not None:
+                    known.add(sample)
+                done[sample.key] = sample
+                progress.add(len(sample.before))
     return [done[job.key] for job in jobs]
-
-
-def _open(path: Path | None, fingerprint: str) -> Journal[CompletionSample] | None:
-    return None if path is None else Journal(path, fingerprint, CompletionSample)
 
 
 def _jobs(

@@ -12,7 +12,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forgetmap._disk import CHECKSUM, read_line
 from forgetmap.errors import (
+    ChecksumError,
     ColumnError,
     EmptyInputError,
     FieldError,
@@ -238,7 +240,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise UnreadableError(
             f"It cannot be read: {error}.", file=str(path), hint="give JSON lines in UTF-8."
         ) from None
-    for number, raw in enumerate(text.splitlines(), start=1):
+    fingerprint = None
+    for number, raw in enumerate(text.split("\n"), start=1):
         try:
             line = json.loads(raw) if raw.strip() else {}
         except ValueError as error:
@@ -251,8 +254,17 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 "This is no JSON object.", file=str(path), line=number,
                 hint="give one JSON object per line.",
             )  # fmt: skip
-        # The first line of a journal says what it is of.
-        if line.keys() - {"fingerprint"}:
+        if number == 1 and line.keys() == {"fingerprint", CHECKSUM}:
+            fingerprint = str(line["fingerprint"])  # a journal, whose lines have checksums
+        elif (
+            fingerprint is not None and raw and read_line(f"{raw}\n".encode(), fingerprint) is None
+        ):
+            raise ChecksumError(
+                "The line is not as it was written.", file=str(path), line=number,
+                hint="go on with `forgetmap overlap` and this --out, which asks for it again.",
+            )  # fmt: skip
+        elif line:
+            line.pop(CHECKSUM, None)
             yield number, line
 
 

@@ -12,27 +12,46 @@ renamed at the end.
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forgetmap._disk import (
+    checksum_of,
+    exchange,
+    in_use,
+    remove_unused,
+    sync,
+    sync_tree,
+)
 from forgetmap.errors import (
     TRUNCATED_HINT,
+    ChecksumError,
     ColumnError,
     ForgetmapError,
+    ManifestError,
     OutputError,
     UnreadableError,
 )
 from forgetmap.records.engine import connection, readable, scan
 from forgetmap.records.frames import cast_columns
 from forgetmap.records.identity import parse_options
-from forgetmap.records.manifest import read_manifest
+from forgetmap.records.manifest import (
+    FileInfo,
+    RunInfo,
+    is_unchanged,
+    read_manifest,
+    write_manifest,
+)
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import (
     BY_NAME,
@@ -49,6 +68,7 @@ from forgetmap.records.validate import FileRow, reading
 
 MANIFEST = "manifest.json"
 """The file of a run folder that says what is known about the run."""
+CHANGED = "the manifest is not as it was written; what it says may be wrong"
 ROWS_PER_BATCH = 100_000
 
 
@@ -57,19 +77,99 @@ def is_run_folder(path: Path) -> bool:
     return (path / MANIFEST).is_file() and (path / SCORES).is_file()
 
 
-def read_run(path: Path) -> Run:
-    """Open a run folder; nothing but the manifest is read yet."""
-    info = read_manifest(path / MANIFEST)
-    scores = _read_parquet(path / SCORES, needed=("task", "item", "score"))
+def read_run(path: Path, *, check_texts: bool = True) -> Run:
+    """Open a run folder: its files are checked for damage, but not yet read as tables.
+
+    Args:
+        path: the folder.
+        check_texts: check those of texts as well, which can be large.
+
+    Raises:
+        ChecksumError: a file is not as it was written.
+    """
+    manifest = path / MANIFEST
+    info = read_manifest(manifest)
     texts = _texts_of(path)
+    _require_unchanged((path / SCORES, *(texts if check_texts else ())), info)
+    scores = _read_parquet(path / SCORES, needed=("task", "item", "score"))
     return Run(
-        info=info,
+        info=info.model_copy(update={"files": {}}),  # of this folder, not of the run
         scores=scores,
         texts=_read_parquet(*texts, needed=KEY) if texts else None,
         name=info.run_id or path.name,
         origin=str(path),
         rows=lambda: _raw_rows(path, scores.collect_schema().names()),
+        notices=() if is_unchanged(manifest, info) else (CHANGED,),
     )
+
+
+def is_undamaged(folder: Path) -> bool:
+    """Whether a run folder is there and whole, for what can be made again."""
+    if not is_run_folder(folder):
+        return False
+    try:
+        info = read_manifest(folder / MANIFEST)
+        _require_unchanged(filter(Path.is_file, folder.iterdir()), info)
+    except (ManifestError, ChecksumError):
+        return False
+    return is_unchanged(folder / MANIFEST, info)
+
+
+FileStatus = Literal["as written", "changed", "missing", "no checksum"]
+"""What a file of a run folder is against what its manifest says of it."""
+
+
+def check_files(folder: Path) -> dict[str, FileStatus]:
+    """Every file of a run folder, all bytes read anew, against what its manifest says of it."""
+    info = read_manifest(folder / MANIFEST)
+    states: dict[str, FileStatus] = {
+        name: _status(folder / name, expected)
+        for name, expected in info.files.items()
+        if name == Path(name).name
+    }
+    for file in sorted(filter(Path.is_file, folder.iterdir())):
+        states.setdefault(file.name, "no checksum")
+    if info.files:
+        states[MANIFEST] = "as written" if is_unchanged(folder / MANIFEST, info) else "changed"
+    return states
+
+
+def _status(file: Path, expected: FileInfo) -> FileStatus:
+    if not file.is_file():
+        return "missing"
+    with readable(str(file)):
+        is_same = file.stat().st_size == expected.bytes and checksum_of(file) == expected.xxh3
+    return "as written" if is_same else "changed"
+
+
+def _require_unchanged(files: Iterable[Path], info: RunInfo) -> None:
+    """Raise unless files have the bytes that their manifest says they have."""
+    for file in files:
+        expected = info.files.get(file.name)
+        if expected is None or not file.is_file() or _has_bytes(file, expected):
+            continue
+        raise ChecksumError(
+            "the file is not as it was written: its checksum differs from that in the manifest",
+            file=str(file),
+            hint="copy the folder again; if it was changed on purpose, remove 'files' from its "
+            f"{MANIFEST}.",
+        )
+
+
+def _has_bytes(file: Path, expected: FileInfo) -> bool:
+    stat = file.stat()
+    if stat.st_size != expected.bytes:
+        return False
+    with readable(str(file)):
+        stamp = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        return _checksum(file, stamp) == expected.xxh3
+
+
+@lru_cache(maxsize=1_024)
+def _checksum(file: Path, stamp: tuple[int, ...]) -> str:
+    """Of a file that is not looked at again while it has the same stamp."""
+    del stamp
+    return checksum_of(file)
 
 
 def write_run(run: Run, path: Path, *, overwrite: bool = False) -> Path:
@@ -80,29 +180,76 @@ def write_run(run: Run, path: Path, *, overwrite: bool = False) -> Path:
         if run.texts is not None:
             texts = batches_of(fill_texts(run.texts), texts_schema(), run)
             write_parquet(partial / TEXTS, texts, texts_schema())
-        # Rare, so that manifests without it stay as older versions wrote them.
-        empty = set() if run.info.left_out else {"left_out"}
-        manifest = run.info.model_dump_json(indent=2, exclude=empty)
-        (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+        describe_folder(partial, run.info)
     return path
+
+
+def describe_folder(folder: Path, info: RunInfo) -> None:
+    """Write the manifest of a run folder, with a checksum of every file in it."""
+    known = {
+        file.name: FileInfo(bytes=file.stat().st_size, xxh3=checksum_of(file))
+        for file in sorted(folder.iterdir())
+    }
+    write_manifest(folder / MANIFEST, info.model_copy(update={"files": known}))
 
 
 @contextlib.contextmanager
 def complete_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to write into that takes the name `path` only if nothing failed.
 
-    With `overwrite` an older result goes only once the new one is whole.
+    It is on the disk before it has that name. With `overwrite` an older result goes only once the
+    new one is whole, and no moment is without a result where the system can exchange names. What
+    processes that were killed left behind goes as well.
     """
     with writable(path):
+        _undo_half_swap(path)
         refuse_to_replace(path, overwrite=overwrite)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
-        try:
+        _remove_leftovers(path)
+        with _partial_folder(path) as partial:
             yield partial
             partial.chmod(0o755)
-            _swap(partial, path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            sync_tree(partial)
+            if overwrite and path.exists():
+                _swap(partial, path)
+            else:
+                partial.rename(path)  # refused by the system where another was quicker
+            sync(path.parent)
+
+
+@contextlib.contextmanager
+def _partial_folder(path: Path) -> Iterator[Path]:
+    """A folder beside the place it is for; gone at the end, whatever is in it then."""
+    while True:
+        partial = Path(tempfile.mkdtemp(prefix=f"{_hidden(path)}.partial-", dir=path.parent))
+        with in_use(partial) as is_ours:
+            if not is_ours:
+                continue
+            try:
+                yield partial
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+            return
+
+
+def _hidden(path: Path) -> str:
+    return f".{path.name}"
+
+
+def _remove_leftovers(path: Path) -> None:
+    for kind in ("partial", "old"):
+        for folder in path.parent.glob(f"{glob.escape(_hidden(path))}.{kind}-*"):
+            remove_unused(folder)
+
+
+def _undo_half_swap(path: Path) -> None:
+    """Where a process was killed between two renamings, the older result gets its name back."""
+    if path.exists():
+        return
+    for folder in path.parent.glob(f"{glob.escape(_hidden(path))}.old-*"):
+        with in_use(folder) as is_ours:
+            if is_ours and (folder / path.name).exists() and not path.exists():
+                (folder / path.name).rename(path)
 
 
 @contextlib.contextmanager
@@ -313,15 +460,15 @@ OUR_KEYS = {"schema_version", "simulated"}
 
 def _swap(partial: Path, path: Path) -> None:
     """Put the new folder in the place of the old one, or leave the old one where it is."""
-    if not path.exists():
-        partial.rename(path)
+    if exchange(partial, path):
         return
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.old-", dir=path.parent))
-    old = path.rename(aside / path.name)
-    try:
-        partial.rename(path)
-    except OSError:
-        old.rename(path)
-        aside.rmdir()
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+    aside = Path(tempfile.mkdtemp(prefix=f"{_hidden(path)}.old-", dir=path.parent))
+    with in_use(aside):
+        old = path.rename(aside / path.name)
+        try:
+            partial.rename(path)
+        except OSError:
+            old.rename(path)
+            aside.rmdir()
+            raise
+        shutil.rmtree(aside, ignore_errors=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from xxhash import xxh3_128_hexdigest
 
 from forgetmap.errors import ManifestError
 from forgetmap.records.schema import SCHEMA_VERSION
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Step from schema version n to n + 1, applied to the raw manifest before it is validated."""
+_CHECKSUM = re.compile(r',\n  "checksum": "(?P<xxh3>[0-9a-f]{32})"\n}\n$')
 
 
 class _Part(BaseModel):
@@ -72,6 +75,13 @@ class ServiceInfo(_Part):
     cost: float | None = Field(default=None, description="At the prices that were given.")
 
 
+class FileInfo(_Part):
+    """What a file of a run folder was when it was written."""
+
+    bytes: int
+    xxh3: str = Field(description="XXH3 of all its bytes, 128 bits in hexadecimal digits.")
+
+
 class RunInfo(_Part):
     """Everything about a run that is not about one item. Unknown is null, never a guess."""
 
@@ -103,6 +113,9 @@ class RunInfo(_Part):
         description="Items of each task that did not fit into the context, where left out.",
     )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
+    files: dict[str, FileInfo] = Field(
+        default_factory=dict, description="Checksums of the files of a run folder."
+    )
 
     @property
     def is_sampled(self) -> bool | None:
@@ -124,6 +137,27 @@ class Problem:
         line = f", line {self.line}" if self.line is not None else ""
         about = f", field '{self.field}'" if self.field else ""
         return f"{self.file}{line}{about}: {self.message}"
+
+
+def write_manifest(path: Path, info: RunInfo) -> None:
+    """Write a manifest that ends in a checksum of itself."""
+    # Rare, so that manifests without them stay as older versions wrote them.
+    empty = {name for name in ("left_out", "files") if not getattr(info, name)}
+    body = info.model_dump_json(indent=2, exclude=empty).removesuffix("\n}")
+    text = f'{body},\n  "checksum": "{xxh3_128_hexdigest(body.encode())}"\n}}\n'
+    path.write_text(text, encoding="utf-8")
+
+
+def is_unchanged(path: Path, info: RunInfo) -> bool:
+    """Whether a manifest is as it was written, where that can be told.
+
+    Those of older versions say nothing of their files and have no checksum.
+    """
+    text = path.read_text(encoding="utf-8")
+    end = _CHECKSUM.search(text)
+    if end is None:
+        return not info.files and "checksum" not in text
+    return xxh3_128_hexdigest(text[: end.start()].encode()) == end["xxh3"]
 
 
 def read_manifest(path: Path) -> RunInfo:

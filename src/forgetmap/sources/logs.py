@@ -15,7 +15,15 @@ from pathlib import Path
 from forgetmap._cache import cached_folder, temporary_path
 from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
-from forgetmap.records import MANIFEST, Problem, Run, RunInfo, complete_folder, read_run
+from forgetmap.records import (
+    Problem,
+    Run,
+    RunInfo,
+    complete_folder,
+    describe_folder,
+    is_undamaged,
+    read_run,
+)
 from forgetmap.sources.adapter import Adapter, Log, Problems
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
@@ -96,7 +104,7 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
     folder = temporary_path()
     if reading.cached:
         folder = cached_folder(_cache_key(files, chosen, reading.texts, reading.strict))
-    if not (folder / READING).is_file():
+    if not ((folder / READING).is_file() and is_undamaged(folder)):
         shutil.rmtree(folder, ignore_errors=True)
         _import(path, chosen, folder, reading)
     run = read_run(folder)
@@ -129,15 +137,13 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _empty_error(path, problems)
-        info = describe(_merge_infos(logs), writer, _preferred(logs, writer))
-        manifest = info.model_dump_json(indent=2)
-        (partial / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
         known = {
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
             "problem_count": problems.count,
             "problems": [asdict(problem) for problem in problems.kept],
         }
         (partial / READING).write_text(json.dumps(known), encoding="utf-8")
+        describe_folder(partial, describe(_merge_infos(logs), writer, _preferred(logs, writer)))
 
 
 def _read(

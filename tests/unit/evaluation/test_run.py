@@ -105,6 +105,35 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, cut: int) -> None:
     assert not journal.exists()
 
 
+def test_only_what_a_damaged_line_held_is_asked_again(tmp_path: Path) -> None:
+    whole = records(run(tmp_path / "whole"))
+    with pytest.raises(StoppedError):
+        run(tmp_path / "a", on_progress=stop_after(11))
+    journal = tmp_path / ".a.journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[4] = b"{" + lines[4][2:]
+    journal.write_bytes(b"".join(lines))
+    steps: list[Step] = []
+    assert records(run(tmp_path / "a", on_progress=steps.append)) == whole
+    assert len(steps) == 32 - 10
+    assert {step.damaged for step in steps} == {1}
+    assert (tmp_path / ".a.journal.jsonl.damaged-1").exists()
+
+
+def test_a_run_that_is_being_written_is_not_written_twice(tmp_path: Path) -> None:
+    refused: list[OutputError] = []
+
+    def run_again(step: Step) -> None:
+        if step.done == 3:
+            with pytest.raises(OutputError, match="being written already") as raised:
+                run(tmp_path / "a")
+            refused.append(raised.value)
+
+    run(tmp_path / "a", on_progress=run_again)
+    assert f"(process {os.getpid()}, since 20" in str(refused[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         run(tmp_path / "a", on_progress=stop_after(3))
@@ -235,7 +264,7 @@ def test_a_full_disk_is_said_so_and_nothing_is_lost(
     if full.exists():
         journal = Journal(tmp_path / "j", "f", Answer)
         journal.close()
-        journal._file = io.TextIOWrapper(io.FileIO(full, "a"), write_through=True)
+        journal._file = io.FileIO(full, "a")
         with pytest.raises(OutputError, match="No space left"):
             journal.add(Answer("t", "i", 0, 1.0, "correct"))
         with contextlib.suppress(OSError):
@@ -247,7 +276,7 @@ def test_the_journal_is_plain_lines(tmp_path: Path) -> None:
     journal.add(Answer("t", "i", 0, 1.0, "correct"))
     journal.close()
     lines = [json.loads(line) for line in (tmp_path / "j").read_text().splitlines()]
-    assert lines[0] == {"fingerprint": "f"}
+    assert lines[0]["fingerprint"] == "f"
     assert (lines[1]["task"], lines[1]["score"]) == ("t", 1.0)
     again = Journal(tmp_path / "j", "f", Answer)
     again.close()

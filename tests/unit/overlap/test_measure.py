@@ -249,5 +249,5 @@ def test_journal_lines_are_plain_json(tmp_path: Path) -> None:
         local(1), local(2), PROMPTS[:1], SamplingPlan(samples=1, limit=3), journal=file
     )
     first, *lines = map(json.loads, file.read_text().splitlines())
-    assert first.keys() == {"fingerprint"}
+    assert first.keys() == {"fingerprint", "checksum"}
     assert all(len(line["before"]) == len(line["after"]) == len(line["kl"]) for line in lines)

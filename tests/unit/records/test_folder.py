@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from forgetmap.errors import OutputError, UnreadableError
+from forgetmap.errors import ChecksumError, InputError, OutputError, UnreadableError
+from forgetmap.records import folder
 from forgetmap.records.folder import complete_folder, read_run, write_run
 from forgetmap.records.run import Run
 from forgetmap.records.schema import scores_schema, texts_schema
@@ -21,8 +23,8 @@ from run_folders import on_disk, results, run_of, write
 RUN = run_of(results([1, 0, 0.5, None], response="said"))
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names(path: Path) -> list[str]:
+    return sorted(child.name for child in path.iterdir())
 
 
 @pytest.fixture
@@ -122,6 +124,7 @@ def test_the_old_one_comes_back_if_the_new_one_cannot_take_its_place(
             raise OSError(28, "No space left on device")
         return rename(path, target)
 
+    monkeypatch.setattr(folder, "exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(OutputError, match="No space left"):
         write_run(replace(RUN, texts=None), tmp_path / "run", overwrite=True)
@@ -185,3 +188,101 @@ def test_a_table_says_its_format_by_its_ending(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="which format"):
         write_table(RUN, tmp_path / "run.xlsx")
     assert names(tmp_path) == []
+
+
+def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path: Path) -> None:
+    for kind in ("partial", "old"):
+        (tmp_path / f".run.{kind}-left" / "deep").mkdir(parents=True)
+    (tmp_path / ".run2.partial-other").mkdir()
+
+    def write_twice() -> None:
+        with complete_folder(tmp_path / "run") as first:
+            assert names(tmp_path) == sorted([".run2.partial-other", first.name])
+            write_run(RUN, tmp_path / "run")  # another is quicker
+            assert first.exists()
+
+    with pytest.raises(OutputError, match="not empty"):
+        write_twice()
+    assert names(tmp_path) == [".run2.partial-other", "run"]
+    assert read_run(tmp_path / "run").texts is not None
+
+
+def test_a_result_that_was_put_aside_when_a_process_died_comes_back(tmp_path: Path) -> None:
+    write_run(RUN, tmp_path / ".run.old-left" / "run")
+    with pytest.raises(OutputError, match="exists already"):
+        write_run(RUN, tmp_path / "run")
+    assert read_run(tmp_path / "run").texts is not None
+
+
+def test_a_folder_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(folder, "sync_tree", lambda _: steps.append("files"))
+    monkeypatch.setattr(folder, "sync", lambda _: steps.append(f"names {names(tmp_path)}"))
+    write_run(RUN, tmp_path / "run")
+    assert steps[0] == "files"
+    assert steps[1].startswith("names ")
+    assert "'run'" in steps[1]
+
+
+def test_there_is_a_result_at_every_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are renamed by one call of the system, so a reader sees the old or the new one."""
+    write_run(RUN, tmp_path / "run")
+
+    def refuse(path: Path, target: Path) -> Path:
+        raise AssertionError("renamed step by step")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    write_run(replace(RUN, texts=None), tmp_path / "run", overwrite=True)
+    assert names(tmp_path) == ["run"]
+    assert read_run(tmp_path / "run").texts is None
+
+
+def test_no_bit_that_flips_in_a_run_folder_is_silent(tmp_path: Path) -> None:
+    """An error, a warning, or nothing that is used is changed."""
+    path = write_run(RUN, tmp_path / "run")
+    draw = random.Random(2)
+    for name in ("scores.parquet", "texts.parquet", "manifest.json"):
+        whole = (path / name).read_bytes()
+        for _ in range(40):
+            content = bytearray(whole)
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+            (path / name).write_bytes(content)
+            try:
+                noticed = bool(read_run(path).notices)
+            except InputError:
+                noticed = True
+            assert noticed
+        (path / name).write_bytes(whole)
+        assert not read_run(path).notices
+
+
+def test_scores_that_were_changed_are_a_typed_error_unless_the_manifest_lets_them_be(
+    tmp_path: Path,
+) -> None:
+    path = write_run(RUN, tmp_path / "run")
+    other = write_run(run_of(results([0, 1, 0.5, None])), tmp_path / "other")
+    (path / "scores.parquet").write_bytes((other / "scores.parquet").read_bytes())
+    with pytest.raises(ChecksumError, match="not as it was written") as raised:
+        read_run(path)
+    assert raised.value.file == str(path / "scores.parquet")
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["files"], manifest["checksum"]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    assert read_run(path).notices == ()
+
+
+def test_a_manifest_that_was_edited_is_said_so(tmp_path: Path) -> None:
+    path = write_run(RUN, tmp_path / "run")
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"stage": null', '"stage": "sft"'))
+    run = read_run(path)
+    assert run.info.stage == "sft"
+    assert run.notices == (folder.CHANGED,)
+
+
+def test_a_copy_of_a_run_has_checksums_of_its_own(tmp_path: Path) -> None:
+    run = read_run(write_run(RUN, tmp_path / "run"))
+    copy = write_run(replace(run, texts=None), tmp_path / "copy")
+    assert json.loads((copy / "manifest.json").read_text())["files"].keys() == {"scores.parquet"}

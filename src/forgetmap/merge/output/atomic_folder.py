@@ -14,7 +14,6 @@ machine lines may have reached the disk before the values did.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -26,6 +25,7 @@ from threading import Lock
 
 import xxhash
 
+from forgetmap._disk import exchange, only_writer, sync
 from forgetmap.errors import ForgetmapError, OutputError
 from forgetmap.merge.output.layout import Shard, WeightLayout
 
@@ -86,13 +86,14 @@ class AtomicFolder:
         """Give the folder its name, in place of whatever had it."""
         # Content before names: after a crash, a name on the disk must stand for whole files.
         for path in self.path.iterdir():
-            _sync(path)
-        _sync(self.path)
-        replaced = self.workspace / "replaced"
-        if self.out.exists() and any(self.out.iterdir()):
-            self.out.rename(replaced)
-        self.path.rename(self.out)
-        _sync(self.out.parent)
+            sync(path)
+        sync(self.path)
+        is_taken = self.out.exists() and any(self.out.iterdir())
+        if not (is_taken and exchange(self.path, self.out)):
+            if is_taken:
+                self.out.rename(self.workspace / "replaced")
+            self.path.rename(self.out)
+        sync(self.out.parent)
         shutil.rmtree(self.workspace)
 
     def _begin(self) -> None:
@@ -162,7 +163,7 @@ def open_atomic_folder(
         _undo_rename(out, workspace)
         refuse_to_replace(out, overwrite=overwrite)
         workspace.mkdir(parents=True, exist_ok=True)
-    with _locked(workspace, out):
+    with only_writer(workspace / "lock", of=out):
         folder = AtomicFolder(out, workspace, layout)
         try:
             with _explain_os_errors(out, workspace):
@@ -203,22 +204,6 @@ def _undo_rename(out: Path, workspace: Path) -> None:
         replaced.rename(out)
 
 
-@contextmanager
-def _locked(workspace: Path, out: Path) -> Iterator[None]:
-    lock = os.open(workspace / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise OutputError(
-            f"another process is merging into {out}", hint="wait for it, or choose another folder."
-        ) from None
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
 def _clear_other_merge(workspace: Path, stamp: str) -> None:
     """Keep what is there only if it belongs to the same merge."""
     mark = workspace / "merge.json"
@@ -228,7 +213,7 @@ def _clear_other_merge(workspace: Path, stamp: str) -> None:
         same = False
     if same:
         return
-    # The lock stays: we hold it, and another process may be waiting for this very file.
+    # The lock stays: we hold it.
     for path in workspace.iterdir():
         if path.name != "lock":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -255,14 +240,6 @@ def _open_shard(path: Path, shard: Shard) -> int:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     os.pwrite(file, shard.head, 0)
     return file
-
-
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 @contextmanager
