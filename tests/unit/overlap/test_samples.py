@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forgetmap._disk import make_line
 from forgetmap.errors import (
+    ChecksumError,
     ColumnError,
     EmptyInputError,
     FieldError,
@@ -128,7 +130,7 @@ GOOD = {"prompt": 7, "side": "before", "before": -1.5, "after": [-2.0]}
 
 
 def test_samples_are_read_back(tmp_path: Path) -> None:
-    file = written(tmp_path / "s.jsonl", {"fingerprint": "x"}, GOOD, GOOD, GOOD | {"side": "after"})
+    file = written(tmp_path / "s.jsonl", GOOD, GOOD, GOOD | {"side": "after"})
     found = read_samples(file)
     assert [each.key for each in found] == [
         ("7", "before", 0),
@@ -136,6 +138,16 @@ def test_samples_are_read_back(tmp_path: Path) -> None:
         ("7", "after", 0),
     ]
     assert np.asarray(found[0].before) == pytest.approx([-1.5])
+
+
+def test_a_damaged_line_of_a_journal_is_named(tmp_path: Path) -> None:
+    lines = [make_line({"fingerprint": "x"}), make_line(GOOD, "x"), make_line(GOOD, "x")]
+    (tmp_path / "j").write_bytes(b"".join(lines))
+    assert len(read_samples(tmp_path / "j")) == 2
+    (tmp_path / "j").write_bytes(b"".join(lines).replace(b"-1.5", b"-1.4", 1))
+    with pytest.raises(ChecksumError, match="not as it was written") as raised:
+        read_samples(tmp_path / "j")
+    assert raised.value.line == 2
 
 
 @pytest.mark.parametrize(
