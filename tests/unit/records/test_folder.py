@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -286,3 +289,31 @@ def test_a_copy_of_a_run_has_checksums_of_its_own(tmp_path: Path) -> None:
     run = read_run(write_run(RUN, tmp_path / "run"))
     copy = write_run(replace(run, texts=None), tmp_path / "copy")
     assert json.loads((copy / "manifest.json").read_text())["files"].keys() == {"scores.parquet"}
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from forgetmap.errors import OutputError
+from forgetmap.records.folder import write_run
+from run_folders import results, run_of
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, 8_000))
+rows = [row | {"response": f"{n**7}"} for n, row in enumerate(results([1] * 5_000))]
+try:
+    write_run(run_of(rows), Path(sys.argv[1]), overwrite=True)
+except OutputError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_is_full_while_a_run_is_replaced_leaves_the_old_one(tmp_path: Path) -> None:
+    path = write_run(RUN, tmp_path / "run")
+    before = {name: (path / name).read_bytes() for name in names(path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", FULL_DISK, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert f"cannot write {path}" in done.stdout
+    assert names(tmp_path) == ["run"]
+    assert {name: (path / name).read_bytes() for name in names(path)} == before
