@@ -113,6 +113,7 @@ class Journal(Generic[Kept]):
             self._syncer = _Syncer(self._file.fileno())
             if not self.path.stat().st_size:
                 self._write(make_line({"fingerprint": fingerprint}))
+                sync(path.parent)
 
     def add(self, entry: Kept) -> None:
         """Keep an answer."""
