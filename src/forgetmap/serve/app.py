@@ -37,7 +37,7 @@ from forgetmap.report import (
     vega_bundle,
 )
 from forgetmap.serve.async_cache import AsyncLRU, BatchedSearch
-from forgetmap.serve.runs import ServedRun, describe
+from forgetmap.serve.runs import ServedRun, describe, require_undamaged
 from forgetmap.serve.security import Guard, refused
 from forgetmap.serve.store import FACETS, READER_THREADS, SORTS, PairTable, Selection, Store
 
@@ -210,6 +210,8 @@ class Explorer:
 
     def _compare(self, served: tuple[ServedRun, ServedRun], progress: Progress) -> PairTable:
         progress.next("checking the results")
+        for own in served:
+            require_undamaged(own)
         sides = align([self._side(run) for run in served])
         runs = [side.run for side in sides]
         stamps = [run.stamp for run in served]

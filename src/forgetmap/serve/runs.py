@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from forgetmap._cache import temporary_path
-from forgetmap.errors import ForgetmapError, UnknownFormatError, UsageError
+from forgetmap.errors import ChecksumError, ForgetmapError, UnknownFormatError, UsageError
 from forgetmap.records import Run, is_run_folder, read_run, write_run
 from forgetmap.sources import Reading, is_remote, open_run
 
@@ -34,6 +34,24 @@ class ServedRun:
     location: str
     parent: str | None = None
     stamp: str | None = None
+
+
+def require_undamaged(run: ServedRun) -> None:
+    """Check the files of a run for damage, texts as well; not done for all runs at the start.
+
+    Raises:
+        ChecksumError: one is not as it was written; its path is not shown.
+    """
+    path = Path(run.location)
+    if is_remote(run.location) or not is_run_folder(path):
+        return
+    try:
+        read_run(path)
+    except ChecksumError as error:
+        name = Path(error.file or "").name
+        raise ChecksumError(
+            f"{name} of {run.run.name} is not as it was written", hint="copy the run folder again."
+        ) from None
 
 
 def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[ServedRun]:
@@ -88,7 +106,7 @@ def _runs_in(source: str, reading: Reading) -> Iterator[tuple[str, Run]]:
         return
     folders = _run_folders(path)
     if folders:
-        yield from ((str(folder), read_run(folder)) for folder in folders)
+        yield from ((str(folder), read_run(folder, check_texts=False)) for folder in folders)
         return
     try:
         yield source, open_run(source, reading=reading)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forgetmap.errors import MissingInputError, UnknownFormatError
-from forgetmap.serve.runs import describe, find_runs
+from forgetmap.errors import ChecksumError, MissingInputError, UnknownFormatError
+from forgetmap.serve.runs import describe, find_runs, require_undamaged
 from served_runs import AFTER, BEFORE, results, write_folder
 
 
@@ -65,3 +65,17 @@ def test_nothing_to_serve_is_an_error(tmp_path: Path) -> None:
         find_runs([str(tmp_path / "empty")])
     with pytest.raises(MissingInputError):
         find_runs([str(tmp_path / "absent")])
+
+
+def test_damaged_texts_are_found_before_they_are_shown(runs: Path) -> None:
+    """Not when all runs are listed: texts can be large."""
+    (texts,) = list(runs.rglob("texts.parquet"))[:1]
+    content = bytearray(texts.read_bytes())
+    content[8] ^= 1  # of the first page, not of the description at the end
+    texts.write_bytes(content)
+    (damaged,) = (run for run in find_runs([str(runs)]) if run.location == str(texts.parent))
+    with pytest.raises(
+        ChecksumError, match=r"texts.parquet of \w+ is not as it was written"
+    ) as raised:
+        require_undamaged(damaged)
+    assert str(runs) not in str(raised.value)
