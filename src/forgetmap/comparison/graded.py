@@ -19,12 +19,14 @@ class GradedSums:
         graded: of these, with a score that is neither 0 nor 1 on either side.
         total: sum of the falls.
         squares: sum of their squares.
+        cubes: sum of their third powers.
     """
 
     n: float = 0.0
     graded: float = 0.0
     total: float = 0.0
     squares: float = 0.0
+    cubes: float = 0.0
 
     def __add__(self, other: GradedSums) -> GradedSums:
         sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
@@ -47,14 +49,15 @@ def sum_graded(pairs: Pairs) -> dict[Label, GradedSums]:
         **labels,
         fall=graded_fall(),
         square=graded_fall() ** 2,
+        cube=graded_fall() ** 3,
         graded=nw.when(between[0] | between[1]).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     sums = rows.group_by("task", *labels).agg(
-        nw.len().alias("n"), *(nw.col(name).sum() for name in ("fall", "square", "graded"))
+        nw.len().alias("n"), *(nw.col(name).sum() for name in ("fall", "square", "cube", "graded"))
     )
     return {
         label_of(row): GradedSums(
-            *(round(float(row[name]), DIGITS) for name in ("n", "graded", "fall", "square"))
+            *(round(float(row[name]), DIGITS) for name in ("n", "graded", "fall", "square", "cube"))
         )
         for row in sums.collect().rows(named=True)
     }

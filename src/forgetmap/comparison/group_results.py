@@ -15,6 +15,7 @@ from forgetmap.comparison.coverage import missing_items
 from forgetmap.comparison.estimators import BUILT_IN_NAMES, Estimator, number_estimators
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.from_counts import loss_variance
+from forgetmap.comparison.graded import GradedSums
 from forgetmap.comparison.loss import (
     FROM_COUNTS,
     measure_macro,
@@ -252,11 +253,14 @@ def _graded(evidence: Evidence) -> GradedResult | None:
     if sums is None or not sums.graded:
         return None
     clusters = _graded_clusters(evidence)
-    interval = graded_interval(
-        sums.n, sums.total, sums.squares, clusters=clusters, level=evidence.level
-    )
+    interval = _graded_interval(sums, clusters, evidence.level)
     note = "" if clusters is None else ", clustered"
     return _graded_result(interval, sums.graded, f"{GRADED_METHOD}, t interval{note}")
+
+
+def _graded_interval(sums: GradedSums, clusters: ClusterVariance | None, level: float) -> Interval:
+    moments = (sums.n, sums.total, sums.squares, sums.cubes)
+    return graded_interval(*moments, clusters=clusters, level=level)
 
 
 def _graded_clusters(evidence: Evidence) -> ClusterVariance | None:
@@ -277,9 +281,7 @@ def _graded_macro(tasks: Sequence[Evidence]) -> GradedResult | None:
     intervals, freedom = [], []
     for task, sums in zip(tasks, known, strict=True):
         clusters = _graded_clusters(task)
-        intervals.append(
-            graded_interval(sums.n, sums.total, sums.squares, clusters=clusters, level=task.level)
-        )
+        intervals.append(_graded_interval(sums, clusters, task.level))
         freedom.append(max(sums.n - 1, 1.0) if clusters is None else clusters.freedom)
     combined = combined_interval(intervals, freedom, level=tasks[0].level, inflate=tasks[0].across)
     return _graded_result(combined, pairs, f"{GRADED_METHOD}, mean over tasks, t interval")

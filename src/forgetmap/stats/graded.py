@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from forgetmap.stats.clusters import ClusterVariance
@@ -13,6 +15,7 @@ def graded_interval(
     n: float,
     total: float,
     squares: float,
+    cubes: float,
     *,
     clusters: ClusterVariance | None = None,
     level: float = LEVEL,
@@ -22,13 +25,18 @@ def graded_interval(
     Student: SE^2 = max(sum (x - mean)^2 + 1/4, 1) / (n (n - 1)). With clusters: CR2 variance V on
     the degrees of freedom df of Bell and McCaffrey, max(V + d/4, d) with d = 1 / (df (df + 1)).
     The 1 and d stand for one item (one cluster) that changes by the whole range: where next to
-    nothing changed, the spread seen says nothing of what was not drawn. Covers .93 or more; above
-    .98 up to about 15 items or clusters, and where fewer than about 5 of them change.
+    nothing changed, the spread seen says nothing of what was not drawn.
+
+    Changes are skewed where most go one way: with a mean further out their spread is larger. On
+    that side the limit is where (x - mean)^2 = t^2 SE^2 (1 + g (x - mean)), g the third central
+    moment over the square of the second. Without it .06 of the upper limits are too low where 30 of
+    1,000 items lose all. Covers .93 or more; above .98 up to about 15 items, clusters or changes.
 
     Args:
         n: items.
         total: sum of the changes.
         squares: sum of the squared changes.
+        cubes: sum of their third powers.
         clusters: from `cluster_variance`, for items that stand or fall together.
         level: of the interval.
     """
@@ -39,11 +47,28 @@ def graded_interval(
     if n < 2 or freedom <= 0:
         return Interval(mean, np.asarray(np.nan), np.asarray(np.nan))
     if clusters is None:
-        variance = _at_least(squares - n * float(mean) ** 2, 1.0) / (n * (n - 1))
+        unit = 1 / (n * (n - 1))
+        seen = (squares - n * float(mean) ** 2) * unit
     else:
-        variance = _at_least(clusters.variance, 1 / (freedom * (freedom + 1)))
-    half = stdtrit(freedom, 0.5 + level / 2) * np.sqrt(variance)
-    return Interval(mean, np.asarray(mean - half), np.asarray(mean + half))
+        unit = 1 / (freedom * (freedom + 1))
+        seen = clusters.variance
+    t = float(stdtrit(freedom, 0.5 + level / 2))
+    half = t * math.sqrt(_at_least(seen, unit))
+    shift = t**2 * seen * _growth(n, float(mean), squares, cubes) / 2
+    reach = math.hypot(shift, half)
+    return Interval(
+        mean,
+        np.asarray(mean - max(half, reach - shift)),
+        np.asarray(mean + max(half, reach + shift)),
+    )
+
+
+def _growth(n: float, mean: float, squares: float, cubes: float) -> float:
+    """By which share the variance grows with the mean: third central moment over second squared."""
+    second = squares / n - mean**2
+    if second <= 0:
+        return 0.0
+    return (cubes / n - 3 * mean * squares / n + 2 * mean**3) / second**2
 
 
 def _at_least(spread: float, unit: float) -> float:
