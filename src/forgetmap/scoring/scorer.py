@@ -103,9 +103,18 @@ class JudgeScorer(Scorer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Python source to run in a sandbox; it passes if it runs to its end."""
+    """Python source to run in a sandbox.
+
+    Attributes:
+        source: what a model wrote.
+        tests: what decides whether it passes, run in a process of their own that the source cannot
+            reach; without tests it passes if it runs to its end, by its own account.
+        replaced: names of builtins that tests take from the source.
+    """
 
     source: str
+    tests: str | None = None
+    replaced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,8 @@ class ProgramResult:
     """Why not: `timeout`, `memory`, `exit`, `exception`, ... with its last line of output."""
     failed_to_start: bool = False
     """The sandbox is at fault, not the program: the score is missing."""
+    tampered: bool = False
+    """It tried to write its own verdict: the score is that of a wrong answer."""
 
 
 class CodeScorer(Scorer, Protocol):

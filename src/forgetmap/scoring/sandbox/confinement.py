@@ -14,6 +14,7 @@ import signal
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from forgetmap.scoring.sandbox import MAX_TASKS, WORK, kernel
@@ -38,7 +39,7 @@ def enclose(root: str, mounts: Iterable[tuple[str, str]]) -> bool:
     Returns:
         Whether it is root; then programs still have to become somebody else.
     """
-    kernel.calls()
+    _call_filter()
     was_root = os.geteuid() == 0
     if not was_root:
         _become_root_of_nothing()
@@ -56,6 +57,7 @@ def enclose(root: str, mounts: Iterable[tuple[str, str]]) -> bool:
         # If memory runs out, programs go first.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     kernel.change_root(root)
+    kernel.unshare(kernel.NEWPID, "process namespace")
     return was_root
 
 
@@ -91,15 +93,20 @@ def separate() -> None:
     )
 
 
-def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
+def restrain(*, user: int | None, seconds: int, megabytes: int, others: int | None = None) -> None:
     """Become nobody, for good, within limits.
 
     Args:
         user: a number that nobody else has, if this is root.
         seconds: of processor time.
         megabytes: of memory, for each process.
+        others: tasks of the same user that do not count; None if they must be counted apart.
     """
     os.chdir(WORK)
+    if user is not None:
+        _become(user)
+    if others is None:
+        _count_tasks_apart(is_root=user is not None)
     for kind, most in (
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_AS, megabytes * 2**20),
@@ -108,13 +115,11 @@ def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
         (resource.RLIMIT_CORE, _NO_CORE),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_NPROC, MAX_TASKS),
+        (resource.RLIMIT_NPROC, MAX_TASKS + (others or 0)),
         (resource.RLIMIT_RTPRIO, 0),
         (resource.RLIMIT_NICE, 0),
     ):
         resource.setrlimit(kind, (most, most))
-    if user is not None:
-        _become(user)
     kernel.give_up_capabilities()
     kernel.forbid_dumps()
     kernel.die_with_parent(signal.SIGKILL)
@@ -122,7 +127,7 @@ def restrain(*, user: int | None, seconds: int, megabytes: int) -> None:
 
 
 def _become(user: int) -> None:
-    """Processes are counted by user, so a user nobody else is; else the usual nobody."""
+    """A user that nobody else is; else the usual nobody."""
     os.setgroups([])
     for number in (_FIRST_FREE_USER + user, _NOBODY):
         try:
@@ -135,6 +140,20 @@ def _become(user: int) -> None:
             return
 
 
+def _count_tasks_apart(*, is_root: bool) -> None:
+    """Tasks are counted by user in each user namespace, so a namespace that nobody else is in.
+
+    Without it, those that run beside a program or around it count as well: an ordinary user could
+    start two threads less than root.
+    """
+    try:
+        kernel.unshare(kernel.NEWUSER, "user namespace")
+    except OSError:
+        if not is_root:
+            raise
+
+
+@cache
 def _call_filter() -> bytes:
     """Deny what is on the list, sockets to anywhere but this machine, and new namespaces."""
     load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06

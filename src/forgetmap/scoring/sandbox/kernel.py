@@ -65,6 +65,8 @@ def calls() -> SystemCalls:
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
+# Stated once: converting each argument of each call took longer than the calls.
+_libc.prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 
 
 def _check(result: int, action: str) -> None:
@@ -127,8 +129,7 @@ def change_root(folder: str) -> None:
 
 
 def _prctl(option: int, first: int = 0, second: int = 0) -> int:
-    arguments = (ctypes.c_ulong(value) for value in (first, second, 0, 0))
-    return int(_libc.prctl(ctypes.c_int(option), *arguments))
+    return int(_libc.prctl(option, first, second, 0, 0))
 
 
 def die_with_parent(signal: int) -> None:

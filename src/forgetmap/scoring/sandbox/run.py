@@ -187,6 +187,8 @@ class _Template:
         """How it ended; OSError if this template is of no more use."""
         request = {
             "source": program.source,
+            "tests": program.tests,
+            "replaced": sorted(program.replaced),
             "seconds": limits.seconds,
             "megabytes": limits.megabytes,
         }
@@ -194,7 +196,9 @@ class _Template:
         if "failed" in reply:
             return ProgramResult(passed=False, reason=str(reply["failed"]), failed_to_start=True)
         return ProgramResult(
-            passed=reply.get("passed") is True, reason=str(reply.get("reason", ""))
+            passed=reply.get("passed") is True,
+            reason=str(reply.get("reason", "")),
+            tampered=reply.get("tampered") is True,
         )
 
     def end(self) -> None:

@@ -1,17 +1,19 @@
 """The process that every program is a copy of.
 
 It is locked in once, has the usual modules loaded, reads programs from its input and writes how
-each one ended. A program runs as a copy of it in process, mount and shared-memory namespaces of its
-own; when it ends or its time is up, so does everything it started.
+each one ended. For each program it makes two copies of itself, with a folder and shared memory of
+their own. The first judges: it runs the tests and says how they ended, over a pipe that is open
+nowhere else. The second runs the answer, sees no process but those it starts, and is asked by the
+first for what the answer returns (exchange.py). When the first ends or its time is up, so does
+everything below it.
 
-A program passes if it sends back a secret that its supervisor gave to the code around it, and that
-code sends it only after the last statement. Ending early, by whatever means, is no pass. Python
-cannot hide anything from a program that searches the memory of its own process; such a program
-would have to be written against this file.
+An answer has nothing to find that would let it pass: it can only return values, and tests compare
+them where it cannot reach. Whatever else it sends is tampering.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import math
@@ -21,22 +23,33 @@ import resource
 import select
 import signal
 import site
+import socket
 import sys
-from types import ModuleType
+from contextlib import suppress
 from typing import Any, NoReturn
 
-from forgetmap.scoring.sandbox import CLOCK_PER_PROCESSOR, PACKAGES, confinement, kernel
+from forgetmap.scoring.sandbox import (
+    CLOCK_PER_PROCESSOR,
+    MAX_TASKS,
+    PACKAGES,
+    confinement,
+    kernel,
+)
+from forgetmap.scoring.sandbox.exchange import Channel, PartnerEndedError
+from forgetmap.scoring.sandbox.stand_in import TamperingError
+from forgetmap.scoring.sandbox.trial import run_tests, serve_answer
 
 _PRELOADED = (
     "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
     "functools", "hashlib", "heapq", "itertools", "math", "operator", "re", "statistics",
     "string", "typing",
 )  # fmt: skip
-_MAX_REASON_BYTES = 500
+_MAX_REASON = 500
+_MAX_VERDICT_BYTES = 1 << 14
+_OTHER_TASKS = 2 + MAX_TASKS
+"""Of the user of a judge: two templates, and those of the answer."""
 _CLOCK_TOLERANCE = 0.5
 """Of the limit: the two clocks involved count in ticks of their own."""
-_FIRST_PROCESS = 1
-"""Process id of the program in its namespace; a process it forked speaks for nobody."""
 
 
 def main() -> None:
@@ -52,13 +65,18 @@ def main() -> None:
         return
     sys.path.remove(settings["package_root"])
     sys.path.append(PACKAGES)
+    user = os.getpid() if is_root else None
+    # The next process is the first of a namespace: what runs below it sees and signals no other.
+    inner = os.fork()
+    if inner:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) and 1)
+    kernel.die_with_parent(signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Objects that the collector does not look at stay in memory that all copies share.
+    gc.freeze()
     _say({"ready": True})
     for line in sys.stdin:
-        supervisor = os.fork()
-        if supervisor == 0:
-            _supervise(json.loads(line), is_root=is_root)
-        if os.waitpid(supervisor, 0)[1] != 0:
-            _say({"failed": "the supervisor of the program ended"})
+        _say(_supervise(json.loads(line), user))
 
 
 def _say(reply: dict[str, Any]) -> None:
@@ -66,95 +84,141 @@ def _say(reply: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _supervise(request: dict[str, Any], *, is_root: bool) -> NoReturn:
-    """Start a program, end it in time, say how it ended."""
-    secret = os.urandom(32)
+def _supervise(request: dict[str, Any], user: int | None) -> dict[str, Any]:
+    """Start a judge, end it in time, and say what it said."""
+    try:
+        read_end, write_end = os.pipe()
+        judge = os.fork()
+    except OSError as error:
+        return {"failed": error.strerror or str(error)}
+    if judge == 0:
+        _judge(request, write_end, user)
+    os.close(write_end)
+    try:
+        return _wait_for(judge, read_end, request["seconds"])
+    finally:
+        os.close(read_end)
+
+
+def _wait_for(judge: int, read_end: int, seconds: float) -> dict[str, Any]:
+    """Its verdict, when it and everything below it is gone."""
+    process = os.pidfd_open(judge)
+    clock = select.poll()
+    clock.register(process, select.POLLIN)
+    in_time = bool(clock.poll(1000 * CLOCK_PER_PROCESSOR * seconds))
+    os.close(process)
+    if not in_time:
+        os.kill(judge, signal.SIGKILL)
+    _, status, usage = os.wait4(judge, 0)
+    # The answer's process dies with the judge, and all in its namespace with it.
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    if not in_time:
+        return {"reason": "timeout"}
+    code = os.waitstatus_to_exitcode(status)
+    message = os.read(read_end, _MAX_VERDICT_BYTES)
+    if code == 0 and message:
+        verdict: dict[str, Any] = json.loads(message)
+        return verdict
+    return {"reason": _how_it_ended(code, usage, seconds)}
+
+
+def _how_it_ended(code: int, usage: resource.struct_rusage, seconds: float) -> str:
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    if code == -signal.SIGKILL and cpu_seconds >= _CLOCK_TOLERANCE * math.ceil(seconds):
+        return "timeout"
+    return f"killed: {signal.Signals(-code).name}" if code < 0 else "exit"
+
+
+def _judge(request: dict[str, Any], write_end: int, user: int | None) -> NoReturn:
+    """Start the answer in a namespace where it is the first, run its tests, write the verdict."""
     try:
         kernel.die_with_parent(signal.SIGKILL)
         confinement.separate()
-        read_end, write_end = os.pipe()
-        user = os.getpid() if is_root else None
-        program = os.fork()
+        connection, other_end = socket.socketpair()
+        answer = os.fork()
+        if answer == 0:
+            connection.close()
+            _answer(request, other_end, user)
+        other_end.close()
+        _cut_off(connection.fileno(), write_end)
+        _restrain(request, user, others=_OTHER_TASKS)
+        verdict = _verdict(request, Channel(connection, answer), answer)
     except OSError as error:
-        _say({"failed": error.strerror or str(error)})
-        os._exit(0)
-    if program == 0:
-        _run(request, secret, write_end, user)
-    os.close(write_end)
-    _say(_wait_for(program, read_end, secret, request["seconds"]))
+        verdict = {"failed": error.strerror or str(error)}
+    os.write(write_end, json.dumps(verdict).encode("ascii"))
     os._exit(0)
 
 
-def _wait_for(program: int, read_end: int, secret: bytes, seconds: float) -> dict[str, Any]:
-    """Wait for the first process of a namespace: when it is gone, so are all others."""
-    clock = select.poll()
-    clock.register(os.pidfd_open(program), select.POLLIN)
-    in_time = bool(clock.poll(1000 * CLOCK_PER_PROCESSOR * seconds))
-    if not in_time:
-        os.kill(program, signal.SIGKILL)
-    _, status, usage = os.wait4(program, 0)
-    code = os.waitstatus_to_exitcode(status)
-    message = os.read(read_end, _MAX_REASON_BYTES)
-    if in_time and code == 0 and message == secret and not os.read(read_end, 1):
-        return {"passed": True}
-    cpu_seconds = usage.ru_utime + usage.ru_stime
-    if not in_time or (
-        code == -signal.SIGKILL and cpu_seconds >= _CLOCK_TOLERANCE * math.ceil(seconds)
-    ):
-        return {"reason": "timeout"}
-    if message.startswith(b"failed "):
-        return {"failed": message[7:].decode("utf-8", "replace")}
-    if code < 0:
-        return {"reason": f"killed: {signal.Signals(-code).name}"}
-    return {"reason": message.decode("utf-8", "replace") if code == 1 and message else "exit"}
+def _verdict(request: dict[str, Any], channel: Channel, answer: int) -> dict[str, Any]:
+    """How an answer does, said by a process that runs none of it."""
+    try:
+        _, state, reason, *_ = channel.receive()
+        if state != "ready":
+            return {"failed": str(reason)}
+        run_tests(channel, request)
+    except TamperingError as error:
+        return {"tampered": True, "reason": f"tampering: {error}"}
+    except PartnerEndedError:
+        _, status, usage = os.wait4(answer, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return {"reason": _how_it_ended(code, usage, request["seconds"])}
+    except BaseException as error:  # noqa: BLE001  # what fails in tests is the answer's fault
+        return {"reason": _reason(error)}
+    return {"passed": True}
 
 
-def _run(request: dict[str, Any], secret: bytes, write_end: int, user: int | None) -> NoReturn:
-    """In the process of the program: nothing here returns."""
-    write, leave, process_id = os.write, os._exit, os.getpid
+def _answer(request: dict[str, Any], connection: socket.socket, user: int | None) -> NoReturn:
+    """In the process of the answer: nothing here returns, and nothing here decides.
+
+    A program that walks frames finds this secret and where to write it, as it would in sandboxes
+    that have one. Nothing reads it: whoever writes it has given himself away.
+    """
+    secret, write_end = os.urandom(32), connection.fileno()
+    channel, leave = Channel(connection), os._exit
     try:
         _cut_off(write_end)
-        confinement.restrain(
-            user=user, seconds=math.ceil(request["seconds"]), megabytes=request["megabytes"]
-        )
+        _restrain(request, user)
     except OSError as error:
-        write(write_end, f"failed {error.strerror or error}".encode())
+        channel.send([0, "failed", error.strerror or str(error), [], ""])
         leave(2)
+    channel.send([0, "ready", "", [], ""])
+    request.clear()
+    with suppress(PartnerEndedError):
+        serve_answer(channel)
+    leave(len(secret) - len(secret))
+
+
+def _restrain(request: dict[str, Any], user: int | None, others: int | None = None) -> None:
+    confinement.restrain(
+        user=user,
+        seconds=math.ceil(request["seconds"]),
+        megabytes=request["megabytes"],
+        others=others,
+    )
     random.seed(0)
-    try:
-        _execute(request.pop("source"))
-    except BaseException as error:  # noqa: BLE001  # whatever the program does is its end
-        if process_id() == _FIRST_PROCESS:
-            write(write_end, _reason(error))
-        leave(1)
-    if process_id() == _FIRST_PROCESS:
-        write(write_end, secret)
-    leave(0)
 
 
-def _cut_off(write_end: int) -> None:
-    """No way in or out but this one, and no group of processes shared with the outside."""
+def _cut_off(*kept: int) -> None:
+    """No way in or out but these, and no group of processes shared with the outside."""
     os.setsid()
     nothing = os.open("/dev/null", os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
-    os.closerange(3, write_end)
-    os.closerange(write_end + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    first = 3
+    for number in (*sorted(kept), resource.getrlimit(resource.RLIMIT_NOFILE)[0]):
+        os.closerange(first, number)
+        first = number + 1
 
 
-def _execute(source: str) -> None:
-    main_module = ModuleType("__main__")
-    sys.modules["__main__"] = main_module
-    exec(compile(source, "<program>", "exec", dont_inherit=True), main_module.__dict__)  # noqa: S102
-
-
-def _reason(error: BaseException) -> bytes:
+def _reason(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return b"memory"
+        return "memory"
     if isinstance(error, SystemExit):
-        return b"exit"
+        return "exit"
     try:
         message = f"exception: {type(error).__name__}: {error}"
     except BaseException:  # noqa: BLE001  # its own text fails
         message = "exception"
-    return message.strip().removesuffix(":").encode("utf-8", "replace")[:_MAX_REASON_BYTES]
+    return message.strip().removesuffix(":")[:_MAX_REASON]

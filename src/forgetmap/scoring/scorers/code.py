@@ -1,7 +1,7 @@
 """Code that is right if it passes its tests, as in HumanEval and MBPP.
 
-The tests see the real builtins whatever the code has done to them, and the code sees neither the
-tests nor a `__main__` to run its own examples in.
+The tests run in a process of their own and see the real builtins whatever the code does to its; the
+code sees neither the tests nor a `__main__` to run its own examples in.
 """
 
 from __future__ import annotations
@@ -30,19 +30,6 @@ from forgetmap.scoring.scorer import (
 )
 
 _BUILTINS = frozenset(vars(builtins))
-_DRIVER = """\
-import builtins, sys, types
-real = dict(vars(builtins))
-answer = types.ModuleType("answer")
-sys.modules["answer"] = answer
-exec(compile({answer!r}, "<answer>", "exec", dont_inherit=True), answer.__dict__)
-vars(builtins).update(real)
-names = dict(vars(answer))
-for name in real.keys() - {own!r}:
-    names.pop(name, None)
-names["__name__"] = "tests"
-exec(compile({tests!r}, "<tests>", "exec", dont_inherit=True), names)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +53,7 @@ class CodeTestScorer:
         block = _code_block(sample, tests)
         if block is None:
             return None
-        own = tests.names & _BUILTINS
-        return Program(_DRIVER.format(answer=block.source, own=own, tests=tests.source))
+        return Program(block.source, tests.source, tests.names & _BUILTINS)
 
     def settle(self, sample: ScorerInput, result: ProgramResult | None) -> Fields:
         """Right if it passed; missing if it could not be run, which is not the code's fault.

@@ -1,0 +1,414 @@
+"""Values as JSON, between a process that is trusted and one that is not.
+
+Plain values are copied, other objects get a number. Unpacking runs nothing that the other process
+chose: it makes plain values, stand-ins and exceptions, and raises one of `BROKEN` otherwise.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import operator
+import sys
+import types
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain
+from typing import Any
+
+from forgetmap.scoring.sandbox.stand_in import StandIn, make_stand_in, number_of, traits_of
+
+BROKEN = (
+    ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What unpacking raises where there is no value."""
+
+_MAX_DEPTH = 60
+"""Containers in one another that are copied; what is deeper stays where it is."""
+_MAX_TEXT = 2_000
+"""Characters of an exception."""
+_SMALL = 1 << 62
+_SCALARS = frozenset({str, float, bool, type(None)})
+_WITH_INTEGERS = _SCALARS | {int}
+
+_CONTAINERS: Mapping[type, str] = {
+    list: "list", dict: "dict", set: "set", bytearray: "bytearray", deque: "deque",
+    Counter: "Counter", OrderedDict: "OrderedDict", defaultdict: "defaultdict",
+}  # fmt: skip
+_EMPTY: Mapping[str, Callable[[], Any]] = {name: kind for kind, name in _CONTAINERS.items()}
+_PARTS: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
+    tuple: ("tuple", list),
+    frozenset: ("frozenset", list),
+    bytes: ("bytes", bytes.hex),
+    complex: ("complex", lambda value: [value.real, value.imag]),
+    range: ("range", lambda value: [value.start, value.stop, value.step]),
+    slice: ("slice", lambda value: [value.start, value.stop, value.step]),
+    Decimal: ("Decimal", str),
+    Fraction: ("Fraction", lambda value: [value.numerator, value.denominator]),
+    datetime: ("datetime", datetime.isoformat),
+    date: ("date", date.isoformat),
+    time: ("time", time.isoformat),
+    timedelta: ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+}
+_MAKE: Mapping[str, Callable[[Any], Any]] = {
+    "tuple": tuple,
+    "frozenset": frozenset,
+    "bytes": bytes.fromhex,
+    "complex": lambda parts: complex(*parts),
+    "range": lambda parts: range(*parts),
+    "slice": lambda parts: slice(*parts),
+    "Decimal": Decimal,
+    "Fraction": lambda parts: Fraction(*parts),
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timedelta": lambda parts: timedelta(*parts),
+}
+
+
+class Objects:
+    """What two processes know of each other's objects.
+
+    Args:
+        exchange: passes on what is done with a stand-in.
+        trusting: whether the other process may name modules to import.
+    """
+
+    def __init__(self, exchange: Any, *, trusting: bool) -> None:
+        self.trusting = trusting
+        self._exchange = exchange
+        self._own: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._stand_ins: dict[int, StandIn] = {}
+        self._classes: dict[int, type[BaseException]] = {}
+
+    def number(self, value: Any) -> int:
+        """Under which the other process knows an object of this one."""
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._own)
+            self._own.append(value)
+        return self._numbers[id(value)]
+
+    def was_sent(self, value: Any) -> bool:
+        """Whether the other process knows it."""
+        return id(value) in self._numbers
+
+    def own(self, number: int) -> Any:
+        """The object of this process that has a number."""
+        if number < 0:
+            raise IndexError
+        return self._own[number]
+
+    def stand_in(self, number: int, traits: list[str], nature: str) -> StandIn:
+        """What stands here for an object of the other process, always the same."""
+        if number not in self._stand_ins:
+            self._stand_ins[number] = make_stand_in(self._exchange, number, traits, nature)
+        return self._stand_ins[number]
+
+    def error_class(self, number: int, name: str, bases: tuple[Any, ...]) -> type[BaseException]:
+        """What stands here for a class of exceptions: a class, so that it can be caught."""
+        if number not in self._classes:
+            if not bases or not all(issubclass(base, BaseException) for base in bases):
+                raise TypeError
+            own = {"__str__": _own_text, "_number": number}
+            self._classes[number] = type(name, bases, own)
+        return self._classes[number]
+
+
+def _own_text(error: BaseException) -> str:
+    text = vars(error).get("_text")
+    return text if isinstance(text, str) else BaseException.__str__(error)
+
+
+class Packing:
+    """One message on its way out; `containers` are those in it, in order.
+
+    Args:
+        objects: of the two processes.
+        known: containers that the other process has sent and is waiting for.
+    """
+
+    def __init__(self, objects: Objects, known: list[Any]) -> None:
+        self.containers: list[Any] = []
+        self._objects = objects
+        self._known = {id(value): number for number, value in enumerate(known)}
+        self._seen: dict[int, int] = {}
+        self._depth = 0
+
+    def pack(self, value: Any) -> Any:
+        """The value as JSON has it."""
+        kind = type(value)
+        if kind in _SCALARS:
+            return value
+        if kind is int:
+            return value if -_SMALL < value < _SMALL else ["int", hex(value)]
+        if kind in _CONTAINERS or kind in _PARTS:
+            return self._nested(value)
+        if issubclass(kind, StandIn):
+            return ["yours", number_of(value)]
+        if isinstance(value, BaseException):
+            return self._error(value)
+        return _array(value) or self._name(value) or self._reference(value)
+
+    def _nested(self, value: Any) -> list[Any]:
+        if id(value) in self._known:
+            return ["known", self._known[id(value)]]
+        if id(value) in self._seen:
+            return ["again", self._seen[id(value)]]
+        if self._depth >= _MAX_DEPTH:
+            return self._reference(value)
+        self._depth += 1
+        try:
+            if type(value) in _PARTS:
+                name, parts = _PARTS[type(value)]
+                return [name, self.content(parts(value))]
+            self._seen[id(value)] = len(self.containers)
+            self.containers.append(value)
+            return [_CONTAINERS[type(value)], self.content(content(value))]
+        finally:
+            self._depth -= 1
+
+    def content(self, values: Any) -> list[Any]:
+        """The elements of something, at once if they are all plain."""
+        if isinstance(values, str):
+            return ["plain", values]
+        kinds = set(map(type, values))
+        is_plain = kinds <= _WITH_INTEGERS
+        if is_plain and int in kinds:
+            is_plain = all(-_SMALL < value < _SMALL for value in values if type(value) is int)
+        return ["plain", values] if is_plain else ["each", [self.pack(each) for each in values]]
+
+    def _error(self, error: BaseException) -> list[Any]:
+        try:
+            text = str(error)[:_MAX_TEXT]
+        except BaseException:  # noqa: BLE001  # its own text fails
+            text = ""
+        short = all(
+            type(each) in _WITH_INTEGERS and len(str(each)) <= _MAX_TEXT
+            for each in error.args
+            if not isinstance(each, int) or abs(each) < _SMALL
+        )
+        arguments = self.pack(tuple(error.args) if short else (text,))
+        return ["error", self._error_class(type(error)), arguments, text]
+
+    def _error_class(self, kind: type) -> list[Any]:
+        if getattr(builtins, kind.__name__, None) is kind:
+            return ["builtin", kind.__name__]
+        if "_number" in vars(kind):
+            return ["yours", vars(kind)["_number"]]
+        bases = [
+            self._error_class(base) for base in kind.__bases__ if issubclass(base, BaseException)
+        ]
+        place = [kind.__module__, kind.__qualname__] if _is_named(kind) else None
+        return ["raised", self._objects.number(kind), kind.__name__, bases, place]
+
+    def _name(self, value: Any) -> list[Any] | None:
+        """What both processes have: built-in types, and for one that trusts the library too."""
+        if isinstance(value, type):
+            if issubclass(value, BaseException):
+                return self._error_class(value)
+            name = getattr(value, "__name__", "")
+            if getattr(builtins, name, None) is value:
+                return ["builtin", name]
+        if self._objects.trusting:
+            return None
+        if isinstance(value, types.ModuleType):
+            known = value.__name__.partition(".")[0] in sys.stdlib_module_names
+            return ["named", value.__name__, ""] if known else None
+        return ["named", value.__module__, value.__qualname__] if _is_named(value) else None
+
+    def _reference(self, value: Any) -> list[Any]:
+        kind: type = type(value)
+        return ["own", self._objects.number(value), *traits_of(kind)]
+
+
+def _array(value: Any) -> list[Any] | None:
+    """Numbers of numpy, if it is loaded."""
+    numpy = sys.modules.get("numpy")
+    kind = getattr(type(value), "__module__", None)
+    if numpy is None or kind != "numpy" or not isinstance(value, numpy.ndarray | numpy.generic):
+        return None
+    if value.dtype.hasobject or value.dtype.names:
+        return None
+    shape = list(value.shape) if isinstance(value, numpy.ndarray) else None
+    return ["array", value.dtype.str, shape, value.tobytes().hex()]
+
+
+def _is_named(value: Any) -> bool:
+    """Whether it is found under its name in the standard library."""
+    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return False
+    module = value.__module__
+    if not isinstance(module, str) or module.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    try:
+        return operator.attrgetter(value.__qualname__)(sys.modules[module]) is value
+    except (AttributeError, KeyError):
+        return False
+
+
+class Unpacking:
+    """One message that came in; `containers` are those in it, in order.
+
+    Args:
+        objects: of the two processes.
+        known: containers that this process had sent, which the message may refer to.
+    """
+
+    def __init__(self, objects: Objects, known: list[Any]) -> None:
+        self.containers: list[Any] = []
+        self._objects = objects
+        self._known = known
+
+    def unpack(self, packed: Any) -> Any:
+        """The value; an error of `BROKEN` if it is none."""
+        if not isinstance(packed, list):
+            if isinstance(packed, dict):
+                raise TypeError
+            return packed
+        tag, *rest = packed
+        if tag in _EMPTY:
+            container = _EMPTY[tag]()
+            self.containers.append(container)
+            refill(container, self.unpack(*rest))
+            return container
+        if tag in _MAKE:
+            return _MAKE[tag](self.unpack(*rest))
+        return _UNPACK[tag](self, *rest)
+
+    def each(self, packed: list[Any]) -> list[Any]:
+        """Elements that are not all plain."""
+        return [self.unpack(each) for each in packed]
+
+    def again(self, number: int) -> Any:
+        """A container of this message."""
+        return self.containers[number]
+
+    def known(self, number: int) -> Any:
+        """A container of the message before."""
+        return self._known[number]
+
+    def own(self, number: int, traits: list[str], nature: str) -> StandIn:
+        """An object of the other process."""
+        return self._objects.stand_in(number, list(map(str, traits)), str(nature))
+
+    def yours(self, number: int) -> Any:
+        """An object of this process."""
+        return self._objects.own(number)
+
+    def named(self, module: str, name: str) -> Any:
+        """What the library has under this name."""
+        if not self._objects.trusting:
+            raise TypeError
+        loaded = importlib.import_module(module)
+        return operator.attrgetter(name)(loaded) if name else loaded
+
+    def raised(self, number: int, name: str, bases: list[Any], place: list[str] | None) -> type:
+        """A class of exceptions that is not built in."""
+        found = self._library_error(*place) if place else None
+        if found is not None:
+            return found
+        above = tuple(self.unpack(base) for base in bases)
+        return self._objects.error_class(number, str(name), above)
+
+    def _library_error(self, module: str, name: str) -> type[BaseException] | None:
+        """Found where it is loaded anyway, but none that means success to a test runner."""
+        if self._objects.trusting:
+            importlib.import_module(module)
+        if module.partition(".")[0] == "unittest" or module not in sys.modules:
+            return None
+        found = operator.attrgetter(name)(sys.modules[module])
+        return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+    def error(self, kind: list[Any], arguments: list[Any], text: str) -> BaseException:
+        """An exception, as near as its class and arguments get."""
+        made, values = self.unpack(kind), self.unpack(arguments)
+        if not issubclass(made, BaseException):
+            raise TypeError
+        try:
+            error: BaseException = made(*values)
+        except BROKEN:  # some want other arguments than they show
+            error = made.__new__(made)
+            error.args = values
+        if "_number" in vars(made):
+            vars(error)["_text"] = str(text)
+        return error
+
+
+def _unpack_plain(_: Unpacking, value: Any) -> Any:
+    if not isinstance(value, str | list):
+        raise TypeError
+    return value
+
+
+def _unpack_integer(_: Unpacking, digits: str) -> int:
+    return int(digits, 16)
+
+
+def _unpack_array(_: Unpacking, kind: str, shape: list[int] | None, data: str) -> Any:
+    import numpy as np
+
+    values = np.frombuffer(bytes.fromhex(data), dtype=np.dtype(str(kind)))
+    return values[0] if shape is None else values.reshape(shape).copy()
+
+
+def _unpack_builtin(_: Unpacking, name: str) -> type:
+    found = getattr(builtins, name)
+    if not isinstance(found, type):
+        raise TypeError
+    return found
+
+
+_UNPACK: Mapping[str, Callable[..., Any]] = {
+    "plain": _unpack_plain,
+    "int": _unpack_integer,
+    "array": _unpack_array,
+    "builtin": _unpack_builtin,
+    "each": Unpacking.each,
+    "again": Unpacking.again,
+    "known": Unpacking.known,
+    "own": Unpacking.own,
+    "yours": Unpacking.yours,
+    "named": Unpacking.named,
+    "raised": Unpacking.raised,
+    "error": Unpacking.error,
+}
+
+
+def content(container: Any) -> Any:
+    """What is in a container: a list, or digits."""
+    if isinstance(container, bytearray):
+        return container.hex()
+    if not isinstance(container, dict):
+        return list(container)
+    pairs = list(chain.from_iterable(container.items()))
+    return [container.default_factory, *pairs] if isinstance(container, defaultdict) else pairs
+
+
+def refill(container: Any, values: Any) -> None:
+    """Make these the content of a container."""
+    if isinstance(container, bytearray):
+        container[:] = bytes.fromhex(values)
+    elif isinstance(container, list):
+        container[:] = values
+    elif isinstance(container, dict):
+        if isinstance(container, defaultdict):
+            container.default_factory, *values = values
+        container.clear()
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            container[key] = value
+    else:
+        container.clear()
+        (container.extend if isinstance(container, deque) else container.update)(values)
+
+
+def is_changed(container: Any, before: Any) -> bool:
+    """Whether something else is in a container than what was."""
+    now = content(container)
+    if isinstance(now, str):
+        return bool(now != before)
+    return len(now) != len(before) or not all(map(operator.is_, now, before))

@@ -1,0 +1,88 @@
+"""One answer and its tests: what each of the two processes does.
+
+Without tests a program passes if it runs to its end and its process still replies afterwards. Only
+the program itself can say so; what a model wrote is given with tests.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Iterator
+from secrets import token_hex
+from types import CodeType, ModuleType
+from typing import Any
+
+from forgetmap.scoring.sandbox.exchange import Channel, ProcessExchange
+from forgetmap.scoring.sandbox.stand_in import TamperingError
+
+_ANSWER = "answer"
+"""The module that tests may import."""
+
+
+def serve_answer(channel: Channel) -> None:
+    """Load the answer and do with it what the tests ask for."""
+    actions: dict[str, Callable[..., Any]] = {
+        "load": _load,
+        "complete": _complete,
+        "echo": lambda value: value,
+    }
+    ProcessExchange(channel, trusting=True, actions=actions).serve()
+
+
+def _load(source: str, name: str, wanted: list[str]) -> dict[str, Any]:
+    """Run the source of an answer; what it defines under the names that tests use."""
+    module = ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(source, f"<{name}>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    return {each: vars(module)[each] for each in wanted if each in vars(module)}
+
+
+def _complete(coroutine: Any) -> Any:
+    import asyncio  # takes longer than most programs
+
+    async def wait() -> Any:
+        return await coroutine
+
+    return asyncio.run(wait())
+
+
+def run_tests(channel: Channel, request: dict[str, Any]) -> None:
+    """Test an answer, from outside of its process; raises whatever the tests raise."""
+    exchange = ProcessExchange(channel, trusting=False, actions={})
+    try:
+        if request["tests"] is None:
+            _run_to_the_end(exchange, request["source"])
+        else:
+            _test(exchange, request)
+    finally:
+        # A test may have caught it.
+        if exchange.fault is not None:
+            raise exchange.fault
+
+
+def _run_to_the_end(exchange: ProcessExchange, source: str) -> None:
+    exchange.ask("load", source, "__main__", [])
+    challenge = token_hex(16)
+    if exchange.ask("echo", challenge) != challenge:
+        raise TamperingError("it replied to what was not asked")
+
+
+def _test(exchange: ProcessExchange, request: dict[str, Any]) -> None:
+    tests = compile(request["tests"], "<tests>", "exec", dont_inherit=True)
+    hidden = vars(builtins).keys() - set(request["replaced"])
+    wanted = sorted(set(_names(tests)) - hidden)
+    found = exchange.ask("load", request["source"], _ANSWER, wanted)
+    answer = ModuleType(_ANSWER)
+    vars(answer).update(found)
+    sys.modules[_ANSWER] = answer
+    namespace = {**vars(answer), "__name__": "tests"}
+    exec(tests, namespace)  # noqa: S102
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """All names that a piece of code and those in it look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

@@ -1,0 +1,610 @@
+"""Who decides whether an answer passes: its tests, in a process that the answer cannot reach."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from forgetmap.records import Outcome
+from forgetmap.scoring.grade import Grade
+from forgetmap.scoring.sandbox.run import ProgramLimits, run_programs
+from forgetmap.scoring.scorer import Program, ProgramResult, ScorerInput
+from forgetmap.scoring.scorers.code import code
+
+SOURCE = Path(__file__).parents[2] / "src"
+LIMITS = ProgramLimits(seconds=2.0)
+TESTS = "assert double(4) == 8\nassert double(7) == 14\n"
+
+FRAMES = """
+import os, sys
+def double(number):
+    frame = sys._getframe()
+    while frame is not None:
+        known = frame.f_locals
+        if "secret" in known and "write_end" in known:
+            os.write(known["write_end"], known["secret"])
+            os._exit(0)
+        frame = frame.f_back
+    return 0
+"""
+DESCRIPTOR = """
+import os
+def double(number):
+    for descriptor in range(3, 64):
+        try: os.write(descriptor, b"failed no memory")
+        except OSError: pass
+    os._exit(2)
+"""
+AT_LOAD = DESCRIPTOR.replace("def double(number):", "double = abs\nif True:")
+EQUALS_ALL = """
+class Anything:
+    def __eq__(self, other): return True
+def double(number): return Anything()
+"""
+FORGED_REPLIES = """
+import gc, os
+def double(number):
+    for each in gc.get_objects():
+        if type(each).__name__ == "ProcessExchange":
+            for number in range(100):
+                each.channel.send([number, "value", 8, [], ""])
+            os._exit(0)
+"""
+ASKS_BACK = """
+import gc
+def double(number):
+    for each in gc.get_objects():
+        if type(each).__name__ == "ProcessExchange":
+            return each.ask("load", "raise SystemExit", "tests", [])
+"""
+TAMPERING = {
+    "walks frames": FRAMES,
+    "writes to the descriptor": DESCRIPTOR,
+    "writes while it is loaded": AT_LOAD,
+    "equals everything": EQUALS_ALL,
+    "sends replies ahead": FORGED_REPLIES,
+    "asks the tests to load": ASKS_BACK,
+}
+
+
+def scored(*responses: str, tests: str = TESTS) -> list[Grade]:
+    samples = [
+        ScorerInput(f"```python\n{each}\n```", material={"tests": tests}) for each in responses
+    ]
+    ended = run_programs([code.program(sample) for sample in samples], limits=LIMITS, workers=2)
+    return [code.settle(each, end)["acc"] for each, end in zip(samples, ended, strict=True)]
+
+
+@cache
+def tampered() -> dict[str, Grade]:
+    return dict(zip(TAMPERING, scored(*TAMPERING.values()), strict=True))
+
+
+@pytest.mark.parametrize("name", TAMPERING)
+def test_an_answer_that_writes_its_own_verdict_is_wrong_and_flagged(name: str) -> None:
+    grade = tampered()[name]
+    assert (grade.score, grade.outcome) == (0.0, Outcome.INCORRECT)
+    assert str(grade.error).startswith("tampering: it ")
+
+
+def test_a_flag_is_raised_for_tampering_only() -> None:
+    sources = [FRAMES, DESCRIPTOR, "def double(x): return 0", "def double(x): raise SystemExit"]
+    ended = run_programs([Program(each, TESTS) for each in sources], limits=LIMITS, workers=2)
+    assert [(each and each.tampered) for each in ended] == [True, True, False, False]
+
+
+def test_the_process_of_the_answer_holds_neither_tests_nor_verdict() -> None:
+    """All its objects are searched for what stands in the tests, and all its descriptors."""
+    search = """
+import gc, os
+def double(number):
+    texts = [each for each in gc.get_objects() if isinstance(each, (str, bytes, dict, list))]
+    assert not any("marked-" + "expectation" in str(each)[:10000] for each in texts)
+    opened = 0
+    for descriptor in range(3, 64):
+        try: os.fstat(descriptor)
+        except OSError: continue
+        opened += 1
+    assert opened == 1
+    return 2 * number
+"""
+    (grade,) = scored(search, tests=f"{TESTS}assert 'marked-expectation'\n")
+    assert (grade.score, grade.error) == (1.0, None)
+
+
+NAMES_BEHIND = ("__globals__", "__code__", "__closure__", "gi_frame", "_private", "__dict__")
+
+
+def test_what_tests_hand_over_leads_to_nothing_behind_it() -> None:
+    source = f"""
+def probe(thing):
+    return [name for name in {NAMES_BEHIND!r} if hasattr(thing, name)]
+"""
+    tests = """
+class Thing:
+    _private = 1
+def generate(): yield 1
+assert probe(lambda: 1) == [] and probe(Thing()) == [] and probe(Thing) == []
+assert probe(generate()) == [] and probe(Thing().__init__) == []
+"""
+    (grade,) = scored(source, tests=tests)
+    assert (grade.score, grade.error) == (1.0, None)
+
+
+def test_a_test_that_catches_everything_does_not_hide_the_end_of_an_answer() -> None:
+    tests = "try: double(1)\nexcept BaseException: pass\n"
+    ended, tampering = scored("import os\ndef double(x): os._exit(0)", DESCRIPTOR, tests=tests)
+    assert (ended.score, ended.error) == (0.0, "exit")
+    assert str(tampering.error).startswith("tampering")
+
+
+USES = {
+    "class": (
+        """
+class P:
+    def __init__(s,a): s.a=a
+    def __add__(s,o): return P(s.a+o.a)
+    def __eq__(s,o): return isinstance(o,P) and s.a==o.a
+    def __len__(s): return s.a
+""",
+        """
+p=P(2)
+assert p.a==2 and p+P(3)==P(5) and len(p)==2 and isinstance(p,P) and not callable(p)
+p.a=7
+assert p.a==7 and p!=P(1)
+""",
+    ),
+    "own error": (
+        """
+class E(ValueError):
+    def __init__(s,c): super().__init__(f'code {c}'); s.c=c
+def f(): raise E(3)
+""",
+        """
+try: f()
+except E as e: assert str(e)=='code 3', str(e)
+else: assert 0
+assert issubclass(E, ValueError)
+""",
+    ),
+    "builtin error": (
+        """
+def f(x): return 1/x
+""",
+        """
+try: f(0)
+except ZeroDivisionError: pass
+else: assert 0
+""",
+    ),
+    "mutated": (
+        """
+def f(x, d): x.sort(); d['k']=x; x.append([1])
+""",
+        """
+x=[3,1]; d={}
+f(x,d)
+assert x==[1,3,[1]] and d['k'] is x
+""",
+    ),
+    "same": (
+        """
+def f(x): return x
+""",
+        """
+class A: pass
+a=A()
+assert f(a) is a
+l=[a]
+assert f(l) is l
+""",
+    ),
+    "callback": (
+        """
+def f(g, x): return [g(v) for v in x]
+""",
+        """
+assert f(lambda v: v+1, [1,2])==[2,3]
+assert f(str, [1])==['1']
+assert f(abs,[-1])==[1]
+""",
+    ),
+    "decorator": (
+        """
+import functools
+def twice(g):
+    @functools.wraps(g)
+    def h(*a): return g(g(*a))
+    return h
+""",
+        """
+@twice
+def inc(x): return x+1
+assert inc(1)==3 and inc.__name__=='inc'
+""",
+    ),
+    "node of tests": (
+        """
+def total(n):
+    s=0
+    while n:
+        s+=n.val; n.val=0; n=n.next
+    return s
+""",
+        """
+class N:
+    def __init__(s,v,n=None): s.val=v; s.next=n
+r=N(1,N(2))
+assert total(r)==3 and r.val==0
+""",
+    ),
+    "generator": (
+        """
+def g(n):
+    for i in range(n): yield i
+""",
+        """
+import types
+assert list(g(3))==[0,1,2]
+assert isinstance(g(1), types.GeneratorType)
+it=g(2); assert next(it)==0
+""",
+    ),
+    "types": (
+        """
+import collections, decimal, fractions, datetime
+def f(): return collections.Counter('aab')
+def g(): return collections.defaultdict(list, a=[1])
+def h(): return (1, 2.5, 'x', b'y', None, True, {1}, frozenset({2}), 3+4j, range(3),
+        decimal.Decimal('1.5'), fractions.Fraction(1,3), datetime.date(2020,1,2),
+        10**6000, float('inf'))
+""",
+        """
+import collections, decimal, fractions, datetime
+assert f()==collections.Counter('aab')==dict(a=2,b=1)
+d=g(); d['b'].append(2); assert d=={'a':[1],'b':[2]}
+assert h()==(1, 2.5, 'x', b'y', None, True, {1}, frozenset({2}), 3+4j, range(3),
+        decimal.Decimal('1.5'), fractions.Fraction(1,3), datetime.date(2020,1,2),
+        10**6000, float('inf'))
+assert type(h()) is tuple
+""",
+    ),
+    "namedtuple": (
+        """
+from collections import namedtuple
+P=namedtuple('P','x y')
+def f(): return P(1,2)
+""",
+        """
+r=f()
+assert r==(1,2) and r.x==1 and isinstance(r, tuple) and tuple(r)==(1,2)
+a,b=r
+assert [f()]==[(1,2)] and (1,2)==f() and len(r)==2
+""",
+    ),
+    "numpy": (
+        """
+import numpy as np
+def f(x): return np.asarray(x)*2
+def g(): return np.float64(2.5)
+""",
+        """
+import numpy as np
+assert (f([1,2])==np.array([2,4])).all() and np.allclose(f(np.ones((2,2))), 2) and g()==2.5
+""",
+    ),
+    "stdout": (
+        """
+def f(): print('hi')
+""",
+        """
+import io, contextlib
+b=io.StringIO()
+with contextlib.redirect_stdout(b): f()
+assert b.getvalue()=='hi\\n'
+""",
+    ),
+    "stdin": (
+        """
+def f(): return int(input())+1
+""",
+        """
+import io, sys
+sys.stdin=io.StringIO('4\\n')
+assert f()==5
+""",
+    ),
+    "input": (
+        """
+def f(): return input('?')
+""",
+        """
+import builtins
+builtins.input=lambda p: p+'x'
+assert f()=='?x'
+""",
+    ),
+    "async": (
+        """
+import asyncio
+async def f(x):
+    await asyncio.sleep(0)
+    return x+1
+""",
+        """
+import asyncio
+assert asyncio.run(f(1))==2
+""",
+    ),
+    "enum": (
+        """
+import enum
+class C(enum.Enum):
+    R=1
+    B=2
+def f(): return C.R
+""",
+        """
+assert f()==C.R and f() is C.R and [c.name for c in C]==['R','B'] and f().value==1 and C['B']==C.B
+""",
+    ),
+    "dataclass": (
+        """
+from dataclasses import dataclass
+@dataclass(order=True)
+class D:
+    a:int
+def f(): return [D(2),D(1)]
+""",
+        """
+assert sorted(f())==[D(1),D(2)] and repr(D(1))=='D(a=1)' and len({str(d) for d in f()})==2
+""",
+    ),
+    "with": (
+        """
+class M:
+    def __enter__(s): return 5
+    def __exit__(s,*a): return a[0] is ValueError
+""",
+        """
+with M() as x:
+    assert x==5
+    raise ValueError
+
+""",
+    ),
+    "deep": (
+        """
+def f(n):
+    r=[]
+    for _ in range(n): r=[r]
+    return r
+""",
+        """
+x=f(500)
+n=0
+while x: x=x[0]; n+=1
+assert n==500
+""",
+    ),
+    "cycle": (
+        """
+def f():
+    a=[1]; a.append(a); return a
+""",
+        """
+a=f()
+assert a[1] is a
+""",
+    ),
+    "big": (
+        """
+def f(x): return sorted(x)
+""",
+        """
+import random
+x=list(range(10**6)); random.shuffle(x)
+assert f(x)==list(range(10**6))
+""",
+    ),
+    "import answer": (
+        """
+def f(): return 1
+""",
+        """
+from answer import f as g
+import answer
+assert g()==1 and answer.f()==1
+""",
+    ),
+    "unittest": (
+        """
+def f(x): return x
+""",
+        """
+import unittest
+class T(unittest.TestCase):
+    def test(self): self.assertEqual(f(3), 3)
+r=unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(T))
+assert r.wasSuccessful()
+""",
+    ),
+    "isinstance in answer": (
+        """
+def f(x): return isinstance(x, dict), callable(x)
+""",
+        """
+assert f({})==(True, False) and f(len)==(False, True) and f(lambda: 1)==(False, True)
+""",
+    ),
+    "global var": (
+        """
+LIMIT=5
+def f(): return LIMIT
+""",
+        """
+assert LIMIT==5 and f()==5
+""",
+    ),
+    "partial": (
+        """
+import functools
+f=functools.partial(max, 3)
+""",
+        """
+assert f(5)==5
+""",
+    ),
+    "ordereddict": (
+        """
+from collections import OrderedDict
+def f(): return OrderedDict([('b',1),('a',2)])
+""",
+        """
+assert list(f())==['b','a'] and f()=={'a':2,'b':1}
+""",
+    ),
+    "re": (
+        """
+import re
+def f(s): return re.match('a', s)
+""",
+        """
+assert f('ab') and not f('b') and f('ab').group()=='a'
+""",
+    ),
+    "map": (
+        """
+def f(x): return map(str, x)
+def k(d): return d.keys()
+""",
+        """
+assert list(f([1,2]))==['1','2'] and sorted(k({'b':1,'a':2}))==['a','b'] and set(k({1:2}))=={1}
+""",
+    ),
+    "file": (
+        """
+def f(n): open(n,'w').write('hi')
+""",
+        """
+import os
+f('x.txt')
+assert open('x.txt').read()=='hi'
+os.remove('x.txt')
+""",
+    ),
+    "stringio": (
+        """
+def f(s): return s.read()
+""",
+        """
+import io
+assert f(io.StringIO('abc'))=='abc'
+""",
+    ),
+    "linked own": (
+        """
+class N:
+    def __init__(s,v): s.v=v; s.next=None
+""",
+        """
+a=N(1); a.next=N(2)
+assert a.next.v==2 and a.next.next is None
+""",
+    ),
+    "strsub": (
+        """
+class S(str): pass
+def f(): return S('ab')
+""",
+        """
+assert f()=='ab' and f().upper()=='AB' and isinstance(f(), str)
+assert ''.join([str(f())])=='ab' and f'{f()}'=='ab' and f()[0]=='a'
+""",
+    ),
+    "intenum": (
+        """
+import enum
+class L(enum.IntEnum):
+    A=1
+def f(): return L.A
+""",
+        """
+assert f()==1 and f()+1==2 and [10,20][f()]==20
+""",
+    ),
+    "recursion": (
+        """
+def f(n): return 1 if n==0 else n*f(n-1)
+""",
+        """
+assert f(50)>0
+""",
+    ),
+    "randomseed": (
+        """
+import random
+def f():
+    random.seed(1); return random.random()
+""",
+        """
+import random
+random.seed(1)
+assert f()==random.random()
+""",
+    ),
+}
+
+
+@cache
+def uses() -> dict[str, ProgramResult | None]:
+    programs = [Program(source, tests) for source, tests in USES.values()]
+    return dict(zip(USES, run_programs(programs, limits=ProgramLimits(), workers=2), strict=True))
+
+
+@pytest.mark.parametrize("name", USES)
+def test_tests_use_an_answer_as_if_it_were_in_their_process(name: str) -> None:
+    assert uses()[name] == ProgramResult(passed=True)
+
+
+COUNTS = """
+import threading, time
+started = 0
+try:
+    while started < 20:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        started += 1
+except RuntimeError:
+    pass
+raise Exception(started)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_ordinary_users_start_as_many_threads_as_root(tmp_path: Path) -> None:
+    python = Path("/usr/bin/python3")
+    if not python.exists():
+        pytest.skip("no Python that others can read")
+    script = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+from forgetmap.scoring.sandbox.run import run_programs
+from forgetmap.scoring.scorer import Program
+print([ran.reason for ran in run_programs([Program({COUNTS!r})] * 2, workers=2)])
+"""
+    subprocess.run(["cp", "-r", str(SOURCE / "forgetmap"), str(tmp_path / "forgetmap")], check=True)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    for user in ({}, {"user": 65534, "group": 65534, "extra_groups": []}):
+        done = subprocess.run(
+            [python, "-B", "-c", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **user,
+        )  # type: ignore[call-overload]
+        assert done.stdout.strip() == str(["exception: Exception: 3"] * 2), done.stderr
