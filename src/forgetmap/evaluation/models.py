@@ -13,6 +13,7 @@ from forgetmap._lazy import require
 from forgetmap.errors import ModelError, UsageError
 from forgetmap.evaluation.backends.base import BACKENDS, ModelSource
 from forgetmap.evaluation.backends.servers.connection import checked_address, is_address
+from forgetmap.evaluation.gguf_header import MAGIC, check_gguf
 
 VLLM = "vllm"
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -59,9 +60,10 @@ def _gguf(path: Path) -> ModelSource:
     if not path.is_file():
         raise ModelError(f"There is no file {path}.", hint="check the path.")
     with path.open("rb") as file:
-        magic = file.read(4)
-    if magic != b"GGUF":
+        magic = file.read(len(MAGIC))
+    if magic != MAGIC:
         raise ModelError(f"{path} is a file, but not a GGUF file.", hint=CAN_BE)
+    check_gguf(path)
     return ModelSource(str(path.parent), gguf=path.name)
 
 

@@ -34,6 +34,9 @@ WIDTHS = dict(DTYPES.values())
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000
 """The limit of the format."""
+MAX_DIMENSIONS = 64
+"""Of a tensor in torch."""
+MAX_SIZE = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +126,18 @@ def _header(path: Path) -> tuple[bytes, int]:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
         if size < LENGTH_BYTES or length > min(MAX_HEADER_BYTES, size - LENGTH_BYTES):
-            raise _broken(path, f"The file has {size:,} bytes, fewer than its header alone")
+            raise _broken(
+                path,
+                f"The file has {size:,} bytes and its header claims {length:,}; it may have no "
+                f"more than {MAX_HEADER_BYTES:,} and no more than the file",
+            )
         return file.read(length), LENGTH_BYTES + length
 
 
 def _entries(path: Path, header: bytes) -> dict[str, Any]:
     try:
         entries = json.loads(header)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _broken(path, f"The header is not JSON ({error})") from error
     if not isinstance(entries, dict):
         raise _broken(path, "The header is not an object")
@@ -158,8 +165,10 @@ def _describe(path: Path, name: str, entry: Any) -> tuple[TensorInfo, int, int]:
             file=str(path),
             hint=f"convert the weights to one of {', '.join(DTYPES)}.",
         )
-    if not all(isinstance(size, int) and size >= 0 for size in shape):
-        raise _broken(path, f"Tensor '{name}' has the impossible shape {shape}")
+    if len(shape) > MAX_DIMENSIONS or not all(
+        isinstance(size, int) and 0 <= size <= MAX_SIZE for size in shape
+    ):
+        raise _broken(path, f"Tensor '{name}' has the impossible shape {str(shape)[:100]}")
     info = TensorInfo(tuple(shape), DTYPES[code][0])
     if stop - start != info.nbytes:
         raise _broken(

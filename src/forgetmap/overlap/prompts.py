@@ -14,6 +14,7 @@ from forgetmap.errors import (
     DuplicateKeyError,
     EmptyInputError,
     FieldError,
+    ForgetmapError,
     MissingInputError,
     UnknownFormatError,
     UnreadableError,
@@ -54,7 +55,9 @@ def read_prompts(path: Path) -> list[SamplingPrompt]:
         prompts = [_prompt(line, entry, path) for line, entry in reader(text)]
     except FileNotFoundError:
         raise MissingInputError(f"There is no file {path}.", hint="check the path.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+    except ForgetmapError:
+        raise
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise UnreadableError(
             f"It cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
         ) from None

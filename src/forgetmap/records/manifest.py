@@ -176,7 +176,7 @@ def read_manifest(path: Path) -> RunInfo:
             file=str(path),
             hint="write the run folder again with `forgetmap records convert`.",
         ) from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ManifestError(
             f"the manifest is not JSON: {error}",
             file=str(path),

@@ -13,6 +13,7 @@ import msgspec
 from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import LogFile
+from forgetmap.sources.sniff import whole_number
 
 _BETWEEN = re.compile(r"[\s,]*")
 _decode = msgspec.json.Decoder().decode
@@ -38,7 +39,7 @@ def decode(data: bytes | msgspec.Raw) -> Any:
 def decode_slowly(data: bytes) -> Any:
     """The same by the standard library, which knows NaN and says where a fault is."""
     try:
-        return json.loads(data)
+        return json.loads(data, parse_int=whole_number)
     except json.JSONDecodeError as error:
         raise Malformed(f"not valid JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError as error:
@@ -139,7 +140,7 @@ def _salvaged(
 ) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
     """The elements of an array that holds NaN, or up to where it is broken or cut off."""
     text = data.decode("utf-8", "replace")
-    decoder, at, line = json.JSONDecoder(), text.index("[") + 1, 1
+    decoder, at, line = json.JSONDecoder(parse_int=whole_number), text.index("[") + 1, 1
     while True:
         start = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # matches nothing, too
         line += text.count("\n", at, start)

@@ -24,11 +24,14 @@ from forgetmap.errors import TRUNCATED_HINT, UnknownFormatError, UnreadableError
 from forgetmap.sources.peek import Peek, peek
 from forgetmap.sources.sniff import (
     MAX_LINE_BYTES,
+    MAX_RATIO,
+    MIN_DENSE_BYTES,
     PARQUET_MAGIC,
     UTF8_MARK,
     is_gzipped,
     open_unpacked,
     readable_file,
+    too_dense,
 )
 
 HEAD_BYTES = 1 << 17
@@ -37,10 +40,6 @@ MAX_DEPTH = 12
 MAX_BLANK_LINES = 1 << 20
 """Blank lines in a row."""
 MAX_DOCUMENT_BYTES = 2 << 30
-MAX_RATIO = 500
-"""Unpacked bytes per packed byte; what is denser holds no answers of a model."""
-MIN_DENSE_BYTES = 32 << 20
-"""Unpacked bytes from which on the ratio is looked at."""
 
 ZIP_MAGIC, PICKLE_MAGIC = b"PK\x03\x04", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 ZSTANDARD = 93
@@ -108,7 +107,7 @@ class LogFile:
         """All of it, as long as it is no longer than `limit`."""
         with readable_file(self.path), _sound(self.name), self.open() as stream:
             if self._stated_size > limit:
-                raise _dense(self.name, f"it holds {self._stated_size:,} bytes")
+                raise too_dense(self.name, f"it holds {self._stated_size:,} bytes")
             data = _bounded(stream, limit, self.size, self.name)
         return data.removeprefix(UTF8_MARK)
 
@@ -130,7 +129,7 @@ class LogFile:
                 if len(line) > MAX_LINE_BYTES or number - last > MAX_BLANK_LINES:
                     raise _too_long(self.name, last + 1)
                 if total > most:
-                    raise _dense(self.name, f"it unpacks to more than {most:,} bytes")
+                    raise too_dense(self.name, f"it unpacks to more than {most:,} bytes")
                 if number == 1:
                     line = line.removeprefix(UTF8_MARK)
                 if not line.isspace():
@@ -147,7 +146,7 @@ class Archive:
             self._zip = zipfile.ZipFile(path)
         self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         if len(self._members) > 50 * MAX_FILES:
-            raise _dense(self.name, f"it lists {len(self._members):,} members")
+            raise too_dense(self.name, f"it lists {len(self._members):,} members")
 
     @property
     def members(self) -> Sequence[str]:
@@ -162,7 +161,7 @@ class Archive:
         """The bytes of a member; reading stops where it unpacks to more than anything real."""
         info = self._members[member]
         if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
-            raise _dense(self.name, f"{member} unpacks {info.file_size:,} bytes")
+            raise too_dense(self.name, f"{member} unpacks {info.file_size:,} bytes")
         with readable_file(self.path), _sound(self.name):
             if info.compress_type == ZSTANDARD:
                 return self._open_zstandard(info)
@@ -268,7 +267,7 @@ def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Pa
         while chunk := stream.read(1 << 20):
             limit -= out.write(chunk)
             if limit < 0:
-                raise _dense(name, "it unpacks to far more than it holds")
+                raise too_dense(name, "it unpacks to far more than it holds")
     return target
 
 
@@ -277,16 +276,8 @@ def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
     limit = min(limit, max(MIN_DENSE_BYTES, MAX_RATIO * packed))
     data = stream.read(limit + 1)
     if len(data) > limit:
-        raise _dense(name, f"it unpacks to more than {limit:,} bytes")
+        raise too_dense(name, f"it unpacks to more than {limit:,} bytes")
     return data
-
-
-def _dense(name: str, fact: str) -> UnreadableError:
-    return UnreadableError(
-        f"too large to be read safely: {fact}",
-        file=name,
-        hint="is this really an evaluation log? If so, unpack or split it first.",
-    )
 
 
 def _too_long(name: str, line: int) -> UnreadableError:

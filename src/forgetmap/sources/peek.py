@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-_DECODER = json.JSONDecoder()
+from forgetmap.sources.sniff import whole_number
+
+_DECODER = json.JSONDecoder(parse_int=whole_number)
 _BLANK = re.compile(r"\s*")
 _MAX_DEPTH = 3
 _MAX_OBJECTS = 3

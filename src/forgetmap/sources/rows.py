@@ -11,7 +11,14 @@ from typing import Any
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
 from forgetmap.records import FileRow, parquet_rows, unquote_formula
-from forgetmap.sources.sniff import MAX_LINE_BYTES, PEEK, TableFile, not_utf8, readable_file
+from forgetmap.sources.sniff import (
+    MAX_LINE_BYTES,
+    PEEK,
+    TableFile,
+    not_utf8,
+    readable_file,
+    whole_number,
+)
 
 csv.field_size_limit(1 << 30)
 
@@ -156,7 +163,7 @@ def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
         return dict(pairs)
 
     try:
-        value = json.loads(text, object_pairs_hook=keep)
+        value = json.loads(text, object_pairs_hook=keep, parse_int=whole_number)
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise UnreadableError(
@@ -216,7 +223,7 @@ def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
 def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
     text = "".join(line for _, line in _lines(file))
     try:
-        rows = json.loads(text)
+        rows = json.loads(text, parse_int=whole_number)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UnreadableError(
             _why_not_json(error),
@@ -236,7 +243,7 @@ def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _elements(text: str) -> Iterator[tuple[int, str]]:
     """The elements of a valid JSON list as text, with the line each starts in."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_int=whole_number)
     line, seen, index = 1, 0, text.index("[") + 1
     while True:
         while text[index] in ", \t\r\n":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import zlib
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Any, Literal, cast
 
 from forgetmap.errors import (
     TRUNCATED_HINT,
@@ -25,6 +26,12 @@ Kind = Literal["parquet", "csv", "jsonl", "json"]
 PEEK = 1 << 20
 MAX_LINE_BYTES = 64 << 20
 MAX_COLUMNS = 10_000
+MAX_RATIO = 500
+"""Unpacked bytes per packed byte; what is denser holds no answers of a model."""
+MIN_DENSE_BYTES = 32 << 20
+"""Unpacked bytes from which on the ratio is looked at."""
+MAX_DIGITS = 4_000
+"""Of a whole number; Python itself refuses to read those of more than 4,300."""
 DELIMITERS = ",\t;|"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -133,8 +140,46 @@ def is_gzipped(path: Path) -> bool:
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """The bytes of a file, gzipped or not."""
-    return cast("IO[bytes]", gzip.open(path)) if is_gzipped(path) else path.open("rb", PEEK)
+    """The bytes of a file, gzipped or not; what unpacks to more than anything real is refused."""
+    if not is_gzipped(path):
+        return path.open("rb", PEEK)
+    return cast("IO[bytes]", io.BufferedReader(_Unpacked(path), PEEK))
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes of a gzipped file, no more of them than a file of its size has."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stream = path, gzip.GzipFile(path)
+        self._most = self._left = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._stream.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise too_dense(str(self._path), f"it unpacks to more than {self._most:,} bytes")
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def too_dense(name: str, fact: str) -> UnreadableError:
+    """The error for a file that holds far more than it seems to."""
+    return UnreadableError(
+        f"too large to be read safely: {fact}",
+        file=name,
+        hint="is this really an evaluation log? If so, unpack or split it first.",
+    )
+
+
+def whole_number(digits: str) -> int | str:
+    """A whole number as JSON has it; one that no field can hold stays the text that it was."""
+    return int(digits) if len(digits) <= MAX_DIGITS else digits
 
 
 def _refuse_binary(path: Path, head: bytes) -> None:

@@ -78,7 +78,7 @@ def test_half_precision_on_request(folder: Path) -> None:
 
 def test_where_a_model_comes_from_can_be_named(folder: Path, adapter: Path, tmp_path: Path) -> None:
     gguf = tmp_path / "some.gguf"
-    gguf.write_bytes(b"GGUF")
+    gguf.write_bytes(b"GGUF\x03" + bytes(19))
     for name in (f"{folder}/", f"{folder}+{adapter}", str(gguf)):
         source = find_model(name)
         assert find_model(str(source)) == source

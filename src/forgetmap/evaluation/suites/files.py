@@ -320,5 +320,5 @@ def _is_number(text: str) -> bool:
 def _json_list(text: str) -> object:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text

@@ -104,8 +104,12 @@ def _csv_rows(reader: Iterable[list[str]], path: Path) -> Iterator[tuple[int, Hu
 def _parsed(text: str, path: Path, line: int | None) -> object:
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", None) or (
+            "nested too deeply"
+            if isinstance(error, RecursionError)
+            else "a number has too many digits"
+        )
         raise UnreadableError(
             f"not valid JSON: {reason}",
             file=str(path),

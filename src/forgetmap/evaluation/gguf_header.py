@@ -1,0 +1,124 @@
+"""The header of a GGUF file, checked before a library believes what it says.
+
+Readers make one object per element that a header claims. Here nothing is made: sizes are added up
+and compared with the bytes that are there.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from pathlib import Path
+
+from forgetmap.errors import ModelError
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MAX_ENTRIES = 1_000_000
+"""Tensors, or entries of metadata; the largest models have some thousands."""
+MAX_ELEMENTS = 20_000_000
+"""Elements of all arrays together; the largest vocabularies with their merges have a million."""
+MAX_DEPTH = 4
+"""Arrays in one another."""
+MAX_DIMENSIONS = 8
+MAX_VALUES_PER_BYTE = 8
+"""The smallest quantisation has more than one bit for each value."""
+_STRING, _ARRAY = 8, 9
+_WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+"""Bytes of a value, by its type."""
+
+
+def check_gguf(path: Path) -> None:
+    """Refuse a file whose header claims what cannot be.
+
+    Raises:
+        ModelError: it is cut off, or sizes in its header are absurd.
+    """
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        _GgufHeader(path, data).check()
+
+
+class _GgufHeader:
+    """Walks through a header, behind its first four bytes, without keeping any of it."""
+
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self._path, self._data, self._size = path, data, len(data)
+        self._at = len(MAGIC)
+        self._elements = 0
+
+    def check(self) -> None:
+        version = self._number("<I")
+        if version not in VERSIONS:
+            raise self._refusal(f"it has version {version:,}, not 2 or 3")
+        tensors, entries = self._number("<Q"), self._number("<Q")
+        for what, count in (("tensors", tensors), ("entries of metadata", entries)):
+            if count > min(MAX_ENTRIES, self._size):
+                raise self._refusal(f"its header claims {count:,} {what}")
+        for _ in range(entries):
+            self._text("a name")
+            self._value(self._number("<I"), 0)
+        for _ in range(tensors):
+            self._tensor()
+
+    def _tensor(self) -> None:
+        self._text("a name")
+        dimensions = self._number("<I")
+        if dimensions > MAX_DIMENSIONS:
+            raise self._refusal(f"a tensor claims {dimensions:,} dimensions")
+        values = 1
+        for _ in range(dimensions):
+            values *= self._number("<Q")
+        if values > MAX_VALUES_PER_BYTE * self._size:
+            raise self._refusal(f"a tensor claims {values:,} values")
+        self._skip(4, "a type")
+        if self._number("<Q") > self._size:
+            raise self._refusal("a tensor begins after the end of the file")
+
+    def _value(self, kind: int, depth: int) -> None:
+        if kind == _STRING:
+            self._text("a text")
+        elif kind == _ARRAY:
+            self._array(depth)
+        elif kind in _WIDTHS:
+            self._skip(_WIDTHS[kind], "a value")
+        else:
+            raise self._refusal(f"its header has a value of the unknown type {kind:,}")
+
+    def _array(self, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            raise self._refusal(f"its header has arrays in one another, deeper than {MAX_DEPTH}")
+        kind, count = self._number("<I"), self._number("<Q")
+        self._elements += count
+        if self._elements > MAX_ELEMENTS:
+            raise self._refusal(f"its header claims an array of {count:,} elements")
+        if kind in _WIDTHS:
+            self._skip(count * _WIDTHS[kind], f"an array of {count:,} elements")
+            return
+        for _ in range(count):
+            self._value(kind, depth + 1)
+
+    def _text(self, what: str) -> None:
+        length = self._number("<Q")
+        self._skip(length, f"{what} of {length:,} bytes")
+
+    def _number(self, layout: str) -> int:
+        start = self._at
+        self._skip(struct.calcsize(layout), "a number")
+        number: int = struct.unpack_from(layout, self._data, start)[0]
+        return number
+
+    def _skip(self, count: int, what: str) -> None:
+        if count > self._size - self._at:
+            raise self._refusal(
+                f"its header claims {what} where {self._size - self._at:,} are left"
+            )
+        self._at += count
+
+    def _refusal(self, fact: str) -> ModelError:
+        return ModelError(
+            f"The GGUF file {self._path} is damaged: {fact}.",
+            hint="copy or convert it again; the file may be cut off.",
+        )
