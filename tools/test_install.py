@@ -3,16 +3,20 @@
 usage: python tools/test_install.py [KIND...]     core, run, drift, serve; all of them if left out
 
 What tests/integration/test_installations.py does with hidden packages, done for real: `pip install`
-from the checkout, then tests/support/walk_commands.py with the Python of that environment.
+from the checkout, every file as requirements.lock has it, then tests/support/walk_commands.py with
+the Python of that environment.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import venv
 from pathlib import Path
+
+from lock_hashes import LOCK, faults_of_report
 
 ROOT = Path(__file__).parent.parent
 KINDS = ("core", "run", "drift", "serve")
@@ -26,6 +30,14 @@ def walk(kind: str, folder: Path) -> bool:
     package = str(ROOT) if kind == "core" else f"{ROOT}[{kind}]"
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
+    report = folder / f"{kind}.json"
+    subprocess.run(
+        [*install, *constraints, "--dry-run", "--report", str(report), package], check=True
+    )
+    faults = faults_of_report(json.loads(report.read_text("utf-8")), LOCK.read_text("utf-8"))
+    if faults:
+        print(f"{kind}: not installed, as", *faults, sep="\n  ", flush=True)
+        return False
     subprocess.run([*install, *constraints, package], check=True)
     script = ROOT / "tests" / "support" / "walk_commands.py"
     done = subprocess.run([python, script, folder / f"{kind}-walk", kind], check=False, cwd=folder)

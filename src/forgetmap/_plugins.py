@@ -2,7 +2,9 @@
 
 One `Registry` each holds log formats, scorers, merge methods, suites and whatever else a package
 may add. Nothing of ours or of others is imported before it is used: listing names reads only the
-metadata of installed packages. An entry of another package that has the name of ours replaces it.
+metadata of installed packages. Ours come first, and no package replaces them: an entry of another
+package under the name of ours is left out, and one under a name that two packages use is refused.
+`forgetmap doctor` lists what packages add, and which of it is left out.
 """
 
 from __future__ import annotations
@@ -24,11 +26,35 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry")
 
+OURS = "forgetmap"
+"""Our own package, which adds some suites by entry point."""
+
 _PLUGIN_ERRORS = (
     ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError,
 )  # fmt: skip
 """What modules of other people may raise when they are imported, and objects when they are made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What an installed package adds.
+
+    Attributes:
+        kind: what it is called in messages, such as `merge method`.
+        name: under which it is found.
+        value: `module:attribute`.
+        package: that adds it.
+        version: of the package.
+        left_out: why it is not used; empty if it is.
+    """
+
+    kind: str
+    name: str
+    value: str
+    package: str
+    version: str
+    left_out: str = ""
 
 
 # Compared by identity: two registries of one group are still two caches.
@@ -42,22 +68,17 @@ class Registry(Generic[Entry]):
         built_in: name -> `module:attribute` of ours, in the order in which they are listed.
         check: makes the entry from the object that is loaded; raises TypeError, with a sentence
             about what is missing, if the object is something else.
-        plugins_first: whether entries of other packages are listed before ours.
     """
 
     group: str
     kind: str
     built_in: Mapping[str, str]
     check: Callable[[object], Entry]
-    plugins_first: bool = False
     _entries: dict[str, Entry] = field(default_factory=dict, init=False, repr=False)
 
     def names(self) -> list[str]:
         """All names: ours in their order, those of other packages in alphabetical order."""
-        plugins = sorted(self._plugins)
-        if self.plugins_first:
-            return list(dict.fromkeys([*plugins, *self.built_in]))
-        return list(dict.fromkeys([*self.built_in, *plugins]))
+        return [*self.built_in, *sorted(self._plugins.keys() - self.built_in.keys())]
 
     def get(self, name: str) -> Entry:
         """The entry of this name, loaded if it is not yet.
@@ -74,19 +95,40 @@ class Registry(Generic[Entry]):
         """All entries, loaded, in the order of `names`."""
         return [self.get(name) for name in self.names()]
 
+    def additions(self) -> list[Addition]:
+        """What other packages add, in alphabetical order, and what is left out of it."""
+        return [
+            Addition(self.kind, name, point.value, *_package(point), self._why_left_out(name))
+            for name, points in sorted(self._plugins.items())
+            for point in points
+            if _package(point)[0] != OURS
+        ]
+
     @cached_property
-    def _plugins(self) -> dict[str, EntryPoint]:
+    def _plugins(self) -> dict[str, list[EntryPoint]]:
+        """Entry points by name; where we have one ourselves, or another package too, several."""
         if not _is_mentioned(self.group):
             return {}
         from importlib.metadata import entry_points
 
-        return {point.name: point for point in entry_points(group=self.group)}
+        found: dict[str, list[EntryPoint]] = {}
+        for point in sorted(entry_points(group=self.group), key=_package):
+            found.setdefault(point.name, []).append(point)
+        return found
+
+    def _why_left_out(self, name: str) -> str:
+        """Why nobody gets what packages add under this name, if so."""
+        points = self._plugins[name]
+        packages = [_package(point)[0] for point in points]
+        if name in self.built_in or (OURS in packages and len(points) > 1):
+            return f"forgetmap has a {self.kind} {name!r} of its own, which is used"
+        if len(points) > 1:
+            return f"{' and '.join(packages)} both add a {self.kind} {name!r}, so none is used"
+        return ""
 
     def _load(self, name: str) -> Entry:
-        point = self._plugins.get(name)
-        if point is not None:
-            with _blame_package(self.kind, point):
-                return self.check(point.load())
+        if name not in self.built_in and name in self._plugins:
+            return self._load_plugin(name)
         if name not in self.built_in:
             raise UsageError(
                 f"there is no {self.kind} {name!r}",
@@ -94,9 +136,26 @@ class Registry(Generic[Entry]):
             )
         return self.check(self._load_built_in(name))
 
+    def _load_plugin(self, name: str) -> Entry:
+        points = self._plugins[name]
+        ours = [point for point in points if _package(point)[0] == OURS]
+        if len(points) > 1 and not ours:
+            raise UsageError(
+                f"{self._why_left_out(name)}", hint="uninstall all but one of these packages."
+            )
+        point = (ours or points)[0]
+        with _blame_package(self.kind, point):
+            return self.check(point.load())
+
     def _load_built_in(self, name: str) -> object:
         module, _, attribute = self.built_in[name].partition(":")
         return getattr(import_own(module, f"The {self.kind} {name!r}"), attribute)
+
+
+def _package(point: EntryPoint) -> tuple[str, str]:
+    """Name and version of the package that an entry point is of."""
+    package = point.dist
+    return (package.name, package.version) if package is not None else ("an unknown package", "")
 
 
 def _is_mentioned(group: str) -> bool:

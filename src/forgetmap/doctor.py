@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+from forgetmap._plugins import Addition, Registry
 from forgetmap.errors import ForgetmapError, ModelError
 from forgetmap.harness_runs import DRIVERS
 
@@ -120,6 +121,7 @@ def all_parts(servers: Sequence[str] = ()) -> list[Part]:
         *_scoring_parts(),
         *_table_parts(),
         *_report_parts(),
+        *_plugin_parts(),
     ]
 
 
@@ -201,6 +203,46 @@ def _report_parts() -> list[Part]:
         Part(group, "explorer", "serve", pages, _pip_install("serve")),
         Part(group, "browser", "reading reports", try_browser, read),
     ]
+
+
+def _plugin_parts() -> list[Part]:
+    """One for each thing that another package adds, and how it is loaded."""
+    from forgetmap.comparison import ADDED_ESTIMATORS
+    from forgetmap.evaluation import BACKENDS, SUITES
+    from forgetmap.merge import METHODS
+    from forgetmap.report import FIGURES
+    from forgetmap.scoring import SCORERS
+    from forgetmap.sources import ADAPTERS
+
+    registries: tuple[Registry[Any], ...] = (
+        ADAPTERS, SUITES, BACKENDS, SCORERS, METHODS, ADDED_ESTIMATORS, FIGURES,
+    )  # fmt: skip
+    return [
+        Part(
+            "added by other packages",
+            f"{added.kind} {added.name}",
+            f"{added.package} {added.version}",
+            try_plugin(registry, added),
+            f"fix or uninstall {added.package}.",
+        )
+        for registry in registries
+        for added in registry.additions()
+    ]
+
+
+def try_plugin(registry: Registry[Any], added: Addition) -> Callable[[], str]:
+    """A trial that loads what a package adds, unless it is left out."""
+
+    def trial() -> str:
+        about = f"{added.package} {added.version}, {added.value}"
+        if added.left_out:
+            raise ForgetmapError(
+                f"{about} is left out: {added.left_out}", hint=f"uninstall {added.package}."
+            )
+        registry.get(added.name)
+        return about
+
+    return trial
 
 
 def try_python() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from command_line import Done, call, process
 from forgetmap import doctor
 from forgetmap.doctor import Part, all_parts, examine
 from forgetmap.errors import ForgetmapError
+from forgetmap.scoring import SCORERS
+from forgetmap.scoring.scorers.code import code
+from plugin_packages import write_package
 from scripted_server import scripted_server, usual
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +90,32 @@ def test_what_takes_long_is_tried_only_when_asked() -> None:
     slow = part(lambda: "1.0", thorough=lambda: "1.0, started")
     assert examine(slow).state == "installed"
     assert examine(slow, thorough=True).detail == "1.0, started"
+
+
+def test_what_other_packages_add_is_listed_with_package_and_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "class Brevity:\n    name, version, fields = 'brevity', 1, {}\n    score = print\n"
+        "brevity = code = Brevity()\n"
+    )
+    points = {"brevity": "brevity", "code": "code", "gone": "gone"}
+    write_package(
+        tmp_path, "short_scorers", source, {f"forgetmap.scorers/{k}": v for k, v in points.items()}
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    scorers = replace(SCORERS)
+    monkeypatch.setattr("forgetmap.scoring.SCORERS", scorers)
+    parts = [each for each in all_parts() if each.group == "added by other packages"]
+    found = {each.name: each for each in map(examine, parts) if "short_scorers" in each.serves}
+    assert found["scorer brevity"].state == "works"
+    assert found["scorer brevity"].detail == "short_scorers 1.0, short_scorers:brevity"
+    assert found["scorer code"].state == "broken"
+    assert "is left out: forgetmap has a scorer 'code' of its own" in found["scorer code"].detail
+    assert found["scorer code"].todo == "uninstall short_scorers."
+    assert found["scorer gone"].state == "broken"
+    assert "short_scorers:gone" in found["scorer gone"].detail
+    assert scorers.get("code") is code
 
 
 def test_an_old_java_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,7 @@ def test_a_broken_estimator_is_named(
     broken: Any, tmp_path: Path, source: str, point: str, message: str
 ) -> None:
     attribute = "mine" if point == "mine" else "independence"
-    broken(estimator_table, "PLUGINS", source, f"{point}:{attribute}")
+    broken(estimator_table, "ADDED_ESTIMATORS", source, f"{point}:{attribute}")
     run = tmp_path / "run.jsonl"
     run.write_text('{"task": "t", "item": "a", "score": 1}\n')
     done = call("compare", run, copy_of(run))

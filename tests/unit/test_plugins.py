@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from forgetmap._plugins import Registry, did_you_mean
+from forgetmap._plugins import Addition, Registry, did_you_mean
 from forgetmap.errors import MissingPackageError, UsageError
+from forgetmap.evaluation.suites.catalogue import SUITES
 from plugin_packages import write_package
 
 GROUP = "forgetmap.tests.numbers"
@@ -47,15 +48,46 @@ def test_ours_are_listed_in_their_order_and_loaded_on_use() -> None:
     assert NUMBERS.all() == [NUMBERS.get("tau"), NUMBERS.get("e")]
 
 
-def test_names_of_other_packages_follow_or_lead(numbers: Registry[float]) -> None:
+def test_names_of_other_packages_follow(numbers: Registry[float]) -> None:
     assert numbers.names() == ["tau", "e", "absent", "bad", "phi", "zero"]
-    first = replace(numbers, plugins_first=True)
-    assert first.names() == ["absent", "bad", "e", "phi", "zero", "tau"]
     assert "more_numbers" not in sys.modules
 
 
-def test_an_entry_of_another_package_replaces_ours(numbers: Registry[float]) -> None:
-    assert (numbers.get("phi"), numbers.get("e")) == (1.618, 2.0)
+def test_an_entry_of_another_package_does_not_replace_ours(numbers: Registry[float]) -> None:
+    assert numbers.get("phi") == 1.618
+    assert numbers.get("e") == pytest.approx(2.718282)
+
+
+def test_additions_say_package_version_and_why_they_are_left_out(
+    numbers: Registry[float],
+) -> None:
+    added = {each.name: each for each in numbers.additions()}
+    assert list(added) == ["absent", "bad", "e", "phi", "zero"]
+    phi = Addition("number", "phi", "more_numbers:phi", "more_numbers", "1.0")
+    assert added["phi"] == phi
+    assert added["e"].left_out == "forgetmap has a number 'e' of its own, which is used"
+    assert "more_numbers" not in sys.modules
+
+
+def test_a_name_that_two_packages_use_is_refused(numbers: Registry[float], tmp_path: Path) -> None:
+    write_package(tmp_path, "other_numbers", "phi = 0.618\n", {f"{GROUP}/phi": "phi"})
+    invalidate_caches()
+    both = "more_numbers and other_numbers both add a number 'phi', so none is used"
+    with pytest.raises(UsageError, match=both) as caught:
+        numbers.get("phi")
+    assert caught.value.hint == "uninstall all but one of these packages."
+    assert [each.left_out for each in numbers.additions() if each.name == "phi"] == [both] * 2
+
+
+def test_what_our_own_package_adds_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suites `capabilities` and `captrack` are entry points of forgetmap itself."""
+    write_package(tmp_path, "false_suite", "a = 1\n", {"forgetmap.suites/captrack": "a"})
+    monkeypatch.syspath_prepend(tmp_path)
+    invalidate_caches()
+    suites = replace(SUITES)
+    assert suites.get("captrack") is SUITES.get("captrack")
+    (added,) = [each for each in suites.additions() if each.name == "captrack"]
+    assert (added.package, bool(added.left_out)) == ("false_suite", True)
 
 
 @pytest.mark.parametrize(

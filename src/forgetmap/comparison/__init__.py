@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.comparison.comparison import Comparison
     from forgetmap.comparison.estimators import (
+        ADDED_ESTIMATORS,
         BUILT_IN_NAMES,
         Estimator,
         all_estimators,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from forgetmap.comparison.words import REASON_LABELS, SIMULATED
 
 __all__ = [
+    "ADDED_ESTIMATORS",
     "BEYOND_NOISE",
     "BUILT_IN_NAMES",
     "CELL_NAMES",

@@ -321,7 +321,10 @@ def _check(plugin: object) -> Estimator:
     return plugin
 
 
-PLUGINS = Registry(group="forgetmap.estimators", kind="estimator", built_in={}, check=_check)
+ADDED_ESTIMATORS = Registry(
+    group="forgetmap.estimators", kind="estimator", built_in={}, check=_check
+)
+"""Those that packages add; ours are in the table."""
 
 
 def all_estimators() -> tuple[Estimator, ...]:
@@ -331,14 +334,14 @@ def all_estimators() -> tuple[Estimator, ...]:
         UsageError: a package adds one under a name of ours, or one that cannot be loaded.
     """
     known = {row.name for row in BUILT_IN}
-    for name in PLUGINS.names():
-        if name != PLUGINS.get(name).name or name in known or not name.isidentifier():
+    for name in ADDED_ESTIMATORS.names():
+        if name != ADDED_ESTIMATORS.get(name).name or name in known or not name.isidentifier():
             raise UsageError(
                 f"an installed package adds an estimator under the name {name!r}, which is taken "
                 "or is not its own",
                 hint="uninstall the package, or rename its estimator.",
             )
-    return (*BUILT_IN, *PLUGINS.all())
+    return (*BUILT_IN, *ADDED_ESTIMATORS.all())
 
 
 def number_estimators() -> tuple[Estimator, ...]:
@@ -348,7 +351,7 @@ def number_estimators() -> tuple[Estimator, ...]:
 
 def estimator_names() -> list[str]:
     """What `--estimator` takes."""
-    return [*BUILT_IN_NAMES, *PLUGINS.names()]
+    return [*BUILT_IN_NAMES, *ADDED_ESTIMATORS.names()]
 
 
 def find_estimator(name: str) -> Estimator:

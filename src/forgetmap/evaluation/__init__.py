@@ -9,6 +9,7 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.evaluation.api import evaluate, open_model
     from forgetmap.evaluation.backends.base import (
+        BACKENDS,
         Backend,
         Decoding,
         Failure,
@@ -56,15 +57,17 @@ if TYPE_CHECKING:
     )
     from forgetmap.evaluation.run_records import ModelIdentity
     from forgetmap.evaluation.settings import Settings
-    from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, load_suite
+    from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, SUITES, load_suite
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
     from forgetmap.evaluation.suites.tables import table_rows
 
 __all__ = [
+    "BACKENDS",
     "KEY",
     "PASS_TOKENS",
     "PROBE_COLUMN",
     "ROWS",
+    "SUITES",
     "Backend",
     "DecodeRow",
     "Decoder",

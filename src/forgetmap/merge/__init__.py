@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     )
     from forgetmap.merge.recipe.model import Recipe
     from forgetmap.merge.recipe.read import read_recipe
-    from forgetmap.merge.registry import find_method, method_names
+    from forgetmap.merge.registry import METHODS, find_method, method_names
 
 __all__ = [
+    "METHODS",
     "Checkpoint",
     "ChunkFunction",
     "ChunkedTensor",

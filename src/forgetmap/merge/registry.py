@@ -46,6 +46,7 @@ METHODS = Registry(
     {name: f"forgetmap.merge.methods.{module}:{name}" for name, module in BUILT_IN.items()},
     _check_method,
 )
+"""Ours, and those that packages add."""
 
 
 def method_names() -> Sequence[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forgetmap.report.choices import MAX_ITEMS, Format
     from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
     from forgetmap.report.figures.overlap import bridge_figures
-    from forgetmap.report.figures.plugins import FigurePlugin
+    from forgetmap.report.figures.plugins import FIGURES, FigurePlugin
     from forgetmap.report.figures.registry import all_figures, figures_json
     from forgetmap.report.figures.sweep.weights import weight_drift_figure
     from forgetmap.report.figures.theory import phase_figure, run_figures, two_by_two_figure
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from forgetmap.report.terminal.theory import tell_advice, tell_outcomes, tell_run
 
 __all__ = [
+    "FIGURES",
     "MAX_ITEMS",
     "MISSING_IN_FOLDER",
     "DriftTable",

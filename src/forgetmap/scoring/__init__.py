@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from forgetmap.scoring.grading import grade_likelihoods, grade_response
     from forgetmap.scoring.llm_judge.judge import Judge, open_judge
     from forgetmap.scoring.registry import (
+        SCORERS,
         Needs,
         find_scorer,
         load_scorer,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "SCORERS",
     "UNSCORED",
     "AnswerKind",
     "CodeScorer",

@@ -1,7 +1,7 @@
 """Which scorers there are: ours, and those that installed packages add by entry point.
 
 A package adds one by an entry point in the group `forgetmap.scorers` that names an object as
-described in scorer.py; one of a known name replaces ours. Nothing is imported before it is used.
+described in scorer.py; one of a known name is left out. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ SCORERS = Registry(
     ),
     _check_scorer,
 )
+"""Ours, and those that packages add."""
 
 
 def find_scorer(name: str) -> Scorer:

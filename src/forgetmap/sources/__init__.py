@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
     from forgetmap.sources.open import is_remote, open_run
+    from forgetmap.sources.registry import ADAPTERS
 
 __all__ = [
+    "ADAPTERS",
     "PROVISIONAL_SCORER",
     "Adapter",
     "Log",

@@ -1,7 +1,7 @@
 """Which adapters there are: ours, and those that installed packages add by entry point.
 
 A package adds one by an entry point in the group `forgetmap.adapters` that names a class as
-described in adapter.py. Adapters of other packages are asked first: whoever installs one wants it.
+described in adapter.py. Ours are asked first, so that no package changes how a known log is read.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ ADAPTERS = Registry(
     "adapter",
     {name: f"forgetmap.sources.harnesses.{home}" for name, home in _BUILT_IN.items()},
     _make_adapter,
-    plugins_first=True,
 )
+"""Ours, then those of other packages; the order in which they are asked."""
 
 
 def adapters() -> Sequence[Adapter]:

@@ -250,3 +250,4 @@ BACKENDS: Registry[OpenBackend] = Registry(
     },
     check=_check_opener,
 )
+"""Ours, and those that packages add."""

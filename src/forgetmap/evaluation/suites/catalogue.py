@@ -44,6 +44,7 @@ SUITES = Registry(
     },
     _check_suite,
 )
+"""Ours, and those that packages add."""
 
 
 def load_suite(

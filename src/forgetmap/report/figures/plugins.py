@@ -44,6 +44,7 @@ def _check_figure(value: object) -> FigurePlugin:
 
 
 FIGURES = Registry(group="forgetmap.figures", kind="figure", built_in={}, check=_check_figure)
+"""Those that packages add."""
 
 
 def plugin_figures(payload: AnyPayload) -> list[Figure]:
