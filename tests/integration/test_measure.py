@@ -254,6 +254,17 @@ def test_judge_and_sandbox_are_used_only_if_they_are_allowed(tmp_path: Path) -> 
     assert have == 40
 
 
+def test_programs_that_write_their_own_verdict_are_wrong_and_counted(tmp_path: Path) -> None:
+    row = ROWS["humaneval.full"]
+    tampering = "import os\nfor number in range(3, 64):\n    try: os.write(number, b'failed x')\n"
+    source = f"```python\n{tampering}    except OSError: pass\ndef double(x): return 8\n```"
+    path = write_model(tmp_path / "m", "jsonl", {"humaneval.full": row | {"outputs": source}})
+    run = measured(opened(path), allow_exec=True)
+    assert found(run)["humaneval.full/q0", "acc", "code@2"] == (0.0, "incorrect")
+    counted = "humaneval.full: 1 program of the model wrote a verdict of its own"
+    assert [notice for notice in run.notices if notice.startswith(counted)]
+
+
 def test_bug_19_and_03_a_judge_that_fails_gives_no_value(tmp_path: Path) -> None:
     path = write_model(tmp_path / "m", "jsonl", {"mtbench.turn2": ROWS["mtbench.turn2"]})
     with judge_server(lambda _: Answer("I would rather not say.")) as served:

@@ -45,6 +45,20 @@ class Anything:
     def __eq__(self, other): return True
 def double(number): return Anything()
 """
+IS_CLOSE_TO_ALL = """
+class Near:
+    __sub__ = __rsub__ = __abs__ = lambda self, *_: self
+    __lt__ = __le__ = lambda *_: True
+    __ne__ = lambda *_: False
+def double(number): return Near()
+"""
+OUTLIVES = """
+import ctypes, os, time
+def double(number):
+    ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+    while os.fork(): pass
+    time.sleep(600)
+"""
 FORGED_REPLIES = """
 import gc, os
 def double(number):
@@ -95,6 +109,27 @@ def test_a_flag_is_raised_for_tampering_only() -> None:
     sources = [FRAMES, DESCRIPTOR, "def double(x): return 0", "def double(x): raise SystemExit"]
     ended = run_programs([Program(each, TESTS) for each in sources], limits=LIMITS, workers=2)
     assert [(each and each.tampered) for each in ended] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "test", ["abs(double(4) - 8) < 1e-6", "not double(4) != 8", "abs(8.0 - double(4)) <= 0"]
+)
+def test_an_object_that_is_close_to_everything_is_tampering(test: str) -> None:
+    (grade,) = scored(IS_CLOSE_TO_ALL, tests=f"assert {test}")
+    assert (grade.score, grade.outcome) == (0.0, Outcome.INCORRECT)
+    assert str(grade.error).startswith("tampering: it ")
+
+
+def test_an_answer_that_will_not_die_with_its_judge_is_ended() -> None:
+    tests = "try: double(1)\nexcept OSError: pass"
+    programs = [Program("import ctypes, time\nctypes.CDLL(None).prctl(1, 0, 0, 0, 0)\n"
+                        "def f():\n    time.sleep(600)", "raise Exception('over')"),
+                Program(OUTLIVES, tests), Program("x = 1", "assert x == 1")]  # fmt: skip
+    limits = ProgramLimits(seconds=0.3)
+    ended = [each for each in run_programs(programs, limits=limits, workers=1) if each]
+    assert [each.failed_to_start for each in ended] == [False] * 3
+    assert [each.passed for each in ended] == [False, True, True]
+    assert ended[0].reason == "exception: Exception: over"
 
 
 def test_the_process_of_the_answer_holds_neither_tests_nor_verdict() -> None:
@@ -407,8 +442,8 @@ def f(x): return sorted(x)
 """,
         """
 import random
-x=list(range(10**6)); random.shuffle(x)
-assert f(x)==list(range(10**6))
+x=list(range(10**5)); random.shuffle(x)
+assert f(x)==list(range(10**5))
 """,
     ),
     "import answer": (

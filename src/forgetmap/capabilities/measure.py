@@ -44,6 +44,7 @@ from forgetmap.records import (
     write_parquet,
 )
 from forgetmap.scoring import (
+    TAMPERING,
     CodeScorer,
     Judge,
     JudgeScorer,
@@ -173,13 +174,26 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
         texts=run.texts,
         name=run.name,
         origin=run.origin,
-        notices=run.notices,
+        notices=(*run.notices, *_tampering(parts)),
         ids_are_occurrences=run.ids_are_occurrences,
         positions_of=run.positions_of,
         format=run.format,
         problems=run.problems,
         problem_count=run.problem_count,
     )
+
+
+def _tampering(parts: Mapping[ScoringUnit, Path]) -> Iterator[str]:
+    """How many programs tried to write their own verdict, task by task."""
+    for unit, path in parts.items():
+        if needs_of(find_scorer(unit.scorer)) != "sandbox":
+            continue
+        rows = f"SELECT DISTINCT item, repeat FROM {scan('read_parquet', path)}"
+        count = len(sql(f"{rows} WHERE starts_with(error, {literal(TAMPERING)})").fetchall())
+        if count:
+            many = "programs of the model wrote verdicts of their own and count"
+            one = "program of the model wrote a verdict of its own and counts"
+            yield f"{unit.task}: {count:,} {one if count == 1 else many} as wrong ({TAMPERING})."
 
 
 def _cache_folder(how: Measuring, *key: str) -> Path:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.scoring.sandbox.run import require_sandbox, run_programs
     from forgetmap.scoring.scorer import (
+        TAMPERING,
         CodeScorer,
         Fields,
         JudgeQuestion,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCORERS",
+    "TAMPERING",
     "UNSCORED",
     "AnswerKind",
     "CodeScorer",

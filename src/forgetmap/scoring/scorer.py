@@ -101,6 +101,10 @@ class JudgeScorer(Scorer, Protocol):
         """The values, from the replies in order; None is a question that got no reply."""
 
 
+TAMPERING = "tampering"
+"""How the reason begins where a program tried to write its own verdict."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Python source to run in a sandbox.
@@ -127,7 +131,7 @@ class ProgramResult:
     failed_to_start: bool = False
     """The sandbox is at fault, not the program: the score is missing."""
     tampered: bool = False
-    """It tried to write its own verdict: the score is that of a wrong answer."""
+    """It tried to write its own verdict: it is wrong, and the reason begins with `TAMPERING`."""
 
 
 class CodeScorer(Scorer, Protocol):

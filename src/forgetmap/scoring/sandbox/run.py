@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from forgetmap.errors import UsageError
 from forgetmap.scoring.sandbox import CLOCK_PER_PROCESSOR, PACKAGES, WORK
-from forgetmap.scoring.scorer import Program, ProgramResult
+from forgetmap.scoring.scorer import TAMPERING, Program, ProgramResult
 
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
@@ -195,11 +195,10 @@ class _Template:
         reply = self._ask(request, CLOCK_PER_PROCESSOR * limits.seconds + _GRACE_SECONDS)
         if "failed" in reply:
             return ProgramResult(passed=False, reason=str(reply["failed"]), failed_to_start=True)
-        return ProgramResult(
-            passed=reply.get("passed") is True,
-            reason=str(reply.get("reason", "")),
-            tampered=reply.get("tampered") is True,
-        )
+        reason = str(reply.get("reason", ""))
+        if reply.get("tampered"):
+            return ProgramResult(passed=False, reason=f"{TAMPERING}: {reason}", tampered=True)
+        return ProgramResult(passed=reply.get("passed") is True, reason=reason)
 
     def end(self) -> None:
         """Whatever it is doing."""

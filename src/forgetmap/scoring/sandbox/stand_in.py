@@ -86,26 +86,44 @@ def _backward(action: str) -> Callable[..., Any]:
     return lambda self, other: ask(self, action, other, self)
 
 
-def _equals(self: StandIn, other: Any) -> Any:
-    """What the original says; one that also equals a value nobody can know equals everything."""
-    answer = ask(self, "eq", self, other)
-    challenge = _CHALLENGES.get(type(other))
-    if answer is True and challenge is not None:
+def _comparison(action: str, *, claim: bool, challenges: Mapping[type, Callable[[], Any]]) -> Any:
+    """What the original says, unless it says the same of a value that nobody can know.
+
+    Args:
+        action: how it is compared.
+        claim: the answer that lets a test pass.
+        challenges: by type of the other side, values of which no honest object says so.
+    """
+
+    def compare(self: StandIn, other: Any) -> Any:
+        answer = ask(self, action, self, other)
         exchange = object.__getattribute__(self, "_exchange")
-        if not exchange.trusting and ask(self, "eq", self, challenge()) is True:
-            exchange.fault = TamperingError("it returned an object that equals everything")
+        challenge = challenges.get(type(other))
+        if answer is not claim or challenge is None or exchange.trusting:
+            return answer
+        if ask(self, action, self, challenge()) is claim:
+            exchange.fault = TamperingError("it returned an object that is like everything")
             raise exchange.fault
-    return answer
+        return answer
+
+    return compare
 
 
-_CHALLENGES: Mapping[type, Callable[[], Any]] = {
+def _random_number() -> int:
+    return int(token_hex(16), 16)
+
+
+_OTHERS: Mapping[type, Callable[[], Any]] = {
     str: lambda: token_hex(16),
-    int: lambda: int(token_hex(16), 16),
+    int: _random_number,
+    float: _random_number,
     list: lambda: [token_hex(16)],
     tuple: lambda: (token_hex(16),),
     dict: lambda: {token_hex(16): token_hex(16)},
     set: lambda: {token_hex(16)},
 }
+_HIGH = dict.fromkeys((int, float), _random_number)
+_LOW = dict.fromkeys((int, float), lambda: -_random_number())
 
 
 def _complete(self: StandIn, *_: Any) -> NoReturn:
@@ -160,5 +178,11 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 _METHODS: Mapping[str, Any] = {
     **{f"__{name}__": _forward(name) for name in (*_PLAIN, *_ARITHMETIC, *_IN_PLACE)},
     **{f"__r{name}__": _backward(name) for name in _ARITHMETIC},
-    "__eq__": _equals, "__exit__": _leave, "__await__": _await,
+    "__eq__": _comparison("eq", claim=True, challenges=_OTHERS),
+    "__ne__": _comparison("ne", claim=False, challenges=_OTHERS),
+    "__lt__": _comparison("lt", claim=True, challenges=_LOW),
+    "__le__": _comparison("le", claim=True, challenges=_LOW),
+    "__gt__": _comparison("gt", claim=True, challenges=_HIGH),
+    "__ge__": _comparison("ge", claim=True, challenges=_HIGH),
+    "__exit__": _leave, "__await__": _await,
 }  # fmt: skip

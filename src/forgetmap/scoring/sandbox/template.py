@@ -110,7 +110,10 @@ def _wait_for(judge: int, read_end: int, seconds: float) -> dict[str, Any]:
     if not in_time:
         os.kill(judge, signal.SIGKILL)
     _, status, usage = os.wait4(judge, 0)
-    # The answer's process dies with the judge, and all in its namespace with it.
+    # This is the first process of its namespace: that is all in it but this one. An answer may have
+    # asked not to die with its judge.
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
         while True:
             os.wait()
@@ -159,7 +162,7 @@ def _verdict(request: dict[str, Any], channel: Channel, answer: int) -> dict[str
             return {"failed": str(reason)}
         run_tests(channel, request)
     except TamperingError as error:
-        return {"tampered": True, "reason": f"tampering: {error}"}
+        return {"tampered": True, "reason": str(error)}
     except PartnerEndedError:
         _, status, usage = os.wait4(answer, 0)
         code = os.waitstatus_to_exitcode(status)

@@ -44,7 +44,7 @@ class CodeTestScorer:
     """Passes all tests or not."""
 
     name = "code"
-    version = 1
+    version = 2
     fields: Mapping[str, Scale] = FORMS
 
     def program(self, sample: ScorerInput) -> Program | None:
