@@ -135,10 +135,14 @@ def test_an_answer_that_will_not_die_with_its_judge_is_ended() -> None:
 def test_the_process_of_the_answer_holds_neither_tests_nor_verdict() -> None:
     """All its objects are searched for what stands in the tests, and all its descriptors."""
     search = """
-import gc, os
+import gc, os, sys
 def double(number):
     texts = [each for each in gc.get_objects() if isinstance(each, (str, bytes, dict, list))]
     assert not any("marked-" + "expectation" in str(each)[:10000] for each in texts)
+    frame = sys._getframe()
+    while frame is not None:
+        assert "marked-" + "expectation" not in str(frame.f_locals)
+        frame = frame.f_back
     opened = 0
     for descriptor in range(3, 64):
         try: os.fstat(descriptor)

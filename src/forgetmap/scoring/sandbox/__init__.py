@@ -3,8 +3,14 @@
 Below is what those who start a sandbox and those in it must agree on.
 """
 
+import struct
+
 WORK = "/tmp"  # noqa: S108  # of the sandbox, not of the system
 PACKAGES = "/packages"
+
+MESSAGE = struct.Struct(">cQ")
+"""What stands before each message to a template: what it holds, and how many bytes."""
+SETTINGS, PROGRAM, TESTS = b"S", b"P", b"T"
 
 MAX_TASKS = 4
 """Processes and threads of one program; with the memory of each they bound the memory of all."""

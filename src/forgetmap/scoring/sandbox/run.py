@@ -19,7 +19,15 @@ from queue import SimpleQueue
 from typing import Any, Self
 
 from forgetmap.errors import UsageError
-from forgetmap.scoring.sandbox import CLOCK_PER_PROCESSOR, PACKAGES, WORK
+from forgetmap.scoring.sandbox import (
+    CLOCK_PER_PROCESSOR,
+    MESSAGE,
+    PACKAGES,
+    PROGRAM,
+    SETTINGS,
+    TESTS,
+    WORK,
+)
 from forgetmap.scoring.scorer import TAMPERING, Program, ProgramResult
 
 _START_SECONDS = 60.0
@@ -175,7 +183,7 @@ class _Template:
         )
         settings = {"root": root, "shown": _visible_folders(), "package_root": _package_root()}
         try:
-            reply = self._ask(settings, _START_SECONDS)
+            reply = self._ask({SETTINGS: settings}, _START_SECONDS)
         except OSError as error:
             self.end()
             raise _refusal(str(error)) from error
@@ -185,14 +193,14 @@ class _Template:
 
     def run(self, program: Program, limits: ProgramLimits) -> ProgramResult:
         """How it ended; OSError if this template is of no more use."""
+        tests = {"tests": program.tests, "replaced": sorted(program.replaced)}
         request = {
             "source": program.source,
-            "tests": program.tests,
-            "replaced": sorted(program.replaced),
             "seconds": limits.seconds,
             "megabytes": limits.megabytes,
         }
-        reply = self._ask(request, CLOCK_PER_PROCESSOR * limits.seconds + _GRACE_SECONDS)
+        seconds = CLOCK_PER_PROCESSOR * limits.seconds + _GRACE_SECONDS
+        reply = self._ask({PROGRAM: request, TESTS: tests}, seconds)
         if "failed" in reply:
             return ProgramResult(passed=False, reason=str(reply["failed"]), failed_to_start=True)
         reason = str(reply.get("reason", ""))
@@ -209,11 +217,13 @@ class _Template:
                     stream.close()
         self._process.wait()
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def _ask(self, messages: dict[bytes, dict[str, Any]], seconds: float) -> dict[str, Any]:
         ask, answer = self._process.stdin, self._process.stdout
         if ask is None or answer is None:
             raise BrokenPipeError("it has no streams")
-        ask.write(json.dumps(request).encode() + b"\n")
+        for kind, message in messages.items():
+            content = json.dumps(message).encode()
+            ask.write(MESSAGE.pack(kind, len(content)) + content)
         ask.flush()
         if not select.select([answer], [], [], seconds)[0]:
             raise TimeoutError("no reply in time")

@@ -7,8 +7,9 @@ nowhere else. The second runs the answer, sees no process but those it starts, a
 first for what the answer returns (exchange.py). When the first ends or its time is up, so does
 everything below it.
 
-An answer has nothing to find that would let it pass: it can only return values, and tests compare
-them where it cannot reach. Whatever else it sends is tampering.
+The tests are read by the first copy after the second was made, so that no memory of the second has
+ever held them. An answer has nothing to find that would let it pass: it can only return values, and
+tests compare them where it cannot reach. Whatever else it sends is tampering.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ from typing import Any, NoReturn
 from forgetmap.scoring.sandbox import (
     CLOCK_PER_PROCESSOR,
     MAX_TASKS,
+    MESSAGE,
     PACKAGES,
+    PROGRAM,
+    SETTINGS,
+    TESTS,
     confinement,
     kernel,
 )
@@ -54,7 +59,9 @@ _CLOCK_TOLERANCE = 0.5
 
 def main() -> None:
     """Lock in, say `ready` or why not, then answer every line until there is none."""
-    settings = json.loads(sys.stdin.readline())
+    settings = _next_message(SETTINGS)
+    if settings is None:
+        return
     for name in _PRELOADED:
         importlib.import_module(name)
     site.setquit()
@@ -75,8 +82,33 @@ def main() -> None:
     # Objects that the collector does not look at stay in memory that all copies share.
     gc.freeze()
     _say({"ready": True})
-    for line in sys.stdin:
-        _say(_supervise(json.loads(line), user))
+    while (request := _next_message(PROGRAM)) is not None:
+        _say(_supervise(request, user))
+
+
+def _next_message(kind: bytes) -> dict[str, Any] | None:
+    """The next message of this kind; tests that nobody read are skipped. None at the end.
+
+    Not a byte more is read: tests must be in the memory of no process that an answer is a copy of.
+    """
+    while True:
+        header = _read_input(MESSAGE.size)
+        if not header:
+            return None
+        found, length = MESSAGE.unpack(header)
+        content = _read_input(length)
+        if found == kind:
+            message: dict[str, Any] = json.loads(content)
+            return message
+
+
+def _read_input(length: int) -> bytes:
+    """Exactly so many bytes; none if the input ends before."""
+    parts: list[bytes] = []
+    while length > 0 and (part := os.read(0, length)):
+        parts.append(part)
+        length -= len(part)
+    return b"" if length else b"".join(parts)
 
 
 def _say(reply: dict[str, Any]) -> None:
@@ -145,6 +177,7 @@ def _judge(request: dict[str, Any], write_end: int, user: int | None) -> NoRetur
             connection.close()
             _answer(request, other_end, user)
         other_end.close()
+        request |= _next_message(TESTS) or {}
         _cut_off(connection.fileno(), write_end)
         _restrain(request, user, others=_OTHER_TASKS)
         verdict = _verdict(request, Channel(connection, answer), answer)
@@ -178,7 +211,8 @@ def _answer(request: dict[str, Any], connection: socket.socket, user: int | None
     A program that walks frames finds this secret and where to write it, as it would in sandboxes
     that have one. Nothing reads it: whoever writes it has given himself away.
     """
-    secret, write_end = os.urandom(32), connection.fileno()
+    secret = os.urandom(32)  # noqa: F841  # bait
+    write_end = connection.fileno()
     channel, leave = Channel(connection), os._exit
     try:
         _cut_off(write_end)
@@ -190,7 +224,7 @@ def _answer(request: dict[str, Any], connection: socket.socket, user: int | None
     request.clear()
     with suppress(PartnerEndedError):
         serve_answer(channel)
-    leave(len(secret) - len(secret))
+    leave(0)
 
 
 def _restrain(request: dict[str, Any], user: int | None, others: int | None = None) -> None:
