@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from forgetmap.errors import FieldError
 from forgetmap.records import Outcome
+from forgetmap.scoring.extract.wording import simplify
 from forgetmap.scoring.grade import Grade, grade_count, grade_failure, grade_share
 from forgetmap.scoring.llm_judge.prompts import (
     ask,
@@ -131,7 +132,8 @@ class RatingScorer:
 
 def _no_steps(sample: ScorerInput) -> Outcome | None:
     why = silence(sample)
-    if why is None and not steps(response_text(sample)):
+    # Simplified, as the rule sees it, which is asked for a share of the same steps.
+    if why is None and not steps(simplify(response_text(sample))):
         return Outcome.NO_ANSWER
     return why
 

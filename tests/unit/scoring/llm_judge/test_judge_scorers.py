@@ -137,6 +137,13 @@ def test_bug_12_a_sample_without_steps_shifts_no_other() -> None:
     assert settled("reasoning", ["SCORE: 3", "SCORE: 4"])["coherence"].score == 0.3
 
 
+def test_a_hidden_hyphen_makes_no_step() -> None:
+    """Two words for one who sees it, one for the rule that counts steps."""
+    hidden = replace(SAMPLES["reasoning"], response="0\xad0")
+    assert SCORERS["reasoning"].questions(hidden) == ()
+    assert SCORERS["reasoning"].settle(hidden, [])["reasoning"].score == 0.0
+
+
 @pytest.mark.parametrize("name", SCORERS)
 @pytest.mark.parametrize(
     ("response", "outcome"),
