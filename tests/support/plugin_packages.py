@@ -68,6 +68,6 @@ def use_entry_points(
     """
     fresh = replace(getattr(module, registry))
     vars(fresh)["_plugins"] = {
-        name: EntryPoint(name, home, fresh.group) for name, home in points.items()
+        name: [EntryPoint(name, home, fresh.group)] for name, home in points.items()
     }
     patch.setattr(module, registry, fresh)

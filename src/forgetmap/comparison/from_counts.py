@@ -406,10 +406,10 @@ def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
     p, sums = lost_p(parts), total_sums(parts)
     if p is None or sums is None:
         return p
-    variance = _cluster_variance(evidence, name, "loss", "lost", parts)
-    if variance is None or variance.inflation <= 1:
+    design = design_of(evidence, name, "loss", "lost", parts)
+    if design.inflate <= 1:
         return p
-    return float(score_p(sums, inflate=variance.inflation, freedom=variance.freedom))
+    return float(score_p(sums, inflate=design.inflate, freedom=design.freedom))
 
 
 def lost_p(parts: Sequence[Term]) -> float | None:

@@ -170,6 +170,10 @@ def test_one_cluster_tells_nothing() -> None:
     total = fm.compare(before, after).result.total
     assert total.verdict == "cannot_tell"
     assert total.forgetting.method == "raw, score interval, one cluster"
+    closed = [side.append_column("k", pa.array([4] * 200)) for side in (before, after)]
+    p = fm.compare(closed[0], closed[1]).result.total.p_lost
+    assert p is not None
+    assert 0.025 < p <= 1
 
 
 def test_clustered_items_detect_less() -> None:
