@@ -944,6 +944,28 @@ def _setting_row(lines: Sequence[Line]) -> str:
     return f"| {lines[0].where} | {lines[0].sets:,} | {len(often)} | {least} | {text} |"
 
 
+def write_lines(path: Path | None, lines: Sequence[Line]) -> None:
+    """Keep every interval so far."""
+    if path is not None:
+        rows = [{"where": line.where, **asdict(line), "miss": line.miss} for line in lines]
+        path.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def read_lines(path: Path | None, settings: Sequence[int], sets: int) -> list[Line]:
+    """The intervals of an earlier run: settings with as many data sets are not drawn again.
+
+    Settings are known by their names, as their numbers change when others are added.
+    """
+    if path is None or not path.exists():
+        return []
+    numbers = {SETTINGS[number].name: number for number in settings}
+    return [
+        Line(numbers[row["where"]], row["group"], row["path"], row["sets"], Tally(**row["tally"]))
+        for row in json.loads(path.read_text())
+        if row["where"] in numbers and row["sets"] >= sets
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables; exits with 1 where a target is missed."""
     parser = argparse.ArgumentParser(
@@ -955,7 +977,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count(), help="[default: one a core]"
     )
-    parser.add_argument("--json", type=Path, help="write every interval to this file")
+    parser.add_argument(
+        "--json", type=Path, help="write every interval to this file; goes on where it ends"
+    )
     parser.add_argument("--page", type=Path, help="put the tables into this page: docs/truth.md")
     options = parser.parse_args(arguments)
     numbers = [n for n, setting in enumerate(SETTINGS) if options.settings in setting.name]
@@ -963,11 +987,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"no setting has {options.settings!r} in its name")
     for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # on small tables processes do better than threads
-    lines, started = [], time.monotonic()
-    jobs = [(number, options.sets, options.seed) for number in numbers]
+    lines, started = read_lines(options.json, numbers, options.sets), time.monotonic()
+    known = {line.setting for line in lines}
+    jobs = [(number, options.sets, options.seed) for number in numbers if number not in known]
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
         for done, (number, sets, tallies) in enumerate(pool.imap_unordered(run_job, jobs), 1):
             lines += [Line(number, *key, sets, tally) for key, tally in tallies.items()]
+            write_lines(options.json, lines)
             show_progress(done, len(jobs), time.monotonic() - started)
     lines.sort(key=lambda line: line.setting)
     failures = {
@@ -977,9 +1003,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     report = make_report(lines, failures)
     print(report)
-    if options.json:
-        rows = [{"where": line.where, **asdict(line), "miss": line.miss} for line in lines]
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
     if options.page:
         write_section(options.page, SECTION, report)
     never = [] if options.settings else ESTIMANDS.keys() - {line.path for line in lines}

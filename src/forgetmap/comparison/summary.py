@@ -188,7 +188,9 @@ def _part(part: PartResult, words: str) -> str:
 
 def _by_task(result: ComparisonResult) -> str:
     """What the verdict of all items hides: small tasks count little in it."""
-    lost = [task.name for task in result.tasks if task.verdict in LOSSES]
+    losses = [task for task in result.tasks if task.verdict in LOSSES]
+    losses.sort(key=lambda task: -(task.headline.forgetting.low or 0.0))  # surest first
+    lost = [task.name for task in losses]
     if len(result.tasks) == 1:
         return ""
     tasks = [f"{len(lost):,} of {len(result.tasks):,} tasks lost: {listed(lost)}"] if lost else []

@@ -54,7 +54,7 @@ function lossStrip({ margin, headline }) {
     makeSvg("rect", { x: at(low), width: Math.max(at(high) - at(low), 2), y: 11, height: 14, rx: 3, class: "range" }),
     value !== null && makeSvg("circle", { cx: at(value), cy: 18, r: 6, class: "dot" }),
     line(at(margin), 2, 32, "floor"),
-    label(at(margin), `margin ${percent(margin)}`));
+    label(at(margin), `margin ${settingPercent(margin)}`));
 }
 
 /** The other estimators, and what the verdict was checked against. */
