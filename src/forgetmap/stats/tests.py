@@ -39,10 +39,11 @@ def mixed_luck_p(
     """
     by_chance: dict[float, int] = {}
     for m, p in zip(trials, chances, strict=True):
-        by_chance[p] = by_chance.get(p, 0) + m
+        if m:  # none of a kind is usual, and convolving it would cost as much as the rest
+            by_chance[p] = by_chance.get(p, 0) + m
     x = sum(successes)
-    if len(by_chance) == 1:
-        ((p, m),) = by_chance.items()
+    if len(by_chance) <= 1:
+        p, m = next(iter(by_chance.items()), (0.0, 0))
         return float(luck_p(x, m, p))
     first, pmf = 0, np.ones(1)
     for p, m in by_chance.items():
@@ -73,8 +74,9 @@ def _binomial(m: int, p: float) -> tuple[int, Reals]:
 def _convolved(one: Reals, other: Reals) -> Reals:
     """The distribution of a sum."""
     size = one.size + other.size - 1
-    product = np.fft.rfft(one, size) * np.fft.rfft(other, size)
-    return np.maximum(np.fft.irfft(product, size), 0.0)
+    fast = 1 << (size - 1).bit_length()  # other lengths can take many times as long
+    product = np.fft.rfft(one, fast) * np.fft.rfft(other, fast)
+    return np.maximum(np.fft.irfft(product, fast)[:size], 0.0)
 
 
 def at_least_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Reals:
