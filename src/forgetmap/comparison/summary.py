@@ -24,6 +24,7 @@ from forgetmap.comparison.words import (
     reasons_sentence,
 )
 from forgetmap.results import Estimate, Value
+from forgetmap.stats import LOSSES
 from forgetmap.text import counted, limit, listed, percent, share
 
 TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
@@ -32,7 +33,6 @@ TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "no_material_loss": "good",
     "cannot_tell": "open",
 }
-LOSSES = ("lost", "small_loss")
 FULL = CoverageResult(before=1.0, after=1.0)
 CLIPPED = "Shares are shown from 0% to 100%; limits beyond are cut off here, not in the JSON."
 
@@ -188,16 +188,16 @@ def _part(part: PartResult, words: str) -> str:
 
 def _by_task(result: ComparisonResult) -> str:
     """What the verdict of all items hides: small tasks count little in it."""
+    if len(result.tasks) == 1:
+        return ""
     losses = [task for task in result.tasks if task.verdict in LOSSES]
     losses.sort(key=lambda task: -(task.headline.forgetting.low or 0.0))  # surest first
     lost = [task.name for task in losses]
-    if len(result.tasks) == 1:
-        return ""
     tasks = [f"{len(lost):,} of {len(result.tasks):,} tasks lost: {listed(lost)}"] if lost else []
     macro = result.total_macro
     words = f"mean over tasks: {verdict_words(macro)}, {_limits(macro)}"
     mean = [words] if _says_else(result) else []
-    return f"{_sentence('; '.join([*tasks, *mean]))}"
+    return _sentence("; ".join([*tasks, *mean]))
 
 
 def _says_else(result: ComparisonResult) -> bool:

@@ -26,7 +26,7 @@ from forgetmap.comparison.result import (
 )
 from forgetmap.comparison.words import PART_WORDS
 from forgetmap.results import Estimate, outer_ends
-from forgetmap.stats import FDR, LEVEL, items_to_decide, normal_quantile, selected_level
+from forgetmap.stats import FDR, LEVEL, LOSSES, items_to_decide, normal_quantile, selected_level
 from forgetmap.text import counted, limit, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
@@ -363,7 +363,7 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
 
 def _among(group: GroupResult, standing: Standing | None, *, is_aside: bool) -> str:
     """How a loss stands among the groups that were looked at with it; empty without a loss."""
-    if standing is None or not (is_aside or group.verdict in ("lost", "small_loss")):
+    if standing is None or not (is_aside or group.verdict in LOSSES):
         return ""
     family = standing.family
     of = f"significant among {family.size:,} {family.name} (q = {standing.q:.2g})"

@@ -122,6 +122,7 @@ FileStatus = Literal["as written", "changed", "missing", "no checksum"]
 def check_files(folder: Path) -> dict[str, FileStatus]:
     """Every file of a run folder, all bytes read anew, against what its manifest says of it."""
     info = read_manifest(folder / MANIFEST)
+    _checksum.cache_clear()
     states: dict[str, FileStatus] = {
         name: _status(folder / name, expected)
         for name, expected in info.files.items()
@@ -137,9 +138,7 @@ def check_files(folder: Path) -> dict[str, FileStatus]:
 def _status(file: Path, expected: FileInfo) -> FileStatus:
     if not file.is_file():
         return "missing"
-    with readable(str(file)):
-        is_same = file.stat().st_size == expected.bytes and checksum_of(file) == expected.xxh3
-    return "as written" if is_same else "changed"
+    return "as written" if _has_bytes(file, expected) else "changed"
 
 
 def _require_unchanged(files: Iterable[Path], info: RunInfo) -> None:

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         self_loss,
     )
     from forgetmap.stats.sequential import (
+        LOSSES,
         Decision,
         Look,
         StoppingRule,
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FDR",
     "LEVEL",
+    "LOSSES",
     "MIN_CLUSTERS",
     "MIN_PAIRS",
     "AnswerCounts",

@@ -23,6 +23,7 @@ from forgetmap.stats.tests import change_p
 
 Verdict = Literal["no_material_loss", "small_loss", "lost", "cannot_tell"]
 LOSSES = ("lost", "small_loss")
+"""Verdicts that claim a loss."""
 Group = TypeVar("Group", bound=Hashable)
 Why = Literal["tested", "hopeless", "used_up"]
 """A test decided, more repeats would hardly decide, or no more may be spent."""

@@ -25,7 +25,7 @@ from threading import Lock
 
 import xxhash
 
-from forgetmap._disk import exchange, only_writer, sync
+from forgetmap._disk import exchange, only_writer, sync, sync_tree
 from forgetmap.errors import ForgetmapError, OutputError
 from forgetmap.merge.output.layout import Shard, WeightLayout
 
@@ -85,9 +85,7 @@ class AtomicFolder:
     def publish(self) -> None:
         """Give the folder its name, in place of whatever had it."""
         # Content before names: after a crash, a name on the disk must stand for whole files.
-        for path in self.path.iterdir():
-            sync(path)
-        sync(self.path)
+        sync_tree(self.path)
         is_taken = self.out.exists() and any(self.out.iterdir())
         if not (is_taken and exchange(self.path, self.out)):
             if is_taken:
