@@ -40,7 +40,10 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "probe": "a small set of items that stands for a full run",
         "sweep": "merges compared with both of their parents",
     },
-    {"report": "payloads drawn as figures, pages, Markdown and terminal output"},
+    {
+        "report": "payloads drawn as figures, pages, Markdown and terminal output",
+        "gate": "policies held against a comparison: PASS, FAIL or INCONCLUSIVE",
+    },
     {
         "serve": "the pages of a report, served for any two runs",
         "map": "evaluate models or their merges, compare them, write reports",
@@ -55,7 +58,6 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
 PLANNED: Final = {
     "train": "beside merge",
     "atlas": "above records and pairing",
-    "gate": "above comparison and capabilities",
     "study": "above everything but report and cli",
 }
 """Packages to come, and where they will go."""

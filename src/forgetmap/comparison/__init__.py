@@ -52,6 +52,15 @@ if TYPE_CHECKING:
         select_flips,
         with_texts,
     )
+    from forgetmap.comparison.judgement import (
+        GroupKind,
+        JudgedQuantity,
+        Judgement,
+        group_evidence,
+        judge_family,
+        judge_group,
+        make_group_policy,
+    )
     from forgetmap.comparison.pipeline import compare_sides, pair_and_count
     from forgetmap.comparison.plan import (
         AdviceResult,
@@ -71,10 +80,11 @@ if TYPE_CHECKING:
         PathResult,
         Rule,
         RunResult,
+        Verdict,
     )
     from forgetmap.comparison.summary import Summary, summarize
     from forgetmap.comparison.task_tables import plain_name
-    from forgetmap.comparison.verdict import BEYOND_NOISE, decided_sentence
+    from forgetmap.comparison.verdict import BEYOND_NOISE, decide, decided_sentence
     from forgetmap.comparison.words import REASON_LABELS, SIMULATED
 
 __all__ = [
@@ -106,8 +116,11 @@ __all__ = [
     "Evidence",
     "FanOut",
     "FanOutResult",
+    "GroupKind",
     "GroupResult",
     "ItemSums",
+    "JudgedQuantity",
+    "Judgement",
     "Kind",
     "Options",
     "PairingResult",
@@ -117,16 +130,22 @@ __all__ = [
     "Rule",
     "RunResult",
     "Summary",
+    "Verdict",
     "Wish",
     "advise",
     "all_estimators",
     "chain",
     "compare",
     "compare_sides",
+    "decide",
     "decided_sentence",
     "estimator_names",
     "estimator_table",
     "find_estimator",
+    "group_evidence",
+    "judge_family",
+    "judge_group",
+    "make_group_policy",
     "make_plan",
     "make_readings",
     "make_rule",

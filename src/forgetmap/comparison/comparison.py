@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forgetmap.comparison.choices import Kind
-from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.evidence import GroupedEvidence
 from forgetmap.comparison.flips import select_flips, select_unpaired, with_texts
 from forgetmap.comparison.frames import small_frame, to_library
 from forgetmap.comparison.render import as_html, as_text
@@ -20,9 +20,9 @@ from forgetmap.records import Frame, Run, reading
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grounds:
-    """What the verdict of the total rests on, to reach it anew among other models."""
+    """What verdicts rest on, to reach them anew: among other models, or against another margin."""
 
-    evidence: Evidence
+    evidence: GroupedEvidence
     policy: Policy
 
 
@@ -35,7 +35,7 @@ class Comparison:
         before: the run before.
         after: the run after.
         pairs: every result with its counterpart, lazy.
-        grounds: what the verdict rests on.
+        grounds: what verdicts rest on.
     """
 
     result: ComparisonResult

@@ -122,7 +122,7 @@ def compare_sides(
         "pairing": paired.model_copy(update={"warnings": [*warnings, *worst]}),
     }
     result = result.model_copy(update=added)
-    return Comparison(result, before.run, after.run, pairs, Grounds(all_items, policy))
+    return Comparison(result, before.run, after.run, pairs, Grounds(evidence, policy))
 
 
 def in_one_family(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -130,7 +130,7 @@ def in_one_family(comparisons: Sequence[Comparison]) -> list[Comparison]:
     grounds = [comparison.grounds for comparison in comparisons]
     groups = [comparison.result.total for comparison in comparisons]
     claims = [
-        make_claim(group, ground.evidence, ground.policy)
+        make_claim(group, ground.evidence.total(), ground.policy)
         for group, ground in zip(groups, grounds, strict=True)
     ]
     totals = conclude_family(groups, claims, grounds[0].policy, "models")

@@ -20,6 +20,7 @@ from forgetmap.results import Estimate, Estimates, Notice, PublishedResult, Valu
 
 RESULT_VERSION = 2
 Verdict = Literal["no_material_loss", "small_loss", "lost", "cannot_tell"]
+"""What a loss and its limits allow to conclude against a margin."""
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
 
 

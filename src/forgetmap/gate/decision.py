@@ -1,0 +1,228 @@
+"""The verb: hold a policy against two runs, and say PASS, FAIL or INCONCLUSIVE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import narwhals as nw
+
+from forgetmap import __version__
+from forgetmap.comparison import Comparison, Options, compare
+from forgetmap.errors import BackendError, MetricError, PairingError, UsageError
+from forgetmap.gate.checks import close_check, open_checks, refused_checks, reject
+from forgetmap.gate.policy import GatePolicy, make_default_policy, read_policy
+from forgetmap.gate.result import (
+    CheckResult,
+    GateResult,
+    LookResult,
+    PolicyResult,
+    Status,
+)
+from forgetmap.gate.waivers import Waiver, apply_waivers, check_waivers, read_waivers
+from forgetmap.records import Run
+from forgetmap.results import Notice
+from forgetmap.sources import Progress, open_run
+from forgetmap.text import counted
+
+ANY_SHARE = 1e-12
+"""A gate judges coverage itself, so a comparison may pair as little as it does."""
+
+
+class GateOptions(TypedDict, total=False):
+    """How runs are read; see `run_gate`."""
+
+    column_map: Any
+    task: str | None
+    noise: Any
+    run: str | Sequence[str] | None
+    cached: bool
+    processes: int | None
+    progress: Progress | None
+
+
+def run_gate(
+    before: Any,
+    after: Any,
+    *,
+    policy: GatePolicy | str | Path | None = None,
+    waivers: Sequence[Waiver] | str | Path = (),
+    look: int = 1,
+    today: date | None = None,
+    **options: Unpack[GateOptions],
+) -> GateResult:
+    """Does the model after keep what the model before had, as far as a policy asks for it?
+
+    Args:
+        before: path, dataframe or run of the model before.
+        after: the same of the model after.
+        policy: a `GatePolicy`, or the path of its TOML file; by default no loss beyond 2 % of all
+            items, and a warning for every category.
+        waivers: losses that are let pass for a while, or the path of their TOML file.
+        look: which look at these data it is, where the policy plans several.
+        today: the day on which waivers are judged; by default today in UTC.
+        options: how runs are read, as of `compare`: column_map, task, noise, run, cached,
+            processes, progress.
+
+    Returns:
+        PASS, FAIL or INCONCLUSIVE, with every check behind it.
+
+    Example:
+        >>> import forgetmap as fm
+        >>> fm.run_gate("runs/main", "runs/candidate", policy="policy.toml").status
+        ... # doctest: +SKIP
+        'PASS'
+    """
+    held = _policy_of(policy)
+    granted = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers)
+    check_waivers(granted, held)
+    seen = take_look(held, look)
+    try:
+        comparison = compare(before, after, **_compare_options(held, seen.level, options))
+    except (MetricError, BackendError):
+        raise
+    except PairingError as error:
+        return _refused(after, held, seen, error, options)
+    checks = _decide_checks(comparison, held, seen)
+    checks = apply_waivers(checks, granted, today or datetime.now(UTC).date())
+    scored = {task.name for task in comparison.result.tasks if task.n}
+    missing = [task for task in held.required_tasks if task not in scored]
+    result = comparison.result
+    return _make_result(
+        held,
+        seen,
+        checks,
+        missing,
+        warnings=result.pairing.warnings,
+        before=result.before,
+        after=result.after,
+    )
+
+
+def take_look(policy: GatePolicy, number: int) -> LookResult:
+    """Which look it is, and how sure each must be so that all together err in 5 % at most.
+
+    The looks share their items, so each is tested by itself: at an equal part of the 5 % where
+    their number is planned, else at 1 / (l (l + 1)) of it, which adds up to all of it.
+    """
+    if number < 1:
+        raise UsageError(f"--look is {number}", hint="looks are counted from 1.")
+    planned = None if policy.looks == "any" else policy.looks
+    parts = number * (number + 1) if planned is None else planned
+    return LookResult(number=number, planned=planned, level=1 - (1 - policy.level) / parts)
+
+
+def _policy_of(policy: GatePolicy | str | Path | None) -> GatePolicy:
+    if policy is None:
+        return make_default_policy()
+    return policy if isinstance(policy, GatePolicy) else read_policy(policy)
+
+
+def _compare_options(policy: GatePolicy, level: float, options: GateOptions) -> Options:
+    compared: Options = {**options}  # type: ignore[typeddict-item]  # all of them are also there
+    how = policy.compare
+    compared["metric"], compared["correct_at"] = how.metric, how.correct_at
+    compared["pair_by"], compared["task_table"] = how.pair_by, how.task_table
+    compared["noise_floor"], compared["level"] = how.noise_floor, level
+    compared["min_paired"] = ANY_SHARE
+    return compared
+
+
+def _decide_checks(
+    comparison: Comparison, policy: GatePolicy, look: LookResult
+) -> list[CheckResult]:
+    opened = open_checks(comparison, policy, look.level)
+    blocking = [check for check in opened if check.rule.tier == "blocking"]
+    rejected = {
+        id(check)
+        for check, is_rejected in zip(blocking, reject(blocking, look.level), strict=True)
+        if is_rejected
+    }
+    return [
+        close_check(
+            check,
+            is_rejected=id(check) in rejected if check.rule.tier == "blocking" else check.is_beyond,
+            level=look.level,
+        )
+        for check in opened
+    ]
+
+
+def _refused(
+    after: Any, policy: GatePolicy, look: LookResult, error: PairingError, options: GateOptions
+) -> GateResult:
+    """Runs that cannot be compared show nothing: neither a loss nor that there is none."""
+    reason = Notice("refused", error.message)
+    checks = [
+        close_check(check, is_rejected=False, level=look.level)
+        for check in refused_checks(policy, reason)
+    ]
+    missing: list[str] = []
+    if policy.required_tasks:
+        asked = _tasks_of(open_run(after, column_map=options.get("column_map")))
+        missing = [task for task in policy.required_tasks if task not in asked]
+    return _make_result(policy, look, checks, missing, warnings=[reason])
+
+
+def _tasks_of(run: Run) -> set[str]:
+    scored = run.scores.filter(~nw.col("score").is_null()).select("task").unique().collect()
+    return set(scored["task"].to_list())
+
+
+def _make_result(
+    policy: GatePolicy,
+    look: LookResult,
+    checks: Sequence[CheckResult],
+    missing: Sequence[str],
+    **parts: Any,
+) -> GateResult:
+    used_up = look.planned is not None and look.number > look.planned
+    status = _status(checks, missing, used_up=used_up)
+    return GateResult(
+        **{"before": None, "after": None, **parts},
+        status=status,
+        headline=_headline(status, checks, missing, look if used_up else None),
+        policy=PolicyResult(origin=policy.origin, hash=policy.hash),
+        look=look,
+        checks=list(checks),
+        missing_tasks=list(missing),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        forgetmap=__version__,
+    )
+
+
+def _status(checks: Sequence[CheckResult], missing: Sequence[str], *, used_up: bool) -> Status:
+    statuses = {check.status for check in checks if check.tier == "blocking"}
+    if missing or "FAIL" in statuses:
+        return "FAIL"
+    return "INCONCLUSIVE" if used_up or "INCONCLUSIVE" in statuses else "PASS"
+
+
+def _headline(
+    status: Status,
+    checks: Sequence[CheckResult],
+    missing: Sequence[str],
+    used_up: LookResult | None,
+) -> str:
+    blocking = [check for check in checks if check.tier == "blocking"]
+    if missing:
+        tasks = ", ".join(missing)
+        return (
+            f"{status}: required {'tasks are' if len(missing) > 1 else 'task is'} missing: {tasks}."
+        )
+    if status == "INCONCLUSIVE" and used_up is not None:
+        return f"{status}: look {used_up.number} of {used_up.planned} that were planned."
+    behind = [check for check in blocking if check.status == status]
+    if not behind:
+        return f"{status}: the policy has no blocking rule."
+    if len(blocking) == 1:
+        return f"{status}: {behind[0].name}: {behind[0].sentence}."
+    count = f"{len(behind)} of {counted(len(blocking), 'blocking check')}"
+    if status == "PASS":
+        return f"{status}: {counted(len(blocking), 'blocking check')} passed."
+    names = ", ".join(check.name for check in behind[:3])
+    more = f" and {len(behind) - 3} more" if len(behind) > 3 else ""
+    verb = "failed" if status == "FAIL" else "cannot be decided"
+    return f"{status}: {count} {verb}: {names}{more}."

@@ -1,0 +1,181 @@
+"""What a release must hold: rules, margins and tiers, read from a TOML file.
+
+A rule names a quantity, the groups it is about and the loss that is put up with. Where a rule names
+no groups, it is about every group of its scope.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from forgetmap.comparison import (
+    CORRECT_AT,
+    LEVEL,
+    MARGIN,
+    NOISE_FLOOR,
+    JudgedQuantity,
+    estimator_names,
+)
+from forgetmap.errors import FieldError, InputError, MissingInputError
+from forgetmap.gate.result import Scope, Tier
+from forgetmap.pairing import PairBy
+
+MIN_COVERAGE = 0.99
+RuleQuantity = JudgedQuantity | Literal["drift"]
+Condition = Literal["prompt", "scorer", "suite", "decoding", "harness"]
+CONDITIONS: tuple[Condition, ...] = ("prompt", "scorer", "suite")
+"""What must not have changed between the two runs, unless a policy says otherwise.
+
+A judge is a scorer.
+"""
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class GateRule(_Section):
+    """One thing that a release must hold."""
+
+    name: str = Field(default="", description="Shown in results [default: made from the rest].")
+    tier: Tier = "blocking"
+    scope: Scope = "total"
+    groups: tuple[str, ...] = Field(default=(), strict=False)
+    quantity: RuleQuantity = "forgetting"
+    estimator: str = "auto"
+    margin: Share = MARGIN
+    min_items: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if (self.scope == "capability") != (self.quantity == "drift"):
+            raise ValueError("drift is measured per capability, all else per total, task, ...")
+        if self.scope == "total" and self.groups:
+            raise ValueError("the total has no groups")
+        if self.estimator not in estimator_names():
+            raise ValueError(f"there is no estimator {self.estimator!r}")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Its name, or one made from what it is about."""
+        if self.name:
+            return self.name
+        what = self.quantity.replace("_", " ")
+        if self.scope == "total":
+            return what
+        return f"{what} of {', '.join(self.groups) if self.groups else f'every {self.scope}'}"
+
+
+class CompareSection(_Section):
+    """How the two runs are compared; as the options of `forgetmap compare`."""
+
+    metric: str | None = None
+    correct_at: float = Field(default=CORRECT_AT, allow_inf_nan=False)
+    pair_by: PairBy = "auto"
+    noise_floor: float = Field(default=NOISE_FLOOR, ge=0, le=0.5)
+    task_table: str | None = None
+
+
+class DriftSection(_Section):
+    """How drift is measured; as the options of `forgetmap drift`."""
+
+    taxonomy: str = "captrack"
+
+
+class GatePolicy(_Section):
+    """What a release must hold.
+
+    Attributes:
+        rules: each is held against the comparison.
+        coverage: the share of what BEFORE scored that must be paired and scored after.
+        level: confidence of the intervals.
+        looks: how often the same data are looked at: a number fixed in advance, or "any".
+        required_tasks: tasks without which a release fails.
+        unchanged: conditions that must not differ between the runs.
+        compare: how they are compared.
+        drift: how drift is measured.
+        origin: where it was read from.
+    """
+
+    rules: tuple[GateRule, ...] = Field(strict=False, min_length=1, alias="rule")
+    coverage: float = Field(default=MIN_COVERAGE, gt=0, le=1)
+    level: float = Field(default=LEVEL, gt=0.5, le=0.9999)
+    looks: Annotated[int, Field(ge=1)] | Literal["any"] = 1
+    required_tasks: tuple[str, ...] = Field(default=(), strict=False)
+    unchanged: tuple[Condition, ...] = Field(default=CONDITIONS, strict=False)
+    compare: CompareSection = CompareSection()
+    drift: DriftSection = DriftSection()
+    origin: str = Field(default="default", exclude=True)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        labels = [rule.label for rule in self.rules]
+        doubled = {label for label in labels if labels.count(label) > 1}
+        if doubled:
+            raise ValueError(f"two rules are called {min(doubled)!r}: give each a `name`")
+        return self
+
+    @property
+    def hash(self) -> str:
+        """The same for the same rules, however the file is written."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def make_default_policy(margin: float = MARGIN) -> GatePolicy:
+    """One blocking rule, forgetting of the total; every category as a warning."""
+    rules = (
+        GateRule(margin=margin),
+        GateRule(scope="category", tier="warning", margin=margin),
+    )
+    return GatePolicy(rule=rules)
+
+
+def read_policy(path: str | Path) -> GatePolicy:
+    """The policy in a TOML file.
+
+    Raises:
+        InputError: the file is missing, is no TOML, or a field of it cannot be used.
+    """
+    path = Path(path)
+    content = read_toml(path, "`forgetmap gate init` writes a policy to start from.")
+    try:
+        return GatePolicy(**content).model_copy(update={"origin": str(path)})
+    except (ValidationError, TypeError) as error:
+        raise _policy_error(error, path) from None
+
+
+def read_toml(path: Path, hint: str) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        InputError: it is missing, or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MissingInputError("there is no such file", file=str(path), hint=hint) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"not a TOML file: {error}", file=str(path), hint=hint) from None
+
+
+def _policy_error(error: ValidationError | TypeError, path: Path) -> FieldError:
+    if isinstance(error, TypeError):
+        return FieldError(f"not a policy: {error}", file=str(path), hint=_HINT)
+    first = error.errors()[0]
+    message = first["msg"].removeprefix("Value error, ")
+    location = "".join(
+        f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+    )
+    return FieldError(message, file=str(path), field=location.lstrip(".") or "policy", hint=_HINT)
+
+
+_HINT = "docs/gate.md lists all fields; `forgetmap gate init` writes a policy to start from."

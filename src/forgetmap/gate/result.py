@@ -1,0 +1,93 @@
+"""What a gate says, as plain values: the shape of `gate --json` and its published JSON schema."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from forgetmap.comparison import DecidesResult, RunResult, Verdict
+from forgetmap.results import Estimate, Notice, Value
+
+GATE_VERSION = 1
+Status = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+"""Of a check, and of the gate."""
+Tier = Literal["blocking", "warning", "info"]
+Scope = Literal["total", "task", "category", "tag", "capability"]
+
+
+class WaiverResult(Value):
+    """A waiver that was applied to a check, or would have been."""
+
+    owner: str
+    reason: str
+    ceiling: float = Field(description="Loss up to which the check is let pass.")
+    expires: str = Field(description="Last day on which it holds, ISO 8601.")
+    state: Literal["applied", "expired", "exceeded", "not needed"]
+
+
+class CheckResult(Value):
+    """One rule, held against one group of items."""
+
+    rule: str = Field(description="Name of the rule in the policy.")
+    tier: Tier
+    scope: Scope
+    group: str = Field(description="Name of the task, category, tag or capability; or total.")
+    quantity: str
+    estimator: str | None
+    margin: float
+    status: Status
+    verdict: Verdict = Field(description="What the interval allows to conclude.")
+    loss: Estimate = Field(description="At least `low`, at most `high`; positive is a loss.")
+    items: int
+    coverage: float | None = Field(
+        description="Share of what BEFORE scored that is paired and scored after."
+    )
+    decides: DecidesResult | None = Field(description="Null when decided.")
+    sentence: str
+    reasons: list[Notice] = Field(description="Why it is inconclusive whatever the numbers are.")
+    waiver: WaiverResult | None = None
+
+    @property
+    def name(self) -> str:
+        """The check in a list, such as `forgetting of maths`."""
+        what = self.quantity.replace("_", " ")
+        if self.scope == "total":
+            return self.rule
+        return f"{what if self.rule.startswith(what) else self.rule} of {self.group}"
+
+
+class LookResult(Value):
+    """Which of several looks at the same data this is."""
+
+    number: int
+    planned: int | None = Field(description="Null where any number of looks is allowed.")
+    level: float = Field(description="Confidence of the intervals of this look.")
+
+
+class PolicyResult(Value):
+    """The policy that was applied."""
+
+    origin: str = Field(description="Its file, or `default`.")
+    hash: str = Field(description="SHA-256 of its content, the same for the same rules.")
+
+
+class GateResult(Value):
+    """PASS, FAIL or INCONCLUSIVE, and every check behind it."""
+
+    schema_version: int = GATE_VERSION
+    status: Status
+    headline: str = Field(description="The decision in one sentence.")
+    before: RunResult | None = Field(description="Null where the run could not be compared.")
+    after: RunResult | None
+    policy: PolicyResult
+    look: LookResult
+    checks: list[CheckResult]
+    missing_tasks: list[str] = Field(description="Required by the policy, and not there.")
+    warnings: list[Notice] = Field(description="What to know before believing the numbers.")
+    created: str = Field(description="ISO 8601, UTC.")
+    forgetmap: str = Field(description="Version of forgetmap.")
+
+    def of_tier(self, tier: Tier) -> list[CheckResult]:
+        """The checks of one tier."""
+        return [check for check in self.checks if check.tier == tier]

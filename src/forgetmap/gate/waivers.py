@@ -1,0 +1,141 @@
+"""Losses that are let pass for a while: who answers for them, why, up to which size, until when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from forgetmap.comparison import decide
+from forgetmap.errors import FieldError
+from forgetmap.gate.checks import PASSING
+from forgetmap.gate.policy import GatePolicy, read_toml
+from forgetmap.gate.result import CheckResult, WaiverResult
+
+_HINT = "a waiver has the fields rule, owner, reason, ceiling and expires; see docs/gate.md."
+
+
+class Waiver(BaseModel):
+    """A loss that is let pass.
+
+    Attributes:
+        rule: name of the rule in the policy.
+        group: task, category, tag or capability that it is about; all of the rule without it.
+        owner: who answers for it.
+        reason: why the loss is accepted.
+        ceiling: loss up to which it is.
+        expires: last day on which it holds.
+        origin: where it was read from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: str = Field(min_length=1)
+    group: str | None = None
+    owner: str = Field(min_length=1)
+    reason: str = Field(min_length=1)
+    ceiling: float = Field(gt=0, le=1)
+    expires: date
+    origin: str = Field(default="", exclude=True)
+
+    def covers(self, check: CheckResult) -> bool:
+        """Whether it is about this check."""
+        return self.rule == check.rule and self.group in (None, check.group)
+
+
+def read_waivers(path: str | Path) -> tuple[Waiver, ...]:
+    """The waivers in a TOML file, each in a table `[[waiver]]`.
+
+    Raises:
+        InputError: the file is missing, is no TOML, or a field of it cannot be used.
+    """
+    path = Path(path)
+    content = read_toml(path, _HINT)
+    tables = content.pop("waiver", [])
+    if content or not isinstance(tables, list):
+        field = next(iter(content), "waiver")
+        message = "waivers are tables `[[waiver]]`, and nothing else"
+        raise FieldError(message, file=str(path), field=field, hint=_HINT)
+    return tuple(_make(table, number, path) for number, table in enumerate(tables, 1))
+
+
+def _make(table: object, number: int, path: Path) -> Waiver:
+    try:
+        waiver = Waiver.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        field = f"waiver[{number}].{name}".rstrip(".")
+        raise FieldError(first["msg"], file=str(path), field=field, hint=_HINT) from None
+    return waiver.model_copy(update={"origin": f"{path}, waiver {number}"})
+
+
+def check_waivers(waivers: Sequence[Waiver], policy: GatePolicy) -> None:
+    """Refuse waivers that no rule needs: a misspelt one would protect nothing.
+
+    Raises:
+        FieldError: the policy has no such rule, or the margin is not below the ceiling.
+    """
+    margins = {rule.label: rule.margin for rule in policy.rules}
+    for waiver in waivers:
+        if waiver.rule not in margins:
+            known = ", ".join(margins)
+            raise FieldError(
+                f"the policy has no rule {waiver.rule!r}",
+                file=waiver.origin or None,
+                field="rule",
+                hint=f"its rules are {known}.",
+            )
+        if waiver.ceiling <= margins[waiver.rule]:
+            raise FieldError(
+                f"the ceiling {waiver.ceiling:g} is not above the margin of the rule",
+                file=waiver.origin or None,
+                field="ceiling",
+                hint=f"take a ceiling above {margins[waiver.rule]:g}, or remove the waiver.",
+            )
+
+
+def apply_waivers(
+    checks: Sequence[CheckResult], waivers: Sequence[Waiver], today: date
+) -> list[CheckResult]:
+    """Checks with what is waived. An expired waiver makes a check that needs it FAIL."""
+    return [_apply(check, waivers, today) for check in checks]
+
+
+def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckResult:
+    about = [waiver for waiver in waivers if waiver.covers(check)]
+    if not about:
+        return check
+    # Of several the one that is about this group alone, then the one that holds longest.
+    waiver = max(about, key=lambda waiver: (waiver.group is not None, waiver.expires))
+    if check.status == "PASS":
+        return _with_waiver(check, waiver, "not needed")
+    if waiver.expires < today:
+        words = f"the waiver of {waiver.owner} expired on {waiver.expires}; {check.sentence}"
+        update = {"status": "FAIL", "sentence": words, "decides": None}
+        return _with_waiver(check.model_copy(update=update), waiver, "expired")
+    if check.reasons or decide(check.loss, waiver.ceiling) not in PASSING:
+        return _with_waiver(check, waiver, "exceeded")
+    words = (
+        f"{check.sentence}; waived up to {100 * waiver.ceiling:g}% by {waiver.owner} until "
+        f"{waiver.expires}: {waiver.reason}"
+    )
+    update = {"status": "PASS", "sentence": words, "decides": None}
+    return _with_waiver(check.model_copy(update=update), waiver, "applied")
+
+
+WaiverState = Literal["applied", "expired", "exceeded", "not needed"]
+
+
+def _with_waiver(check: CheckResult, waiver: Waiver, state: WaiverState) -> CheckResult:
+    result = WaiverResult(
+        owner=waiver.owner,
+        reason=waiver.reason,
+        ceiling=waiver.ceiling,
+        expires=waiver.expires.isoformat(),
+        state=state,
+    )
+    return check.model_copy(update={"waiver": result})
