@@ -6,6 +6,7 @@ import atexit
 import io
 import os
 import sys
+import traceback
 
 import click
 from click.shell_completion import get_completion_class
@@ -17,6 +18,7 @@ from forgetmap.errors import ForgetmapError, HarnessError
 COMMANDS = {
     "compare": "What did a model forget, and gain, against another?",
     "drift": "How did what a model can do, will do, and how, drift?",
+    "gate": "May a model be released? PASS, FAIL or INCONCLUSIVE.",
     "report": "Write what was forgotten as one file to read and mail around.",
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
@@ -38,6 +40,7 @@ Examples:
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
   forgetmap drift runs/base runs/tuned --taxonomy captrack
+  forgetmap gate runs/base runs/tuned
   forgetmap report runs/base runs/tuned --out report.html
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl
@@ -94,6 +97,8 @@ def script() -> None:
 def main() -> None:
     """Run the command; typed errors end in exit code 2."""
     _replace_unencodable()
+    if sys.argv[1:2] == ["gate"]:
+        sys.exit(_run_gate())
     try:
         cli.main(prog_name="forgetmap")
     except ForgetmapError as error:
@@ -101,8 +106,39 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has gone: that is not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+
+
+UNFORESEEN = 4
+
+
+def _run_gate() -> int:
+    """The exit code of a gate: 0 and 1 are decisions, so nothing else may end in them."""
+    try:
+        code = cli.main(prog_name="forgetmap", standalone_mode=False)
+        sys.stdout.flush()
+    except ForgetmapError as error:
+        _print_error(error)
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except BrokenPipeError:
+        _drop_output()
+        return UNFORESEEN
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted: nothing was decided.", err=True)
+        return UNFORESEEN
+    except Exception:  # noqa: BLE001  # whatever it was, it is no decision
+        traceback.print_exc()
+        return UNFORESEEN
+    return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """Nobody reads what is still to be written, so that writing it cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _replace_unencodable() -> None:

@@ -7,22 +7,36 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.gate.baselines import Baseline, accept_run, read_baseline, summarize_history
     from forgetmap.gate.decision import run_gate
+    from forgetmap.gate.history import HistoryResult, read_history
     from forgetmap.gate.policy import GatePolicy, GateRule, make_default_policy, read_policy
+    from forgetmap.gate.render import print_gate, tell_history, tell_policy
     from forgetmap.gate.result import CheckResult, GateResult, Status
+    from forgetmap.gate.template import write_template
     from forgetmap.gate.waivers import Waiver, read_waivers
 
 __all__ = [
+    "Baseline",
     "CheckResult",
     "GatePolicy",
     "GateResult",
     "GateRule",
+    "HistoryResult",
     "Status",
     "Waiver",
+    "accept_run",
     "make_default_policy",
+    "print_gate",
+    "read_baseline",
+    "read_history",
     "read_policy",
     "read_waivers",
     "run_gate",
+    "summarize_history",
+    "tell_history",
+    "tell_policy",
+    "write_template",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -12,7 +12,9 @@ import narwhals as nw
 from forgetmap import __version__
 from forgetmap.comparison import Comparison, Options, compare
 from forgetmap.errors import BackendError, MetricError, PairingError, UsageError
+from forgetmap.gate.baselines import is_baseline, opened_baseline
 from forgetmap.gate.checks import close_check, open_checks, refused_checks, reject
+from forgetmap.gate.history import count_looks, record_result
 from forgetmap.gate.policy import GatePolicy, make_default_policy, read_policy
 from forgetmap.gate.result import (
     CheckResult,
@@ -38,6 +40,7 @@ class GateOptions(TypedDict, total=False):
     task: str | None
     noise: Any
     run: str | Sequence[str] | None
+    strict: bool
     cached: bool
     processes: int | None
     progress: Progress | None
@@ -48,23 +51,28 @@ def run_gate(
     after: Any,
     *,
     policy: GatePolicy | str | Path | None = None,
-    waivers: Sequence[Waiver] | str | Path = (),
-    look: int = 1,
+    waivers: Sequence[Waiver] | str | Path | None = None,
+    look: int | None = None,
     today: date | None = None,
+    store: str | Path | None = None,
+    record: bool | None = None,
     **options: Unpack[GateOptions],
 ) -> GateResult:
     """Does the model after keep what the model before had, as far as a policy asks for it?
 
     Args:
-        before: path, dataframe or run of the model before.
-        after: the same of the model after.
+        before: path, dataframe or run of the model before, or `baseline:NAME`.
+        after: path, dataframe or run of the model after.
         policy: a `GatePolicy`, or the path of its TOML file; by default no loss beyond 2 % of all
             items, and a warning for every category.
         waivers: losses that are let pass for a while, or the path of their TOML file.
-        look: which look at these data it is, where the policy plans several.
+        look: which look at these models it is, where the policy plans several; by default one more
+            than the store has.
         today: the day on which waivers are judged; by default today in UTC.
-        options: how runs are read, as of `compare`: column_map, task, noise, run, cached,
-            processes, progress.
+        store: where baselines and decisions are kept.
+        record: keep the decision in the store; by default where there is one.
+        options: how runs are read, as of `compare`: column_map, task, noise, run, strict,
+            cached, processes, progress.
 
     Returns:
         PASS, FAIL or INCONCLUSIVE, with every check behind it.
@@ -76,25 +84,46 @@ def run_gate(
         'PASS'
     """
     held = _policy_of(policy)
-    granted = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers)
+    granted = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers or ())
     check_waivers(granted, held)
-    seen = take_look(held, look)
+    if store is None and (record or is_baseline(before)):
+        raise UsageError("no store is named", hint="say where baselines are kept: store=FOLDER.")
+    day = today or datetime.now(UTC).date()
+    with opened_baseline(before, store or "") as source:
+        result = _gate(source, after, held, granted, look or 1, day, options)
+        if look is None and store is not None and held.looks != 1:
+            number = count_looks(store, result) + 1
+            if number > 1:
+                result = _gate(source, after, held, granted, number, day, options)
+    if store is not None and record is not False:
+        record_result(result, store)
+    return result
+
+
+def _gate(
+    before: Any,
+    after: Any,
+    policy: GatePolicy,
+    waivers: Sequence[Waiver],
+    number: int,
+    today: date,
+    options: GateOptions,
+) -> GateResult:
+    look = take_look(policy, number)
     try:
-        comparison = compare(before, after, **_compare_options(held, seen.level, options))
+        comparison = compare(before, after, **_compare_options(policy, look.level, options))
     except (MetricError, BackendError):
         raise
     except PairingError as error:
-        return _refused(after, held, seen, error, options)
-    checks = _decide_checks(comparison, held, seen)
-    checks = apply_waivers(checks, granted, today or datetime.now(UTC).date())
-    scored = {task.name for task in comparison.result.tasks if task.n}
-    missing = [task for task in held.required_tasks if task not in scored]
+        return _refused(after, policy, look, error, options)
+    checks = apply_waivers(_decide_checks(comparison, policy, look), waivers, today)
     result = comparison.result
+    scored = {task.name for task in result.tasks if task.n}
     return _make_result(
-        held,
-        seen,
+        policy,
+        look,
         checks,
-        missing,
+        [task for task in policy.required_tasks if task not in scored],
         warnings=result.pairing.warnings,
         before=result.before,
         after=result.after,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
     from forgetmap.sources.open import is_remote, open_run
     from forgetmap.sources.registry import ADAPTERS
+    from forgetmap.sources.remote import typed_failures, without_secrets
 
 __all__ = [
     "ADAPTERS",
@@ -34,6 +35,8 @@ __all__ = [
     "open_run",
     "recognise",
     "save_map",
+    "typed_failures",
+    "without_secrets",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -178,7 +178,7 @@ def fetch(
         limits: how much to copy at most.
     """
     address, limits = without_secrets(url), limits or CopyLimits()
-    with _typed_failures(address):
+    with typed_failures(address):
         system, path = _connect(url, address)
         entries, skipped, is_folder = _list_entries(system, path, address, limits)
         home = cached_folder(_key(url), "remote")
@@ -391,8 +391,8 @@ def _too_much(address: str, fact: str) -> UnknownFormatError:
 
 
 @contextmanager
-def _typed_failures(address: str) -> Iterator[None]:
-    """Typed errors made of facts: what libraries say may hold secrets."""
+def typed_failures(address: str) -> Iterator[None]:
+    """Turn what fails at an address into typed errors made of facts; others may hold secrets."""
     try:
         yield
     except ForgetmapError:

@@ -1,0 +1,268 @@
+"""`forgetmap gate`: PASS, FAIL or INCONCLUSIVE, with exit codes that a pipeline can trust."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.groups import CommandGroup
+from forgetmap.cli.options import json_option, overwrite_option
+from forgetmap.cli.options.compare import margin_option
+from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.errors import UsageError
+
+if TYPE_CHECKING:
+    from forgetmap.gate import GateResult
+
+COMMANDS = {
+    "check": "Hold a policy against two runs; meant where no command is named.",
+    "init": "Write a commented policy from a comparison.",
+    "accept": "Store a run as a named baseline.",
+    "history": "Decisions over releases, and what got through.",
+}
+EXAMPLES = """\b
+Examples:
+  forgetmap gate runs/main runs/candidate
+  forgetmap gate runs/main runs/candidate --policy policy.toml --explain
+  forgetmap gate baseline:main runs/candidate --policy policy.toml --waivers waivers.toml
+  forgetmap gate runs/main runs/candidate --json --junit gate.xml --markdown gate.md
+  forgetmap gate init runs/main runs/candidate --out policy.toml
+  forgetmap gate accept runs/candidate --as main
+  forgetmap gate history
+
+\b
+Exit codes:
+  0 PASS   1 FAIL   3 INCONCLUSIVE   2 bad input or policy   4 anything unforeseen
+"""
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
+STORE = "forgetmap-baselines"
+store_option = click.option(
+    "--store",
+    metavar="FOLDER|URL",
+    help="Where baselines and decisions are kept: a folder, or an address such as s3://... "
+    f"[default: {STORE}].",
+)
+
+
+@click.group("gate", cls=CommandGroup, lines=COMMANDS, default="check", epilog=EXAMPLES)
+def command() -> None:
+    """May the model AFTER be released, given the model BEFORE?
+
+    `forgetmap gate BEFORE AFTER` holds a policy against both: by default no more than 2 % of all
+    items may be lost, and every category that lost more is a warning.
+    """
+
+
+@command.command("check", epilog=EXAMPLES)
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    help="TOML file with the rules [default: total forgetting below the margin].",
+)
+@margin_option
+@click.option(
+    "--waivers",
+    type=click.Path(path_type=Path),
+    help="TOML file with losses that are let pass for a while [default: none].",
+)
+@click.option(
+    "--look",
+    type=click.IntRange(1),
+    help="Which look at these models it is, where the policy plans several [default: one more than "
+    "the store has].",
+)
+@click.option(
+    "--as-of",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Day on which waivers are judged [default: today].",
+)
+@store_option
+@click.option(
+    "--record/--no-record",
+    default=None,
+    help="Keep the decision in the store [default: where a store or a baseline is named].",
+)
+@click.option("--explain", is_flag=True, help="Print every rule and check as a sentence.")
+@json_option
+@click.option("--junit", type=click.Path(path_type=Path), help="Also write JUnit XML to this file.")
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    help="Also write a Markdown comment to this file.",
+)
+@click.option(
+    "--github/--no-github",
+    default=None,
+    help="Print annotations for GitHub Actions [default: where GITHUB_ACTIONS is true].",
+)
+@click.option(
+    "--noise",
+    type=click.Path(),
+    metavar="RUN",
+    help="A repeat of BEFORE, to estimate the noise floor and subtract it [default: none].",
+)
+@table_options
+@log_options
+@click.pass_context
+def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> None:
+    """Hold a policy against two runs.
+
+    BEFORE and AFTER are what `forgetmap compare` takes; BEFORE may be baseline:NAME.
+    """
+    from rich.console import Console
+
+    from forgetmap.gate import print_gate, run_gate, tell_policy
+    from forgetmap.text import print_blocks
+
+    explain, as_json = options.pop("explain"), options.pop("as_json")
+    outputs = {name: options.pop(name) for name in ("junit", "markdown", "github")}
+    as_of: datetime | None = options.pop("as_of")
+    policy = _policy(ctx, options.pop("policy"), options.pop("margin"))
+    with Console(stderr=True).status("Pairing and counting ...") as status:
+        options["progress"] = reading_progress(status)
+        options["store"] = options["store"] or (STORE if before.startswith("baseline:") else None)
+        result = run_gate(
+            before, after, policy=policy, today=as_of.date() if as_of else None, **options
+        )
+    if as_json:
+        click.echo(result.to_json())
+    else:
+        console = Console()
+        if explain:
+            print_blocks(console, tell_policy(policy))
+            click.echo()
+        print_gate(console, result, explain=explain)
+    _write_outputs(result, outputs, to_stderr=as_json)
+    ctx.exit(EXIT_CODES[result.status])
+
+
+def _policy(ctx: click.Context, path: Path | None, margin: float) -> Any:
+    """The policy of the file, or the default one with the margin that was asked for."""
+    from click.core import ParameterSource
+
+    from forgetmap.gate import make_default_policy, read_policy
+
+    if path is None:
+        return make_default_policy(margin)
+    if ctx.get_parameter_source("margin") is ParameterSource.COMMANDLINE:
+        raise UsageError(
+            "--margin and --policy do not go together", hint=f"write the margin into {path}."
+        )
+    return read_policy(path)
+
+
+def _write_outputs(result: GateResult, outputs: dict[str, Any], *, to_stderr: bool) -> None:
+    """What else was asked for: files, and lines for GitHub."""
+    import os
+
+    from forgetmap import gate
+    from forgetmap.records import writable
+
+    if outputs["junit"] is not None:
+        gate.write_junit(result, outputs["junit"])  # type: ignore[operator]
+    if outputs["markdown"] is not None:
+        with writable(outputs["markdown"]):
+            outputs["markdown"].write_text(gate.as_comment(result), encoding="utf-8")  # type: ignore[operator]
+    on_github = outputs["github"]
+    if on_github is None:
+        on_github = os.environ.get("GITHUB_ACTIONS") == "true"
+    for line in gate.annotations(result) if on_github else ():  # type: ignore[attr-defined,operator]
+        click.echo(line, err=to_stderr)
+
+
+INIT_EXAMPLES = """\b
+Examples:
+  forgetmap gate init runs/main runs/candidate --out policy.toml
+  forgetmap gate init runs/main runs/candidate --margin 0.01
+"""
+
+
+@command.command("init", epilog=INIT_EXAMPLES)
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@margin_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="File to write the policy to [default: it is printed].",
+)
+@overwrite_option
+@table_options
+@log_options
+def init(before: str, after: str, out: Path | None, *, overwrite: bool, **options: Any) -> None:
+    """Write a commented policy from a comparison of two runs."""
+    from forgetmap.cli.options import refuse_existing
+    from forgetmap.comparison import compare
+    from forgetmap.gate import write_template
+    from forgetmap.records import writable
+
+    if out is not None:
+        refuse_existing(out, (before, after), overwrite=overwrite)
+    text = write_template(compare(before, after, **options))
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    with writable(out):
+        out.write_text(text, encoding="utf-8")
+    click.echo(f"Written to {out}. Next: forgetmap gate {before} {after} --policy {out}")
+
+
+ACCEPT_EXAMPLES = """\b
+Examples:
+  forgetmap gate accept runs/candidate --as main
+  forgetmap gate accept runs/candidate --as main --store s3://team/baselines --by ada
+"""
+
+
+@command.command("accept", epilog=ACCEPT_EXAMPLES)
+@click.argument("run", type=click.Path())
+@click.option("--as", "name", required=True, help="Name of the baseline, such as main.")
+@store_option
+@click.option("--by", help="Who accepts it [default: nobody is recorded].")
+@click.option("--note", help="Why [default: nothing is recorded].")
+@json_option
+def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: Any) -> None:
+    """Store RUN as a named baseline; the one before it is kept."""
+    import json
+    from dataclasses import asdict
+
+    from forgetmap.gate import accept_run
+    from forgetmap.text import printable
+
+    baseline = accept_run(run, name, store or STORE, **facts)
+    if as_json:
+        click.echo(json.dumps(asdict(baseline), indent=2))
+        return
+    gate = "it was not gated" if baseline.gate is None else f"the last gate said {baseline.gate}"
+    shown = printable(baseline.run["name"] or run)
+    click.echo(f"{shown} is baseline {name} now (version {baseline.version}; {gate}).")
+    click.echo(f"Next: forgetmap gate baseline:{name} AFTER")
+
+
+HISTORY_EXAMPLES = """\b
+Examples:
+  forgetmap gate history
+  forgetmap gate history --store s3://team/baselines --json
+"""
+
+
+@command.command("history", epilog=HISTORY_EXAMPLES)
+@store_option
+@json_option
+def history(store: str | None, *, as_json: bool) -> None:
+    """Decisions over releases: verdicts, margins used up, and what came back or got through."""
+    from rich.console import Console
+
+    from forgetmap.gate import summarize_history, tell_history
+    from forgetmap.text import print_blocks
+
+    summary = summarize_history(store or STORE)
+    if as_json:
+        click.echo(summary.to_json())
+        return
+    print_blocks(Console(), tell_history(summary))

@@ -1,0 +1,171 @@
+"""Named runs that candidates are held against: accepted once, checked whenever they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import MissingInputError, UnreadableError, UsageError
+from forgetmap.gate.history import (
+    HistoryResult,
+    find_escaped,
+    find_recurring,
+    last_status,
+    make_release,
+    read_history,
+)
+from forgetmap.gate.store import Store, is_store_name
+from forgetmap.records import write_run
+from forgetmap.sources import open_run
+
+PREFIX = "baseline:"
+"""Before the name of a baseline, where a run is asked for."""
+POINTER = "current.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A run that was accepted under a name.
+
+    Attributes:
+        name: `main`, or whatever the team calls it.
+        version: folder of the run inside that of the name.
+        files: name -> SHA-256 of every file of the run.
+        accepted: when, ISO 8601 in UTC.
+        run: name, id and model of the run.
+        by: who accepted it.
+        note: why.
+        gate: what the last gate said of the run; None where none is recorded.
+    """
+
+    name: str
+    version: str
+    files: dict[str, str]
+    accepted: str
+    run: dict[str, str | None]
+    by: str | None = None
+    note: str | None = None
+    gate: str | None = None
+
+
+def accept_run(
+    run: Any, name: str, store: str | Path, *, by: str | None = None, note: str | None = None
+) -> Baseline:
+    """Store a run as a baseline; later gates may name it as `baseline:NAME`.
+
+    Args:
+        run: path, dataframe or run.
+        name: of the baseline; an older one of this name is kept as history.
+        store: a folder, or an address that fsspec can write.
+        by: who accepts it.
+        note: why.
+    """
+    if not is_store_name(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a baseline",
+            hint="use letters, digits, points, hyphens and underscores, such as main.",
+        )
+    kept = Store(str(store))
+    opened = open_run(run)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_run(opened, Path(folder) / "run")
+        files = {
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in sorted(path.iterdir())
+        }
+        accepted = datetime.now(UTC).isoformat(timespec="seconds")
+        content = hashlib.sha256("".join(files.values()).encode()).hexdigest()
+        version = f"{accepted[:19].replace(':', '').replace('-', '')}Z-{content[:8]}"
+        baseline = Baseline(
+            name,
+            version,
+            files,
+            accepted,
+            {"name": opened.name, "run_id": opened.info.run_id, "model": opened.info.model.name},
+            by,
+            note,
+            last_status(kept, opened.info.run_id or opened.name),
+        )
+        kept.put_folder(path, f"baselines/{name}/{version}")
+        kept.write_json(f"baselines/{name}/{version}.json", asdict(baseline))
+        kept.write_json(f"baselines/{name}/{POINTER}", asdict(baseline))
+    return baseline
+
+
+def read_baseline(name: str, store: str | Path) -> Baseline:
+    """The baseline that counts now.
+
+    Raises:
+        MissingInputError: there is none of this name.
+        ChecksumError: its entry was changed.
+    """
+    kept = Store(str(store))
+    if not is_store_name(name) or name not in kept.list_names("baselines"):
+        known = ", ".join(kept.list_names("baselines")) or "none"
+        raise MissingInputError(
+            f"there is no baseline {name!r}",
+            file=kept.shown,
+            hint=f"there is {known}; `forgetmap gate accept RUN --as {name}` writes one.",
+        )
+    return _make(kept.read_json(f"baselines/{name}/{POINTER}"), f"{kept.shown}/{name}")
+
+
+def read_baselines(store: str | Path) -> list[Baseline]:
+    """Every version that was accepted, the oldest first."""
+    kept = Store(str(store))
+    entries = [
+        _make(kept.read_json(f"baselines/{name}/{file}"), f"{kept.shown}/{name}/{file}")
+        for name in kept.list_names("baselines")
+        for file in kept.list_names(f"baselines/{name}")
+        if file.endswith(".json") and file != POINTER
+    ]
+    return sorted(entries, key=lambda entry: entry.accepted)
+
+
+def summarize_history(store: str | Path) -> HistoryResult:
+    """Every decision that a store has, and what they show together."""
+    results = read_history(store)
+    accepted = [
+        (entry.run["run_id"] or entry.run["name"] or entry.name, entry.gate)
+        for entry in read_baselines(store)
+    ]
+    return HistoryResult(
+        releases=[make_release(result) for result in results],
+        recurring=find_recurring(results),
+        # The first baseline has nothing that it could have been held against.
+        escaped=find_escaped(results, accepted[1:]),
+    )
+
+
+def is_baseline(source: Any) -> bool:
+    """Whether it is `baseline:NAME`."""
+    return isinstance(source, str) and source.startswith(PREFIX)
+
+
+@contextmanager
+def opened_baseline(source: Any, store: str | Path) -> Iterator[Any]:
+    """What `baseline:NAME` stands for, checked; anything else as it is."""
+    if not is_baseline(source):
+        yield source
+        return
+    baseline = read_baseline(source.removeprefix(PREFIX), store)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / baseline.version
+        target.mkdir()
+        path = f"baselines/{baseline.name}/{baseline.version}"
+        Store(str(store)).get_folder(path, baseline.files, target)
+        yield str(target)
+
+
+def _make(content: dict[str, Any], file: str) -> Baseline:
+    try:
+        return Baseline(**content)
+    except TypeError:
+        hint = "accept the run again with this version of forgetmap."
+        raise UnreadableError("not a baseline", file=file, hint=hint) from None

@@ -1,0 +1,168 @@
+"""Decisions over releases: what they used up of the margins, what came back, what got through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from forgetmap.errors import UnreadableError
+from forgetmap.gate.result import GATE_VERSION, CheckResult, GateResult, Status
+from forgetmap.gate.store import Store
+from forgetmap.results import Value
+
+FOLDER = "history"
+
+
+class RecurringResult(Value):
+    """A check that failed in more than one release."""
+
+    check: str
+    releases: list[str] = Field(description="The runs after, in order of time.")
+
+
+class EscapedResult(Value):
+    """A release that got through."""
+
+    release: str
+    reason: str
+
+
+class ReleaseResult(Value):
+    """One decision, and what it left of the margins."""
+
+    created: str
+    before: str | None
+    after: str | None
+    status: Status
+    used: dict[str, float | None] = Field(
+        description="Blocking check -> upper limit of its loss as a share of its margin: from 1 on "
+        "nothing is left of it."
+    )
+    worst: CheckResult | None = Field(description="The blocking check that used up most.")
+
+
+class HistoryResult(Value):
+    """Decisions over releases, the oldest first, and what they show together."""
+
+    schema_version: int = GATE_VERSION
+    releases: list[ReleaseResult]
+    recurring: list[RecurringResult]
+    escaped: list[EscapedResult]
+
+
+def record_result(result: GateResult, store: str | Path) -> None:
+    """Keep a decision."""
+    stamp = result.created[:19].replace(":", "").replace("-", "")
+    content = result.model_dump(mode="json")
+    name = f"{stamp}Z-{result.policy.hash[:8]}-{_release(result)[:40]}"
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
+    kept = Store(str(store))
+    taken = set(kept.list_names(FOLDER))
+    number = next(n for n in range(1, len(taken) + 2) if f"{safe}-{n}.json" not in taken)
+    kept.write_json(f"{FOLDER}/{safe}-{number}.json", content)
+
+
+def read_history(store: str | Path) -> list[GateResult]:
+    """Every decision that was kept, the oldest first."""
+    return _read(Store(str(store)))
+
+
+def count_looks(store: str | Path, result: GateResult) -> int:
+    """How many looks at the same models were recorded under the same policy.
+
+    A model that is evaluated anew has another run id, so models are told apart by their names.
+    """
+
+    def key(result: GateResult) -> tuple[str, ...]:
+        sides = (result.before, result.after)
+        return (
+            result.policy.hash,
+            *("" if run is None else run.model or run.name for run in sides),
+        )
+
+    return sum(key(earlier) == key(result) for earlier in read_history(store))
+
+
+def last_status(store: Store, release: str) -> Status | None:
+    """What the last gate said of a run; None where none is recorded."""
+    statuses = [result.status for result in _read(store) if _release(result) == release]
+    return statuses[-1] if statuses else None
+
+
+def find_recurring(results: Sequence[GateResult]) -> list[RecurringResult]:
+    """Checks that failed in two or more releases."""
+    failed: dict[str, dict[str, None]] = {}
+    for result in results:
+        for check in result.checks:
+            if check.status == "FAIL":
+                failed.setdefault(check.name, {})[_release(result)] = None
+    return [
+        RecurringResult(check=check, releases=list(releases))
+        for check, releases in failed.items()
+        if len(releases) > 1
+    ]
+
+
+def find_escaped(
+    results: Sequence[GateResult], accepted: Sequence[tuple[str, str | None]]
+) -> list[EscapedResult]:
+    """Releases that passed and failed later, or were accepted without having passed.
+
+    Args:
+        results: decisions, the oldest first.
+        accepted: runs that became baselines, each with what the gate had said.
+    """
+    escapes = []
+    passed: dict[str, str] = {}
+    for result in results:
+        release = _release(result)
+        if result.status == "PASS":
+            passed[release] = result.created[:10]
+        elif result.status == "FAIL" and release in passed:
+            reason = f"passed on {passed.pop(release)}, failed on {result.created[:10]}"
+            escapes.append(EscapedResult(release=release, reason=reason))
+    for release, status in accepted:
+        if status != "PASS":
+            reason = "accepted without a gate" if status is None else f"accepted after {status}"
+            escapes.append(EscapedResult(release=release, reason=reason))
+    return escapes
+
+
+def make_release(result: GateResult) -> ReleaseResult:
+    """One decision, and what it left of the margins."""
+    blocking = result.of_tier("blocking")
+    known = [check for check in blocking if check.loss.high is not None]
+    return ReleaseResult(
+        created=result.created,
+        before=None if result.before is None else result.before.name,
+        after=None if result.after is None else result.after.name,
+        status=result.status,
+        used={check.name: margin_used(check) for check in blocking},
+        worst=max(known, key=lambda check: margin_used(check) or 0.0, default=None),
+    )
+
+
+def margin_used(check: CheckResult) -> float | None:
+    """Upper limit of the loss as a share of the margin: from 1 on nothing is left of it."""
+    return None if check.loss.high is None else max(check.loss.high, 0.0) / check.margin
+
+
+def _release(result: GateResult) -> str:
+    """What tells candidates apart: the id of the run, else its name."""
+    run = result.after
+    return "unknown" if run is None else run.run_id or run.name
+
+
+def _read(store: Store) -> list[GateResult]:
+    results = []
+    for name in store.list_names(FOLDER):
+        path = f"{FOLDER}/{name}"
+        try:
+            results.append(GateResult(**store.read_json(path)))
+        except ValidationError:
+            hint = "remove it, or run the version of forgetmap that wrote it."
+            file = f"{store.shown}/{path}"
+            raise UnreadableError("not a decision of a gate", file=file, hint=hint) from None
+    return sorted(results, key=lambda result: result.created)

@@ -1,0 +1,199 @@
+"""A decision, a policy and a history as text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from forgetmap.gate.history import HistoryResult, ReleaseResult, margin_used
+from forgetmap.gate.policy import GatePolicy, GateRule
+from forgetmap.gate.result import CheckResult, GateResult, Status
+from forgetmap.text import (
+    Blocks,
+    Line,
+    Sheet,
+    blocks_to_text,
+    counted,
+    listed,
+    percent,
+    print_blocks,
+    share,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from forgetmap.text import Tone
+
+HEADS = ("check", "tier", "status", "items", "lost", "margin")
+SPARE = ("tier", "items")
+HISTORY_HEADS = ("release", "day", "against", "status", "largest loss", "of margin")
+HISTORY_SPARE = ("against", "day")
+MAX_CHECKS = 40
+TONES: dict[Status, Tone] = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "open"}
+_NEXT: dict[Status, str] = {
+    "PASS": "store it as the next baseline (`forgetmap gate accept AFTER --as main`).",
+    "FAIL": "read what was forgotten (`forgetmap report BEFORE AFTER`); train on what is like it "
+    "(`forgetmap export replay BEFORE AFTER`); look for a merge that keeps it (`forgetmap merge "
+    "sweep`).",
+    "INCONCLUSIVE": "see what would decide (`forgetmap plan BEFORE AFTER`); ask the open items "
+    "again (`forgetmap export rerun BEFORE AFTER`).",
+}
+_ORDER: tuple[Status, ...] = ("FAIL", "INCONCLUSIVE", "PASS")
+
+
+def print_gate(console: Console, result: GateResult, *, explain: bool = False) -> None:
+    """Print a decision.
+
+    Args:
+        console: where to.
+        result: the decision.
+        explain: every check as a sentence.
+    """
+    print_blocks(console, tell_gate(result, explain=explain))
+
+
+def gate_to_text(result: GateResult) -> str:
+    """A decision as plain text."""
+    return blocks_to_text(tell_gate(result))
+
+
+def tell_gate(result: GateResult, *, explain: bool = False) -> Blocks:
+    """What is said of a decision, in which order."""
+    names = [run.name for run in (result.before, result.after) if run is not None]
+    blocks: Blocks = [
+        Line(" -> ".join(names), "strong", lead=result.status, tone=TONES[result.status]),
+        Line(_upper(result.headline.removeprefix(f"{result.status}: "))),
+        Line(_rests_on(result), "faint"),
+    ]
+    if result.checks:
+        blocks += [Line(), _sheet(result.checks)]
+    hidden = len(result.checks) - MAX_CHECKS
+    if hidden > 0:
+        blocks.append(Line(f"and {hidden:,} more checks; --json has all of them.", "faint"))
+    if explain:
+        blocks += [Line(), *(_explain(check) for check in _sorted(result.checks))]
+    blocks += [Line(), Line(f"What next: {_NEXT[result.status]}", "commands")]
+    return [*blocks, *(Line(notice.message, "warning", lead="!") for notice in result.warnings)]
+
+
+def tell_policy(policy: GatePolicy) -> Blocks:
+    """Every rule of a policy as a sentence."""
+    lines: Blocks = [Line(f"Policy {policy.origin} ({policy.hash[:12]})", "strong")]
+    lines += [Line(rule_sentence(rule), lead="-") for rule in policy.rules]
+    lines.append(
+        Line(
+            f"{percent(policy.coverage)} of what BEFORE scored must be paired and scored, and "
+            f"{listed(policy.unchanged) or 'nothing'} must be unchanged; else it is inconclusive.",
+            lead="-",
+        )
+    )
+    if policy.required_tasks:
+        tasks = listed(policy.required_tasks)
+        lines.append(Line(f"Required: {tasks}; a release without one of them fails.", lead="-"))
+    looks = "any number of looks" if policy.looks == "any" else counted(policy.looks, "look")
+    lines.append(Line(f"Intervals of {100 * policy.level:g}% over {looks}.", lead="-"))
+    return lines
+
+
+def rule_sentence(rule: GateRule) -> str:
+    """What a rule asks for, in one sentence."""
+    what = {
+        "forgetting": "Forgetting",
+        "knowledge_loss": "What is no longer known",
+        "answering_loss": "What is no longer answered",
+        "net_change": "The fall of accuracy",
+        "drift": "Drift",
+    }[rule.quantity]
+    groups = {"total": "of all items"}.get(
+        rule.scope,
+        f"of the {rule.scope} {listed(rule.groups)}" if rule.groups else f"of every {rule.scope}",
+    )
+    least = f", with at least {counted(rule.min_items, 'item')}" if rule.min_items else ""
+    by = "" if rule.estimator == "auto" else f" (estimator {rule.estimator})"
+    effect = {
+        "blocking": "the release is blocked where it is more",
+        "warning": "a warning where it is more",
+        "info": "shown only",
+    }[rule.tier]
+    return f"{what} {groups}{by} must be below {100 * rule.margin:g}%{least}: {effect}."
+
+
+def tell_history(history: HistoryResult) -> Blocks:
+    """Decisions over releases, and what they show together."""
+    releases = history.releases
+    if not releases:
+        return [Line("No decision is recorded here yet.")]
+    counts = {status: sum(release.status == status for release in releases) for status in _ORDER}
+    words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    blocks: Blocks = [Line(f"{counted(len(releases), 'decision')}: {words}", "strong"), Line()]
+    blocks.append(Sheet(HISTORY_HEADS, [*map(_history_row, releases)], spare=HISTORY_SPARE))
+    blocks += [
+        Line(f"{check.check} failed in {listed(check.releases)}", lead="recurring")
+        for check in history.recurring
+    ]
+    blocks += [Line(f"{one.release}: {one.reason}", lead="escaped") for one in history.escaped]
+    return blocks
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _rests_on(result: GateResult) -> str:
+    look = result.look
+    looks = ""
+    if look.planned != 1:
+        of = "" if look.planned is None else f" of {look.planned}"
+        looks = f", look {look.number}{of}"
+    blocking = len(result.of_tier("blocking"))
+    holm = f", Holm over {counted(blocking, 'blocking check')}" if blocking > 1 else ""
+    return (
+        f"Policy {result.policy.origin} ({result.policy.hash[:12]}), {100 * look.level:.4g}% "
+        f"intervals{looks}{holm}."
+    )
+
+
+def _sorted(checks: Sequence[CheckResult]) -> list[CheckResult]:
+    tiers = ("blocking", "warning", "info")
+    return sorted(checks, key=lambda check: (tiers.index(check.tier), _ORDER.index(check.status)))
+
+
+def _sheet(checks: Sequence[CheckResult]) -> Sheet:
+    rows = [
+        (
+            check.name,
+            check.tier,
+            f"{check.status}{'*' if check.waiver and check.waiver.state == 'applied' else ''}",
+            f"{check.items:,}",
+            _loss(check),
+            f"{100 * check.margin:g}%",
+        )
+        for check in _sorted(checks)[:MAX_CHECKS]
+    ]
+    return Sheet(HEADS, rows, spare=SPARE)
+
+
+def _loss(check: CheckResult) -> str:
+    loss = check.loss
+    if loss.low is None or loss.high is None:
+        return "-"
+    limits = f"{100 * max(loss.low, 0):.1f} to {share(loss.high)}"
+    return limits if loss.value is None else f"{share(loss.value)} ({limits})"
+
+
+def _explain(check: CheckResult) -> Line:
+    return Line(f"{check.name}: {check.sentence}.", lead=check.status)
+
+
+def _history_row(release: ReleaseResult) -> tuple[str, ...]:
+    worst = release.worst
+    used = None if worst is None else margin_used(worst)
+    return (
+        release.after or "-",
+        release.created[:10],
+        release.before or "-",
+        release.status,
+        "-" if worst is None else f"{worst.name} {_loss(worst)}",
+        "-" if used is None else f"{100 * used:.0f}%",
+    )

@@ -1,0 +1,177 @@
+"""Where baselines and earlier decisions are kept: a folder, or any address that fsspec can write.
+
+    STORE/baselines/NAME/current.json      which version counts, with a checksum of every file
+    STORE/baselines/NAME/VERSION/...       a run folder
+    STORE/history/TIME-HASH.json           one decision each
+
+What is pointed to is written before the pointer, so that no moment is without a whole baseline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forgetmap._disk import sync, sync_tree
+from forgetmap.errors import ChecksumError, MissingInputError, OutputError, UnreadableError
+from forgetmap.sources import is_remote, typed_failures, without_secrets
+
+STORE_NAME = "forgetmap-baselines"
+"""Folder that is used where no store is named."""
+_CHECKSUM = "sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A place that keeps files by their path inside it.
+
+    Attributes:
+        address: a folder, or what fsspec takes.
+    """
+
+    address: str
+
+    @property
+    def shown(self) -> str:
+        """The address without what it may hold in secrets."""
+        return without_secrets(self.address) if is_remote(self.address) else self.address
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            MissingInputError: there is none.
+        """
+        if not is_remote(self.address):
+            try:
+                return self._local(path).read_bytes()
+            except FileNotFoundError:
+                raise _missing(self.shown, path) from None
+        with typed_failures(f"{self.shown}/{path}"):
+            system, root = self._connect()
+            content: bytes = system.cat_file(f"{root}/{path}")
+            return content
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file; it appears only when it is whole."""
+        if is_remote(self.address):
+            with typed_failures(f"{self.shown}/{path}"):
+                system, root = self._connect()
+                system.makedirs(f"{root}/{path}".rpartition("/")[0], exist_ok=True)
+                system.pipe_file(f"{root}/{path}", content)
+            return
+        target = self._local(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                dir=target.parent, prefix=".", suffix=".partial", delete=False
+            ) as partial:
+                partial.write(content)
+                partial.flush()
+                os.fsync(partial.fileno())
+            Path(partial.name).chmod(0o644)
+            Path(partial.name).replace(target)
+            sync(target.parent)
+        except OSError as error:
+            raise OutputError(
+                f"{target} cannot be written: {error.strerror}",
+                hint="choose another --store, or make room and check the permissions.",
+            ) from error
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of the files in a folder, sorted; none where there is no such folder."""
+        if not is_remote(self.address):
+            there = self._local(folder)
+            found = there.iterdir() if there.is_dir() else ()
+            return sorted(path.name for path in found if not path.name.startswith("."))
+        with typed_failures(f"{self.shown}/{folder}"):
+            system, root = self._connect()
+            if not system.exists(f"{root}/{folder}"):
+                return []
+            paths = system.ls(f"{root}/{folder}", detail=False)
+            return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+
+    def put_folder(self, folder: Path, path: str) -> None:
+        """Copy a folder of files into the store."""
+        for file in sorted(folder.iterdir()):
+            self.write(f"{path}/{file.name}", file.read_bytes())
+        if not is_remote(self.address):
+            sync_tree(self._local(path))
+
+    def get_folder(self, path: str, names: Mapping[str, str], target: Path) -> None:
+        """Copy files out of the store, as they were written.
+
+        Args:
+            path: the folder inside the store.
+            names: of the files, each with its checksum.
+            target: an empty folder.
+
+        Raises:
+            ChecksumError: a file is not as it was written.
+        """
+        for name, checksum in names.items():
+            content = self.read(f"{path}/{name}")
+            if hashlib.sha256(content).hexdigest() != checksum:
+                raise ChecksumError(
+                    "the file is not as it was accepted",
+                    file=f"{self.shown}/{path}/{name}",
+                    hint="restore it from a backup, or accept the run again.",
+                )
+            (target / name).write_bytes(content)
+
+    def read_json(self, path: str) -> dict[str, Any]:
+        """A JSON object that `write_json` wrote.
+
+        Raises:
+            ChecksumError: it was changed since.
+            UnreadableError: it is something else.
+        """
+        file = f"{self.shown}/{path}"
+        hint = "restore it from a backup, or write it again."
+        try:
+            content = json.loads(self.read(path))
+        except (ValueError, RecursionError):
+            raise UnreadableError("not JSON", file=file, hint=hint) from None
+        if not isinstance(content, dict) or _CHECKSUM not in content:
+            raise UnreadableError("not a file of this store", file=file, hint=hint)
+        if content.pop(_CHECKSUM) != _checksum(content):
+            raise ChecksumError("the file is not as it was written", file=file, hint=hint)
+        return content
+
+    def write_json(self, path: str, content: Mapping[str, Any]) -> None:
+        """Write a JSON object with a checksum of itself."""
+        whole = {**content, _CHECKSUM: _checksum(content)}
+        self.write(path, (json.dumps(whole, indent=2, sort_keys=True) + "\n").encode())
+
+    def _local(self, path: str) -> Path:
+        return Path(self.address) / path
+
+    def _connect(self) -> tuple[Any, str]:
+        from fsspec.core import url_to_fs  # large, and not needed for a folder
+
+        system, root = url_to_fs(self.address)
+        return system, root.rstrip("/")
+
+
+def is_store_name(name: str) -> bool:
+    """Whether it can be a folder of a store everywhere."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _missing(address: str, path: str) -> MissingInputError:
+    return MissingInputError(
+        "there is no such file",
+        file=f"{address}/{path}",
+        hint="check --store; `forgetmap gate accept RUN --as NAME` writes a baseline.",
+    )
