@@ -18,6 +18,7 @@ from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.cli.main import cli
 from forgetmap.comparison.plan import AdviceResult, PlanResult
 from forgetmap.comparison.result import ComparisonResult, FanOutResult
+from forgetmap.gate import GateResult, HistoryResult
 from forgetmap.merge.distance import WeightDrift
 from forgetmap.overlap.bridge import BridgeResult
 from forgetmap.overlap.records import EventResult
@@ -57,6 +58,8 @@ def pages() -> dict[Path, str]:
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
         "drift": TypeAdapter(DriftResult).json_schema(),
+        "gate": GateResult.model_json_schema(),
+        "gate-history": HistoryResult.model_json_schema(),
         "payload": Payload.model_json_schema(),
         "plan": PlanResult.model_json_schema(),
         "advice": AdviceResult.model_json_schema(),

@@ -6,6 +6,7 @@
     print(comparison.headline)
     forgotten = comparison.flips("forgotten", texts=True)  # a dataframe of items with both answers
     fm.write_report(comparison, "report.html")
+    fm.run_gate("runs/base", "runs/tuned").status          # PASS, FAIL or INCONCLUSIVE
 
 Without runs yet, evaluate the models first; without models, simulate runs whose truth is known:
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from forgetmap.comparison import Chain, Comparison, FanOut, chain, compare
     from forgetmap.errors import ForgetmapError
     from forgetmap.evaluation import Settings, evaluate, load_suite
+    from forgetmap.gate import GateResult, run_gate
     from forgetmap.map import map_models, merge_sweep
     from forgetmap.merge import merge_models, weight_drift
     from forgetmap.records import Run, write_run
@@ -41,6 +43,7 @@ __all__ = [
     "DriftResult",
     "FanOut",
     "ForgetmapError",
+    "GateResult",
     "Run",
     "Settings",
     "SimulatedTask",
@@ -55,6 +58,7 @@ __all__ = [
     "merge_models",
     "merge_sweep",
     "open_run",
+    "run_gate",
     "simulate",
     "weight_drift",
     "write_figures",

@@ -117,7 +117,7 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
     from rich.console import Console
 
     from forgetmap.gate import print_gate, run_gate, tell_policy
-    from forgetmap.text import print_blocks
+    from forgetmap.text import Line, print_blocks
 
     explain, as_json = options.pop("explain"), options.pop("as_json")
     outputs = {name: options.pop(name) for name in ("junit", "markdown", "github")}
@@ -133,10 +133,12 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
         click.echo(result.to_json())
     else:
         console = Console()
-        if explain:
-            print_blocks(console, tell_policy(policy))
-            click.echo()
-        print_gate(console, result, explain=explain)
+        # Written at once: a reader such as `head` leaves after the first line.
+        with console.capture() as text:
+            if explain:
+                print_blocks(console, [*tell_policy(policy), Line()])
+            print_gate(console, result, explain=explain)
+        click.echo(text.get(), nl=False)
     _write_outputs(result, outputs, to_stderr=as_json)
     ctx.exit(EXIT_CODES[result.status])
 

@@ -124,7 +124,8 @@ def _run_gate() -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # Nobody reads the output any more; rich ends the process with 1 then.
         _drop_output()
         return UNFORESEEN
     except (click.Abort, KeyboardInterrupt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from forgetmap.gate.history import (
     make_release,
     read_history,
 )
-from forgetmap.gate.store import Store, is_store_name
+from forgetmap.gate.store import BaselineStore, is_store_name
 from forgetmap.records import write_run
 from forgetmap.sources import open_run
 
@@ -71,7 +72,7 @@ def accept_run(
             f"{name!r} cannot be the name of a baseline",
             hint="use letters, digits, points, hyphens and underscores, such as main.",
         )
-    kept = Store(str(store))
+    kept = BaselineStore(str(store))
     opened = open_run(run)
     with tempfile.TemporaryDirectory() as folder:
         path = write_run(opened, Path(folder) / "run")
@@ -105,7 +106,7 @@ def read_baseline(name: str, store: str | Path) -> Baseline:
         MissingInputError: there is none of this name.
         ChecksumError: its entry was changed.
     """
-    kept = Store(str(store))
+    kept = BaselineStore(str(store))
     if not is_store_name(name) or name not in kept.list_names("baselines"):
         known = ", ".join(kept.list_names("baselines")) or "none"
         raise MissingInputError(
@@ -118,7 +119,7 @@ def read_baseline(name: str, store: str | Path) -> Baseline:
 
 def read_baselines(store: str | Path) -> list[Baseline]:
     """Every version that was accepted, the oldest first."""
-    kept = Store(str(store))
+    kept = BaselineStore(str(store))
     entries = [
         _make(kept.read_json(f"baselines/{name}/{file}"), f"{kept.shown}/{name}/{file}")
         for name in kept.list_names("baselines")
@@ -149,18 +150,24 @@ def is_baseline(source: Any) -> bool:
 
 
 @contextmanager
-def opened_baseline(source: Any, store: str | Path) -> Iterator[Any]:
-    """What `baseline:NAME` stands for, checked; anything else as it is."""
-    if not is_baseline(source):
-        yield source
+def opened_baseline(before: Any, after: Any, store: str | Path) -> Iterator[tuple[Any, Any]]:
+    """Both runs, with what `baseline:NAME` stands for, checked; anything else as it is.
+
+    A baseline is read from files, so what lives in another dataframe library goes there as well.
+    """
+    if not is_baseline(before):
+        yield before, after
         return
-    baseline = read_baseline(source.removeprefix(PREFIX), store)
+    baseline = read_baseline(before.removeprefix(PREFIX), store)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / baseline.version
         target.mkdir()
         path = f"baselines/{baseline.name}/{baseline.version}"
-        Store(str(store)).get_folder(path, baseline.files, target)
-        yield str(target)
+        BaselineStore(str(store)).get_folder(path, baseline.files, target)
+        if not isinstance(after, str | os.PathLike):
+            run = open_run(after, name="after")
+            after = write_run(run, Path(folder) / run.name)
+        yield str(target), after
 
 
 def _make(content: dict[str, Any], file: str) -> Baseline:

@@ -89,12 +89,12 @@ def run_gate(
     if store is None and (record or is_baseline(before)):
         raise UsageError("no store is named", hint="say where baselines are kept: store=FOLDER.")
     day = today or datetime.now(UTC).date()
-    with opened_baseline(before, store or "") as source:
-        result = _gate(source, after, held, granted, look or 1, day, options)
+    with opened_baseline(before, after, store or "") as sides:
+        result = _gate(*sides, held, granted, look or 1, day, options)
         if look is None and store is not None and held.looks != 1:
             number = count_looks(store, result) + 1
             if number > 1:
-                result = _gate(source, after, held, granted, number, day, options)
+                result = _gate(*sides, held, granted, number, day, options)
     if store is not None and record is not False:
         record_result(result, store)
     return result
@@ -217,7 +217,7 @@ def _make_result(
         look=look,
         checks=list(checks),
         missing_tasks=list(missing),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         forgetmap=__version__,
     )
 

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from forgetmap.errors import UnreadableError
 from forgetmap.gate.result import GATE_VERSION, CheckResult, GateResult, Status
-from forgetmap.gate.store import Store
+from forgetmap.gate.store import BaselineStore
 from forgetmap.results import Value
 
 FOLDER = "history"
@@ -54,11 +54,11 @@ class HistoryResult(Value):
 
 def record_result(result: GateResult, store: str | Path) -> None:
     """Keep a decision."""
-    stamp = result.created[:19].replace(":", "").replace("-", "")
+    stamp = result.created[:23].translate(dict.fromkeys(map(ord, ":-.")))
     content = result.model_dump(mode="json")
     name = f"{stamp}Z-{result.policy.hash[:8]}-{_release(result)[:40]}"
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
-    kept = Store(str(store))
+    kept = BaselineStore(str(store))
     taken = set(kept.list_names(FOLDER))
     number = next(n for n in range(1, len(taken) + 2) if f"{safe}-{n}.json" not in taken)
     kept.write_json(f"{FOLDER}/{safe}-{number}.json", content)
@@ -66,7 +66,7 @@ def record_result(result: GateResult, store: str | Path) -> None:
 
 def read_history(store: str | Path) -> list[GateResult]:
     """Every decision that was kept, the oldest first."""
-    return _read(Store(str(store)))
+    return _read(BaselineStore(str(store)))
 
 
 def count_looks(store: str | Path, result: GateResult) -> int:
@@ -85,7 +85,7 @@ def count_looks(store: str | Path, result: GateResult) -> int:
     return sum(key(earlier) == key(result) for earlier in read_history(store))
 
 
-def last_status(store: Store, release: str) -> Status | None:
+def last_status(store: BaselineStore, release: str) -> Status | None:
     """What the last gate said of a run; None where none is recorded."""
     statuses = [result.status for result in _read(store) if _release(result) == release]
     return statuses[-1] if statuses else None
@@ -155,7 +155,7 @@ def _release(result: GateResult) -> str:
     return "unknown" if run is None else run.run_id or run.name
 
 
-def _read(store: Store) -> list[GateResult]:
+def _read(store: BaselineStore) -> list[GateResult]:
     results = []
     for name in store.list_names(FOLDER):
         path = f"{FOLDER}/{name}"

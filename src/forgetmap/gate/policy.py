@@ -22,7 +22,7 @@ from forgetmap.comparison import (
     JudgedQuantity,
     estimator_names,
 )
-from forgetmap.errors import FieldError, InputError, MissingInputError
+from forgetmap.errors import FieldError, InputError, MissingInputError, UsageError
 from forgetmap.gate.result import Scope, Tier
 from forgetmap.pairing import PairBy
 
@@ -131,7 +131,13 @@ class GatePolicy(_Section):
 
 
 def make_default_policy(margin: float = MARGIN) -> GatePolicy:
-    """One blocking rule, forgetting of the total; every category as a warning."""
+    """One blocking rule, forgetting of the total; every category as a warning.
+
+    Raises:
+        UsageError: the margin is not between 0 and 1.
+    """
+    if not 0 < margin < 1:
+        raise UsageError(f"--margin is {margin:g}", hint="take a share between 0 and 1, as 0.02.")
     rules = (
         GateRule(margin=margin),
         GateRule(scope="category", tier="warning", margin=margin),

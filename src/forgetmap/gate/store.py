@@ -29,7 +29,7 @@ _CHECKSUM = "sha256"
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class BaselineStore:
     """A place that keeps files by their path inside it.
 
     Attributes:

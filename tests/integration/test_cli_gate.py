@@ -1,0 +1,155 @@
+"""`forgetmap gate` as a pipeline calls it: exit codes that can be trusted, files that are whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import forgetmap as fm
+from command_line import SCRIPT, call, process
+from releases import BAD, CLOSE, GOOD, Cells, one_task, release
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run before, and three after."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, cells in (("good", GOOD), ("bad", BAD), ("close", CLOSE)):
+        before, after = one_task(cells)
+        fm.write_run(fm.open_run(before, name="main"), folder / "main", overwrite=True)
+        fm.write_run(fm.open_run(after, name=name), folder / name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "status"),
+    [("good", 0, "PASS"), ("bad", 1, "FAIL"), ("close", 3, "INCONCLUSIVE")],
+)
+def test_the_exit_code_is_the_decision(runs: Path, after: str, code: int, status: str) -> None:
+    done = process("gate", runs / "main", runs / after)
+    assert (done.code, done.out.split()[0], done.err) == (code, status, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["main"],
+        ["main", "none"],
+        ["main", "good", "--policy", "none.toml"],
+        ["main", "good", "--margin", "2"],
+        ["main", "good", "--no-such-option"],
+        ["main", "good", "--waivers", "none.toml"],
+        ["baseline:main", "good"],
+    ],
+)
+def test_bad_input_ends_in_2(
+    runs: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs)
+    done = call("gate", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "Error" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("RuntimeError('broken installation')", "broken"), ("KeyboardInterrupt", "Interrupted")],
+)
+def test_a_crash_and_an_interrupt_end_in_4(
+    runs: Path, tmp_path: Path, fault: str, words: str
+) -> None:
+    (tmp_path / "narwhals.py").write_text(f"raise {fault}\n")
+    done = subprocess.run(
+        [SCRIPT, "gate", runs / "main", runs / "good"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("after", ["good", "bad"])
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_a_closed_pipe_is_no_decision(runs: Path, after: str, option: tuple[str, ...]) -> None:
+    command = f"'{SCRIPT}' gate {runs / 'main'} {runs / after} {' '.join(option)}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | true; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "4"
+
+
+def test_head_sees_the_decision_and_a_full_disk_is_none(runs: Path) -> None:
+    command = f"'{SCRIPT}' gate {runs / 'main'} {runs / 'bad'}"
+    script = f"{command} | head -1; echo ${{PIPESTATUS[0]}}; {command} > /dev/full 2>&1; echo $?"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    first, piped, full = done.stdout.split("\n")[:3]
+    assert (first.split()[0], piped, full) == ("FAIL", "1", "4")
+
+
+def test_the_json_has_a_schema_and_the_hash_of_the_policy(runs: Path, tmp_path: Path) -> None:
+    import jsonschema
+
+    done = call("gate", runs / "main", runs / "bad", "--json")
+    result = json.loads(done.out)
+    schema = json.loads(Path("docs/schemas/gate.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(result, schema)
+    assert result["status"] == "FAIL"
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[[rule]]\nmargin = 0.3\n", encoding="utf-8")
+    other = json.loads(call("gate", runs / "main", runs / "bad", "--json", "--policy", policy).out)
+    assert (other["status"], other["policy"]["origin"]) == ("PASS", str(policy))
+    assert len({result["policy"]["hash"], other["policy"]["hash"]}) == 2
+
+
+def test_margin_is_that_of_the_default_policy_only(runs: Path, tmp_path: Path) -> None:
+    assert call("gate", runs / "main", runs / "bad", "--margin", "0.2").code == 0
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[[rule]]\n", encoding="utf-8")
+    done = call("gate", runs / "main", runs / "bad", "--margin", "0.2", "--policy", policy)
+    assert (done.code, "do not go together" in done.err) == (2, True)
+
+
+def test_from_an_empty_folder_to_a_history(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main, good, bad = (runs / name for name in ("main", "good", "bad"))
+    assert call("gate", "init", main, good, "--out", "policy.toml").code == 0
+    assert call("gate", "init", main, good, "--out", "policy.toml").code == 2  # it is there
+    assert call("gate", "accept", main, "--as", "main").code == 0
+    assert call("gate", "baseline:main", bad, "--policy", "policy.toml").code == 1
+    waiver = "[[waiver]]\nrule='forgetting'\nowner='ada'\nreason='known'\nceiling=0.15\n"
+    Path("waivers.toml").write_text(f"{waiver}expires=2026-12-01\n", encoding="utf-8")
+    waived = ("gate", "baseline:main", bad, "--waivers", "waivers.toml")
+    assert call(*waived, "--as-of", "2026-11-17").code == 0
+    assert call(*waived, "--as-of", "2026-12-02").code == 1
+    assert call("gate", "baseline:main", good).code == 0
+    done = call("gate", "history")
+    assert "4 decisions: 2 FAIL, 2 PASS" in done.out
+    history = json.loads(call("gate", "history", "--json").out)
+    assert [release["status"] for release in history["releases"]] == [
+        "FAIL",
+        "PASS",
+        "FAIL",
+        "PASS",
+    ]
+
+
+def test_rows_in_another_order_and_tables_give_the_same(tmp_path: Path) -> None:
+    before, after = release({"a": BAD, "b": Cells(kept=900, lost=10, never=90)})
+    pq.write_table(before, tmp_path / "before.parquet")
+    pq.write_table(after.take(list(range(len(after)))[::-1]), tmp_path / "after.parquet")
+    first = call("gate", tmp_path / "before.parquet", tmp_path / "after.parquet", "--json")
+    second = fm.run_gate(before, after)
+    assert json.loads(first.out)["checks"][0]["loss"]["low"] == second.checks[0].loss.low

@@ -1,0 +1,65 @@
+"""What people read: a badge, one sentence, one table, and what to type next."""
+
+from __future__ import annotations
+
+from forgetmap.gate import GatePolicy, GateRule, HistoryResult, run_gate, tell_history, tell_policy
+from forgetmap.gate.render import tell_gate
+from forgetmap.gate.result import GateResult
+from forgetmap.text import blocks_to_text
+from releases import BAD, CLOSE, GOOD, one_task, release
+
+
+def text(result: GateResult, **options: bool) -> str:
+    return blocks_to_text(tell_gate(result, **options), 80)
+
+
+def test_the_status_comes_first_and_the_sentence_next() -> None:
+    first, second, *_ = text(run_gate(*one_task(BAD))).splitlines()
+    assert first.strip() == "FAIL  before -> after"
+    assert second.startswith("Forgetting: lost at least 8.2% of all items, more than the margin")
+
+
+def test_what_to_type_next_depends_on_the_status() -> None:
+    for cells, command in (
+        (GOOD, "gate accept"),
+        (BAD, "export replay"),
+        (CLOSE, "forgetmap plan"),
+    ):
+        assert command in " ".join(text(run_gate(*one_task(cells))).split())
+
+
+def test_failed_checks_stand_above_the_others() -> None:
+    tasks = {"a": GOOD, "b": CLOSE, "c": BAD}
+    policy = GatePolicy(rule=(GateRule(scope="task"),))
+    lines = text(run_gate(*release(tasks), policy=policy)).splitlines()
+    table = [line.split()[2] for line in lines if line.startswith("forgetting of ")]
+    assert table == ["c", "b", "a"]
+
+
+def test_explain_says_every_check_as_a_sentence() -> None:
+    result = run_gate(*one_task(GOOD))
+    assert "no loss beyond 2%: at most 0.2% of all items." in text(result, explain=True)
+
+
+def test_every_rule_of_a_policy_is_a_sentence() -> None:
+    rules = (
+        GateRule(),
+        GateRule(scope="category", tier="warning", margin=0.05),
+        GateRule(quantity="net_change", tier="info"),
+        GateRule(scope="capability", quantity="drift", groups=("C1",)),
+    )
+    lines = blocks_to_text(
+        tell_policy(GatePolicy(rule=rules, required_tasks=("facts",))), 200
+    ).splitlines()
+    assert lines[1:5] == [
+        "- Forgetting of all items must be below 2%: the release is blocked where it is more.",
+        "- Forgetting of every category must be below 5%: a warning where it is more.",
+        "- The fall of accuracy of all items must be below 2%: shown only.",
+        "- Drift of the capability C1 must be below 2%: the release is blocked where it is more.",
+    ]
+    assert "Required: facts; a release without one of them fails." in " ".join(lines)
+
+
+def test_a_history_without_decisions_says_so() -> None:
+    empty = HistoryResult(releases=[], recurring=[], escaped=[])
+    assert blocks_to_text(tell_history(empty)) == "No decision is recorded here yet."

@@ -1,0 +1,30 @@
+"""`gate init` writes a policy that holds for the runs it was made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import forgetmap as fm
+from forgetmap.gate import read_policy, run_gate, write_template
+from releases import BAD, GOOD, release
+
+
+def test_the_policy_can_be_read_and_applied(tmp_path: Path) -> None:
+    columns = {"a": {"category": "law"}, "b": {"category": 'ma"ths\n'}}
+    before, after = release({"a": GOOD, "b": BAD}, **columns)
+    path = tmp_path / "policy.toml"
+    path.write_text(write_template(fm.compare(before, after, margin=0.03)), encoding="utf-8")
+    policy = read_policy(path)
+    assert policy.required_tasks == ("a", "b")
+    assert [(rule.scope, rule.tier, rule.margin) for rule in policy.rules] == [
+        ("total", "blocking", 0.03),
+        ("category", "warning", 0.03),
+    ]
+    assert "#   law: 2,000 items; a loss from" in path.read_text(encoding="utf-8")
+    statuses = {check.group: check.status for check in run_gate(before, after, policy=path).checks}
+    assert statuses == {"total": "FAIL", "law": "PASS", 'ma"ths\n': "FAIL"}
+
+
+def test_without_categories_it_shows_how_tasks_would_be_named() -> None:
+    text = write_template(fm.compare(*release({"a": GOOD})))
+    assert '# scope = "task"' in text
