@@ -116,6 +116,13 @@ UNFORESEEN = 4
 def _run_gate() -> int:
     """The exit code of a gate: 0 and 1 are decisions, so nothing else may end in them."""
     try:
+        return _gate_code()
+    except BaseException:  # noqa: BLE001  # not even the error could be written
+        return UNFORESEEN
+
+
+def _gate_code() -> int:
+    try:
         code = cli.main(prog_name="forgetmap", standalone_mode=False)
         sys.stdout.flush()
     except ForgetmapError as error:

@@ -1,0 +1,267 @@
+"""Six releases that mislead a gate, and what is said of each.
+
+    tools/gate_traps DIR
+    tools/gate_traps DIR --nel VENV/bin/nel
+
+DIR holds a `truth.json`: a list of {name, before, after, ...} with paths below DIR; the first pair
+of outputs of MMLU-Pro's own scripts is taken. Each release is written as NeMo Evaluator writes its
+bundles, so that `nel compare` and `nel gate` (nemo-evaluator 0.3.0, Python 3.12) can be asked about
+the very same files. Exits with 1 if forgetmap is wrong about any of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from check_verdict import bundle_row, read_outputs, write_bundle
+from forgetmap.gate import run_gate
+
+Row = dict[str, Any]
+FAILURES, MISSING = 48, 258
+MARGIN = 0.02
+POLICY = "version: 1\ndefaults:\n  tier: critical\n  max_drop: 0.02\n"
+"""The same for nel: nothing may fall by more than two points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """A release that misleads.
+
+    Attributes:
+        name: what is done to it.
+        truth: what is true of it.
+        right: decisions that are right.
+        before: rows of the bundle before.
+        after: rows of the bundle after.
+    """
+
+    name: str
+    truth: str
+    right: tuple[str, ...]
+    before: Sequence[Row]
+    after: Sequence[Row]
+
+
+def make_traps(before: Sequence[Row], after: Sequence[Row], seed: int = 0) -> Iterator[Trap]:
+    """All six, from the outputs of two models.
+
+    Args:
+        before: rows as MMLU-Pro's scripts write them.
+        after: the same of a model that gained more than it lost.
+        seed: of what is drawn.
+    """
+    random = np.random.default_rng(seed)
+    rows = [bundle_row(*row) for row in enumerate(before)]
+    order = random.permutation(len(before))
+    moved = [bundle_row(place, before[index]) for place, index in enumerate(order)]
+    yield Trap("rows in another order", "nothing lost", ("PASS",), rows, moved)
+    yield Trap(
+        f"{FAILURES} infrastructure failures",
+        "nothing lost",
+        ("PASS", "INCONCLUSIVE"),
+        rows,
+        _fail(rows, random),
+    )
+    right = [index for index, row in enumerate(rows) if row["reward"]]
+    gone = set(random.choice(right, MISSING, replace=False).tolist())
+    left = [row for index, row in enumerate(rows) if index not in gone]
+    yield Trap(
+        f"{MISSING} items it would fail are missing",
+        f"{len(gone) / len(rows):.1%} unknown",
+        ("INCONCLUSIVE",),
+        rows,
+        left,
+    )
+    yield Trap("noise, two repeats", "nothing lost", ("PASS",), *_noise(rows, random))
+    judged = [_judge(row, 0.9) for row in rows]
+    low = random.random(len(rows)) < 0.3
+    fallen = [_judge(row, 0.3 if is_low else 0.9) for row, is_low in zip(rows, low, strict=True)]
+    yield Trap("judge scores .9 to .3 on 30 %", "30 % lost", ("FAIL",), judged, fallen)
+    later = [bundle_row(*row) for row in enumerate(after)]
+    cells = _cells(before, after)
+    yield Trap(
+        "forgetting under a larger gain",
+        f"{cells[1, 0]:,} wrong after, {cells[0, 1]:,} gained",
+        ("FAIL",),
+        rows,
+        later,
+    )
+
+
+def _fail(rows: Sequence[Row], random: np.random.Generator) -> list[Row]:
+    """Some answers that never came: the harness grades them 0 and names the kind of error."""
+    failed = set(random.choice(len(rows), FAILURES, replace=False).tolist())
+    error = {"error_category": "infrastructure", "error": "connection reset"}
+    return [
+        {**row, "reward": 0.0, "model_response": "", "extracted_answer": None,
+         "scoring_details": {**row["scoring_details"], **error}}
+        if index in failed
+        else row
+        for index, row in enumerate(rows)
+    ]  # fmt: skip
+
+
+def _noise(rows: Sequence[Row], random: np.random.Generator) -> tuple[list[Row], list[Row]]:
+    """Both sides draw two answers per item from the same chance of being right."""
+    chance = random.beta(0.5, 0.5, len(rows))
+
+    def answers() -> list[Row]:
+        return [
+            _open_ended(row, float(random.random() < p), repeat)
+            for row, p in zip(rows, chance, strict=True)
+            for repeat in (0, 1)
+        ]
+
+    return answers(), answers()
+
+
+def _judge(row: Row, score: float) -> Row:
+    graded = _open_ended(row, score, 0)
+    return {**graded, "scoring_details": {"method": "llm_judge"}}
+
+
+def _open_ended(row: Row, reward: float, repeat: int) -> Row:
+    """An answer that was not chosen among options, so that its score is all that is known of it."""
+    names = ("question_id", "question", "category")
+    metadata = {name: row["metadata"][name] for name in names if name in row["metadata"]}
+    return {
+        **row,
+        "repeat": repeat,
+        "reward": reward,
+        "prompt": row["metadata"]["question"],
+        "model_response": "",
+        "extracted_answer": None,
+        "expected_answer": "",
+        "scoring_details": {"method": "exact"},
+        "metadata": metadata,
+    }
+
+
+def _cells(before: Sequence[Row], after: Sequence[Row]) -> Counter[tuple[int, int]]:
+    """How many items went which way, by their ids."""
+    first, second = (
+        {row["question_id"]: int(row.get("pred") == row["answer"]) for row in rows}
+        for rows in (before, after)
+    )
+    return Counter((first[item], second[item]) for item in first.keys() & second.keys())
+
+
+def write_release(trap: Trap, folder: Path) -> tuple[Path, Path]:
+    """Both bundles of a release."""
+    sides = []
+    for side, rows in (("before", trap.before), ("after", trap.after)):
+        path = write_bundle([], folder / side / "mmlu_pro", side)
+        (path / "results.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+        )
+        (bundle,) = path.glob("eval-*.json")
+        content = json.loads(bundle.read_text(encoding="utf-8"))
+        rewards = np.array([row["reward"] for row in rows])
+        error = 1.96 * rewards.std() / len(rewards) ** 0.5
+        mean = float(rewards.mean())
+        content["benchmark"] = {
+            "name": "mmlu_pro",
+            "samples": len(rows),
+            "scores": {
+                "mean_reward": {"value": mean, "ci_lower": mean - error, "ci_upper": mean + error}
+            },
+        }
+        bundle.write_text(json.dumps(content), encoding="utf-8")
+        sides.append(path)
+    return sides[0], sides[1]
+
+
+def ask_nel(nel: Path, before: Path, after: Path, folder: Path) -> str:
+    """What `nel compare` and `nel gate` say of the same files."""
+    policy = folder / "policy.yaml"
+    policy.write_text(POLICY, encoding="utf-8")
+    commands: dict[str, list[str | Path]] = {
+        "compare": ["--max-drop", str(MARGIN), "--no-report"],
+        "gate": ["--policy", policy, "--no-report"],
+    }
+    words = []
+    for command, options in commands.items():
+        sides = (before, after) if command == "compare" else (before.parent, after.parent)
+        report = folder / f"{command}.json"
+        subprocess.run(
+            [nel, command, *sides, "-o", report, *options], capture_output=True, check=False
+        )
+        words.append(_nel_words(report))
+    return ", ".join(words)
+
+
+def _nel_words(report: Path) -> str:
+    if not report.exists():
+        return "no report"
+    content = json.loads(report.read_text(encoding="utf-8"))
+    content = content[0] if isinstance(content, list) else content
+    verdict = str(content.get("verdict") or content.get("status") or "?")
+    flips = (content.get("flip_report") or {}).get("summary")
+    return verdict if flips is None else f"{verdict} ({flips['n_regressions']:,} regressions)"
+
+
+def judge_traps(
+    traps: Iterator[Trap], folder: Path, nel: Path | None = None
+) -> Iterator[tuple[Trap, str, str, str | None]]:
+    """Each trap with our decision, our sentence, and what nel says."""
+    for number, trap in enumerate(traps):
+        place = folder / str(number)
+        before, after = write_release(trap, place)
+        result = run_gate(before, after)
+        answer = None if nel is None else ask_nel(nel, before, after, place)
+        yield trap, result.status, result.headline, answer
+
+
+def make_table(rows: Sequence[tuple[Trap, str, str, str | None]]) -> str:
+    """What is said of every trap, as Markdown."""
+    heads = ["release", "truth", "forgetmap gate", "nel compare, nel gate"]
+    columns = heads if rows[0][3] is not None else heads[:-1]
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    for trap, status, _, nel in rows:
+        mark = status if status in trap.right else f"{status} (WRONG)"
+        lines.append(f"| {' | '.join([trap.name, trap.truth, mark, nel or ''][: len(columns)])} |")
+    return "\n".join(lines)
+
+
+def find_pair(folder: Path) -> tuple[list[Row], list[Row]] | None:
+    """The outputs of the first pair that are MMLU-Pro's."""
+    pairs: list[Mapping[str, Any]] = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    for pair in pairs:
+        before, after = (read_outputs(folder / pair[side]) for side in ("before", "after"))
+        if before and after:
+            return before, after
+    return None
+
+
+def main(arguments: Sequence[str] | None = None, show: Callable[[str], None] = print) -> None:
+    """Print the table; exits with 1 if forgetmap is wrong about any release."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="folder with truth.json")
+    parser.add_argument("--nel", type=Path, help="the nel command of nemo-evaluator 0.3.0")
+    options = parser.parse_args(arguments)
+    pair = find_pair(options.folder)
+    if pair is None:
+        parser.error(f"{options.folder} has no pair of MMLU-Pro outputs in its truth.json")
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["FORGETMAP_CACHE"] = str(Path(place) / "cache")
+        rows = list(judge_traps(make_traps(*pair), Path(place), options.nel))
+    show(make_table(rows))
+    for trap, _, headline, _ in rows:
+        show(f"\n{trap.name}: {headline}")
+    sys.exit(any(status not in trap.right for trap, status, _, _ in rows))
+
+
+if __name__ == "__main__":
+    main()
