@@ -82,7 +82,7 @@ def open_checks(comparison: Comparison, policy: GatePolicy, level: float) -> lis
     for rule in policy.rules:
         if rule.quantity == "drift":
             measured = _drift(comparison, policy)
-            checks += [*_drift_checks(rule, measured, level)]
+            checks += [*_drift_checks(rule, measured, level, _coverage(comparison))]
         else:
             checks += [*_group_checks(rule, rule.quantity, comparison, level)]
     floor = policy.coverage
@@ -279,7 +279,13 @@ def _drift(comparison: Comparison, policy: GatePolicy) -> DriftResult:
     return drift(comparison.before, comparison.after, **options)
 
 
-def _drift_checks(rule: GateRule, result: DriftResult, level: float) -> Iterator[OpenCheck]:
+def _coverage(comparison: Comparison) -> float | None:
+    return comparison.result.total.coverage.before
+
+
+def _drift_checks(
+    rule: GateRule, result: DriftResult, level: float, coverage: float | None
+) -> Iterator[OpenCheck]:
     cells = {cell.id: cell for cell in result.capabilities}
     names = rule.groups or tuple(cells)
     for name in names:
@@ -303,7 +309,15 @@ def _drift_checks(rule: GateRule, result: DriftResult, level: float) -> Iterator
         if verdict == "cannot_tell":
             words = f"cannot tell: {cell.name} moved by {share(loss.low)} to {share(loss.high)}"
         yield OpenCheck(
-            rule, name, loss, verdict, words, low_at, items=cell.n, coverage=1.0, estimator="drift"
+            rule,
+            name,
+            loss,
+            verdict,
+            words,
+            low_at,
+            items=cell.n,
+            coverage=coverage,
+            estimator="drift",
         )
 
 
