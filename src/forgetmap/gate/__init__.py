@@ -9,7 +9,10 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.gate.baselines import Baseline, accept_run, read_baseline, summarize_history
     from forgetmap.gate.decision import run_gate
+    from forgetmap.gate.github import as_annotations
     from forgetmap.gate.history import HistoryResult, read_history
+    from forgetmap.gate.junit import as_junit, write_junit
+    from forgetmap.gate.markdown import as_comment
     from forgetmap.gate.policy import GatePolicy, GateRule, make_default_policy, read_policy
     from forgetmap.gate.render import print_gate, tell_history, tell_policy
     from forgetmap.gate.result import CheckResult, GateResult, Status
@@ -26,6 +29,9 @@ __all__ = [
     "Status",
     "Waiver",
     "accept_run",
+    "as_annotations",
+    "as_comment",
+    "as_junit",
     "make_default_policy",
     "print_gate",
     "read_baseline",
@@ -36,6 +42,7 @@ __all__ = [
     "summarize_history",
     "tell_history",
     "tell_policy",
+    "write_junit",
     "write_template",
 ]
 

@@ -112,7 +112,7 @@ def escape_markdown(text: str) -> str:
     text = "".join(_ENTITIES.get(letter, letter) for letter in printable(text))
     text = _SPECIAL.sub(r"\\\g<0>", text)
     # Links and mentions are made of plain text by whoever shows it.
-    text = re.sub(r"(?<=[@#])(?=\w)", _NO_BREAK, text)
+    text = re.sub(r"(?<=[@#])(?=\w)|(?i:(?<=\bGH-)(?=\d))", _NO_BREAK, text)
     text = re.sub(r":(?=//)", r"\:", text)
     return re.sub(r"(?i)\b(www)\.", r"\1\\.", text)
 

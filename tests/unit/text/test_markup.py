@@ -48,6 +48,7 @@ def test_markdown_has_paragraphs_tables_and_lists() -> None:
 def test_names_make_no_links_mentions_or_marks() -> None:
     assert escape_markdown("a_b*c [d](e)") == r"a\_b\*c \[d\](e)"
     assert escape_markdown("https://x www.x.y #1") == "https\\://x www\\.x.y #\u200b1"
+    assert escape_markdown("see gh-7") == "see gh-\u200b7"
 
 
 def test_texts_are_code() -> None:

@@ -1,0 +1,64 @@
+"""A check of a gate in words and figures, for files and messages that others show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forgetmap.gate.result import CheckResult, GateResult, Status
+from forgetmap.text import counted, percent
+
+ORDER: dict[Status, int] = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
+"""What a reader wants to see first."""
+
+
+def sort_checks(checks: Sequence[CheckResult]) -> list[CheckResult]:
+    """Failures first, then what is open; else in the order of the policy."""
+    return sorted(checks, key=lambda check: ORDER[check.status])
+
+
+def loss_range(check: CheckResult) -> str:
+    """The limits of a loss, such as `1.2% to 3.4%`; a dash where there are none."""
+    if check.loss.low is None or check.loss.high is None:
+        return "-"
+    return f"{percent(check.loss.low)} to {percent(check.loss.high)}"
+
+
+def figures(check: CheckResult) -> str:
+    """The numbers behind a check in one line."""
+    parts = [
+        f"loss {percent(check.loss.value)} ({loss_range(check)})",
+        f"margin {percent(check.margin)}",
+        counted(check.items, "item"),
+        f"coverage {percent(check.coverage)}",
+        f"verdict {check.verdict}",
+    ]
+    return ", ".join(parts)
+
+
+def waiver_line(check: CheckResult) -> str | None:
+    """Who let a loss pass, why and until when; None where nobody did."""
+    waiver = check.waiver
+    if waiver is None:
+        return None
+    return (
+        f"waiver {waiver.state}: {waiver.owner}, up to {percent(waiver.ceiling)} until "
+        f"{waiver.expires}: {waiver.reason}"
+    )
+
+
+def check_lines(check: CheckResult) -> list[str]:
+    """What was decided on a check, its numbers, what would decide it, and who waived it."""
+    lines = [f"{check.status}: {check.sentence}", figures(check)]
+    if check.decides is not None and check.decides.items is not None:
+        lines.append(f"about {counted(check.decides.items, 'item')} would decide")
+    waived = waiver_line(check)
+    return lines if waived is None else [*lines, waived]
+
+
+def unexplained(result: GateResult) -> bool:
+    """Whether the gate did not pass although no task is missing and every blocking check did.
+
+    So it is when more looks were taken than the policy planned.
+    """
+    is_open = any(check.status != "PASS" for check in result.of_tier("blocking"))
+    return result.status != "PASS" and not result.missing_tasks and not is_open

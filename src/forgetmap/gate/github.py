@@ -1,0 +1,61 @@
+"""The result of a gate as annotations of GitHub Actions: lines that it shows beside the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Literal
+
+from forgetmap.gate.check_text import figures, sort_checks
+from forgetmap.gate.result import GateResult, Tier
+from forgetmap.text import counted, printable
+
+MOST = 10
+"""Annotations of one level that GitHub shows of a step; it drops the rest without a word."""
+Level = Literal["error", "warning", "notice"]
+_LEVELS: dict[Tier, Level] = {"blocking": "error", "warning": "warning", "info": "notice"}
+_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
+
+
+def as_annotations(result: GateResult) -> list[str]:
+    """Workflow commands: the decision, then every check that did not pass and every waiver.
+
+    A level that would have more than GitHub shows ends in one that counts the rest.
+    """
+    lines: list[str] = []
+    for level, group in groupby(sorted(_entries(result), key=_rank), key=lambda entry: entry[0]):
+        entries = list(group)
+        shown = entries if len(entries) <= MOST else entries[: MOST - 1]
+        lines += [_command(*entry) for entry in shown]
+        left = len(entries) - len(shown)
+        if left:
+            rest = f"and {counted(left, 'check')} more: see the summary of the job"
+            lines.append(_command(level, "forgetmap gate", rest))
+    return lines
+
+
+def _rank(entry: tuple[Level, str, str]) -> int:
+    return ("error", "warning", "notice").index(entry[0])
+
+
+def _entries(result: GateResult) -> Iterator[tuple[Level, str, str]]:
+    level: Level = "notice" if result.status == "PASS" else "error"
+    yield level, f"forgetmap gate: {result.status}", result.headline
+    for task in result.missing_tasks:
+        yield "error", "forgetmap gate: required task", f"the task {task} is missing"
+    for check in sort_checks(result.checks):
+        title = f"{check.status}: {check.name}"
+        if check.status != "PASS":
+            yield _LEVELS[check.tier], title, f"{check.sentence}\n{figures(check)}"
+        elif check.waiver is not None and check.waiver.state == "applied":
+            yield "warning", f"waived: {check.name}", check.sentence
+
+
+def _command(level: Level, title: str, message: str) -> str:
+    return f"::{level} title={_escape(title, _PROPERTY)}::{_escape(message, _DATA)}"
+
+
+def _escape(text: str, table: dict[str, str]) -> str:
+    """Text that can neither end its field nor begin a command of its own."""
+    return "".join(table.get(letter) or printable(letter) for letter in text)

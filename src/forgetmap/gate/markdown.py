@@ -1,0 +1,130 @@
+"""The result of a gate as one Markdown comment, for a pull request or the summary of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forgetmap.gate.check_text import loss_range, sort_checks, waiver_line
+from forgetmap.gate.result import CheckResult, GateResult, Status
+from forgetmap.text import (
+    counted,
+    escape_markdown,
+    markdown_table,
+    percent,
+    quote_markdown,
+)
+
+MARKER = "<!-- forgetmap-gate -->"
+"""The first line of every comment, by which it is found and replaced."""
+MOST_LETTERS = 65_536
+"""GitHub refuses a longer comment."""
+_HEADS = ("Check", "Status", "Loss", "Interval", "Margin", "Items", "Why")
+_SIGNS: dict[Status, str] = {"PASS": "✅", "FAIL": "❌", "INCONCLUSIVE": "⚠️"}
+_BLOCKING_BYTES, _WARNING_BYTES, _REST_BYTES, _NOTES_BYTES = 22_000, 14_000, 10_000, 4_000
+"""Room for each part, counted in bytes, of which a letter has at least one."""
+_NAME_LETTERS, _SENTENCE_LETTERS = 100, 400
+
+
+def as_comment(result: GateResult) -> str:
+    """One comment: the decision, the checks that matter, the rest folded; never too long."""
+    blocking = sort_checks(result.of_tier("blocking"))
+    warnings = [check for check in result.of_tier("warning") if check.status != "PASS"]
+    shown = {id(check) for check in (*blocking, *warnings)}
+    rest = [check for check in result.checks if id(check) not in shown]
+    parts = [
+        MARKER,
+        f"## {_SIGNS[result.status]} forgetmap gate: {result.status}",
+        _cut(result.headline, 2 * _SENTENCE_LETTERS),
+        *_missing(result.missing_tasks),
+        *_section("Blocking checks", blocking, _BLOCKING_BYTES),
+        *_section("Warnings that fail or are open", sort_checks(warnings), _WARNING_BYTES),
+        *_folded("All other checks", sort_checks(rest), _REST_BYTES),
+        *_notes(result),
+        _footer(result),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _missing(tasks: Sequence[str]) -> Iterator[str]:
+    if tasks:
+        lines = [f"- required task is missing: {_cut(task, _NAME_LETTERS)}" for task in tasks]
+        yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
+
+
+def _section(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[str]:
+    if checks:
+        yield f"### {title}"
+        yield from _table(checks, room)
+
+
+def _folded(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[str]:
+    if checks:
+        yield f"<details><summary>{title} ({len(checks):,})</summary>"
+        yield from _table(checks, room)
+        yield "</details>"
+
+
+def _table(checks: Sequence[CheckResult], room: int) -> Iterator[str]:
+    rows = [_row(check) for check in checks]
+    kept = len(_fit([" | ".join(row) for row in rows], room, ""))
+    if kept:
+        yield markdown_table(_HEADS, rows[:kept])
+    if kept < len(rows):
+        yield f"and {counted(len(rows) - kept, 'check')} more"
+
+
+def _row(check: CheckResult) -> list[str]:
+    why = check.sentence
+    waived = waiver_line(check)
+    if waived is not None and check.waiver is not None and check.waiver.state != "not needed":
+        why = f"{why} ({waived})"
+    return [
+        _cut(check.name, _NAME_LETTERS),
+        f"{_SIGNS[check.status]} {check.status}",
+        escape_markdown(percent(check.loss.value)),
+        escape_markdown(loss_range(check)),
+        escape_markdown(percent(check.margin)),
+        f"{check.items:,}",
+        _cut(why, _SENTENCE_LETTERS),
+    ]
+
+
+def _notes(result: GateResult) -> Iterator[str]:
+    if result.warnings:
+        lines = [f"- {_cut(notice.message, _SENTENCE_LETTERS)}" for notice in result.warnings]
+        yield "<details><summary>What to know before believing the numbers</summary>"
+        yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
+        yield "</details>"
+
+
+def _footer(result: GateResult) -> str:
+    look = result.look
+    looks = "" if look.planned == 1 else f" · look {look.number} of {look.planned or 'any number'}"
+    runs = " → ".join(
+        quote_markdown(run.name) for run in (result.before, result.after) if run is not None
+    )
+    return (
+        f"{f'{runs} · ' if runs else ''}policy {quote_markdown(result.policy.origin)} "
+        f"(sha256 `{result.policy.hash}`) · {percent(look.level)} intervals{looks} · "
+        f"forgetmap {escape_markdown(result.forgetmap)}"
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    """Text on one line that Markdown shows as it is, or its beginning."""
+    words = " ".join(text.split())
+    return escape_markdown(words if len(words) <= most else f"{words[: most - 1]}…")
+
+
+def _fit(lines: Sequence[str], room: int, more: str) -> list[str]:
+    """As many lines as there is room for; where some are left out, `more` says how many."""
+    kept: list[str] = []
+    for line in lines:
+        # Ten bytes are for what a table adds to a line.
+        room -= len(line.encode()) + 10
+        if room < 0:
+            break
+        kept.append(line)
+    if more and len(kept) < len(lines):
+        kept.append(more.format(len(lines) - len(kept)))
+    return kept

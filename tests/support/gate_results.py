@@ -1,0 +1,83 @@
+"""Results of gates, made by hand, for what is written of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forgetmap.comparison import DecidesResult, RunResult
+from forgetmap.gate import CheckResult, GateResult
+from forgetmap.gate.result import LookResult, PolicyResult, WaiverResult
+from forgetmap.results import Estimate, Notice
+
+HOSTILE = (
+    "a|b <b>x</b> @everyone #12 GH-7 https://evil.example [y](z) `c` %0A::error::\x1b[31m\r\n|--|"
+)
+"""A task name that tries all it can."""
+
+
+def make_check(status: str = "PASS", tier: str = "blocking", **changes: Any) -> CheckResult:
+    """A check with sensible numbers."""
+    fields: dict[str, Any] = {
+        "rule": "forgetting",
+        "tier": tier,
+        "scope": "total",
+        "group": "total",
+        "quantity": "forgetting",
+        "estimator": "raw",
+        "margin": 0.02,
+        "status": status,
+        "verdict": {"PASS": "no_material_loss", "FAIL": "lost"}.get(status, "cannot_tell"),
+        "loss": Estimate(value=0.031, low=0.022, high=0.04, method="raw"),
+        "items": 1000,
+        "coverage": 0.998,
+        "decides": DecidesResult(items=4000, repeats=None) if status == "INCONCLUSIVE" else None,
+        "sentence": f"the sentence of {status}",
+        "reasons": [],
+    }
+    return CheckResult(**{**fields, **changes})
+
+
+def make_group(
+    name: str, status: str = "PASS", tier: str = "warning", **changes: Any
+) -> CheckResult:
+    """A check of one category."""
+    about = {"rule": "forgetting of every category", "scope": "category", "group": name}
+    return make_check(status, tier, **{**about, **changes})
+
+
+def make_waiver(state: str = "applied") -> WaiverResult:
+    """A waiver of Ada."""
+    return WaiverResult.model_validate(
+        {
+            "owner": "Ada",
+            "reason": "new tokenizer",
+            "ceiling": 0.05,
+            "expires": "2030-01-31",
+            "state": state,
+        }
+    )
+
+
+def make_result(*checks: CheckResult, status: str = "PASS", **changes: Any) -> GateResult:
+    """The result of a gate with these checks."""
+    side: dict[str, Any] = {
+        "origin": "runs/x",
+        "run_id": None,
+        "model": None,
+        "stage": None,
+        "simulated": False,
+    }
+    fields: dict[str, Any] = {
+        "status": status,
+        "headline": f"{status}: because.",
+        "before": RunResult(name="main", **side),
+        "after": RunResult(name="candidate", **side),
+        "policy": PolicyResult(origin="default", hash="0" * 64),
+        "look": LookResult(number=1, planned=1, level=0.95),
+        "checks": list(checks),
+        "missing_tasks": [],
+        "warnings": [Notice("template", "another template")],
+        "created": "2030-01-01T10:00:00+00:00",
+        "forgetmap": "0.1.0",
+    }
+    return GateResult(**{**fields, **changes})
