@@ -49,7 +49,10 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "map": "evaluate models or their merges, compare them, write reports",
         "harness_runs": "other harnesses run, their logs imported",
     },
-    {"doctor": "what works on this machine"},
+    {
+        "doctor": "what works on this machine",
+        "pytest_plugin": "gates in pytest: options, a fixture, a summary",
+    },
     {"cli": "commands and groups of commands, one file each"},
     {"__main__": "`python -m forgetmap`"},
 )

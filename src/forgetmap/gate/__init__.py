@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.gate.assertion import assert_no_forgetting, take_results
     from forgetmap.gate.baselines import Baseline, accept_run, read_baseline, summarize_history
     from forgetmap.gate.decision import run_gate
     from forgetmap.gate.github import as_annotations
@@ -32,6 +33,7 @@ __all__ = [
     "as_annotations",
     "as_comment",
     "as_junit",
+    "assert_no_forgetting",
     "make_default_policy",
     "print_gate",
     "read_baseline",
@@ -40,6 +42,7 @@ __all__ = [
     "read_waivers",
     "run_gate",
     "summarize_history",
+    "take_results",
     "tell_history",
     "tell_policy",
     "write_junit",

@@ -1,0 +1,107 @@
+"""A gate as one line of a test: it passes, or says what was lost."""
+
+from __future__ import annotations
+
+import unittest
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from forgetmap.errors import UsageError
+
+if TYPE_CHECKING:
+    from forgetmap.gate.policy import GatePolicy
+    from forgetmap.gate.result import GateResult
+
+MOST_CHECKS = 20
+"""Checks that a failed assertion lists."""
+_results: deque[GateResult] = deque(maxlen=1_000)
+
+
+def assert_no_forgetting(
+    before: Any,
+    after: Any,
+    *,
+    margin: float | None = None,
+    policy: GatePolicy | str | Path | None = None,
+    inconclusive: Literal["fail", "skip"] = "fail",
+    **options: Any,
+) -> GateResult:
+    """Fail a test where the model after lost what the model before had.
+
+    It works in pytest and unittest, and outside of both.
+
+    Args:
+        before: path, dataframe or run of the model before.
+        after: the same of the model after.
+        margin: the loss that is tolerated, as a share of all items, where no policy is given;
+            by default 0.02.
+        policy: a `GatePolicy`, or the path of its TOML file.
+        inconclusive: what to do where the data decide nothing: fail the test, or skip it.
+        options: as of `run_gate`: waivers, look, today, and how runs are read.
+
+    Returns:
+        The result of the gate, which is PASS.
+
+    Raises:
+        AssertionError: the gate says FAIL, or INCONCLUSIVE where that fails a test.
+        SkipTest: the gate says INCONCLUSIVE, and `inconclusive` is "skip".
+        UsageError: both margin and policy are given, or `inconclusive` is neither word.
+        InputError: a run, the policy or the waivers cannot be read.
+
+    Example:
+        >>> from forgetmap.gate import assert_no_forgetting
+        >>> assert_no_forgetting("runs/main", "runs/candidate", margin=0.02)
+        ... # doctest: +SKIP
+    """
+    __tracebackhide__ = True
+    from forgetmap.gate.decision import run_gate
+
+    if inconclusive not in ("fail", "skip"):
+        raise UsageError(f"inconclusive={inconclusive!r}", hint='it is "fail" or "skip".')
+    result = run_gate(before, after, policy=_policy_of(margin, policy), **options)
+    _results.append(result)
+    if result.status == "INCONCLUSIVE" and inconclusive == "skip":
+        raise unittest.SkipTest(result.headline)
+    if result.status != "PASS":
+        raise AssertionError(explain(result))
+    return result
+
+
+def _policy_of(
+    margin: float | None, policy: GatePolicy | str | Path | None
+) -> GatePolicy | str | Path | None:
+    if margin is None:
+        return policy
+    if policy is not None:
+        raise UsageError(
+            "margin and policy are both given",
+            hint="write the margin into the rules of the policy, or leave the policy out.",
+        )
+    if not 0 < margin < 1:
+        raise UsageError(f"margin is {margin:g}", hint="it is a share between 0 and 1.")
+    from forgetmap.gate.policy import make_default_policy
+
+    return make_default_policy(margin)
+
+
+def explain(result: GateResult) -> str:
+    """The decision, and every blocking check behind it that did not pass, as lines."""
+    from forgetmap.gate.check_text import check_lines, sort_checks
+
+    lines = [result.headline]
+    lines += [f"  required task is missing: {task}" for task in result.missing_tasks]
+    open_checks = [c for c in sort_checks(result.of_tier("blocking")) if c.status != "PASS"]
+    for check in open_checks[:MOST_CHECKS]:
+        first, *more = check_lines(check)
+        lines += [f"  {check.name}: {first}", *(f"    {line}" for line in more)]
+    if len(open_checks) > MOST_CHECKS:
+        lines.append(f"  and {len(open_checks) - MOST_CHECKS} more")
+    return "\n".join(lines)
+
+
+def take_results() -> list[GateResult]:
+    """The results of assertions since the last call; only the last 1,000 are kept."""
+    taken = list(_results)
+    _results.clear()
+    return taken
