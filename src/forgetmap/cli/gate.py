@@ -162,18 +162,18 @@ def _write_outputs(result: GateResult, outputs: dict[str, Any], *, to_stderr: bo
     """What else was asked for: files, and lines for GitHub."""
     import os
 
-    from forgetmap import gate
+    from forgetmap.gate import as_annotations, as_comment, write_junit
     from forgetmap.records import writable
 
     if outputs["junit"] is not None:
-        gate.write_junit(result, outputs["junit"])  # type: ignore[operator]
+        write_junit(result, outputs["junit"])
     if outputs["markdown"] is not None:
         with writable(outputs["markdown"]):
-            outputs["markdown"].write_text(gate.as_comment(result), encoding="utf-8")  # type: ignore[operator]
+            outputs["markdown"].write_text(as_comment(result), encoding="utf-8")
     on_github = outputs["github"]
     if on_github is None:
         on_github = os.environ.get("GITHUB_ACTIONS") == "true"
-    for line in gate.annotations(result) if on_github else ():  # type: ignore[attr-defined,operator]
+    for line in as_annotations(result) if on_github else ():
         click.echo(line, err=to_stderr)
 
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import get_args
 from xml.etree import ElementTree as ET
 
-from forgetmap.errors import OutputError
 from forgetmap.gate.check_text import check_lines, figures, unexplained
 from forgetmap.gate.result import CheckResult, GateResult, Tier
+from forgetmap.records import writable
 
 _UNSAFE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 forbids or advises against: control characters, halves of pairs."""
@@ -39,13 +39,9 @@ def write_junit(result: GateResult, path: str | Path) -> None:
     Raises:
         OutputError: nothing can be written there.
     """
-    try:
-        Path(path).write_bytes(as_junit(result).encode())
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint="choose a place you may write to, on a disk with room.",
-        ) from None
+    path = Path(path)
+    with writable(path):
+        path.write_bytes(as_junit(result).encode())
 
 
 def as_junit(result: GateResult) -> str:
