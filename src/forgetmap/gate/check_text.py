@@ -46,6 +46,11 @@ def waiver_line(check: CheckResult) -> str | None:
     )
 
 
+def is_waived(check: CheckResult) -> bool:
+    """Whether a check passes only because of a waiver."""
+    return check.waiver is not None and check.waiver.state == "applied"
+
+
 def check_lines(check: CheckResult) -> list[str]:
     """What was decided on a check, its numbers, what would decide it, and who waived it."""
     lines = [f"{check.status}: {check.sentence}", figures(check)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Literal
 
-from forgetmap.gate.check_text import figures, sort_checks
+from forgetmap.gate.check_text import figures, is_waived, sort_checks
 from forgetmap.gate.result import GateResult, Tier
 from forgetmap.text import counted, printable
 
@@ -48,7 +48,7 @@ def _entries(result: GateResult) -> Iterator[tuple[Level, str, str]]:
         title = f"{check.status}: {check.name}"
         if check.status != "PASS":
             yield _LEVELS[check.tier], title, f"{check.sentence}\n{figures(check)}"
-        elif check.waiver is not None and check.waiver.state == "applied":
+        elif is_waived(check):
             yield "warning", f"waived: {check.name}", check.sentence
 
 

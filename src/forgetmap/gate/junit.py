@@ -8,7 +8,8 @@ What readers make of it (Jenkins, GitLab, and the reporters for GitHub):
 - `<failure>` and `<error>` make a build red. A blocking check that fails is a failure, one that
   cannot be decided an error, as the gate lets neither pass.
 - `<skipped>` is shown, in a colour of its own, and makes nothing red. A warning or a piece of
-  information that fails or is open is skipped: green would hide it.
+  information that fails or is open is skipped, and so is a check that is waived: green would hide
+  it.
 - `<system-out>` is shown on demand: every check has its numbers there, and who waived it.
 
 The reason for a skip is the text of its element, not an attribute: `junit-4.xsd` knows no other
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import get_args
 from xml.etree import ElementTree as ET
 
-from forgetmap.gate.check_text import check_lines, figures, unexplained
+from forgetmap.gate.check_text import check_lines, figures, is_waived, unexplained
 from forgetmap.gate.result import CheckResult, GateResult, Tier
 from forgetmap.records import writable
 
@@ -127,7 +128,7 @@ def _cases(result: GateResult, tier: Tier, names: dict[int, str]) -> Iterator[ET
 def _check_case(check: CheckResult, name: str) -> ET.Element:
     case = _case(check.tier, check.scope, name)
     lines = check_lines(check)
-    if check.tier != "blocking" and check.status != "PASS":
+    if is_waived(check) or (check.tier != "blocking" and check.status != "PASS"):
         ET.SubElement(case, "skipped").text = _safe(lines[0])
     elif check.status != "PASS":
         kind = "failure" if check.status == "FAIL" else "error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forgetmap.gate.check_text import loss_range, sort_checks, waiver_line
+from forgetmap.gate.check_text import is_waived, loss_range, sort_checks, waiver_line
 from forgetmap.gate.result import CheckResult, GateResult, Status
 from forgetmap.text import (
     counted,
@@ -35,6 +35,7 @@ def as_comment(result: GateResult) -> str:
         MARKER,
         f"## {_SIGNS[result.status]} forgetmap gate: {result.status}",
         _cut(result.headline, 2 * _SENTENCE_LETTERS),
+        *_waived(result.checks),
         *_missing(result.missing_tasks),
         *_section("Blocking checks", blocking, _BLOCKING_BYTES),
         *_section("Warnings that fail or are open", sort_checks(warnings), _WARNING_BYTES),
@@ -43,6 +44,12 @@ def as_comment(result: GateResult) -> str:
         _footer(result),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _waived(checks: Sequence[CheckResult]) -> Iterator[str]:
+    count = sum(map(is_waived, checks))
+    if count:
+        yield f"**{counted(count, 'check')} passed only because of a waiver.**"
 
 
 def _missing(tasks: Sequence[str]) -> Iterator[str]:
@@ -80,7 +87,7 @@ def _row(check: CheckResult) -> list[str]:
         why = f"{why} ({waived})"
     return [
         _cut(check.name, _NAME_LETTERS),
-        f"{_SIGNS[check.status]} {check.status}",
+        f"{_SIGNS[check.status]} {check.status}{' (waived)' if is_waived(check) else ''}",
         escape_markdown(percent(check.loss.value)),
         escape_markdown(loss_range(check)),
         escape_markdown(percent(check.margin)),

@@ -89,7 +89,12 @@ def test_a_gate_that_passes_has_no_case_of_its_own() -> None:
     assert "gate" not in kinds(make_result(make_check()))
 
 
-def test_a_waived_check_passes_and_says_who_waived_it() -> None:
+def test_a_waived_check_is_neither_red_nor_green_and_says_who_waived_it() -> None:
+    assert kinds(make_result(make_check(waiver=make_waiver())))["forgetting"] == ["skipped"]
+    assert kinds(make_result(make_check(waiver=make_waiver("not needed"))))["forgetting"] == []
+    assert kinds(make_result(make_check("FAIL", waiver=make_waiver("expired"))))["forgetting"] == [
+        "failure"
+    ]
     out = parse(make_result(make_check(waiver=make_waiver()))).find(".//system-out")
     assert out is not None
     assert "waiver applied: Ada, up to 5.0% until 2030-01-31: new tokenizer" in (out.text or "")

@@ -62,6 +62,8 @@ def test_missing_tasks_waivers_and_notices_are_told() -> None:
     text = as_comment(result)
     assert "- required task is missing: gsm8k" in text
     assert "waiver applied: Ada" in text
+    assert "**1 check passed only because of a waiver.**" in text
+    assert "✅ PASS (waived)" in text
     assert "another template" in text
 
 
