@@ -92,6 +92,8 @@ def test_deepeval_2870_one_comment_says_it_all(runs: Path) -> None:
     text = (runs / "gate.md").read_text("utf-8")
     assert text.startswith("<!-- forgetmap-gate -->\n\n## ❌ forgetmap gate: FAIL")
     assert "| forgetting | ❌ FAIL | 20.0% |" in text
+    assert "Forgotten items (20 of 200)" in text
+    assert "- t: `i800`" in text
 
 
 def test_gemini_cli_23937_noise_blocks_nothing(runs: Path) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_CHECKS = 20
 """Checks that a failed assertion lists."""
+MOST_ITEMS = 5
+"""Items that it names."""
 _results: deque[GateResult] = deque(maxlen=1_000)
 
 
@@ -97,6 +99,9 @@ def explain(result: GateResult) -> str:
         lines += [f"  {check.name}: {first}", *(f"    {line}" for line in more)]
     if len(open_checks) > MOST_CHECKS:
         lines.append(f"  and {len(open_checks) - MOST_CHECKS} more")
+    if result.forgotten_items:
+        names = [f"{one.task}/{one.item}" for one in result.forgotten_items]
+        lines.append(f"  forgotten, such as: {', '.join(names[:MOST_ITEMS])}")
     return "\n".join(lines)
 
 

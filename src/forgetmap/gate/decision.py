@@ -18,17 +18,20 @@ from forgetmap.gate.history import count_looks, record_result
 from forgetmap.gate.policy import GatePolicy, make_default_policy, read_policy
 from forgetmap.gate.result import (
     CheckResult,
+    ForgottenItem,
     GateResult,
     LookResult,
     PolicyResult,
     Status,
 )
 from forgetmap.gate.waivers import Waiver, apply_waivers, check_waivers, read_waivers
-from forgetmap.records import Run
+from forgetmap.records import Run, reading
 from forgetmap.results import Notice
 from forgetmap.sources import Progress, open_run
 from forgetmap.text import counted
 
+MOST_ITEMS = 20
+"""Items that the result of a failed gate names."""
 ANY_SHARE = 1e-12
 """A gate judges coverage itself, so a comparison may pair as little as it does."""
 
@@ -119,7 +122,7 @@ def _gate(
     checks = apply_waivers(_decide_checks(comparison, policy, look), waivers, today)
     result = comparison.result
     scored = {task.name for task in result.tasks if task.n}
-    return _make_result(
+    made = _make_result(
         policy,
         look,
         checks,
@@ -127,7 +130,21 @@ def _gate(
         warnings=result.pairing.warnings,
         before=result.before,
         after=result.after,
+        forgotten=result.total.n10,
     )
+    if made.status != "FAIL":
+        return made
+    return made.model_copy(update={"forgotten_items": _first_forgotten(comparison)})
+
+
+def _first_forgotten(comparison: Comparison) -> list[ForgottenItem]:
+    """What a reader of a failed gate asks for first; the rest is in a report."""
+    with reading(comparison.before, comparison.after):
+        rows = comparison.flip_frame("forgotten", limit=MOST_ITEMS).select("task", "item").collect()
+    return [
+        ForgottenItem(task=task, item=item)
+        for task, item in rows.unique().sort("task", "item").rows()
+    ]
 
 
 def take_look(policy: GatePolicy, number: int) -> LookResult:

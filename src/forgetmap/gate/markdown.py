@@ -20,7 +20,7 @@ MOST_LETTERS = 65_536
 """GitHub refuses a longer comment."""
 _HEADS = ("Check", "Status", "Loss", "Interval", "Margin", "Items", "Why")
 _SIGNS: dict[Status, str] = {"PASS": "✅", "FAIL": "❌", "INCONCLUSIVE": "⚠️"}
-_BLOCKING_BYTES, _WARNING_BYTES, _REST_BYTES, _NOTES_BYTES = 22_000, 14_000, 10_000, 4_000
+_BLOCKING_BYTES, _WARNING_BYTES, _REST_BYTES, _NOTES_BYTES = 20_000, 13_000, 9_000, 4_000
 """Room for each part, counted in bytes, of which a letter has at least one."""
 _NAME_LETTERS, _SENTENCE_LETTERS = 100, 400
 
@@ -39,6 +39,7 @@ def as_comment(result: GateResult) -> str:
         *_missing(result.missing_tasks),
         *_section("Blocking checks", blocking, _BLOCKING_BYTES),
         *_section("Warnings that fail or are open", sort_checks(warnings), _WARNING_BYTES),
+        *_items(result),
         *_folded("All other checks", sort_checks(rest), _REST_BYTES),
         *_notes(result),
         _footer(result),
@@ -62,6 +63,19 @@ def _section(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[s
     if checks:
         yield f"### {title}"
         yield from _table(checks, room)
+
+
+def _items(result: GateResult) -> Iterator[str]:
+    """The first items that were forgotten, of a gate that failed."""
+    if result.forgotten_items:
+        lines = [
+            f"- {_cut(one.task, _NAME_LETTERS)}: {quote_markdown(one.item, _NAME_LETTERS)}"
+            for one in result.forgotten_items
+        ]
+        shown = f"{len(lines):,} of {result.forgotten:,}" if result.forgotten else f"{len(lines):,}"
+        yield f"<details><summary>Forgotten items ({shown})</summary>"
+        yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
+        yield "</details>"
 
 
 def _folded(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[str]:

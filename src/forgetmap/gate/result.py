@@ -57,6 +57,13 @@ class CheckResult(Value):
         return f"{what if self.rule.startswith(what) else self.rule} of {self.group}"
 
 
+class ForgottenItem(Value):
+    """An item that was right before and is wrong after."""
+
+    task: str
+    item: str
+
+
 class LookResult(Value):
     """Which of several looks at the same data this is."""
 
@@ -84,6 +91,12 @@ class GateResult(Value):
     look: LookResult
     checks: list[CheckResult]
     missing_tasks: list[str] = Field(description="Required by the policy, and not there.")
+    forgotten: int | None = Field(
+        default=None, description="Answers right before, wrong after. Null if not compared."
+    )
+    forgotten_items: list[ForgottenItem] = Field(
+        default=[], description="The first of them by task and item, where the gate says FAIL."
+    )
     warnings: list[Notice] = Field(description="What to know before believing the numbers.")
     created: str = Field(description="ISO 8601, UTC.")
     forgetmap: str = Field(description="Version of forgetmap.")

@@ -27,6 +27,7 @@ def _nothing_left() -> Iterator[None]:
 def test_it_returns_the_result_of_a_gate_that_passes() -> None:
     result = assert_no_forgetting(RIGHT, RIGHT)
     assert result.status == "PASS"
+    assert (result.forgotten, result.forgotten_items) == (0, [])
     assert take_results() == [result]
     assert take_results() == []
 
@@ -38,6 +39,7 @@ def test_it_says_what_was_lost() -> None:
     assert lines[0].startswith("FAIL: forgetting: ")
     assert lines[1].startswith("  forgetting: FAIL: ")
     assert "margin 2.0%, 1,000 items" in lines[2]
+    assert lines[-1] == "  forgotten, such as: t/i800, t/i801, t/i802, t/i803, t/i804"
     assert take_results()[0].status == "FAIL"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from forgetmap.gate import as_comment
 from forgetmap.gate.markdown import MARKER, MOST_LETTERS
-from forgetmap.gate.result import LookResult
+from forgetmap.gate.result import ForgottenItem, LookResult
 from forgetmap.results import Notice
 from gate_results import HOSTILE, make_check, make_group, make_result, make_waiver
 
@@ -67,11 +67,24 @@ def test_missing_tasks_waivers_and_notices_are_told() -> None:
     assert "another template" in text
 
 
+def test_the_first_forgotten_items_are_listed() -> None:
+    items = [ForgottenItem(task="gsm8k", item=f"i`{n}") for n in range(3)]
+    result = make_result(make_check("FAIL"), status="FAIL", forgotten=40, forgotten_items=items)
+    text = as_comment(result)
+    assert "<details><summary>Forgotten items (3 of 40)</summary>" in text
+    assert "- gsm8k: ``i`0``" in text
+
+
 def test_no_name_is_html_a_mention_a_link_or_a_cell() -> None:
     check = make_group(HOSTILE, "FAIL", "blocking", sentence=HOSTILE)
     notes = [Notice("x", HOSTILE)]
     result = make_result(
-        check, status="FAIL", headline=HOSTILE, missing_tasks=[HOSTILE], warnings=notes
+        check,
+        status="FAIL",
+        headline=HOSTILE,
+        missing_tasks=[HOSTILE],
+        warnings=notes,
+        forgotten_items=[ForgottenItem(task=HOSTILE, item="x")],
     )
     text = as_comment(result)
     assert "<b>" not in text
@@ -97,6 +110,7 @@ def test_it_is_never_too_long(letter: str) -> None:
         headline=20 * name,
         missing_tasks=200 * [name],
         warnings=200 * [Notice("x", name)],
+        forgotten_items=200 * [ForgottenItem(task=name, item=name)],
     )
     text = as_comment(result)
     assert len(text.encode()) < MOST_LETTERS
