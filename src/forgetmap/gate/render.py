@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+from forgetmap.gate.check_text import ORDER, is_waived, sort_checks
 from forgetmap.gate.history import HistoryResult, ReleaseResult, margin_used
 from forgetmap.gate.policy import GatePolicy, GateRule
-from forgetmap.gate.result import CheckResult, GateResult, Status
+from forgetmap.gate.result import CheckResult, GateResult, Status, Tier
 from forgetmap.text import (
     Blocks,
     Line,
@@ -39,7 +40,6 @@ _NEXT: dict[Status, str] = {
     "INCONCLUSIVE": "see what would decide (`forgetmap plan BEFORE AFTER`); ask the open items "
     "again (`forgetmap export rerun BEFORE AFTER`).",
 }
-_ORDER: tuple[Status, ...] = ("FAIL", "INCONCLUSIVE", "PASS")
 
 
 def print_gate(console: Console, result: GateResult, *, explain: bool = False) -> None:
@@ -124,7 +124,7 @@ def tell_history(history: HistoryResult) -> Blocks:
     releases = history.releases
     if not releases:
         return [Line("No decision is recorded here yet.")]
-    counts = {status: sum(release.status == status for release in releases) for status in _ORDER}
+    counts = {status: sum(release.status == status for release in releases) for status in ORDER}
     words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     blocks: Blocks = [Line(f"{counted(len(releases), 'decision')}: {words}", "strong"), Line()]
     blocks.append(Sheet(HISTORY_HEADS, [*map(_history_row, releases)], spare=HISTORY_SPARE))
@@ -155,8 +155,8 @@ def _rests_on(result: GateResult) -> str:
 
 
 def _sorted(checks: Sequence[CheckResult]) -> list[CheckResult]:
-    tiers = ("blocking", "warning", "info")
-    return sorted(checks, key=lambda check: (tiers.index(check.tier), _ORDER.index(check.status)))
+    tiers: tuple[Tier, ...] = get_args(Tier)
+    return sorted(sort_checks(checks), key=lambda check: tiers.index(check.tier))
 
 
 def _sheet(checks: Sequence[CheckResult]) -> Sheet:
@@ -164,7 +164,7 @@ def _sheet(checks: Sequence[CheckResult]) -> Sheet:
         (
             check.name,
             check.tier,
-            f"{check.status}{'*' if check.waiver and check.waiver.state == 'applied' else ''}",
+            f"{check.status} (waived)" if is_waived(check) else check.status,
             f"{check.items:,}",
             _loss(check),
             f"{100 * check.margin:g}%",

@@ -60,7 +60,7 @@ def test_a_file_without_waivers_and_one_that_is_not_there_differ(tmp_path: Path)
         read_waivers(tmp_path / "other.toml")
 
 
-@pytest.mark.parametrize("fields", [{"rule": '"forgeting"'}, {"ceiling": "0.01"}])
+@pytest.mark.parametrize("fields", [{"rule": '"gone"'}, {"ceiling": "0.01"}])
 def test_a_waiver_that_could_never_hold_is_refused(tmp_path: Path, fields: dict[str, str]) -> None:
     path = write(tmp_path, **{**FIELDS, **fields})
     with pytest.raises(FieldError) as error:
