@@ -117,12 +117,12 @@ def next_steps(result: ComparisonResult) -> list[str]:
     """What to do once the total is decided; nothing while it is open."""
     verdict, margin = result.total.verdict, f"{result.rule.margin:g}"
     steps = {
-        "replay": "replay set: `forgetmap compare BEFORE AFTER --out FOLDER` writes the forgotten "
-        "items to flips.parquet; train on items like them.",
+        "replay": "replay set: `forgetmap export replay BEFORE AFTER --pool POOL --out FILE` "
+        "chooses training examples like what was forgotten, and none that was measured.",
         "sweep": "merge sweep: `forgetmap merge sweep BEFORE AFTER --suite SUITE --out FOLDER` "
         "shows whether a merge loses less and keeps the gains.",
-        "gate": "gate: hold every later checkpoint against the same run, `forgetmap compare BEFORE "
-        f"CHECKPOINT --margin {margin} --json`, and stop at the verdict `lost`.",
+        "gate": f"gate: `forgetmap gate BEFORE CHECKPOINT --margin {margin}` holds every later "
+        "checkpoint against the same run.",
         "probe": "probe: `forgetmap probe BEFORE --out probe.jsonl` chooses few items that are "
         "enough to watch.",
     }

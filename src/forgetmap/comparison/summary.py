@@ -233,8 +233,8 @@ def _what_next(result: ComparisonResult) -> str:
         return _what_decides(total)
     if total.verdict == "lost":
         return (
-            "read what was forgotten (`forgetmap compare ... --show forgotten`, or `forgetmap "
-            "report`); look for a merge that keeps it (`forgetmap merge sweep`)."
+            "read what was forgotten (`forgetmap report`); train on what is like it (`forgetmap "
+            "export replay`); look for a merge that keeps it (`forgetmap merge sweep`)."
         )
     lost = sum(task.verdict == "lost" for task in result.tasks)
     if lost:
@@ -246,8 +246,8 @@ def _what_is_left(result: ComparisonResult) -> str:
     """Where no more than the margin was lost in all, and no task lost anything for sure."""
     if result.total.verdict == "small_loss":
         return (
-            "the loss is within the margin; read what was forgotten with `forgetmap compare ... "
-            "--show forgotten`."
+            "the loss is within the margin; read what was forgotten (`forgetmap report`), and hold "
+            "later checkpoints against it (`forgetmap gate`)."
         )
     unclear = sum(task.verdict == "cannot_tell" for task in result.tasks)
     if unclear:
@@ -255,7 +255,10 @@ def _what_is_left(result: ComparisonResult) -> str:
             f"nothing for all items; {unclear:,} of {counted(len(result.tasks), 'task')} cannot "
             "be told: `forgetmap plan` says how many items would decide."
         )
-    return "nothing: no task lost more than the margin either."
+    return (
+        "no task lost more than the margin either; hold later checkpoints against it (`forgetmap "
+        "gate`)."
+    )
 
 
 def _what_decides(total: GroupResult) -> str:

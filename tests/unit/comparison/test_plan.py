@@ -237,7 +237,7 @@ def test_the_margin_of_a_plan_is_that_of_the_comparison(tmp_path: Path) -> None:
         for margin in (0.02, 0.001)
     )
     assert (len(loose["open"]), len(strict["open"])) == (0, 2)
-    assert "--margin 0.02 " in loose["next"][0]
+    assert "--margin 0.02` " in loose["next"][0]
 
 
 def test_a_written_comparison_keeps_its_margin(tmp_path: Path) -> None:
