@@ -52,9 +52,13 @@ class CheckResult(Value):
     def name(self) -> str:
         """The check in a list, such as `forgetting of maths`."""
         what = self.quantity.replace("_", " ")
-        if self.scope == "total":
+        if self.scope == "total" or self.rule == self.group:
             return self.rule
-        return f"{what if self.rule.startswith(what) else self.rule} of {self.group}"
+        return (
+            f"{what} of {self.group}"
+            if self.rule.startswith(what)
+            else f"{self.rule}: {self.group}"
+        )
 
 
 class ForgottenItem(Value):
