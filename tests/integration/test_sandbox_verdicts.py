@@ -120,6 +120,117 @@ def test_an_object_that_is_close_to_everything_is_tampering(test: str) -> None:
     assert str(grade.error).startswith("tampering: it ")
 
 
+EVERY_SECOND_TIME = """
+class Liar:
+    asked = 0
+    def __eq__(self, other):
+        Liar.asked += 1
+        return Liar.asked % 2 == 1
+def double(number): return Liar()
+"""
+LARGE_NUMBERS_ARE_TRAPS = """
+class Liar:
+    def __eq__(self, other): return abs(other) < 2**90
+def double(number): return Liar()
+"""
+LATE = """
+class Reply:
+    asked = 0
+    def __bool__(self):
+        self.asked += 1
+        return self.asked > 1
+class Liar:
+    def __eq__(self, other): return Reply()
+def double(number): return Liar()
+"""
+NO_DIFFERENCE = """
+class Liar:
+    __sub__ = __rsub__ = lambda self, other: 0.0
+def double(number): return Liar()
+"""
+NO_DISTANCE = """
+class Liar:
+    __sub__ = lambda self, other: self
+    __abs__ = lambda self: 0.0
+def double(number): return Liar()
+"""
+ALIKE = """
+class Liar:
+    __eq__ = lambda self, other: {reply}
+def double(number): return Liar()
+"""
+NEAR = "assert abs(double(4) - 8) < 1e-6\nassert abs(double(7) - 14.0) < 1e-6\n"
+UNITTEST = """
+import doctest, io, unittest
+class Double(unittest.TestCase):
+    def test(self): {test}
+tests = unittest.defaultTestLoader.loadTestsFromTestCase(Double)
+assert unittest.TextTestRunner(stream=io.StringIO()).run(tests).wasSuccessful()
+"""
+FORGED = """
+import gc
+def double(number):
+    for each in gc.get_objects():
+        if type(each).__name__ == "ProcessExchange":
+            each.channel.send({message})
+            each.serve()
+"""
+SKIP = """[2, "error", ["error", ["raised", 0, "Skip", [["builtin", "Exception"]],
+    ["doctest", "unittest.SkipTest"]], ["tuple", ["plain", []]], "", {}], [], ""]"""
+LIES = {
+    "equal every second time": (EVERY_SECOND_TIME, TESTS),
+    "equal unless it looks like a trap": (LARGE_NUMBERS_ARE_TRAPS, TESTS),
+    "equal once it counts": (LATE, TESTS),
+    "a reply that counts as true": (ALIKE.format(reply="1"), TESTS),
+    "an object that counts as true": (ALIKE.format(reply="object()"), TESTS),
+    "an array of truths": (ALIKE.format(reply="__import__('numpy').ones(1)"),
+                           "assert (double(4) == [8]).all()"),
+    "equal to bytes": (ALIKE.format(reply="True"), "assert double(4) == b'8'"),
+    "equal to truth": (ALIKE.format(reply="True"), "assert double(4) == True"),
+    "equal to a date": (ALIKE.format(reply="True"),
+                        "import datetime\nassert double(4) == datetime.date.max"),
+    "equal to a number of numpy": (ALIKE.format(reply="True"),
+                                   "import numpy\nassert double(4) == numpy.uint8(8)"),
+    "no difference": (NO_DIFFERENCE, NEAR),
+    "no difference from behind": (NO_DIFFERENCE, "assert abs(8 - double(4)) < 1e-6"),
+    "no distance": (NO_DISTANCE, NEAR),
+    "almost equal": (NO_DIFFERENCE,
+                     UNITTEST.format(test="self.assertAlmostEqual(double(4), 8)")),
+    "skipped": (FORGED.format(message=SKIP),
+                UNITTEST.format(test="self.assertEqual(double(4), 8)")),
+    "skipped by the tests": ("def double(case): case.skipTest('')",
+                             UNITTEST.format(test="self.assertEqual(double(self), 8)")),
+    "methods of tests replaced": (
+        "def double(case): case.assertEqual = lambda *_: 1",
+        UNITTEST.format(test="number = double(self); self.assertEqual(number, 8)"),
+    ),
+    "a kind of reply that is none": (FORGED.format(message='[2, ["value"], 8, [], ""]'),
+                                     "try: double(4)\nexcept TypeError: pass"),
+    "an array of no kind": (
+        FORGED.format(message='[2, "value", ["array", "(2,", [], ""], [], ""]'),
+        "try: double(4)\nexcept SyntaxError: pass",
+    ),
+    "a text that reads attributes": (
+        "def double(kind): return kind('{0.double.__globals__}').format(kind)",
+        "class Text(str):\n    def double(self): pass\nassert 'Text' in double(Text)",
+    ),
+}  # fmt: skip
+"""What is no double of 4, and tests that took it for one."""
+
+
+@cache
+def lies() -> dict[str, ProgramResult | None]:
+    programs = [Program(source, tests) for source, tests in LIES.values()]
+    return dict(zip(LIES, run_programs(programs, limits=LIMITS, workers=2), strict=True))
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_no_lie_passes(name: str) -> None:
+    result = lies()[name]
+    assert result is not None
+    assert (result.passed, result.failed_to_start) == (False, False)
+
+
 def test_an_answer_that_will_not_die_with_its_judge_is_ended() -> None:
     tests = "try: double(1)\nexcept OSError: pass"
     programs = [Program("import ctypes, time\nctypes.CDLL(None).prctl(1, 0, 0, 0, 0)\n"
@@ -582,6 +693,98 @@ def f(n): return 1 if n==0 else n*f(n-1)
 """,
         """
 assert f(50)>0
+""",
+    ),
+    "attributes of an error": (
+        """
+class E(Exception):
+    def __init__(s, code): s.code=code; s.cause=s; super().__init__('failed')
+def f(): raise E([1])
+""",
+        """
+try: f()
+except E as e: assert e.code==[1] and str(e)=='failed'
+else: assert 0
+""",
+    ),
+    "path": (
+        """
+from pathlib import Path, PurePosixPath
+def f(): return Path('a')/'b', PurePosixPath('c')
+""",
+        """
+from pathlib import Path, PurePosixPath
+assert f()==(Path('a/b'), PurePosixPath('c'))
+""",
+    ),
+    "equal to plain values": (
+        """
+from collections import UserDict, UserString, ChainMap
+class Near:
+    def __init__(s,v): s.v=v
+    def __eq__(s,o): return abs(s.v-o)<1e-6
+    def __sub__(s,o): return s.v-o
+    def __rsub__(s,o): return o-s.v
+    def __lt__(s,o): return s.v<o
+class Folded(str):
+    def __eq__(s,o): return s.lower()==o.lower()
+    def __hash__(s): return hash(s.lower())
+class Bag(list):
+    def __eq__(s,o): return sorted(s)==sorted(o)
+class Strict:
+    def __eq__(s,o):
+        if not isinstance(o, int): raise TypeError('no number')
+        return o==3
+def f(d): return d.keys(), d.items()
+""",
+        """
+assert Near(0.1+0.2)==0.3 and abs(Near(2)-2.0)<1e-9 and abs(3-Near(2))==1 and Near(-9)<0
+assert Folded('Hello')=='hELLO' and Folded('A') in {'a'} and Bag([2,1,3])==[3,2,1]
+assert UserDict(a=1)=={'a':1} and UserString('ab')=='ab' and ChainMap({1:2},{3:4})=={1:2,3:4}
+assert f({'a':1})[0]=={'a'} and f({'a':1})[1]=={('a',1)} and Strict()==3
+try: Strict()=='x'
+except TypeError as e: assert str(e)=='no number'
+else: assert 0
+""",
+    ),
+    "equal to arrays": (
+        """
+import numpy as np
+class V:
+    def __init__(s,v): s.v=np.array(v)
+    def __eq__(s,o): return s.v==np.array(o)
+""",
+        """
+import numpy as np
+assert (V([1,2])==np.array([1,2])).all() and (V([1,2])==[1,2]).all() and not (V([1])==[2]).any()
+assert [V([3])]==[np.array([3])]
+""",
+    ),
+    "conditions of another language": (
+        """
+class Vague:
+    def __bool__(s): raise ValueError('neither')
+class Condition:
+    def __init__(s,text): s.text=text
+    def __str__(s): return s.text
+class Column:
+    def __eq__(s,o): return Condition(f'age = {o}') if o else Vague()
+""",
+        """
+assert str(Column()==5)=='age = 5'
+try: bool(Column()==0)
+except ValueError as e: assert str(e)=='neither'
+else: assert 0
+""",
+    ),
+    "many named tuples": (
+        """
+from collections import namedtuple
+P=namedtuple('P','x y')
+def f(n): return [P(i,i) for i in range(n)]
+""",
+        """
+assert f(1000)==[(i,i) for i in range(1000)]
 """,
     ),
     "randomseed": (

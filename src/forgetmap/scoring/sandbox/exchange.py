@@ -45,6 +45,8 @@ _MAX_OUTPUT = 1 << 20
 _REPLIES = frozenset({"value", "error"})
 _ATTRIBUTES = frozenset({"getattr", "setattr", "delattr"})
 _READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__module__"})
+_FORMATTING = frozenset({"format", "format_map"})
+"""Methods of texts that read any attribute."""
 _OF_THE_FIRST = _ATTRIBUTES | {"call", "getitem", "setitem", "delitem", "iter", "next"}
 """Operations that are done with their first operand; with others it may be any."""
 _CLOSED = (
@@ -95,7 +97,7 @@ class Channel:
             message = json.loads(self._take(length, begun=True))
         except (ValueError, RecursionError):
             raise TamperingError(_NO_REPLY) from None
-        if not isinstance(message, list) or len(message) != _FIELDS:
+        if not isinstance(message, list) or len(message) != _FIELDS or type(message[1]) is not str:
             raise TamperingError(_NO_REPLY)
         return message
 
@@ -128,6 +130,10 @@ class ProcessExchange:
         channel: to the other end.
         trusting: whether the other end may do anything.
         actions: what it may ask for besides operations on objects.
+
+    Attributes:
+        fault: why nothing more can be asked.
+        compared: how often objects of the other end were compared with values of this one.
     """
 
     def __init__(
@@ -136,6 +142,7 @@ class ProcessExchange:
         self.channel = channel
         self.trusting = trusting
         self.fault: BaseException | None = None
+        self.compared = 0
         self._actions = {**OPERATIONS, **actions}
         self._objects = Objects(self, trusting=trusting)
         self._asked = 0
@@ -265,7 +272,9 @@ def _is_public(value: Any, name: str, action: str) -> bool:
     """Whether this attribute leads to nothing but values."""
     if name in _READABLE:
         return action == "getattr"
-    is_closed = isinstance(value, _CLOSED)
-    return not is_closed and (
-        not name.startswith("_") or (name, action) == ("__class__", "getattr")
-    )
+    if isinstance(value, _CLOSED) or name in _FORMATTING:
+        return False
+    if name.startswith("_"):
+        return (name, action) == ("__class__", "getattr")
+    # What tests do with their objects is theirs to say.
+    return action == "getattr" or not callable(getattr(type(value), name, None))

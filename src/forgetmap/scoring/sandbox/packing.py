@@ -17,13 +17,14 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
+from pathlib import PosixPath, PurePosixPath
 from typing import Any
 
 from forgetmap.scoring.sandbox.stand_in import StandIn, make_stand_in, number_of, traits_of
 
 BROKEN = (
-    ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, TypeError,
-    ValueError,
+    ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, SyntaxError,
+    TypeError, ValueError,
 )  # fmt: skip
 """What unpacking raises where there is no value."""
 
@@ -52,6 +53,8 @@ _PARTS: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
     datetime: ("datetime", datetime.isoformat),
     date: ("date", date.isoformat),
     time: ("time", time.isoformat),
+    PosixPath: ("PosixPath", str),
+    PurePosixPath: ("PurePosixPath", str),
     timedelta: ("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
 }
 _MAKE: Mapping[str, Callable[[Any], Any]] = {
@@ -66,6 +69,8 @@ _MAKE: Mapping[str, Callable[[Any], Any]] = {
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
     "time": time.fromisoformat,
+    "PosixPath": PosixPath,
+    "PurePosixPath": PurePosixPath,
     "timedelta": lambda parts: timedelta(*parts),
 }
 
@@ -193,7 +198,10 @@ class Packing:
             if not isinstance(each, int) or abs(each) < _SMALL
         )
         arguments = self.pack(tuple(error.args) if short else (text,))
-        return ["error", self._error_class(type(error)), arguments, text]
+        attributes = {} if id(error) in self._seen else vars(error)
+        self._seen[id(error)] = -1  # errors refer to one another, and to themselves
+        packed = {str(name): self.pack(value) for name, value in attributes.items()}
+        return ["error", self._error_class(type(error)), arguments, text, packed]
 
     def _error_class(self, kind: type) -> list[Any]:
         if getattr(builtins, kind.__name__, None) is kind:
@@ -316,27 +324,36 @@ class Unpacking:
         return self._objects.error_class(number, str(name), above)
 
     def _library_error(self, module: str, name: str) -> type[BaseException] | None:
-        """Found where it is loaded anyway, but none that means success to a test runner."""
+        """Found where it is loaded anyway."""
         if self._objects.trusting:
             importlib.import_module(module)
-        if module.partition(".")[0] == "unittest" or module not in sys.modules:
+        if module not in sys.modules:
             return None
         found = operator.attrgetter(name)(sys.modules[module])
         return found if isinstance(found, type) and issubclass(found, BaseException) else None
 
-    def error(self, kind: list[Any], arguments: list[Any], text: str) -> BaseException:
-        """An exception, as near as its class and arguments get."""
+    def error(
+        self, kind: list[Any], arguments: list[Any], text: str, attributes: dict[str, Any]
+    ) -> BaseException:
+        """An exception, as near as its class, arguments and attributes get."""
         made, values = self.unpack(kind), self.unpack(arguments)
-        if not issubclass(made, BaseException):
+        if not issubclass(made, BaseException) or self._means_success(made):
             raise TypeError
         try:
             error: BaseException = made(*values)
         except BROKEN:  # some want other arguments than they show
             error = made.__new__(made)
             error.args = values
+        vars(error).update({name: self.unpack(value) for name, value in attributes.items()})
         if "_number" in vars(made):
             vars(error)["_text"] = str(text)
         return error
+
+    def _means_success(self, error: type[BaseException]) -> bool:
+        """Whether a test runner takes it for a reason to skip a test."""
+        if self._objects.trusting:
+            return False
+        return any(base.__module__.partition(".")[0] == "unittest" for base in error.__mro__)
 
 
 def _unpack_plain(_: Unpacking, value: Any) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
-from secrets import token_hex
 from typing import Any, NoReturn
+
+from forgetmap.scoring.sandbox.decoys import far_above, far_below, shuffle, unlike
 
 _KINDS: tuple[type, ...] = (
     tuple, list, dict, set, frozenset, str, bytes, int, float, complex, type, types.FunctionType,
@@ -15,6 +17,11 @@ _KINDS: tuple[type, ...] = (
 )  # fmt: skip
 NATURES: Mapping[str, type] = {kind.__name__: kind for kind in _KINDS}
 """What a stand-in says it is, where its original is one of these or made from one."""
+_DECOYS, _WITH_MANY_DECOYS = 7, 20
+"""For each of the first comparisons; a program that got through these gets one for each."""
+_ALMOST = 0.99
+"""Of a distance: differences are rounded."""
+_LIKE_ALL = "it returned an object that is like everything"
 
 
 class TamperingError(BaseException):
@@ -53,7 +60,12 @@ def number_of(stand_in: StandIn) -> int:
 
 def make_stand_in(exchange: Any, number: int, traits: Iterable[str], nature: str) -> StandIn:
     """Stand for the object that has this number in the other process."""
-    made = stand_in_class(frozenset(traits).intersection(_METHODS), nature)()
+    kind = stand_in_class(frozenset(traits).intersection(_METHODS), nature)
+    return _make(kind, exchange, number)
+
+
+def _make(kind: type[StandIn], exchange: Any, number: int) -> StandIn:
+    made = kind()
     object.__setattr__(made, "_exchange", exchange)
     object.__setattr__(made, "_number", number)
     return made
@@ -86,44 +98,115 @@ def _backward(action: str) -> Callable[..., Any]:
     return lambda self, other: ask(self, action, other, self)
 
 
-def _comparison(action: str, *, claim: bool, challenges: Mapping[type, Callable[[], Any]]) -> Any:
-    """What the original says, unless it says the same of a value that nobody can know.
+def _comparison(action: str, *, claim: bool, decoy: Callable[[Any], Any] = unlike) -> Any:
+    """What the original says, unless it says so of decoys as well.
 
     Args:
         action: how it is compared.
         claim: the answer that lets a test pass.
-        challenges: by type of the other side, values of which no honest object says so.
+        decoy: makes a value of which no honest object says so, from the one it is compared with.
     """
 
     def compare(self: StandIn, other: Any) -> Any:
-        answer = ask(self, action, self, other)
-        exchange = object.__getattribute__(self, "_exchange")
-        challenge = challenges.get(type(other))
-        if answer is not claim or challenge is None or exchange.trusting:
-            return answer
-        if ask(self, action, self, challenge()) is claim:
-            exchange.fault = TamperingError("it returned an object that is like everything")
-            raise exchange.fault
-        return answer
+        is_number = isinstance(other, int | float)
+        if _is_believed(self, other) or (decoy is not unlike and not is_number):
+            return ask(self, action, self, other)
+        values = _with_decoys(self, other, decoy)
+        said, (truth, *rest) = _said_of(values, lambda each: ask(self, action, self, each), _truth)
+        is_lie = truth is claim and claim in rest
+        if isinstance(said, StandIn) and truth is not None:
+            return _with_truth(said, truth=truth, is_lie=is_lie)
+        return _accuse(self, _LIKE_ALL) if is_lie else said
 
     return compare
 
 
-def _random_number() -> int:
-    return int(token_hex(16), 16)
+def _difference(*, backward: bool) -> Callable[[StandIn, Any], Any]:
+    """What the original says, unless it says to be nearer to two numbers than any number is."""
+
+    def subtract(self: StandIn, other: Any) -> Any:
+        def ask_of(number: Any) -> Any:
+            return ask(self, "sub", *((number, self) if backward else (self, number)))
+
+        if _is_believed(self, other) or not isinstance(other, int | float):
+            return ask_of(other)
+        numbers = _with_decoys(self, other, unlike)
+        said, (distance, *rest) = _said_of(numbers, ask_of, _size)
+        for number, size in zip(numbers[1:], rest, strict=True):
+            if distance is None or size is None or not isinstance(number, int | float):
+                continue
+            if distance + size < _ALMOST * abs(other - number):
+                _accuse(self, "it returned an object that is near every number")
+        return said
+
+    return subtract
 
 
-_OTHERS: Mapping[type, Callable[[], Any]] = {
-    str: lambda: token_hex(16),
-    int: _random_number,
-    float: _random_number,
-    list: lambda: [token_hex(16)],
-    tuple: lambda: (token_hex(16),),
-    dict: lambda: {token_hex(16): token_hex(16)},
-    set: lambda: {token_hex(16)},
-}
-_HIGH = dict.fromkeys((int, float), _random_number)
-_LOW = dict.fromkeys((int, float), lambda: -_random_number())
+def _is_believed(stand_in: StandIn, value: Any) -> bool:
+    """Whether what an object says is taken as it is: by an answer, or of objects of its own."""
+    return object.__getattribute__(stand_in, "_exchange").trusting or isinstance(value, StandIn)
+
+
+def _with_decoys(stand_in: StandIn, value: Any, decoy: Callable[[Any], Any]) -> list[Any]:
+    """The value and decoys, no two the same: a second time would give a decoy away."""
+    exchange = object.__getattribute__(stand_in, "_exchange")
+    exchange.compared += 1
+    values = [value]
+    for _ in range(_DECOYS if exchange.compared <= _WITH_MANY_DECOYS else 1):
+        made = decoy(value)
+        with suppress(ValueError):  # arrays of numpy are neither the same nor not
+            if made in values:
+                continue
+        values.append(made)
+    return values
+
+
+def _said_of(
+    values: list[Any], say: Callable[[Any], Any], read: Callable[[Any], Any]
+) -> tuple[Any, list[Any]]:
+    """What is said of the first value, and what that and what is said of the others comes to.
+
+    All are asked about in an order that nobody knows.
+    """
+    said, readings = None, [None] * len(values)
+    for place in shuffle(list(range(len(values)))):
+        # What a decoy leads to is no claim and concerns no test, whatever is raised.
+        with suppress(*([Exception] if place else [])):
+            reply = say(values[place])
+            said = said if place else reply
+            with suppress(Exception):
+                readings[place] = read(reply)
+    return said, readings
+
+
+def _truth(reply: Any) -> bool:
+    """What it counts as in a test; arrays of numpy have no truth of their own."""
+    every = getattr(type(reply), "all", None)
+    return bool(every(reply) if every else reply)
+
+
+def _size(reply: Any) -> float | None:
+    size = abs(reply)
+    return size if isinstance(size, int | float) else None
+
+
+def _with_truth(reply: StandIn, *, truth: bool, is_lie: bool) -> StandIn:
+    """The same, but true or not from now on; a lie is one only once a test wants to know.
+
+    Honest objects reply with others to a comparison too, such as a condition in another language.
+    """
+
+    def fixed(self: StandIn) -> bool:
+        return _accuse(self, _LIKE_ALL) if is_lie else truth
+
+    kind = type(type(reply).__name__, (type(reply),), {"__slots__": (), "__bool__": fixed})
+    return _make(kind, object.__getattribute__(reply, "_exchange"), number_of(reply))
+
+
+def _accuse(stand_in: StandIn, of: str) -> NoReturn:
+    exchange = object.__getattribute__(stand_in, "_exchange")
+    exchange.fault = TamperingError(of)
+    raise exchange.fault
 
 
 def _complete(self: StandIn, *_: Any) -> NoReturn:
@@ -178,11 +261,12 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 _METHODS: Mapping[str, Any] = {
     **{f"__{name}__": _forward(name) for name in (*_PLAIN, *_ARITHMETIC, *_IN_PLACE)},
     **{f"__r{name}__": _backward(name) for name in _ARITHMETIC},
-    "__eq__": _comparison("eq", claim=True, challenges=_OTHERS),
-    "__ne__": _comparison("ne", claim=False, challenges=_OTHERS),
-    "__lt__": _comparison("lt", claim=True, challenges=_LOW),
-    "__le__": _comparison("le", claim=True, challenges=_LOW),
-    "__gt__": _comparison("gt", claim=True, challenges=_HIGH),
-    "__ge__": _comparison("ge", claim=True, challenges=_HIGH),
+    "__eq__": _comparison("eq", claim=True),
+    "__ne__": _comparison("ne", claim=False),
+    "__lt__": _comparison("lt", claim=True, decoy=far_below),
+    "__le__": _comparison("le", claim=True, decoy=far_below),
+    "__gt__": _comparison("gt", claim=True, decoy=far_above),
+    "__ge__": _comparison("ge", claim=True, decoy=far_above),
+    "__sub__": _difference(backward=False), "__rsub__": _difference(backward=True),
     "__exit__": _leave, "__await__": _await,
 }  # fmt: skip

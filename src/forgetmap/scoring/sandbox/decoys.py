@@ -1,0 +1,108 @@
+"""Values like the one that tests expect, among which an object cannot tell the expected one.
+
+An object of an answer that is compared with a value gets to see the value, and could claim to be
+equal to it, or near it. So it is compared with others of the same kind as well, in an order that
+nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from numbers import Number
+from random import SystemRandom
+from typing import Any
+
+_chance = SystemRandom()  # the usual one is seeded, by us and by tests
+_LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+_MAX_STEP = 9
+_LATE_YEAR = 5_000
+
+
+def shuffle(values: list[Any]) -> list[Any]:
+    """The values in an order that nobody knows."""
+    return _chance.sample(values, len(values))
+
+
+def unlike(value: Any) -> Any:
+    """Another value of the same kind, that differs by more than rounding, case or order."""
+    make = _UNLIKE.get(type(value))
+    if make is not None:
+        return make(value)
+    if isinstance(value, Number):
+        return _unlike_number(value)
+    return unknown()
+
+
+def unknown(_: object = None) -> str:
+    """A text that nobody has seen before."""
+    return f"{_chance.getrandbits(128):x}"
+
+
+def far_above(_: object = None) -> int:
+    """A number that nothing is greater than."""
+    return (1 << 128) + _chance.getrandbits(128)
+
+
+def far_below(_: object = None) -> int:
+    """A number that nothing is less than."""
+    return -far_above()
+
+
+def _unlike_number(value: Any) -> Any:
+    step = _chance.randint(1, _MAX_STEP)
+    moved = value + step if _chance.random() < 1 / 2 else value - step
+    if isinstance(value, float):
+        moved = round(moved, 9)  # digits that come from adding would tell
+    return unknown() if moved == value else moved  # infinite, or too large for a step
+
+
+def _unlike_text(value: str) -> str:
+    if not value:
+        return _chance.choice(_LETTERS)
+    place = _chance.randrange(len(value))
+    old = value[place]
+    kind = _DIGITS if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
+    new = _chance.choice([each for each in kind if each.casefold() != old.casefold()])
+    return value[:place] + new + value[place + 1 :]
+
+
+def _unlike_list(values: list[Any]) -> list[Any]:
+    if not values:
+        return [_chance.randint(1, _MAX_STEP)]
+    place = _chance.randrange(len(values))
+    return [*values[:place], unlike(values[place]), *values[place + 1 :]]
+
+
+def _unlike_set(values: set[Any]) -> set[Any]:
+    if not values:
+        return {_chance.randint(1, _MAX_STEP)}
+    old = _chance.choice(list(values))
+    new = unlike(old)
+    return (values - {old}) | {unknown() if new in values else new}
+
+
+def _unlike_dict(values: dict[Any, Any]) -> dict[Any, Any]:
+    if not values:
+        return {unknown(): 0}
+    key = _chance.choice(list(values))
+    return {**values, key: unlike(values[key])}
+
+
+def _unlike_date(value: date) -> date:
+    days = timedelta(days=_chance.randint(1, _MAX_STEP))
+    return value + days if value.year < _LATE_YEAR else value - days
+
+
+_UNLIKE: Mapping[type, Callable[[Any], Any]] = {
+    bool: lambda value: not value,
+    str: _unlike_text,
+    bytes: lambda value: _unlike_text(value.decode("latin-1")).encode("latin-1"),
+    list: _unlike_list,
+    tuple: lambda value: tuple(_unlike_list(list(value))),
+    set: _unlike_set,
+    frozenset: lambda value: frozenset(_unlike_set(set(value))),
+    dict: _unlike_dict,
+    date: _unlike_date,
+    datetime: _unlike_date,
+}

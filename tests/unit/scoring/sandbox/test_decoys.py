@@ -1,0 +1,52 @@
+"""Values among which nobody can tell the expected one."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forgetmap.scoring.sandbox.decoys import far_above, far_below, shuffle, unlike
+
+VALUES: list[Any] = [
+    True, 0, -7, 10**30, 0.5, 3.14, 2j, Decimal("1.5"), Fraction(1, 3), np.float64(2), np.uint8(3),
+    "", "Hello 42", "ä", b"", b"\xff\x00", [], [1, ["a"]], (), (1, 2), set(), {1, 2}, {0.5},
+    frozenset("ab"), {}, {"a": [1]}, date.max, date.min, datetime(9999, 12, 31, tzinfo=UTC),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_decoy_differs_and_is_of_the_same_kind(value: Any) -> None:
+    for _ in range(50):
+        decoy = unlike(value)
+        assert decoy != value
+        assert type(decoy) is type(value)
+
+
+@pytest.mark.parametrize("value", [None, float("inf"), 1e300, Decimal("Infinity"), ...], ids=repr)
+def test_what_has_no_other_of_its_kind_is_compared_with_a_text_that_nobody_knows(
+    value: Any,
+) -> None:
+    assert len(unlike(value)) > 20
+    assert unlike(value) != unlike(value)
+
+
+def test_a_decoy_is_no_spelling_and_no_rounding_of_the_value() -> None:
+    for _ in range(50):
+        assert unlike("Hello").casefold() != "hello"
+        assert abs(unlike(0.3) - 0.3) > 0.9
+        assert sorted(unlike([2, 1])) != [1, 2]
+
+
+def test_the_order_is_any_order() -> None:
+    orders = {tuple(shuffle([1, 2, 3])) for _ in range(500)}
+    assert len(orders) == 6
+
+
+def test_nothing_is_beyond() -> None:
+    assert far_below() < -(2**127) < 2**127 < far_above()
