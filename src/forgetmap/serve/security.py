@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import socket
 from collections.abc import Collection, Sequence
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -107,7 +106,7 @@ class Guard:
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
         """None if the token is known; a link with the token is turned into a cookie."""
-        if self._token is None or self._knows(self._cookie(headers)):
+        if self._token is None or any(map(self._knows, self._cookies(headers))):
             return None
         if self._knows(_bearer(headers)):
             return None
@@ -127,12 +126,13 @@ class Guard:
         answer.set_cookie(self._cookie_name, self._token or "", httponly=True, samesite="strict")
         return answer
 
-    def _cookie(self, headers: Headers) -> str | None:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie_name)
-        except CookieError:
-            return None
-        return None if cookie is None else cookie.value
+    def _cookies(self, headers: Headers) -> list[str]:
+        """Values under our name, whatever other programs of this machine keep beside it.
+
+        The library's parser ends at the first cookie that is not as the standard wants it.
+        """
+        pairs = [pair.partition("=") for pair in headers.get("cookie", "").split(";")]
+        return [value.strip() for name, _, value in pairs if name.strip() == self._cookie_name]
 
     def _knows(self, token: str | None) -> bool:
         if token is None or self._token is None:

@@ -103,6 +103,15 @@ def test_the_token_is_asked_for(headers: dict[str, str], status: int) -> None:
     assert TOKEN not in got.text
 
 
+@pytest.mark.parametrize(
+    "before",
+    ['prefs={"a": "b, c"}', "flag", "a[b]=1", "path=/", "forgetmap_token_80=of-before", "=", ""],
+)
+def test_cookies_of_other_programs_lock_nobody_out(before: str) -> None:
+    assert ask(token=TOKEN, Cookie=f"{before}; forgetmap_token_80={TOKEN}").text == "in"
+    assert ask(token=TOKEN, Cookie=f"{before}; forgetmap_token_80={TOKEN}x").status_code == 401
+
+
 def test_the_printed_link_becomes_a_cookie() -> None:
     got = ask(f"/?token={TOKEN}&before=1", token=TOKEN)
     assert (got.status_code, got.headers["location"]) == (303, "/?before=1")
