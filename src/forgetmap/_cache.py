@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -30,10 +31,11 @@ def cached_folder(key: str, kind: Kind = "imports") -> Path:
     """The place of a run, a remote folder or tables in the cache; asking for it counts as use."""
     root = _writable_root(kind)
     folder = root / key
-    if folder.is_dir():
-        os.utime(folder)
-    else:
-        _make_room(root)
+    with suppress(OSError):  # another process makes room already, or it is of another user
+        if folder.is_dir():
+            os.utime(folder)
+        else:
+            _make_room(root)
     return folder
 
 

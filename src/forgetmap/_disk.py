@@ -36,6 +36,16 @@ def checksum_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def stamp_of(path: Path) -> str:
+    """The same only for the same file, unchanged.
+
+    A clock that was set back, or a program that copies times, can give a changed file its old time
+    of change; the time at which the system last touched its entry is nobody's to set.
+    """
+    stat = path.stat()
+    return f"{stat.st_dev}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
+
+
 def make_line(content: Mapping[str, Any], fingerprint: str = "") -> bytes:
     """A line of JSON whose last field is its checksum, which holds for this run only."""
     body = (
@@ -127,7 +137,8 @@ def only_writer(path: Path, *, of: Path) -> Iterator[None]:
 
 def _lock(path: Path, of: Path) -> int | None:
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # Not through a link: what it leads to would be written over.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         is_locked = _is_locked(handle)
         if is_locked is False:
             raise _busy(handle, of)
@@ -147,7 +158,7 @@ def _busy(handle: int, of: Path) -> OutputError:
     try:
         owner = json.loads(os.pread(handle, 1_000, 0))
         who = f" (process {int(owner['process'])}, since {owner['since']})"
-    except (ValueError, KeyError, TypeError):  # it has just begun
+    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError):  # it has just begun
         who = ""
     finally:
         os.close(handle)
@@ -191,9 +202,10 @@ def remove_unused(folder: Path) -> None:
 
 
 def _open_folder(folder: Path) -> int | None:
+    """None where there is none, or one of another user: it is not for us to use or remove."""
     try:
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
 
 

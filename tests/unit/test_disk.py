@@ -7,10 +7,12 @@ import fcntl
 import os
 import subprocess
 import sys
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
 
+from clocks import change_at_the_same_time
 from forgetmap import _disk
 from forgetmap._disk import (
     checksum_of,
@@ -20,6 +22,7 @@ from forgetmap._disk import (
     only_writer,
     read_line,
     remove_unused,
+    stamp_of,
     sync_tree,
 )
 from forgetmap.errors import OutputError
@@ -153,3 +156,58 @@ def test_every_bit_of_a_line_counts() -> None:
 @pytest.mark.parametrize("raw", [b"", b"\n", b"[1]\n", b"{}\n", b"[" * 100_000])
 def test_what_is_no_line_of_ours_is_none(raw: bytes) -> None:
     assert read_line(raw) is None
+
+
+def test_a_file_that_changed_has_another_stamp_whatever_the_clock_says(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"before")
+    before = stamp_of(file)
+    assert stamp_of(file) == before
+    change_at_the_same_time(file, b"after!")
+    assert stamp_of(file) != before
+
+
+class LongAgo(datetime):
+    """A clock that was set back to when there were no computers of ours."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> LongAgo:
+        return cls(1970, 1, 1, tzinfo=tz)
+
+
+def test_a_clock_that_was_set_back_neither_breaks_nor_opens_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text('{"process": 1, "since": "2999-01-01"}')  # left behind by one that is gone
+    with only_writer(lock, of=Path("run")):
+        monkeypatch.setattr(_disk, "datetime", LongAgo)
+        with pytest.raises(OutputError, match="since 20"), only_writer(lock, of=Path("run")):
+            pytest.fail("two at once")
+    with only_writer(lock, of=Path("run")):
+        assert "1970-01-01" in lock.read_text()
+
+
+def test_nothing_is_written_through_a_link_in_the_place_of_a_lock(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    with (
+        pytest.raises(OutputError, match="cannot write run: "),
+        only_writer(tmp_path / "lock", of=Path("run")),
+    ):
+        pytest.fail("no lock")
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "content", [b"[" * 1_000, b'{"process": 1e999, "since": ""}', b"", b"\xff"]
+)
+def test_a_lock_that_says_nothing_of_use_still_locks(tmp_path: Path, content: bytes) -> None:
+    lock = tmp_path / "lock"
+    with only_writer(lock, of=Path("run")):
+        lock.write_bytes(content)
+        with (
+            pytest.raises(OutputError, match=r"run is being written already\nHint"),
+            only_writer(lock, of=Path("run")),
+        ):
+            pytest.fail("two at once")

@@ -179,9 +179,9 @@ class Journal(Generic[Kept]):
             return
         try:
             entry = self._kind(**content)
+            self.done[entry.key] = entry
         except TypeError:
             raise self._unusable("its lines have other fields: it is of another version") from None
-        self.done[entry.key] = entry
 
     def _mend(self) -> None:
         """Leave only whole lines; the damaged file is kept beside."""

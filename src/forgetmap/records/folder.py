@@ -30,6 +30,7 @@ from forgetmap._disk import (
     exchange,
     in_use,
     remove_unused,
+    stamp_of,
     sync,
     sync_tree,
 )
@@ -156,16 +157,14 @@ def _require_unchanged(files: Iterable[Path], info: RunInfo) -> None:
 
 
 def _has_bytes(file: Path, expected: FileInfo) -> bool:
-    stat = file.stat()
-    if stat.st_size != expected.bytes:
+    if file.stat().st_size != expected.bytes:
         return False
     with readable(str(file)):
-        stamp = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
-        return _checksum(file, stamp) == expected.xxh3
+        return _checksum(file, stamp_of(file)) == expected.xxh3
 
 
 @lru_cache(maxsize=1_024)
-def _checksum(file: Path, stamp: tuple[int, ...]) -> str:
+def _checksum(file: Path, stamp: str) -> str:
     """Of a file that is not looked at again while it has the same stamp."""
     del stamp
     return checksum_of(file)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from xxhash import xxh3_128_hexdigest
 
+from forgetmap._disk import CHECKSUM
 from forgetmap.errors import ManifestError
 from forgetmap.records.schema import SCHEMA_VERSION
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Step from schema version n to n + 1, applied to the raw manifest before it is validated."""
-_CHECKSUM = re.compile(r',\n  "checksum": "(?P<xxh3>[0-9a-f]{32})"\n}\n$')
+_CHECKSUM = re.compile(rf',\n  "{CHECKSUM}": "(?P<xxh3>[0-9a-f]{{32}})"\n}}\n$')
 
 
 class _Part(BaseModel):
@@ -144,7 +145,7 @@ def write_manifest(path: Path, info: RunInfo) -> None:
     # Rare, so that manifests without them stay as older versions wrote them.
     empty = {name for name in ("left_out", "files") if not getattr(info, name)}
     body = info.model_dump_json(indent=2, exclude=empty).removesuffix("\n}")
-    text = f'{body},\n  "checksum": "{xxh3_128_hexdigest(body.encode())}"\n}}\n'
+    text = f'{body},\n  "{CHECKSUM}": "{xxh3_128_hexdigest(body.encode())}"\n}}\n'
     path.write_text(text, encoding="utf-8")
 
 
@@ -156,7 +157,7 @@ def is_unchanged(path: Path, info: RunInfo) -> bool:
     text = path.read_text(encoding="utf-8")
     end = _CHECKSUM.search(text)
     if end is None:
-        return not info.files and "checksum" not in text
+        return not info.files and f'"{CHECKSUM}"' not in text
     return xxh3_128_hexdigest(text[: end.start()].encode()) == end["xxh3"]
 
 

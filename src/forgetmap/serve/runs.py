@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from forgetmap._cache import temporary_path
+from forgetmap._disk import stamp_of
 from forgetmap.errors import ChecksumError, ForgetmapError, UnknownFormatError, UsageError
 from forgetmap.records import Run, is_run_folder, read_run, write_run
 from forgetmap.sources import Reading, is_remote, open_run
@@ -159,9 +160,7 @@ def _stamp(index: str, run: Run, reading: Reading) -> str | None:
         [root] if root.is_file() else (Path(f, n) for f, _, names in os.walk(root) for n in names)
     )
     parts = [index.partition("#")[2], run.name, str(reading.run), str(reading.strict)]
-    for file in sorted(files):
-        stat = file.stat()
-        parts.append(f"{file}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
+    parts += [f"{file}|{stamp_of(file)}" for file in sorted(files)]
     return blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

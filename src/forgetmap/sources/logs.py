@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from forgetmap._cache import cached_folder, temporary_path
+from forgetmap._disk import stamp_of
 from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
 from forgetmap.records import (
@@ -123,9 +124,7 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
 def _cache_key(files: Iterable[Path], logs: Sequence[Log], *options: object) -> str:
     """The same only for the same files, unchanged, read in the same way."""
     parts = [version("forgetmap"), str(FORMAT), repr(options)]
-    for path in files:
-        stat = path.stat()
-        parts.append(f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ino}")
+    parts += [f"{path.resolve()}|{stamp_of(path)}" for path in files]
     parts += [f"{log.adapter}|{log.format}|{[file.inside for file in log.files]}" for log in logs]
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,8 +84,25 @@ def test_what_is_no_journal_is_a_typed_error_and_left_alone(tmp_path: Path, cont
     assert (tmp_path / "journal").read_bytes() == content
 
 
-def test_other_fields_are_a_typed_error(tmp_path: Path) -> None:
-    lines = make_line({"fingerprint": "run"}), make_line({"task": "t", "colour": 1}, "run")
+def test_lines_that_came_twice_or_in_another_order_are_the_same_answers(path: Path) -> None:
+    head, *lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(head + b"".join([*reversed(lines), *lines[:5]]))
+    journal = reopen(path)
+    assert (journal.damaged, len(journal.done)) == (0, 1_000)
+    path.write_bytes(head + bytes(5_000) + b"\n" + b"".join(lines) + bytes(5_000))
+    journal = reopen(path)
+    assert (journal.damaged, len(journal.done)) == (1, 1_000)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"task": "t", "colour": 1},
+        {"task": ["t"], "item": {}, "repeat": 0, "score": 1.0, "outcome": "correct"},
+    ],
+)
+def test_other_fields_are_a_typed_error(tmp_path: Path, fields: dict[str, Any]) -> None:
+    lines = make_line({"fingerprint": "run"}), make_line(fields, "run")
     (tmp_path / "journal").write_bytes(b"".join(lines))
     with pytest.raises(OutputError, match="other fields"):
         Journal(tmp_path / "journal", "run", Answer)

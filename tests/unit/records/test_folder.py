@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from clocks import change_at_the_same_time
 from forgetmap.errors import ChecksumError, InputError, OutputError, UnreadableError
 from forgetmap.records import folder
 from forgetmap.records.folder import complete_folder, read_run, write_run
@@ -317,3 +318,43 @@ def test_a_disk_that_is_full_while_a_run_is_replaced_leaves_the_old_one(tmp_path
     assert f"cannot write {path}" in done.stdout
     assert names(tmp_path) == ["run"]
     assert {name: (path / name).read_bytes() for name in names(path)} == before
+
+
+def test_a_file_that_changed_while_the_clock_was_set_back_is_noticed(tmp_path: Path) -> None:
+    path = write_run(RUN, tmp_path / "run")
+    read_run(path)
+    scores = (path / "scores.parquet").read_bytes()
+    middle = len(scores) // 2
+    changed = scores[:middle] + bytes([scores[middle] ^ 1]) + scores[middle + 1 :]
+    change_at_the_same_time(path / "scores.parquet", changed)
+    with pytest.raises(ChecksumError):
+        read_run(path)
+
+
+@pytest.mark.parametrize("kind", ["partial", "old"])
+def test_what_only_looks_left_over_is_no_obstacle(kind: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    (tmp_path / f".run.{kind}-notes").write_text("a file")
+    (tmp_path / f".run.{kind}-link").symlink_to(kept)
+    write_run(RUN, tmp_path / "run")
+    assert (tmp_path / f".run.{kind}-notes").read_text() == "a file"
+    assert names(kept) == ["file"]
+
+
+def test_leftovers_of_another_user_are_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / ".run.partial-theirs"
+    theirs.mkdir()
+    opened = os.open
+
+    def refuse(path: Path | str, *how: int) -> int:
+        if str(path) == str(theirs):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    write_run(RUN, tmp_path / "run")
+    assert theirs.exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clocks import change_at_the_same_time
 from forgetmap.records.engine import connection
 from forgetmap.serve.disk_cache import DiskCache
 from forgetmap.serve.runs import find_runs
@@ -94,3 +95,11 @@ def test_the_stamp_of_a_run_changes_with_its_files(tmp_path: Path) -> None:
     assert find_runs([str(folder)])[0].stamp != first
     other = write_folder(tmp_path / "other", results(AFTER))
     assert find_runs([str(other)])[0].stamp != first
+
+
+def test_the_stamp_of_a_run_changes_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "run", results(BEFORE))
+    first = find_runs([str(folder)])[0].stamp
+    manifest = (folder / "manifest.json").read_bytes()
+    change_at_the_same_time(folder / "manifest.json", manifest)
+    assert find_runs([str(folder)])[0].stamp != first
