@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError
 from xxhash import xxh3_128_hexdigest
 
 from forgetmap._disk import CHECKSUM
@@ -144,7 +145,12 @@ def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
     # Rare, so that manifests without them stay as older versions wrote them.
     empty = {name for name in ("left_out", "files") if not getattr(info, name)}
-    body = info.model_dump_json(indent=2, exclude=empty).removesuffix("\n}")
+    try:
+        dumped = info.model_dump_json(indent=2, exclude=empty)
+    except PydanticSerializationError:  # half a character, as in names of files that are not UTF-8
+        whole = json.dumps(info.model_dump(), ensure_ascii=False).encode("utf-8", "replace")
+        dumped = RunInfo.model_validate_json(whole).model_dump_json(indent=2, exclude=empty)
+    body = dumped.removesuffix("\n}")
     text = f'{body},\n  "{CHECKSUM}": "{xxh3_128_hexdigest(body.encode())}"\n}}\n'
     path.write_text(text, encoding="utf-8")
 

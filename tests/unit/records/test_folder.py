@@ -358,3 +358,11 @@ def test_leftovers_of_another_user_are_no_obstacle(
     monkeypatch.setattr(os, "open", refuse)
     write_run(RUN, tmp_path / "run")
     assert theirs.exists()
+
+
+def test_a_name_that_no_file_can_have_is_missing(tmp_path: Path) -> None:
+    path = write_run(RUN, tmp_path / "run")
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    manifest["files"]["a" * 5_000] = {"bytes": 1, "xxh3": "0"}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.check_files(path)["a" * 5_000] == "missing"

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forgetmap.errors import ManifestError
 from forgetmap.records import manifest
-from forgetmap.records.manifest import RunInfo, parse_manifest
+from forgetmap.records.manifest import (
+    RunInfo,
+    is_unchanged,
+    parse_manifest,
+    read_manifest,
+    write_manifest,
+)
 
 
 def test_unknown_is_null_and_never_a_guess() -> None:
@@ -80,3 +87,12 @@ def test_a_large_wrong_entry_does_not_fill_the_screen() -> None:
     with pytest.raises(ManifestError) as caught:
         parse_manifest({"schema_version": 1, "run_id": ["x" * 9999]}, origin="m")
     assert len(str(caught.value)) < 300
+
+
+def test_a_name_that_is_no_text_is_written_as_near_as_it_gets(tmp_path: Path) -> None:
+    """A folder of a model whose name is not UTF-8: its run must not fail at the very end."""
+    info = RunInfo(run_id="caf\udce9", decoding={"stop": ["\ud800"], "top_p": 0.5})
+    write_manifest(tmp_path / "m", info)
+    read = read_manifest(tmp_path / "m")
+    assert (read.run_id, read.decoding) == ("caf?", {"stop": ["?"], "top_p": 0.5})
+    assert is_unchanged(tmp_path / "m", read)
