@@ -8,6 +8,7 @@ nobody knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from numbers import Number
 from random import SystemRandom
@@ -22,6 +23,25 @@ _LATE_YEAR = 5_000
 def shuffle(values: list[Any]) -> list[Any]:
     """The values in an order that nobody knows."""
     return _chance.sample(values, len(values))
+
+
+def with_decoys(value: Any, number: int, make: Callable[[Any], Any]) -> list[Any]:
+    """The value, and so many others that are made from it; fewer where some would be the same.
+
+    Each is made from the one before, on a path on which the value may be anywhere. Were all made
+    from the value, it would stand in their middle, and one that came twice would be a decoy.
+    """
+    values = [value]
+    before = _chance.randint(0, number)
+    for steps in (before, number - before):
+        made = value
+        for _ in range(steps):
+            made = make(made)
+            with suppress(ValueError):  # arrays of numpy are neither the same nor not
+                if made in values:
+                    continue
+            values.append(made)
+    return values
 
 
 def unlike(value: Any) -> Any:

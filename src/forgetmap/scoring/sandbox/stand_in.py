@@ -9,7 +9,13 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from forgetmap.scoring.sandbox.decoys import far_above, far_below, shuffle, unlike
+from forgetmap.scoring.sandbox.decoys import (
+    far_above,
+    far_below,
+    shuffle,
+    unlike,
+    with_decoys,
+)
 
 _KINDS: tuple[type, ...] = (
     tuple, list, dict, set, frozenset, str, bytes, int, float, complex, type, types.FunctionType,
@@ -147,18 +153,11 @@ def _is_believed(stand_in: StandIn, value: Any) -> bool:
     return object.__getattribute__(stand_in, "_exchange").trusting or isinstance(value, StandIn)
 
 
-def _with_decoys(stand_in: StandIn, value: Any, decoy: Callable[[Any], Any]) -> list[Any]:
-    """The value and decoys, no two the same: a second time would give a decoy away."""
+def _with_decoys(stand_in: StandIn, value: Any, make: Callable[[Any], Any]) -> list[Any]:
     exchange = object.__getattribute__(stand_in, "_exchange")
     exchange.compared += 1
-    values = [value]
-    for _ in range(_DECOYS if exchange.compared <= _WITH_MANY_DECOYS else 1):
-        made = decoy(value)
-        with suppress(ValueError):  # arrays of numpy are neither the same nor not
-            if made in values:
-                continue
-        values.append(made)
-    return values
+    number = _DECOYS if exchange.compared <= _WITH_MANY_DECOYS else 1
+    return with_decoys(value, number, make)
 
 
 def _said_of(
