@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from time import time
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from forgetmap.errors import ForbiddenError, ModelError, NetworkError, UsageError
@@ -158,7 +159,7 @@ def error_for_status(
     message = server_message(text)
     sentence = f"{redact_url(url)} answers with status {status}: {message}"
     if status in _TRANSIENT_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        wait = parse_retry_after(headers.get("Retry-After", ""))
+        wait = parse_retry_after(headers.get("Retry-After", ""), headers.get("Date", ""))
         return TransientError(f"status {status}: {message}", wait=wait, status=status)
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         hint = f"put the right key into the environment variable {key_variable}."
@@ -171,10 +172,25 @@ def error_for_status(
     return RefusedError(f"status {status}: {message}")
 
 
+def load_reply(text: str) -> Any:
+    """The content of a reply, without halves of characters: no table can hold them.
+
+    Servers send them where a limit of tokens cuts a character in two.
+
+    Raises:
+        ValueError: it is no JSON.
+        RecursionError: it is nested too deep.
+    """
+    content = json.loads(text)
+    if "\\ud" not in text.lower():
+        return content
+    return json.loads(json.dumps(content, ensure_ascii=False).encode("utf-8", "replace"))
+
+
 def server_message(text: str) -> str:
     """What a server says in its own format, shortened."""
     try:
-        content = json.loads(text)
+        content = load_reply(text)
     except (ValueError, RecursionError):
         content = text
     if isinstance(content, dict):
@@ -184,17 +200,27 @@ def server_message(text: str) -> str:
     return " ".join(str(content).split())[:_MAX_MESSAGE] or "nothing"
 
 
-def parse_retry_after(value: str) -> float | None:
-    """Seconds to wait, from the header of that name: a number, or a date."""
+def parse_retry_after(value: str, date: str = "") -> float | None:
+    """Seconds to wait, from the header of that name: a number, or a date.
+
+    Args:
+        value: of the header.
+        date: of the reply, by the clock of the server; ours may have been set back.
+    """
     try:
         seconds = float(value)
     except ValueError:
         pass
     else:
         return None if math.isnan(seconds) else max(seconds, 0.0)
+    until, now = _seconds(value), _seconds(date)
+    return None if until is None else max(until - (time() if now is None else now), 0.0)
+
+
+def _seconds(date: str) -> float | None:
     try:
-        return max(parsedate_to_datetime(value).timestamp() - time(), 0.0)
-    except (ValueError, TypeError):
+        return parsedate_to_datetime(date).timestamp()
+    except (ArithmeticError, TypeError, ValueError):
         return None
 
 

@@ -311,3 +311,20 @@ def test_options_that_make_no_sense(
     done = call("run", "http://127.0.0.1:9/v1#m", *out, *given)
     assert done.code == 2
     assert said in done.err
+
+
+def test_half_a_character_does_not_fail_a_run(questions: Path, tmp_path: Path) -> None:
+    """In an answer, in a reason to end, and in an error; the run ends and can be read."""
+
+    def script(path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, Any]:
+        if "Say dog" in str(body):
+            return 400, {"error": {"message": "bad \ud83d"}}
+        if "Say bird" in str(body):
+            return 200, {"choices": [{"text": " bird \ud83d", "finish_reason": "\ud83d"}]}
+        return usual(path, body, headers)
+
+    with scripted_server(script) as address:
+        given = ("--suite", questions, "--no-chat", "--out", tmp_path / "run")
+        done = call("run", f"{address}#yes", *given)
+    assert done.code == 0, done.err
+    assert dict(responses(tmp_path / "run"))["2"] == " bird ?"

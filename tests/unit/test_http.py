@@ -11,7 +11,15 @@ from collections.abc import Iterable
 import pytest
 
 from forgetmap import _http
-from forgetmap._http import OversizedReplyError, RefusedError, ReplyBody, TransientError
+from forgetmap._http import (
+    OversizedReplyError,
+    RefusedError,
+    ReplyBody,
+    TransientError,
+    load_reply,
+    parse_retry_after,
+    server_message,
+)
 
 MIB = 1 << 20
 TEXT = bytes(random.Random(3).choices(b"abcdefgh", k=3 * MIB // 10))
@@ -77,3 +85,24 @@ def test_a_broken_reply_may_come_whole_the_next_time() -> None:
         with pytest.raises(TransientError, match=r"broke off|cannot be unpacked"):
             taken([broken], "gzip")
     assert taken([], "gzip") == b""
+
+
+def test_halves_of_characters_do_not_come_in() -> None:
+    """A limit of tokens may cut a character in two; whole ones, and what looks like one, stay."""
+    text = r'{"a": ["half \ud83d", "whole \ud83d\ude00", "\\ud83d", 1.5, null], "\uDE00": true}'
+    assert load_reply(text) == {"a": ["half ?", "whole 😀", r"\ud83d", 1.5, None], "?": True}
+    assert server_message(r'{"error": {"message": "bad \ud800"}}') == "bad ?"
+
+
+@pytest.mark.parametrize("second", ["9" * 20, "99", "x"])
+def test_a_date_that_is_none_asks_for_no_wait(second: str) -> None:
+    assert parse_retry_after(f"Mon, 01 Jan 2020 00:00:{second} GMT") is None
+
+
+def test_a_date_to_wait_for_is_read_by_the_clock_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_http, "time", lambda: 0.0)  # set back to 1970
+    until, now = ("Mon, 06 Jan 2025 10:00:30 GMT", "Mon, 06 Jan 2025 10:00:10 GMT")
+    assert parse_retry_after(until, now) == 20.0
+    assert parse_retry_after(now, until) == 0.0

@@ -12,7 +12,6 @@ The key is read from the environment whenever it is needed and is kept nowhere.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from forgetmap._http import (
     TransientError,
     backoff_seconds,
     error_for_status,
+    load_reply,
     read_key,
     redact_key,
     redact_url,
@@ -336,7 +336,7 @@ async def send(
 def _reply(text: str) -> Reply:
     """The text of the first choice; all else is kept as it came."""
     try:
-        choice = json.loads(text)["choices"][0]
+        choice = load_reply(text)["choices"][0]
         content = choice["message"]["content"]
         reason = choice.get("finish_reason")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -27,6 +27,7 @@ from forgetmap._http import (
     backoff_seconds,
     error_for_status,
     is_secret,
+    load_reply,
     read_key,
     server_message,
 )
@@ -258,7 +259,7 @@ class Exchange:
                 url=f"{self.client.base}/{path}", model=self.client.model, key_variable=KEY,
             )  # fmt: skip
         try:
-            reply = json.loads(raw)
+            reply = load_reply(raw.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             raise self._unread(raw) from error
         if not isinstance(reply, dict):
@@ -277,11 +278,11 @@ class Exchange:
                 data=None if body is None else json.dumps(body).encode(),
                 allow_redirects=False,
             ) as response:
-                wait = response.headers.get("Retry-After", "")
+                told = {name: response.headers.get(name, "") for name in ("Retry-After", "Date")}
                 raw = await _content(response)
                 if is_secret(self.key):
                     raw = raw.replace(self.key.encode(), REDACTED.encode())
-                return response.status, raw, {"Retry-After": wait}
+                return response.status, raw, told
         except TimeoutError as error:
             seconds = self.client.traffic.seconds
             raise TransientError(f"no reply within {seconds:g} seconds") from error
