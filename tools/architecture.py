@@ -48,6 +48,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "serve": "the pages of a report, served for any two runs",
         "map": "evaluate models or their merges, compare them, write reports",
         "harness_runs": "other harnesses run, their logs imported",
+        "export": "sets to replay, items to ask again, model cards, data sets",
     },
     {
         "doctor": "what works on this machine",

@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "Evaluate one model on a suite.",
     "merge": "Merge models, and know whether it kept what was known.",
     "probe": "Which few items show forgetting as a full run would?",
+    "export": "Write what to train on, ask again or publish after a loss.",
     "plan": "How many items and repeats detect a loss?",
     "serve": "Explore runs of any size in a browser.",
     "overlap": "How far did a model move, and what does it certainly still do?",

@@ -1,0 +1,354 @@
+"""`forgetmap export`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+from click.core import ParameterSource
+
+from forgetmap.cli.groups import CommandGroup
+from forgetmap.cli.options import (
+    Command,
+    json_option,
+    overwrite_option,
+    refuse_overwriting_inputs,
+    with_options,
+)
+from forgetmap.cli.options.compare import rule_options
+from forgetmap.cli.options.logs import (
+    ColumnsType,
+    log_options,
+    reading_progress,
+    table_options,
+)
+from forgetmap.export import (
+    CARD_ROWS,
+    MIN_SIMILARITY,
+    PER_ITEM,
+    RerunHarness,
+    RerunKind,
+    RowFormat,
+)
+
+if TYPE_CHECKING:
+    from forgetmap.comparison import Comparison
+    from forgetmap.export import ReplaySummary
+
+COMMANDS = {
+    "replay": "Write training examples like what was forgotten, none of them measured.",
+    "rerun": "Write which items a harness is to ask again.",
+    "card": "Write the section on forgetting of a model card.",
+    "hub": "Write a data set of what happened to each item.",
+}
+EXAMPLES = """\b
+Examples:
+  forgetmap export replay runs/base runs/tuned --pool train.jsonl --out replay.jsonl
+  forgetmap export rerun logs/base logs/tuned --harness lm-eval --out samples.json
+  forgetmap export card runs/base runs/tuned --out README.md
+  forgetmap export hub runs/base runs/tuned --out dataset
+"""
+
+
+@click.group("export", cls=CommandGroup, lines=COMMANDS, epilog=EXAMPLES)
+def command() -> None:
+    """Act on a comparison: train, ask again, publish.
+
+    BEFORE and AFTER are what `forgetmap compare` takes.
+    """
+
+
+def _pair_options(command: Command) -> Command:
+    """The two runs, and how they are read, paired and compared."""
+    runs = [
+        click.argument("before", type=click.Path()),
+        click.argument("after", type=click.Path()),
+    ]
+    return with_options(command, [*runs, rule_options, table_options, log_options])
+
+
+def _out_option(text: str) -> Callable[[Command], Command]:
+    return click.option("--out", type=click.Path(path_type=Path), required=True, help=text)
+
+
+def _compare(
+    before: str, after: str, out: Path, options: dict[str, Any], **more: Any
+) -> Comparison:
+    """The comparison; nothing that is read may be written over."""
+    from rich.console import Console
+
+    from forgetmap.comparison import compare
+
+    refuse_overwriting_inputs(out, (before, after, *filter(None, [options["noise"]])))
+    with Console(stderr=True).status("Pairing and counting ...") as status:
+        options["progress"] = reading_progress(status)
+        comparison: Comparison = compare(before, after, **options, **more)
+    return comparison
+
+
+REPLAY_EXAMPLES = """\b
+Examples:
+  forgetmap export replay runs/base runs/tuned --pool train.jsonl --out replay.jsonl
+  forgetmap export replay runs/base runs/tuned --pool a.csv --pool b.parquet --out replay.jsonl
+  forgetmap export replay logs/base logs/tuned --pool chats.jsonl --limit 2000 --out replay.jsonl
+  forgetmap export replay runs/base runs/tuned --include-measured --out replay.jsonl
+"""
+
+
+@command.command("replay", epilog=REPLAY_EXAMPLES)
+@_out_option("File of JSON lines to write.")
+@click.option(
+    "--pool",
+    multiple=True,
+    type=click.Path(),
+    help="Where examples are chosen from: JSON lines, JSON, CSV or Parquet with messages, or with "
+    "prompt and completion; or a run or log with questions and right answers. Repeatable.",
+)
+@click.option(
+    "--pool-columns",
+    type=ColumnsType(),
+    help="Names of the columns of --pool, such as prompt=q,completion=a or messages=chat "
+    "[default: recognised by their names].",
+)
+@click.option(
+    "--format",
+    "row_format",
+    type=click.Choice(get_args(RowFormat)),
+    default="chat",
+    show_default=True,
+    help="Rows as TRL reads them: messages, or a prompt and a completion.",
+)
+@click.option(
+    "--per-item",
+    type=click.IntRange(1),
+    default=PER_ITEM,
+    show_default=True,
+    help="Examples for each forgotten item, at most.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), help="Examples in all, at most; best first [default: all]."
+)
+@click.option(
+    "--min-similarity",
+    type=click.FloatRange(0, 1),
+    default=MIN_SIMILARITY,
+    show_default=True,
+    help="Similarity to a forgotten item below which an example is not chosen; 1: the same words.",
+)
+@click.option(
+    "--include-measured",
+    is_flag=True,
+    help="Write the forgotten items themselves too. Nothing can be measured by them afterwards "
+    "[default: nothing that was measured is written].",
+)
+@click.option(
+    "--excluded",
+    type=click.Path(path_type=Path),
+    help="File of JSON lines: what was left out of the pool, and which item it gives away "
+    "[default: only counted].",
+)
+@click.option(
+    "--skip-unusable",
+    is_flag=True,
+    help="Leave out rows of --pool that have no text [default: the first one is an error].",
+)
+@overwrite_option
+@json_option
+@_pair_options
+def replay(before: str, after: str, **options: Any) -> None:
+    """Write training examples that are like what AFTER forgot, for replay.
+
+    For each forgotten item the most similar examples of --pool are taken. Examples that are,
+    contain or reword an item of either run are left out, whatever their case, punctuation, white
+    space, order of options or what stands around them.
+    """
+    from forgetmap.export import write_replay
+
+    as_json, out = options.pop("as_json"), options.pop("out")
+    names = ("pool", "pool_columns", "row_format", "per_item", "limit", "min_similarity",
+             "include_measured", "excluded", "skip_unusable", "overwrite")  # fmt: skip
+    chosen = {name: options.pop(name) for name in names}
+    for path in filter(None, (out, chosen["excluded"])):
+        refuse_overwriting_inputs(path, chosen["pool"])
+    summary = write_replay(_compare(before, after, out, options), out, **chosen)
+    for notice in summary.notices:
+        click.secho(f"Warning: {notice}", fg="yellow", bold=True, err=True)
+    click.echo(summary.to_json() if as_json else _tell_replay(summary))
+
+
+def _tell_replay(summary: ReplaySummary) -> str:
+    from forgetmap.text import counted, printable
+
+    lines = []
+    if summary.pool:
+        words = {
+            "same": "are one",
+            "contains": "contain one",
+            "part": "contain a long part of one",
+            "reworded": "reword one",
+        }
+        why = ", ".join(f"{n:,} {words[name]}" for name, n in summary.excluded.items() if n)
+        left_out = sum(summary.excluded.values())
+        lines.append(
+            f"Left out of {counted(summary.pool, 'example')} because of "
+            f"{counted(summary.guarded, 'measured item')}: {left_out:,}{why and f' ({why})'}."
+        )
+        if summary.repeated or summary.unusable:
+            lines.append(
+                f"Also left out: {summary.repeated:,} that stood there before, "
+                f"{summary.unusable:,} without text."
+            )
+        lines.append(
+            f"{summary.reached:,} of {counted(summary.forgotten, 'forgotten item')} have examples; "
+            f"median similarity {summary.similarity}."
+        )
+    count = counted(summary.rows, "training example")
+    lines.append(printable(f"Written to {summary.out}: {count}, {summary.measured:,} measured."))
+    return "\n".join(lines)
+
+
+RERUN_EXAMPLES = """\b
+Examples:
+  forgetmap export rerun logs/base logs/tuned --harness lm-eval --out samples.json
+  forgetmap export rerun logs/base logs/tuned --harness inspect --show unpaired --out ids.txt
+  forgetmap export rerun runs/base runs/tuned --harness forgetmap --out items.jsonl
+"""
+
+
+@command.command("rerun", epilog=RERUN_EXAMPLES)
+@_out_option("File to write.")
+@click.option(
+    "--harness",
+    type=click.Choice(get_args(RerunHarness)),
+    required=True,
+    help="Who is to ask; the ids of BEFORE must be its own.",
+)
+@click.option(
+    "--show",
+    type=click.Choice(get_args(RerunKind)),
+    default="forgotten",
+    show_default=True,
+    help="Which items. unpaired: missing or unscored on one side; undecided: all of the tasks of "
+    "which nothing can be told.",
+)
+@click.option(
+    "--suite", help="For forgetmap: the suite that was asked [default: as the run recorded it]."
+)
+@overwrite_option
+@json_option
+@_pair_options
+def rerun(before: str, after: str, **options: Any) -> None:
+    """Write which items a harness is to ask again, in its own syntax.
+
+    Says the command that asks them: lm-eval takes them by --samples, Inspect by --sample-id,
+    forgetmap by --suite. lighteval cannot be asked for single items.
+    """
+    from forgetmap.export import write_rerun
+    from forgetmap.text import counted, printable
+
+    as_json, out = options.pop("as_json"), options.pop("out")
+    chosen = {name: options.pop(name) for name in ("harness", "show", "suite", "overwrite")}
+    summary = write_rerun(_compare(before, after, out, options), out, **chosen)
+    if as_json:
+        click.echo(summary.to_json())
+        return
+    for notice in summary.notices:
+        click.secho(printable(f"Warning: {notice}"), fg="yellow", err=True)
+    items, tasks = counted(summary.items, "item"), counted(len(summary.tasks), "task")
+    click.echo(printable(f"Written to {out}: {items} of {tasks}. Ask them with"))
+    click.echo(printable(f"  {summary.command}"))
+
+
+CARD_EXAMPLES = """\b
+Examples:
+  forgetmap export card runs/base runs/tuned --out README.md
+  forgetmap export card runs/base runs/tuned --margin 0.01 --rows 20 --out models/tuned/README.md
+"""
+_SETTINGS = ("metric", "min_paired", "margin", "noise_floor", "level", "correct_at", "pair_by",
+             "estimator", "rollup", "task_table")  # fmt: skip
+
+
+@command.command("card", epilog=CARD_EXAMPLES)
+@_out_option("Model card; an earlier section is replaced, everything else stays.")
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    default=CARD_ROWS,
+    show_default=True,
+    help="Categories or tasks in the table, those that lost most.",
+)
+@json_option
+@_pair_options
+def card(before: str, after: str, **options: Any) -> None:
+    """Write the section "Forgetting" of a model card: verdict, number, where, how we know.
+
+    It stands between two comments: writing it again replaces it. Nothing of the items is quoted.
+    """
+    from forgetmap.export import write_card
+    from forgetmap.text import printable
+
+    as_json, out, rows = (options.pop(name) for name in ("as_json", "out", "rows"))
+    comparison = _compare(before, after, out, options, texts=False)
+    summary = write_card(comparison, out, command=_typed(before, after), rows=rows)
+    if as_json:
+        click.echo(summary.to_json())
+        return
+    click.echo(printable(summary.headline))
+    done = {"made": "made", "added": "section added", "replaced": "section replaced"}
+    click.echo(printable(f"Written to {out} ({done[summary.action]})."))
+
+
+def _typed(before: str, after: str) -> str:
+    """The comparison as others would type it; paths without the folders of this machine."""
+    context = click.get_current_context()
+    words = ["forgetmap", "compare", Path(before).name, Path(after).name]
+    for name in _SETTINGS:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            words += [f"--{name.replace('_', '-')}", str(context.params[name])]
+    if context.params.get("noise"):
+        words += ["--noise", Path(context.params["noise"]).name]
+    return shlex.join(words)
+
+
+HUB_EXAMPLES = """\b
+Examples:
+  forgetmap export hub runs/base runs/tuned --license cc-by-4.0 --out dataset
+  forgetmap export hub runs/base runs/tuned --texts --out private-dataset
+"""
+
+
+@command.command("hub", epilog=HUB_EXAMPLES)
+@_out_option("Folder to write.")
+@click.option("--license", help="License of the data set, such as cc-by-4.0 [default: none].")
+@click.option("--name", help="Name of the data set [default: the names of the runs].")
+@click.option(
+    "--texts",
+    is_flag=True,
+    help="Write questions, options, answers and responses too: benchmarks that are published so "
+    "can be trained on [default: names, scores and outcomes only].",
+)
+@overwrite_option
+@json_option
+@_pair_options
+def hub(before: str, after: str, **options: Any) -> None:
+    """Write a data set of what happened to each item, with a card, as `datasets` loads it.
+
+    Nothing is uploaded.
+    """
+    from forgetmap.export import write_hub
+    from forgetmap.text import counted, printable
+
+    as_json, out = options.pop("as_json"), options.pop("out")
+    chosen = {name: options.pop(name) for name in ("license", "name", "texts", "overwrite")}
+    comparison = _compare(before, after, out, options, texts=chosen["texts"])
+    summary = write_hub(comparison, out, **chosen)
+    if as_json:
+        click.echo(summary.to_json())
+        return
+    if summary.texts:
+        click.secho("Warning: questions and answers are in it.", fg="yellow", err=True)
+    rows = counted(summary.rows, "transition")
+    click.echo(printable(f'Written to {out}: {rows}. Load it with load_dataset("{out}").'))

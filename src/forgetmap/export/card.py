@@ -1,0 +1,197 @@
+"""A section for model cards that says what was forgotten, and how that is known.
+
+It stands between two comments, so that writing it again replaces it and keeps everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from forgetmap import __version__
+from forgetmap.comparison import Comparison, ComparisonResult, GroupResult, RunResult, summarize
+from forgetmap.errors import UnreadableError
+from forgetmap.export.choices import CARD_ROWS
+from forgetmap.export.files import complete_file
+from forgetmap.text import (
+    Line,
+    Sheet,
+    blocks_to_markdown,
+    counted,
+    escape_markdown,
+    percent,
+    quote_markdown,
+    share,
+)
+
+BEGIN, END = "<!-- forgetmap: begin -->", "<!-- forgetmap: end -->"
+"""What the section stands between."""
+_SECTION = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+CORRECTED = (
+    "Shares in the table are of all items of a group; verdicts of groups allow for how many were "
+    "looked at."
+)
+HEADS = ("items", "before", "after", "forgotten", "gained", "lost", "verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class CardSummary:
+    """What was written.
+
+    Attributes:
+        out: the file.
+        verdict: of all items.
+        headline: what may be concluded, in one sentence.
+        action: whether the file was made, or a section of it added or replaced.
+    """
+
+    out: str
+    verdict: str
+    headline: str
+    action: str
+
+    def to_json(self) -> str:
+        """As `--json` prints it."""
+        return json.dumps(asdict(self), indent=2)
+
+
+def write_card(
+    comparison: Comparison, out: str | Path, *, command: str = "", rows: int = CARD_ROWS
+) -> CardSummary:
+    """Write the section on forgetting into a model card, or replace an earlier one.
+
+    Everything else in the file stays as it is; without a file one is made.
+
+    Args:
+        comparison: what `compare` returned.
+        out: the model card, such as `README.md`.
+        command: what was typed, to be shown.
+        rows: groups in the table, at most.
+    """
+    out = Path(out)
+    section = card_section(comparison.result, command=command, rows=rows)
+    card = _read(out)
+    if card is None:
+        text, action = f"{section}\n", "made"
+    elif _SECTION.search(card):
+        text, action = _SECTION.sub(lambda _: section, card, count=1), "replaced"
+    else:
+        text, action = (
+            f"{card.rstrip()}\n\n{section}\n" if card.strip() else f"{section}\n",
+            "added",
+        )
+    with complete_file(out, overwrite=True) as file:
+        file.write(text)
+    result = comparison.result
+    return CardSummary(str(out), result.total.verdict, result.headline, action)
+
+
+def card_section(result: ComparisonResult, *, command: str = "", rows: int = CARD_ROWS) -> str:
+    """The section as Markdown, with the comments it stands between.
+
+    Args:
+        result: of one comparison.
+        command: what was typed, to be shown.
+        rows: groups in the table, at most.
+    """
+    summary = summarize(result)
+    parts = [
+        BEGIN,
+        "## Forgetting",
+        *blocks_to_markdown([Line(result.headline, "strong")]),
+        *_paragraph([summary.number, summary.parts, summary.by_task, summary.gained, summary.note]),
+        *_table(result, rows),
+        *_paragraph([summary.rests_on]),
+        "### How it was measured",
+        *blocks_to_markdown([Line(fact.words, lead=fact.label) for fact in summary.facts]),
+        "\n".join(_how(result, command)),
+        "### Limits",
+        "\n".join(f"- {limit}" for limit in _limits(result)),
+        END,
+    ]
+    return "\n\n".join(parts)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        return None  # said where it is written
+    except UnicodeDecodeError as error:
+        raise UnreadableError(
+            f"the model card is not UTF-8 (byte {error.start})",
+            file=str(path),
+            hint="save it as UTF-8, or choose another --out.",
+        ) from None
+
+
+def _paragraph(sentences: Sequence[str]) -> list[str]:
+    return blocks_to_markdown([Line(" ".join(filter(None, sentences)))])
+
+
+def _table(result: ComparisonResult, rows: int) -> list[str]:
+    """The groups that lost most for sure, categories where there are any."""
+    groups, noun = (result.categories, "category") if result.categories else (result.tasks, "task")
+    first = sorted(groups, key=lambda group: -(group.headline.forgetting.low or 0.0))[:rows]
+    if len(groups) < 2:
+        return []
+    sheet = Sheet((noun, *HEADS), [(group.name, *_cells(group)) for group in first])
+    left = len(groups) - len(first)
+    plural = {"category": "categories", "task": "tasks"}[noun]
+    rest = [f"Those that lost most of {len(groups):,} {plural}."] if left else []
+    return blocks_to_markdown([sheet, *map(Line, rest)])
+
+
+def _cells(group: GroupResult) -> tuple[str, ...]:
+    loss = group.headline.forgetting
+    limits = f"{share(loss.low)} to {share(loss.high)}" if loss.low is not None else percent(None)
+    return (
+        f"{group.items:,}",
+        percent(group.acc_before),
+        percent(group.acc_after),
+        percent(group.forgetting.value),
+        percent(group.backward_transfer.value),
+        limits,
+        group.verdict.replace("_", " "),
+    )
+
+
+def _how(result: ComparisonResult, command: str) -> list[str]:
+    rule = result.rule
+    told = (
+        f"right from a score of {rule.correct_at:g}; margin {100 * rule.margin:g}%; "
+        f"{100 * rule.level:g}% intervals; estimator {result.total.headline.estimator}"
+    )
+    lines = [
+        f"- **before**: {_run(result.before)}",
+        f"- **after**: {_run(result.after)}",
+        f"- **rule**: {told}",
+        f"- **made with**: forgetmap {__version__}",
+    ]
+    return [*lines, *([f"- **command**: {quote_markdown(command, 1_000)}"] if command else [])]
+
+
+def _run(run: RunResult) -> str:
+    """Name, model and id; not where it lies, which is nobody's business."""
+    facts = {"model": run.model, "run": run.run_id, "stage": run.stage}
+    known = ", ".join(f"{n} {escape_markdown(v)}" for n, v in facts.items() if v and v != run.name)
+    name = escape_markdown(run.name.rstrip("/").rpartition("/")[2] or run.name)
+    return f"{name} ({known})" if known else name
+
+
+def _limits(result: ComparisonResult) -> list[str]:
+    """What this does not show."""
+    total = result.total
+    asked = f"{counted(total.items, 'item')} of {counted(len(result.tasks), 'task')}"
+    limits = [f"It says nothing of what {asked} do not ask.", CORRECTED]
+    if total.verdict == "cannot_tell":
+        limits.insert(0, "These data cannot tell whether anything was lost.")
+    if result.before.simulated or result.after.simulated:
+        limits.insert(0, "The data are simulated: no model was measured.")
+    warnings = (escape_markdown(notice.message) for notice in result.pairing.warnings)
+    return limits + [f"{words[:1].upper()}{words[1:]}" for words in warnings]

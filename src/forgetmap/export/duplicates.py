@@ -1,0 +1,345 @@
+"""Whether a text is, contains or rewords a question that was measured.
+
+A question is found in a text in four ways, each blind to case, punctuation, white space and Unicode
+form, and each by an index of all questions, so that a text is read once however many there are:
+
+- same: a message is the question.
+- contains: all its letters stand in the text in a row; its words, where it is short.
+- part: 60 letters of it do, which is about 13 words.
+- reworded: 80 % of its words stand close together, all its numbers among them.
+
+Pieces that many questions share, such as instructions, are evidence of none of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat, takewhile
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from forgetmap.export.measured import MeasuredItem
+from forgetmap.export.plain_text import plain_letters, plain_words
+from forgetmap.export.questions import (
+    MAX_SHARED,
+    MeasuredQuestion,
+    collect_questions,
+    count_words,
+    is_whole,
+)
+from forgetmap.export.windows import LONG, SHORT, Hits, PieceIndex, piece_keys
+from forgetmap.records import text_hash
+
+Why = Literal["same", "contains", "part", "reworded"]
+WHYS: Final[tuple[Why, ...]] = ("same", "contains", "part", "reworded")
+PART = 60
+"""Letters in a row that are a long part of a question."""
+MIN_REWORDED = 8
+"""Words from which on a question can be recognised by most of them."""
+CONTAINED = 0.8
+"""Share of the words of a question that make a text a rewording of it."""
+WEIGHTY = 0.8
+"""The same share with words weighed by how rare they are, so that phrases do not make questions."""
+RUN = 3
+"""Words in a row that are looked up."""
+SPARE = 8
+"""Words that may stand beside a question of a few letters in a message."""
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Why a text must not be trained on, and the item that it would give away."""
+
+    why: Why
+    item: MeasuredItem
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """A text of one or several messages as plain words.
+
+    Attributes:
+        raw: the messages as they are.
+        messages: the words of each.
+        words: all of them.
+    """
+
+    raw: tuple[str, ...]
+    messages: tuple[bytes, ...]
+    words: bytes
+
+    @classmethod
+    def of(cls, messages: Sequence[str]) -> PlainText:
+        """From messages as people write them."""
+        plain = tuple(map(plain_words, messages))
+        return cls(tuple(messages), plain, b" ".join(filter(None, plain)))
+
+
+Check = Callable[[PlainText, bytes, int, MeasuredQuestion, int], Why | None]
+"""Text, its letters and a place in them, question and a place in it -> how it is found there."""
+
+
+class DuplicateFinder:
+    """Finds measured items in texts, many texts at a time.
+
+    Args:
+        items: everything that was measured.
+    """
+
+    def __init__(self, items: Sequence[MeasuredItem]) -> None:
+        questions = collect_questions(items)
+        self._questions = questions
+        self._by_letters: dict[bytes, list[MeasuredQuestion]] = {}
+        for question in questions:
+            self._by_letters.setdefault(question.letters, []).append(question)
+        self._by_hash = {
+            item.question_hash: item for item in items if item.question_hash is not None
+        }
+        self._long = PieceIndex(LONG, _long_pieces(questions))
+        self._short = PieceIndex(SHORT, _short_pieces(questions))
+        tiny = [question for question in questions if len(question.letters) < SHORT]
+        self._tiny_words = max((question.room for question in tiny), default=-SPARE)
+        self._rewordings = RewordingIndex(questions)
+
+    def find(self, texts: Sequence[PlainText]) -> list[Duplicate | None]:
+        """For each text the first measured item that it gives away, or None."""
+        found = [self._same(text) for text in texts]
+        self._search(texts, found, self._long, _check_long)
+        self._search(texts, found, self._short, _check_short)
+        for place, question in self._rewordings.search(texts, found):
+            if found[place] is None and _is_proven(question, texts[place]):
+                found[place] = Duplicate("reworded", question.item)
+        return found
+
+    def _same(self, text: PlainText) -> Duplicate | None:
+        for raw, words in zip(text.raw, text.messages, strict=True):
+            for question in self._by_letters.get(plain_letters(words), ()):
+                if not question.is_option and _is_proven(question, text):
+                    return Duplicate("same", question.item)
+            item = self._by_hash.get(text_hash(raw)) if self._by_hash else None
+            if item is not None:
+                return Duplicate("same", item)
+            for question in self._tiny_inside(words):
+                if _is_proven(question, text):
+                    return Duplicate("contains", question.item)
+        return None
+
+    def _tiny_inside(self, message: bytes) -> Iterator[MeasuredQuestion]:
+        """Questions of a few letters in a message that is hardly longer than they are."""
+        words = message.split()
+        if len(words) > self._tiny_words + SPARE:
+            return
+        for start in range(len(words)):
+            for stop in range(start + 1, len(words) + 1):
+                letters = b"".join(words[start:stop])
+                if len(letters) >= SHORT:
+                    break
+                yield from self._by_letters.get(letters, ())
+
+    def _search(
+        self,
+        texts: Sequence[PlainText],
+        found: list[Duplicate | None],
+        index: PieceIndex,
+        check: Check,
+    ) -> None:
+        """Look at every place where a piece of a question stands."""
+        if not len(index):
+            return
+        letters = [
+            b"" if hit else plain_letters(text.words)
+            for text, hit in zip(texts, found, strict=True)
+        ]
+        starts = np.cumsum([0, *(len(part) + 1 for part in letters)])
+        hits: Hits = index.search(b"\x00".join(letters))
+        rows = np.searchsorted(starts, hits.places, side="right") - 1
+        begins = hits.places - starts[rows]
+        columns = (rows.tolist(), begins.tolist(), hits.owners.tolist(), hits.offsets.tolist())
+        for row, begin, owner, offset in zip(*columns, strict=True):
+            if found[row] is None:
+                question = self._questions[owner]
+                why = check(texts[row], letters[row], begin, question, offset)
+                if why and _is_proven(question, texts[row]):
+                    found[row] = Duplicate(why, question.item)
+
+
+def _check_long(
+    _: PlainText, letters: bytes, begin: int, question: MeasuredQuestion, offset: int
+) -> Why | None:
+    start = begin - offset
+    if start >= 0 and letters.startswith(question.letters, start):
+        return "contains"
+    return "part" if _shared_length(letters, begin, question.letters, offset) >= PART else None
+
+
+def _check_short(
+    text: PlainText, letters: bytes, begin: int, question: MeasuredQuestion, offset: int
+) -> Why | None:
+    start = begin - offset
+    if start < 0 or not letters.startswith(question.letters, start):
+        return None
+    return "contains" if is_whole(question.letters, start, text.words) else None
+
+
+def _is_proven(question: MeasuredQuestion, text: PlainText) -> bool:
+    return not question.needs_answer or question.is_answered_in(text.words)
+
+
+def _shared_length(text: bytes, begin: int, other: bytes, offset: int) -> int:
+    """Length of what two texts share around a piece that they share, as far as it matters."""
+    left, right = text[max(begin - PART, 0) : begin][::-1], text[begin : begin + PART]
+    return _same_length(left, other[:offset][::-1]) + _same_length(right, other[offset:])
+
+
+def _same_length(one: bytes, other: bytes) -> int:
+    """How many letters two texts begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _long_pieces(questions: Sequence[MeasuredQuestion]) -> Iterator[tuple[int, int, int]]:
+    """Pieces next to each other: whatever is twice as long contains a whole one."""
+    rows: list[tuple[int, int, int]] = []
+    for number, question in enumerate(questions):
+        keys = piece_keys(question.letters, LONG)
+        if len(keys):
+            offsets = {*range(0, len(keys), LONG), len(keys) - 1}
+            rows += [(number, offset, int(keys[offset])) for offset in sorted(offsets)]
+    shared = Counter(key for _, key in {(number, key) for number, _, key in rows})
+    yield from _telling(rows, shared)
+
+
+def _telling(
+    rows: Sequence[tuple[int, int, int]], shared: Mapping[int, int]
+) -> Iterator[tuple[int, int, int]]:
+    """Pieces that few share, and of each question the one that the fewest do."""
+    rarest: dict[int, tuple[int, int, int]] = {}
+    for row in rows:
+        best = rarest.setdefault(row[0], row)
+        if shared[row[2]] < shared[best[2]]:
+            rarest[row[0]] = row
+    for row in rows:
+        if shared[row[2]] <= MAX_SHARED or rarest[row[0]] == row:
+            yield row
+
+
+def _short_pieces(questions: Sequence[MeasuredQuestion]) -> Iterator[tuple[int, int, int]]:
+    """Of each question that is too short for a long piece, the piece that the fewest share."""
+    rows = [
+        (number, offset, int(key))
+        for number, question in enumerate(questions)
+        if len(question.letters) < LONG
+        for offset, key in enumerate(piece_keys(question.letters, SHORT))
+    ]
+    shared = Counter(key for _, key in {(number, key) for number, _, key in rows})
+    rarest: dict[int, tuple[int, int, int]] = {}
+    for row in rows:
+        if shared[row[2]] < shared[rarest.setdefault(row[0], row)[2]]:
+            rarest[row[0]] = row
+    yield from rarest.values()
+
+
+class RewordingIndex:
+    """Finds texts that have most words of a question close together.
+
+    A word that is replaced breaks three runs of three words, so enough runs are left of a question
+    of which four words in five are; only texts with so many of them are looked at.
+
+    Args:
+        questions: those to find.
+    """
+
+    def __init__(self, questions: Sequence[MeasuredQuestion]) -> None:
+        self._questions = questions
+        self._words = [question.words.split() for question in questions]
+        self._weights = {
+            word: math.log((1 + len(questions)) / (1 + count)) + 1
+            for word, count in count_words(questions).items()
+        }
+        known = [words if len(words) >= MIN_REWORDED else [] for words in self._words]
+        self._ids: dict[bytes, int] = {}
+        for word in chain.from_iterable(known):
+            self._ids.setdefault(word, len(self._ids))
+        rows = [
+            (number, place, int(key))
+            for number, words in enumerate(known)
+            for place, key in enumerate(self._runs([self._ids[word] for word in words]))
+        ]
+        shared = Counter(key for _, key in {(number, key) for number, _, key in rows})
+        rows = [row for row in rows if shared[row[2]] <= MAX_SHARED]
+        self._index = PieceIndex(RUN, rows)
+        distinct = Counter(number for number, _ in {(number, key) for number, _, key in rows})
+        self._needed = np.array(
+            [
+                max(2, distinct[number] - RUN * int((1 - CONTAINED) * len(words) + 1e-9))
+                for number, words in enumerate(self._words)
+            ],
+            dtype=np.int64,
+        )
+
+    def _runs(self, ids: Sequence[int]) -> npt.NDArray[np.uint64]:
+        """A number for every run of words; 0 where a word is in no question."""
+        array = np.asarray(ids, dtype=np.int64)
+        if len(array) < RUN:
+            return np.empty(0, dtype=np.uint64)
+        base = np.int64(len(self._ids) + 1)
+        first, second, third = (array[n : len(array) - RUN + 1 + n] for n in range(RUN))
+        runs = (first * base + second) * base + third + 1
+        runs[(first < 0) | (second < 0) | (third < 0)] = 0
+        return runs.astype(np.uint64)
+
+    def search(
+        self, texts: Sequence[PlainText], found: Sequence[Duplicate | None]
+    ) -> Iterator[tuple[int, MeasuredQuestion]]:
+        """Places of texts that are not found yet, with the question that each rewords."""
+        if not len(self._index):
+            return
+        words = [[] if hit else t.words.split() for t, hit in zip(texts, found, strict=True)]
+        get = self._ids.get
+        ids: list[int] = []
+        starts = [0]
+        for part in words:
+            ids += map(get, part, repeat(-1))
+            ids.append(-1)
+            starts.append(len(ids))
+        hits = self._index.look_up(self._runs(ids))
+        yield from self._candidates(hits, np.array(starts), words)
+
+    def _candidates(
+        self, hits: Hits, starts: Ids, words: Sequence[Sequence[bytes]]
+    ) -> Iterator[tuple[int, MeasuredQuestion]]:
+        rows = np.searchsorted(starts, hits.places, side="right") - 1
+        pairs = rows * len(self._questions) + hits.owners
+        kinds, group, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        if not len(kinds):
+            return
+        owners = kinds % len(self._questions)
+        order, ends = np.argsort(group, kind="stable"), np.cumsum(counts)
+        for number in np.flatnonzero(counts >= self._needed[owners]).tolist():
+            row, owner = divmod(int(kinds[number]), len(self._questions))
+            mine = order[ends[number] - counts[number] : ends[number]]
+            shifts = hits.places[mine] - starts[row] - hits.offsets[mine]
+            if self._is_reworded(words[row], owner, int(np.median(shifts))):
+                yield row, self._questions[owner]
+
+    def _is_reworded(self, words: Sequence[bytes], owner: int, shift: int) -> bool:
+        wanted = self._words[owner]
+        room = len(wanted) // 4 + 1
+        there = Counter(words[max(shift - room, 0) : max(shift + len(wanted) + room, 0)])
+        count = Counter(wanted)
+        if not all(there[word] for word in count if word.isdigit()):
+            return False
+        shared = {word: min(number, there[word]) for word, number in count.items()}
+        is_most = sum(shared.values()) >= CONTAINED * len(wanted)
+        return is_most and self._weigh(shared) >= WEIGHTY * self._weigh(count)
+
+    def _weigh(self, words: Mapping[bytes, int]) -> float:
+        """How much words tell: rare ones more than those that many questions have."""
+        return sum(number * self._weights[word] for word, number in words.items())

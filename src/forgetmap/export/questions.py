@@ -1,0 +1,111 @@
+"""Measured questions, made ready to be found inside other texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from forgetmap.export.measured import MeasuredItem
+from forgetmap.export.plain_text import plain_letters, plain_words
+
+MIN_WORDS = 3
+"""A question of fewer words proves nothing without its answer."""
+MAX_SHARED = 20
+"""Questions that may share a word or a piece before it counts as part of the language."""
+MIN_LETTERS = 8
+"""Letters that hardly stand in a row by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What tells items of one question apart: the right answer and the options, as plain words."""
+
+    gold: bytes
+    options: frozenset[bytes]
+
+
+@dataclass(slots=True)
+class MeasuredQuestion:
+    """A question as plain text, with all items that ask it.
+
+    Attributes:
+        words: its words.
+        letters: without blanks.
+        item: the first item that asks it.
+        variants: what the items that ask it differ in.
+        is_option: it is an option of an item without a question.
+        is_common: it has no word but those that many questions have.
+    """
+
+    words: bytes
+    letters: bytes
+    item: MeasuredItem
+    variants: set[Variant] = field(default_factory=set)
+    is_option: bool = False
+    is_common: bool = False
+
+    @property
+    def needs_answer(self) -> bool:
+        """Whether it could be asked of something else: "Which of these is true?"."""
+        return self.is_option or len(self.variants) > 1 or self.words.count(b" ") + 1 < MIN_WORDS
+
+    @property
+    def room(self) -> int:
+        """Words that it takes with its options and their letters."""
+        options = max((variant.options for variant in self.variants), key=len)
+        words: int = sum(text.count(b" ") + 1 for text in (self.words, *options))
+        return words + len(options)
+
+    def is_answered_in(self, text: bytes) -> bool:
+        """Whether a text has the right answer or half of the options of an item that asks it."""
+        known = [variant for variant in self.variants if variant.gold or variant.options]
+        return not known or any(self._has(variant, text) for variant in known)
+
+    def _has(self, variant: Variant, text: bytes) -> bool:
+        shown = sum(is_inside(option, text) for option in variant.options)
+        if self.is_option:
+            return 2 * shown > len(variant.options)
+        has_gold = bool(variant.gold) and is_inside(variant.gold, text)
+        return has_gold or (shown > 0 and 2 * shown >= len(variant.options))
+
+
+def is_inside(words: bytes, text: bytes) -> bool:
+    """Whether a text has these words in a row; long ones may be split or joined there."""
+    if b" %b " % words in b" %b " % text:
+        return True
+    letters = plain_letters(words)
+    return len(letters) >= MIN_LETTERS and letters in plain_letters(text)
+
+
+def is_whole(letters: bytes, start: int, text: bytes) -> bool:
+    """Whether letters that stand at a place of a text begin and end with a word there."""
+    ends = {0, *accumulate(map(len, text.split()))}
+    return start in ends and start + len(letters) in ends
+
+
+def collect_questions(items: Iterable[MeasuredItem]) -> list[MeasuredQuestion]:
+    """Every question once; of an item without a question its options are looked for."""
+    found: dict[bytes, MeasuredQuestion] = {}
+    for item in items:
+        options = tuple(filter(None, map(plain_words, item.options)))
+        variant = Variant(plain_words(item.gold), frozenset(options))
+        words = plain_words(item.question)
+        for text in (words,) if words else options:
+            known = found.setdefault(
+                text, MeasuredQuestion(text, plain_letters(text), item, is_option=not words)
+            )
+            known.variants.add(variant)
+    questions = list(found.values())
+    counts = count_words(questions)
+    for question in questions:
+        question.is_common = all(
+            counts[word] > MAX_SHARED and not word.isdigit() for word in question.words.split()
+        )
+    return questions
+
+
+def count_words(questions: Iterable[MeasuredQuestion]) -> Counter[bytes]:
+    """In how many questions each word is."""
+    return Counter(word for question in questions for word in set(question.words.split()))

@@ -1,0 +1,332 @@
+"""Lists of items in the words of a harness, so that it asks these items again and no others.
+
+Ids are the harness's own, as its logs have them:
+
+- lm-evaluation-harness: `--samples FILE`, a JSON object of task -> positions in its data set. They
+  must rise: it numbers the answers by the order of the list, but asks in the order of the data set.
+- Inspect: `--sample-id a,b,c`, patterns in which `*`, `?` and `[` must be escaped; `task:id` where
+  several tasks are asked.
+- forgetmap: a file of items for `forgetmap run --suite FILE`.
+- lighteval has no such option: it takes the first `--max-samples` after shuffling.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from forgetmap.comparison import Comparison
+from forgetmap.errors import FieldError, HarnessError, UsageError
+from forgetmap.evaluation import PROBE_COLUMN
+from forgetmap.export.choices import RerunHarness, RerunKind
+from forgetmap.export.files import complete_file
+from forgetmap.export.measured import Key, MeasuredItem, items_of
+from forgetmap.records import Run, reading
+
+UNPAIRED = ("only before", "only after", "unscored")
+"""What asking again can mend; other content under the same id it cannot."""
+MAX_ARGUMENT = 131_072
+"""Bytes that Linux takes as one argument of a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerunSummary:
+    """Which items are to be asked again, and how.
+
+    Attributes:
+        out: the file.
+        harness: who is to ask them.
+        show: which items they are.
+        items: how many.
+        tasks: how many of each task.
+        command: what to type; capitals stand for what only you know.
+        notices: what a reader must know.
+    """
+
+    out: str
+    harness: str
+    show: str
+    items: int
+    tasks: Mapping[str, int]
+    command: str
+    notices: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """As `--json` prints it."""
+        return json.dumps(asdict(self), indent=2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """Items to ask again, under the names of the run before.
+
+    Attributes:
+        comparison: where they are from.
+        items: ids of each task, in order.
+    """
+
+    comparison: Comparison
+    items: Mapping[str, Sequence[str]]
+
+    @property
+    def run(self) -> Run:
+        """Whose names they are."""
+        return self.comparison.before
+
+    def known(self) -> dict[Key, MeasuredItem]:
+        """All items of both runs; as recorded before, where both have them."""
+        return items_of(self.comparison.after) | items_of(self.comparison.before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What is written, and what to type."""
+
+    content: str
+    command: str
+    notices: tuple[str, ...] = ()
+
+
+def write_rerun(
+    comparison: Comparison,
+    out: str | Path,
+    *,
+    harness: RerunHarness,
+    show: RerunKind = "forgotten",
+    suite: str | None = None,
+    overwrite: bool = False,
+) -> RerunSummary:
+    """Write which items to ask again, as a harness takes it.
+
+    Args:
+        comparison: what `compare` returned.
+        out: the file to write.
+        harness: who is to ask them; one of the runs must be its own.
+        show: `forgotten`, `gained`, `unpaired` (missing or unscored on one side), or `undecided`
+            (all items of the tasks of which nothing can be told).
+        suite: for forgetmap, the suite that was asked; items are then asked as there.
+        overwrite: replace an earlier file.
+
+    Raises:
+        UsageError: there are no such items, or they have no ids of this harness.
+        HarnessError: the harness cannot be asked for single items.
+    """
+    _require_own_ids(comparison, harness)
+    selection = _select(comparison, show)
+    listing = _WRITERS[harness](selection, Path(out), suite)
+    with complete_file(Path(out), overwrite=overwrite) as file:
+        file.write(listing.content)
+    tasks = {task: len(items) for task, items in selection.items.items()}
+    return RerunSummary(
+        out=str(out),
+        harness=harness,
+        show=show,
+        items=sum(tasks.values()),
+        tasks=tasks,
+        command=listing.command,
+        notices=listing.notices,
+    )
+
+
+def _require_own_ids(comparison: Comparison, harness: RerunHarness) -> None:
+    """Tasks and items go by the names of the run before; tables do not say whose these are."""
+    before, after = (run.info.harness.name for run in (comparison.before, comparison.after))
+    if harness == "forgetmap" or before in (harness, None):
+        return
+    if after == harness:
+        raise UsageError(
+            f"{comparison.before.name} was asked by {before}, and items go by its names",
+            hint=f"name the run of {harness} first; what was forgotten is then `--show gained`.",
+        )
+    raise UsageError(
+        f"{comparison.before.name} was asked by {before}, whose ids mean nothing to {harness}",
+        hint=f"--harness {before}, or --harness forgetmap to ask by content.",
+    )
+
+
+def _select(comparison: Comparison, show: RerunKind) -> _Selection:
+    with reading(comparison.before, comparison.after):
+        keys = _KINDS[show](comparison)
+    tasks: dict[str, dict[str, None]] = {}
+    for task, item in keys:
+        tasks.setdefault(task, {})[item] = None
+    if not tasks:
+        raise UsageError(
+            f"no item is {show}: there is nothing to ask again",
+            hint=f"choose other items with --show: {', '.join(k for k in _KINDS if k != show)}.",
+        )
+    return _Selection(comparison, {task: list(items) for task, items in sorted(tasks.items())})
+
+
+def _flipped(kind: Any) -> Callable[[Comparison], Iterable[Key]]:
+    def keys(comparison: Comparison) -> Iterable[Key]:
+        rows = comparison.flip_frame(kind).collect().rows(named=True)
+        return [(row["task"], str(row["item"])) for row in rows]
+
+    return keys
+
+
+def _unpaired(comparison: Comparison) -> Iterable[Key]:
+    import narwhals as nw
+
+    unpaired = nw.from_native(comparison.unpaired())
+    frame = unpaired.collect() if isinstance(unpaired, nw.LazyFrame) else unpaired
+    rows = frame.select("task", "item", "why").rows(named=True)
+    return [(row["task"], str(row["item"])) for row in rows if row["why"] in UNPAIRED]
+
+
+def _undecided(comparison: Comparison) -> Iterable[Key]:
+    tasks = {task.name for task in comparison.result.tasks if task.verdict == "cannot_tell"}
+    return sorted(key for key in items_of(comparison.before) if key[0] in tasks)
+
+
+_KINDS: Mapping[str, Callable[[Comparison], Iterable[Key]]] = {
+    "forgotten": _flipped("forgotten"),
+    "gained": _flipped("gained"),
+    "unpaired": _unpaired,
+    "undecided": _undecided,
+}
+
+
+def _for_lm_eval(selection: _Selection, out: Path, _: str | None) -> _Listing:
+    samples = {
+        task: sorted({_position(item, task, selection.run) for item in items})
+        for task, items in selection.items.items()
+    }
+    # Tasks that are not in the file would be asked as a whole, so --tasks names those that are.
+    command = (
+        f"lm_eval --model MODEL --model_args ARGS --tasks {_quoted(','.join(samples))} "
+        f"--samples {_quoted(str(out))} --log_samples --output_path LOGS"
+    )
+    return _Listing(json.dumps(samples, indent=1) + "\n", command)
+
+
+def _position(item: str, task: str, run: Run) -> int:
+    if item.isdecimal() and item.isascii():
+        return int(item)
+    raise FieldError(
+        f"{item!r} of task {task!r} is no position in a data set, which is all that lm-eval knows",
+        file=run.origin,
+        field="item",
+        hint="compare its own logs (--log_samples), or ask by content with --harness forgetmap.",
+    )
+
+
+def _for_inspect(selection: _Selection, out: Path, _: str | None) -> _Listing:
+    tasks = selection.items
+    ids = selection.known()
+    several = len(tasks) > 1
+    patterns = []
+    for task, items in tasks.items():
+        others = [item for name, item in ids if name == task]
+        for item in items:
+            pattern = _pattern(item, task, others, selection.run)
+            # An id such as "mmlu:3" in the task mmlu would be taken for its sample 3.
+            is_scoped = several or item.lower().startswith(f"{task.lower()}:")
+            patterns.append(f"{task}:{pattern}" if is_scoped else pattern)
+    content = ",".join(patterns)
+    notices: list[str] = []
+    if len(content.encode()) >= MAX_ARGUMENT:
+        notices.append(
+            "the list is longer than a command may be: in Python, eval(..., sample_id=open("
+            f"{str(out)!r}).read().strip().split(',')) takes it."
+        )
+    command = (
+        f'inspect eval {" ".join(map(_quoted, tasks))} --sample-id "$(cat {_quoted(str(out))})"'
+    )
+    return _Listing(content + "\n", f"{command} --model MODEL", tuple(notices))
+
+
+def _pattern(item: str, task: str, others: Sequence[str], run: Run) -> str:
+    """A pattern that fits this id and no other; commas and blanks at the ends part ids."""
+    pattern = re.sub(r"^\s|,|\s$", "?", escape(item))
+    if pattern != item and any(other != item and fnmatch(other, pattern) for other in others):
+        raise FieldError(
+            f"Inspect cannot be asked for {item!r} of task {task!r} alone: other ids fit {pattern}",
+            file=run.origin,
+            field="item",
+            hint="give samples ids without commas, or ask by content with --harness forgetmap.",
+        )
+    return pattern
+
+
+def _for_lighteval(selection: _Selection, out: Path, _: str | None) -> _Listing:
+    tasks = ",".join(selection.items)
+    items = out.with_suffix(".jsonl")
+    raise HarnessError(
+        "lighteval cannot be asked for single items: it has no option but --max-samples, which "
+        "takes the first after shuffling",
+        hint=f"ask the tasks as a whole ({tasks}), or the items by content: `forgetmap export "
+        f"rerun ... --harness forgetmap --out {items}`, then `forgetmap run MODEL --suite "
+        f"{items}`.",
+    )
+
+
+def _for_forgetmap(selection: _Selection, out: Path, suite: str | None) -> _Listing:
+    """A file of items, with all that is asked; of a suite only which items they are."""
+    if out.suffix != ".jsonl":
+        raise UsageError(f"{out} is no name for JSON lines", hint="let it end in .jsonl.")
+    known = selection.known()
+    categories = _categories(selection.run)
+    rows = []
+    for task, items in selection.items.items():
+        for item in items:
+            found = known[task, item]
+            if suite is None:
+                _require_texts(found, selection.run)
+            mark = {} if suite is None else {PROBE_COLUMN: {"suite": suite}}
+            rows.append(_row(found, categories.get(task)) | mark)
+    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return _Listing(content, f"forgetmap run MODEL --suite {_quoted(str(out))} --out RUN")
+
+
+def _require_texts(item: MeasuredItem, run: Run) -> None:
+    if not item.question or not item.is_bare or not item.gold:
+        raise UsageError(
+            f"{run.name} does not record question and right answer of item {item.item!r} of task "
+            f"{item.task!r}",
+            hint="name the suite that was asked with --suite, or compare logs with texts.",
+        )
+
+
+def _row(item: MeasuredItem, category: str | None) -> dict[str, Any]:
+    row = {
+        "task": item.task,
+        "id": item.item,
+        "category": category,
+        "question": item.question,
+        "options": list(item.options),
+        "gold": item.gold,
+    }
+    return {name: value for name, value in row.items() if value}
+
+
+def _categories(run: Run) -> dict[str, str]:
+    """The category of each task that has one only; a file of items knows no others."""
+    if "category" not in run.columns:
+        return {}
+    rows = run.scores.select("task", "category").unique().collect().rows(named=True)
+    found: dict[str, set[str | None]] = {}
+    for row in rows:
+        found.setdefault(row["task"], set()).add(row["category"])
+    only = {task: next(iter(names)) for task, names in found.items() if len(names) == 1}
+    return {task: name for task, name in only.items() if isinstance(name, str)}
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text)
+
+
+_WRITERS: Mapping[str, Callable[[_Selection, Path, str | None], _Listing]] = {
+    "lm-eval": _for_lm_eval,
+    "inspect": _for_inspect,
+    "lighteval": _for_lighteval,
+    "forgetmap": _for_forgetmap,
+}

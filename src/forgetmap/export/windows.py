@@ -1,0 +1,104 @@
+"""Finds short pieces of many texts inside other texts, thousands of letters at a time.
+
+A piece of 8 or 24 bytes is a number, made of words of 8 bytes at every place of a text. The numbers
+of all texts that are looked for lie sorted in an array, and a table of bits says of most places
+that nothing there is worth a closer look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Keys = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
+
+SHORT, LONG = 8, 24
+"""Lengths of pieces, in bytes."""
+_MIXERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+_MIN_BITS, _MAX_BITS = 10, 26
+_SPARSE = 5
+"""2 to this power are the bits of the table per piece, so that few places are looked at twice."""
+
+
+def piece_keys(letters: bytes, length: int) -> Keys:
+    """The number of the piece that begins at each place; none where the text ends before."""
+    count = len(letters) - length + 1
+    if count <= 0:
+        return np.empty(0, dtype=np.uint64)
+    words = np.empty(len(letters) - SHORT + 1, dtype=np.uint64)
+    for shift in range(min(SHORT, len(words))):
+        number = (len(letters) - shift) // SHORT
+        words[shift::SHORT] = np.frombuffer(letters, "<u8", count=number, offset=shift)
+    if length == SHORT:
+        return words
+    parts = (words[SHORT * n : SHORT * n + count] * mixer for n, mixer in enumerate(_MIXERS))
+    first, second, third = parts
+    keys: Keys = first + second + third
+    return keys
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Where pieces were found.
+
+    Attributes:
+        places: in the text that was searched.
+        owners: number of the text that the piece is of.
+        offsets: where it begins there.
+    """
+
+    places: Places
+    owners: Places
+    offsets: Places
+
+
+class PieceIndex:
+    """Pieces of one length of many texts.
+
+    Args:
+        length: of a piece.
+        pieces: number of a text, and where in it a piece begins, with the key of the piece.
+    """
+
+    def __init__(self, length: int, pieces: Iterable[tuple[int, int, int]]) -> None:
+        rows = np.array([*pieces], dtype=np.uint64).reshape(-1, 3)
+        rows = rows[np.argsort(rows[:, 2], kind="stable")]
+        self.length = length
+        self._owners = rows[:, 0].astype(np.int64)
+        self._offsets = rows[:, 1].astype(np.int64)
+        self._keys, self._starts = np.unique(rows[:, 2], return_index=True)
+        self._stops = np.append(self._starts[1:], len(rows))
+        bits = min(max(len(self._keys).bit_length() + _SPARSE, _MIN_BITS), _MAX_BITS)
+        self._shift = np.uint64(64 - bits)
+        self._table = np.zeros(1 << bits, dtype=bool)
+        self._table[self._slots(self._keys)] = True
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def _slots(self, keys: Keys) -> Keys:
+        slots: Keys = (keys * _MIXERS[0]) >> self._shift
+        return slots
+
+    def search(self, letters: bytes) -> Hits:
+        """Every place of a text at which one of the pieces begins, with all owners of it."""
+        return self.look_up(piece_keys(letters, self.length) if len(self) else self._keys)
+
+    def look_up(self, keys: Keys) -> Hits:
+        """The same for numbers that are made otherwise."""
+        if not len(self):
+            keys = self._keys
+        places = np.flatnonzero(self._table[self._slots(keys)])
+        found = np.searchsorted(self._keys, keys[places])
+        found[found == len(self._keys)] = 0
+        is_same = self._keys[found] == keys[places] if len(self) else np.zeros(0, dtype=bool)
+        places, found = places[is_same], found[is_same]
+        counts = self._stops[found] - self._starts[found]
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        rows = np.repeat(self._starts[found], counts) + within
+        return Hits(np.repeat(places, counts), self._owners[rows], self._offsets[rows])
