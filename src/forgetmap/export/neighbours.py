@@ -7,10 +7,10 @@ sets of words. Examples are seen once, in order, and of each forgotten item only
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -54,19 +54,15 @@ class NeighbourSearch:
         self, targets: Sequence[bytes], questions: Sequence[bytes], *, per_item: int, least: float
     ) -> None:
         self._per_item = per_item
-        counts = Counter(word for text in questions for word in set(text.split()))
         total = len(questions)
-        most = COMMON * total if total >= MIN_COMMON else total
-        self._rarest = math.log(1 + total) + 1
-        self._weights = {
-            word: 0.0 if count > most else math.log((1 + total) / (1 + count)) + 1
-            for word, count in counts.items()
-        }
-        self._ids: dict[bytes, int] = {}
+        counts = Counter(word for text in questions for word in set(text.split()))
         for target in targets:
-            for word in target.split():
-                if self._weight(word):
-                    self._ids.setdefault(word, len(self._ids))
+            counts.update(word for word in set(target.split()) if word not in counts)
+        self._ids = {word: number for number, word in enumerate(counts)}
+        known = np.array([*counts.values(), 0], dtype=np.float64)  # the last: in no question
+        self._weights = np.log((1 + total) / (1 + known)) + 1
+        if total >= MIN_COMMON:
+            self._weights[known > COMMON * total] = 0.0
         self._targets = self._matrix(targets).T.tocsr()
         self._worst = np.full(len(targets), least)
         self._best: list[list[Neighbour]] = [[] for _ in targets]
@@ -74,23 +70,23 @@ class NeighbourSearch:
     def __len__(self) -> int:
         return len(self._best)
 
-    def _weight(self, word: bytes) -> float:
-        return self._weights.get(word, self._rarest)
-
     def _matrix(self, texts: Sequence[bytes]) -> csr_array:
-        """A row of length 1 for each text, in the words of the targets."""
-        columns: list[int] = []
-        values: list[float] = []
+        """A row of length 1 for each text, a column for each word of the questions."""
+        get, unknown = self._ids.get, len(self._ids)
+        ids: list[int] = []
         ends = [0]
         for text in texts:
-            weights = {word: self._weight(word) for word in dict.fromkeys(text.split())}
-            size = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0
-            for word, weight in weights.items():
-                if word in self._ids:
-                    columns.append(self._ids[word])
-                    values.append(weight / size)
-            ends.append(len(columns))
-        return csr_array((values, columns, ends), shape=(len(texts), max(len(self._ids), 1)))
+            ids += map(get, dict.fromkeys(text.split()), repeat(unknown))
+            ends.append(len(ids))
+        columns = np.array(ids, dtype=np.int64)
+        rows = np.repeat(np.arange(len(texts)), np.diff(ends))
+        weights = self._weights[columns]
+        sizes = np.sqrt(np.bincount(rows, weights * weights, minlength=len(texts)))
+        sizes[sizes == 0] = 1.0
+        kept = (columns < unknown) & (weights > 0)
+        values = (weights / sizes[rows])[kept]
+        shape = (len(texts), max(unknown, 1))
+        return csr_array((values, (rows[kept], columns[kept])), shape=shape)
 
     def add(self, texts: Sequence[bytes], numbers: Sequence[int]) -> None:
         """See further examples: their plain words, and their numbers in the pool."""

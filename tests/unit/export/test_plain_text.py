@@ -13,13 +13,15 @@ from forgetmap.export.plain_text import plain_letters, plain_words
         ("  What,   IS\tit?\n", "what is it"),
         ("don't, don\N{RIGHT SINGLE QUOTATION MARK}t and DONT", "dont dont and dont"),
         ("Ｗｈａｔ　ｉｓ", "what is"),  # noqa: RUF001  # wide letters are the point
-        ("\N{LATIN SMALL LIGATURE FI}nd x²", "find x2"),
+        ("\N{LATIN SMALL LIGATURE FI}sh x²", "fish x2"),
         ("Gro\u00dfe Stra\u00dfe", "grosse strasse"),
         ("cafe\u0301 and caf\u00e9", "cafe and cafe"),
         ("zero\u200bwidth so\u00adft", "zerowidth soft"),
         ("snake_case-and/slash", "snake case and slash"),
         ("\u957f\u6c5f 2", "\u957f \u6c5f 2"),
         ("\ud55c\uad6d", "\ud55c \uad6d"),
+        ("\uff76\uff9e \u30ac \u30ab\u3099", "\u30ab \u30ab \u30ab"),  # one syllable, three forms
+        ("\u1112\u1161\u11ab", "\ud55c"),
         ("?!", ""),
         ("", ""),
     ],

@@ -1,0 +1,112 @@
+"""How long does it take to choose a replay set from a million rows, and what is left out?
+
+    .venv/bin/python benchmarks/replay_speed.py                     1,000,000 rows, 10,000 items
+    .venv/bin/python benchmarks/replay_speed.py --rows 50000 --items 2000
+
+Texts are made up of the words of the documentation of Python's own language (`pydoc_data.topics`),
+half of them in pairs as they stand there, so that they have the words and the phrases of English,
+but quote nothing at length. One row in a hundred gives an item away: its question in capitals with
+other text around it. Time is that of `write_replay` alone, with reading the pool; the comparison
+before it is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import forgetmap as fm
+from forgetmap.export import write_replay
+
+LEAK = 100
+"""One row in so many gives an item away."""
+
+
+class Writer:
+    """Writes texts of the words of the documentation, half of them in pairs as they stand there."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        words = " ".join(topics.values()).split()
+        self.next: dict[str, list[str]] = {}
+        for word, after in zip(words, [*words[1:], words[0]], strict=True):
+            self.next.setdefault(word, []).append(after)
+        self.words = words
+
+    def text(self, count: int) -> str:
+        """So many words."""
+        words = [self.dice.choice(self.words)]
+        while len(words) < count:
+            is_pair = self.dice.random() < 0.5
+            words.append(self.dice.choice(self.next[words[-1]] if is_pair else self.words))
+        return " ".join(words)
+
+
+def results(writer: Writer, count: int) -> Iterator[dict[str, object]]:
+    """Items with a question of 8 to 60 words and four options."""
+    for number in range(count):
+        options = [f"{writer.text(4)} {place}" for place in range(4)]
+        yield {
+            "task": f"task-{number % 20}",
+            "item": str(number),
+            "question": f"{writer.text(writer.dice.randint(8, 60))}?",
+            "options": options,
+            "gold": options[0],
+            "score": 1.0,
+        }
+
+
+def write_files(folder: Path, rows: int, items: int) -> tuple[Path, Path, Path]:
+    """Two runs, one of which forgot one item in ten, and a pool."""
+    writer = Writer(0)
+    asked = list(results(writer, items))
+    before, after, pool = (folder / f"{name}.jsonl" for name in ("before", "after", "pool"))
+    with before.open("w") as first, after.open("w") as second:
+        for number, row in enumerate(asked):
+            first.write(json.dumps(row) + "\n")
+            second.write(json.dumps(row | {"score": float(number % 10 > 0)}) + "\n")
+    with pool.open("w") as file:
+        for number in range(rows):
+            prompt = writer.text(writer.dice.randint(10, 90))
+            if number % LEAK == 0:
+                question = str(writer.dice.choice(asked)["question"]).upper()
+                prompt = f"{prompt}\n\n{question}\n\n{writer.text(20)}"
+            row = {"prompt": prompt, "completion": writer.text(writer.dice.randint(5, 90))}
+            file.write(json.dumps(row) + "\n")
+    return before, after, pool
+
+
+def main() -> None:
+    """Print what it took and what was left out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--items", type=int, default=10_000)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        before, after, pool = write_files(folder, args.rows, args.items)
+        comparison = fm.compare(before, after)
+        start, process = time.perf_counter(), time.process_time()
+        summary = write_replay(comparison, folder / "replay.jsonl", pool=[pool])
+        seconds, process = time.perf_counter() - start, time.process_time() - process
+        size = pool.stat().st_size
+    leaks = -(-args.rows // LEAK)
+    wrong = sum(summary.excluded.values()) - leaks
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{args.rows:,} rows ({size / 1e6:,.0f} MB), {args.items:,} items, "
+          f"{summary.forgotten:,} forgotten")  # fmt: skip
+    print(f"{seconds:.1f} s ({process:.1f} s of CPU), peak {peak:.2f} GiB")
+    print(f"left out {dict(summary.excluded)}: {leaks:,} give an item away, {wrong:,} do not "
+          f"({wrong / (args.rows - leaks):.3%})")  # fmt: skip
+    print(f"{summary.rows:,} rows for {summary.reached:,} items, {summary.similarity} alike")
+
+
+if __name__ == "__main__":
+    main()
