@@ -59,12 +59,13 @@ class MeasuredItem:
 
 
 def read_measured(runs: Iterable[Run]) -> list[MeasuredItem]:
-    """Every item of these runs once; of repeats and of several runs what is recorded first."""
+    """Every item of these runs once; without its text only where no run recorded that."""
     items: dict[tuple[object, ...], MeasuredItem] = {}
     for run in runs:
         for item in items_of(run).values():
             items.setdefault((item.task, item.question, item.options, item.gold, item.item), item)
-    return list(items.values())
+    known = {item.key for item in items.values() if item.has_text}
+    return [item for item in items.values() if item.has_text or item.key not in known]
 
 
 def items_of(run: Run) -> dict[Key, MeasuredItem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,6 +13,12 @@ from forgetmap.export.plain_text import plain_letters, plain_words
 
 MIN_WORDS = 3
 """A question of fewer words proves nothing without its answer."""
+_LABELS = re.compile(
+    r"\A\s*(?:question|problem|input|q)\s*[:.]|\b(?:answer|output|solution|a)\s*:\s*\Z",
+    re.IGNORECASE,
+)
+_OPTIONS = re.compile(r"\s\(?[aA1][).:]\s(?=[\s\S]*\s\(?[bB2][).:]\s)")
+"""Where options are listed: behind an A, with a B to come."""
 MAX_SHARED = 20
 """Questions that may share a word or a piece before it counts as part of the language."""
 MIN_LETTERS = 8
@@ -91,10 +98,10 @@ def collect_questions(items: Iterable[MeasuredItem]) -> list[MeasuredQuestion]:
     for item in items:
         options = tuple(filter(None, map(plain_words, item.options)))
         variant = Variant(plain_words(item.gold), frozenset(options))
-        words = plain_words(item.question)
-        for text in (words,) if words else options:
+        asked = dict.fromkeys(filter(None, map(plain_words, asked_texts(item))))
+        for text in asked or options:
             known = found.setdefault(
-                text, MeasuredQuestion(text, plain_letters(text), item, is_option=not words)
+                text, MeasuredQuestion(text, plain_letters(text), item, is_option=not asked)
             )
             known.variants.add(variant)
     questions = list(found.values())
@@ -104,6 +111,17 @@ def collect_questions(items: Iterable[MeasuredItem]) -> list[MeasuredQuestion]:
             counts[word] > MAX_SHARED and not word.isdigit() for word in question.words.split()
         )
     return questions
+
+
+def asked_texts(item: MeasuredItem) -> list[str]:
+    """The question as recorded, and what is left of it without labels and listed options.
+
+    Of a prompt also its last block, as what stands before are instructions and examples.
+    """
+    whole = item.question
+    blocks = [whole] if item.is_bare else [whole, whole.rstrip().rpartition("\n\n")[2]]
+    stems = [_LABELS.sub("", _OPTIONS.split(block, maxsplit=1)[0]) for block in blocks]
+    return [whole, *(stem for stem in stems if stem.count(" ") + 1 >= MIN_WORDS)]
 
 
 def count_words(questions: Iterable[MeasuredQuestion]) -> Counter[bytes]:

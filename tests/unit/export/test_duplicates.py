@@ -111,6 +111,23 @@ def test_items_without_a_question_are_known_by_their_options() -> None:
     assert find(finder, f"At night {endings[1]}.") is None
 
 
+def test_options_inside_a_question_may_come_in_another_order() -> None:
+    item = MeasuredItem("t", "1", "Which bird swims?\nA. owl\nB. penguin\nC. wren", gold="B")
+    finder = DuplicateFinder([item])
+    assert find(finder, "which bird swims? (1) wren (2) owl (3) penguin") == "contains"
+    assert find(finder, "Which bird sings? A. owl B. lark C. robin") is None
+
+
+def test_of_a_prompt_the_last_block_is_the_question() -> None:
+    shots = "Answer in one word.\n\nQ: Which bird sings at night?\nA: nightingale\n\n"
+    prompts = [f"{shots}Q: Which bird swims {place}?\nA:" for place in ("north", "south")]
+    finder = DuplicateFinder(
+        [MeasuredItem("t", str(n), text, is_bare=False) for n, text in enumerate(prompts)]
+    )
+    assert find(finder, "Tell me: which bird swims south?") == "contains"
+    assert find(finder, "Which bird swims west?") is None
+
+
 def test_where_only_a_hash_is_known_exact_copies_are_found() -> None:
     from forgetmap.records import text_hash
 

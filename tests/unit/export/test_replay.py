@@ -168,6 +168,15 @@ def test_what_cannot_be_left_out_is_not_chosen_from(tmp_path: Path) -> None:
     assert not (tmp_path / "r.jsonl").exists()
 
 
+def test_a_question_on_one_side_is_enough(tmp_path: Path) -> None:
+    base = write(tmp_path / "a.jsonl", [{"task": "t", "item": "1", "score": 1.0} | BIRDS])
+    tuned = write(tmp_path / "b.jsonl", [{"task": "t", "item": "1", "score": 0.0}])
+    near = {"prompt": "Which bird swims in the sea?", "completion": "The penguin."}
+    path = write(tmp_path / "pool.jsonl", [near])
+    summary = write_replay(fm.compare(base, tuned), tmp_path / "r.jsonl", pool=[path])
+    assert (summary.rows, summary.guarded) == (1, 1)
+
+
 def test_refusals_leave_nothing_behind(tmp_path: Path) -> None:
     comparison, out = birds(tmp_path), tmp_path / "r.jsonl"
     path = write(tmp_path / "pool.jsonl", [{"prompt": "Add 1 and 2.", "completion": "3"}])
