@@ -10,14 +10,19 @@ from forgetmap.errors import OutputError
 from forgetmap.export.files import complete_file
 
 
+def write_half(path: Path) -> None:
+    with complete_file(path, overwrite=True) as file:
+        file.write("two\n")
+        file.write(str(1 / 0))
+
+
 def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file.txt"
     with complete_file(path, overwrite=False) as file:
         file.write("one\n")
         assert not path.exists()
-    with pytest.raises(ZeroDivisionError), complete_file(path, overwrite=True) as file:
-        file.write("two\n")
-        file.write(str(1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        write_half(path)
     assert path.read_text(encoding="utf-8") == "one\n"
     assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
 
