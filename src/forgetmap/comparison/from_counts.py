@@ -284,14 +284,14 @@ def drop_interval(evidence: Evidence) -> Interval:
     return score_interval(sums, z=design.quantile, inflate=design.inflate, at_least=True)
 
 
-def loss_variance(name: str, evidence: Evidence) -> float:
-    """Variance of the loss at its estimate; never 0."""
+def loss_variance(name: str, evidence: Evidence, at: float | None = None) -> float:
+    """Variance of the loss, at its estimate or at another loss; never 0."""
     parts = terms(name, "loss", evidence)
     sums = total_sums(parts)
     if sums is None or not float(sums.n):
         return math.nan
     design = design_of(evidence, name, "loss", "lost", parts)
-    return float(score_variance(sums, inflate=design.inflate))
+    return float(score_variance(sums, inflate=design.inflate, at=at))
 
 
 def part_p(parts: Sequence[Term], sums: ScoreSums, design: IntervalDesign, floor: float) -> float:

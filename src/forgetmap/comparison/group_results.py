@@ -110,25 +110,33 @@ def with_shrinkage(
     results: Sequence[GroupResult], evidence: Mapping[str, Evidence], policy: Policy
 ) -> list[GroupResult]:
     """Tasks with their losses drawn towards the mean, and how likely each exceeds the margin."""
-    values, variances = [], []
-    for group in results:
-        total = group.headline.forgetting
-        value, variance = total.value, math.nan
-        if group.headline.estimator in FROM_COUNTS and value is not None:
-            variance = loss_variance(group.headline.estimator, evidence[group.name])
-        elif value is not None and total.low is not None and total.high is not None:
-            variance = ((total.high - total.low) / (2 * normal_quantile(policy.level))) ** 2
-        values.append(math.nan if value is None else value)
-        variances.append(variance)
-    shrunk = shrink(values, variances, margin=policy.margin, level=policy.level)
-    if shrunk is None:
+    values = [math.nan if (v := g.headline.forgetting.value) is None else v for g in results]
+
+    def shrink_at(loss: float | None) -> tuple[Shrinkage | None, list[float]]:
+        variances = [_variance(group, evidence[group.name], policy, loss) for group in results]
+        return shrink(values, variances, margin=policy.margin, level=policy.level), variances
+
+    first, _ = shrink_at(None)
+    if first is None:
         return list(results)
+    shrunk, variances = shrink_at(first.centre)
+    assert shrunk is not None  # noqa: S101  # as many tasks as before
     return [
         group.model_copy(update=_shrunk_fields(shrunk, index))
         if not math.isnan(variances[index])
         else group
         for index, group in enumerate(results)
     ]
+
+
+def _variance(group: GroupResult, evidence: Evidence, policy: Policy, loss: float | None) -> float:
+    """Variance of the loss of a task, if it were this loss; nan where there is none."""
+    total = group.headline.forgetting
+    if group.headline.estimator in FROM_COUNTS and total.value is not None:
+        return loss_variance(group.headline.estimator, evidence, at=loss)
+    if total.value is not None and total.low is not None and total.high is not None:
+        return ((total.high - total.low) / (2 * normal_quantile(policy.level))) ** 2
+    return math.nan
 
 
 def _shrunk_fields(shrunk: Shrinkage, index: int) -> dict[str, Any]:

@@ -33,12 +33,21 @@ class Shrinkage:
     exceeds: Reals
 
 
-def score_variance(sums: ScoreSums, *, inflate: ArrayLike = 1.0) -> Reals:
-    """V of `score_interval` at the estimate itself, Q and q0 included, so that it is never 0."""
+def score_variance(
+    sums: ScoreSums, *, inflate: ArrayLike = 1.0, at: ArrayLike | None = None
+) -> Reals:
+    """V of `score_interval`, Q and q0 included, so that it is never 0.
+
+    Args:
+        sums: of the scores.
+        inflate: by clusters.
+        at: the loss at which it is taken; the estimate itself by default.
+    """
     cbar = sums.c / sums.n
+    loss = sums.mean if at is None else np.clip(np.asarray(at, float), 0.0, cbar)
     q = np.maximum(sums.a, sums.s2 - cbar * sums.s) / sums.n**2
     q0 = (sums.b / sums.n + cbar**2 / 4) / sums.n**2
-    visible = (cbar * sums.mean - sums.mean**2) / sums.n
+    visible = (cbar * loss - loss**2) / sums.n
     return np.asarray((visible + q + q0) * np.asarray(inflate, float))
 
 
@@ -54,7 +63,9 @@ def shrink(
 
     Args:
         values: estimate of each task, not clipped.
-        variances: of the estimates, such as `score_variance`.
+        variances: of the estimates, such as `score_variance` at the mean of all tasks: taken at
+            each estimate, they are smallest where an estimate is too small by chance, and limits
+            miss too often.
         margin: loss that the user accepts.
         level: of the limits.
 

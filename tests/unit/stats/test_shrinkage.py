@@ -99,3 +99,20 @@ def test_variance_is_that_of_the_interval_and_never_zero() -> None:
     assert float(score_variance(sums, inflate=3.0)) == pytest.approx(
         3 * float(score_variance(sums))
     )
+
+
+def test_limits_hold_where_variances_are_those_at_the_mean_of_all_tasks() -> None:
+    random = np.random.default_rng(2)
+    sizes = np.geomspace(30, 600, 20).astype(int)
+    covered: dict[str, list[float]] = {"own": [], "mean": []}
+    for _ in range(600):
+        truth = np.clip(random.normal(0.06, 0.02, sizes.size), 0, 1)
+        sums = raw_sums(sizes, random.binomial(sizes, truth))
+        first = shrink(sums.mean, score_variance(sums), margin=0.02)
+        assert first is not None
+        again = shrink(sums.mean, score_variance(sums, at=first.centre), margin=0.02)
+        assert again is not None
+        for name, made in (("own", first), ("mean", again)):
+            inside = (made.interval.low <= truth) & (truth <= made.interval.high)
+            covered[name].append(float(inside.mean()))
+    assert np.mean(covered["own"]) < 0.93 < np.mean(covered["mean"]) < 0.98
