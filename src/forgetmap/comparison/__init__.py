@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         judge_family,
         judge_group,
         make_group_policy,
+        measure_group_coverage,
     )
     from forgetmap.comparison.pipeline import compare_sides, pair_and_count
     from forgetmap.comparison.plan import (
@@ -149,6 +150,7 @@ __all__ = [
     "make_plan",
     "make_readings",
     "make_rule",
+    "measure_group_coverage",
     "next_steps",
     "number_estimators",
     "open_all",

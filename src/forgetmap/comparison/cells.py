@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import narwhals as nw
 
@@ -174,6 +174,38 @@ def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
         return totals
     items = _count_items(pairs, by, labels)
     return {label: replace(sums, items=items.get(label, 0)) for label, sums in totals.items()}
+
+
+def count_scored_before(
+    pairs: Pairs, name: Literal["category", "tags"], repeats: int | None = None
+) -> tuple[dict[str, int], int]:
+    """What BEFORE scored, paired or not, by category or list of tags; and what may be in any.
+
+    Results without a counterpart have the label that BEFORE gives them. Where labels of others are
+    those of AFTER, a missing one is not known.
+
+    Args:
+        pairs: both sides.
+        name: which of the two.
+        repeats: as of `count_cells`.
+    """
+    own = f"{name}_before"
+    rows = pairs.frame.select(
+        label=side_value(name, pairs.columns),
+        lone=~is_in("after"),
+        is_own=~nw.col(own).is_null() if own in pairs.columns else nw.lit(value=False),
+        scored=_scored(repeats)["scored_before"],
+    )
+    counted = rows.group_by("label", "lone", "is_own").agg(nw.col("scored").sum()).collect()
+    counts: dict[str, int] = {}
+    unlabelled, is_borrowed = 0, False
+    for row in counted.rows(named=True):
+        if not is_none(row["label"]):
+            counts[row["label"]] = counts.get(row["label"], 0) + int(row["scored"])
+            is_borrowed = is_borrowed or (not row["is_own"] and row["scored"] > 0)
+        elif row["lone"]:
+            unlabelled += int(row["scored"])
+    return counts, unlabelled if is_borrowed else 0
 
 
 def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:

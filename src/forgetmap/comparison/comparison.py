@@ -20,10 +20,17 @@ from forgetmap.records import Frame, Run, reading
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grounds:
-    """What verdicts rest on, to reach them anew: among other models, or against another margin."""
+    """What verdicts rest on, to reach them anew: among other models, or against another margin.
+
+    Attributes:
+        evidence: everything that was counted.
+        policy: how verdicts are reached.
+        repeats: answers per item that can have a counterpart; None where all can.
+    """
 
     evidence: GroupedEvidence
     policy: Policy
+    repeats: int | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from forgetmap.comparison.cells import count_scored_before
 from forgetmap.comparison.comparison import Comparison
-from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.estimators import find_estimator
+from forgetmap.comparison.evidence import Evidence, split_tags
 from forgetmap.comparison.from_counts import as_estimate, drop_interval
 from forgetmap.comparison.group_results import group_result, group_results
+from forgetmap.comparison.repeated import MIN_ANSWERS
 from forgetmap.comparison.result import DecidesResult, GroupResult, Verdict
 from forgetmap.comparison.verdict import Policy, decide, decided_sentence
+from forgetmap.pairing import SIDES
+from forgetmap.records import reading
 from forgetmap.results import Estimate
 from forgetmap.stats import items_to_decide, normal_quantile
 from forgetmap.text import counted, limit, share
@@ -28,6 +33,8 @@ _LABELS: dict[JudgedQuantity, str] = {
     "answering_loss": "no longer answered",
     "net_change": "losses less gains",
 }
+NET_CHANGE = "net_change"
+_COLUMNS: dict[GroupKind, Literal["category", "tags"]] = {"category": "category", "tag": "tags"}
 _FAMILIES: dict[GroupKind, str] = {"task": "tasks", "category": "categories", "tag": "tags"}
 
 
@@ -42,6 +49,8 @@ class Judgement:
         estimator: that the quantity was measured with.
         sentence: the verdict in words.
         decides: what would decide an open verdict.
+        measured: items that the quantity was measured on.
+        reason: why nothing can be concluded whatever the limits are, if so.
     """
 
     group: GroupResult
@@ -50,6 +59,8 @@ class Judgement:
     estimator: str
     sentence: str
     decides: DecidesResult | None
+    measured: int
+    reason: str | None = None
 
 
 def group_evidence(comparison: Comparison, kind: GroupKind) -> dict[str, Evidence]:
@@ -59,6 +70,35 @@ def group_evidence(comparison: Comparison, kind: GroupKind) -> dict[str, Evidenc
         return {"total": evidence.total()}
     by_kind = {"task": evidence.tasks, "category": evidence.categories, "tag": evidence.tags}
     return by_kind[kind]()
+
+
+def measure_group_coverage(comparison: Comparison, kind: GroupKind) -> dict[str, float]:
+    """Share of what BEFORE scored that is a scored pair, for categories or tags of BEFORE.
+
+    Evidence knows no category or tags of results without a counterpart, so these are counted anew.
+    Where BEFORE does not record which they have, they count against every group.
+
+    Returns:
+        Nothing where every result before has a counterpart: then evidence is enough.
+    """
+    column = _COLUMNS.get(kind)
+    pairs = comparison.pairs
+    if column is None or not comparison.result.pairing.only_before:
+        return {}
+    if not any(f"{column}_{side}" in pairs.columns for side in SIDES):
+        return {}
+    with reading(comparison.before, comparison.after):
+        counts, unknown = count_scored_before(pairs, column, comparison.grounds.repeats)
+    scored: dict[str, int] = {}
+    for label, count in counts.items():
+        for name in split_tags(label) if kind == "tag" else [label]:
+            scored[name] = scored.get(name, 0) + count
+    evidence = group_evidence(comparison, kind)
+    return {
+        name: min(evidence[name].cells.n / (count + unknown), 1.0) if name in evidence else 0.0
+        for name, count in sorted(scored.items())
+        if count + unknown
+    }
 
 
 def make_group_policy(
@@ -93,17 +133,49 @@ def _judge(
     if quantity == "forgetting":
         words = headline.words
         return Judgement(
-            group, headline.forgetting, group.verdict, headline.estimator, words, group.decides
+            group,
+            headline.forgetting,
+            group.verdict,
+            headline.estimator,
+            words,
+            group.decides,
+            _count_measured(headline.estimator, evidence),
         )
     if quantity == "net_change":
         loss, verdict = _net_change(evidence, policy)
-        estimator = "net_change"
+        estimator = NET_CHANGE
     else:
         part = group.knowledge if quantity == "knowledge_loss" else group.answering
         loss, verdict, estimator = part, part.verdict, headline.estimator
     decides = _decides(loss, verdict, group, policy)
     words = f"{_LABELS[quantity]}: {_sentence(loss, verdict, decides, policy)}"
-    return Judgement(group, loss, verdict, estimator, words, decides)
+    measured = _count_measured(estimator, evidence)
+    reason = _lacks_outcomes(loss, evidence, policy) if quantity == "answering_loss" else None
+    return Judgement(group, loss, verdict, estimator, words, decides, measured, reason)
+
+
+def _count_measured(estimator: str, evidence: Evidence) -> int:
+    """Items that an estimate rests on: one by repeats knows nothing of items without."""
+    if evidence.items is None or estimator == NET_CHANGE:
+        return evidence.cells.items
+    if not find_estimator(estimator).from_repeats:
+        return evidence.cells.items
+    repeated = evidence.items.repeated(**MIN_ANSWERS.get(estimator, {}))
+    return min(int(repeated.weight.sum()), evidence.cells.items)
+
+
+def _lacks_outcomes(loss: Estimate, evidence: Evidence, policy: Policy) -> str | None:
+    """Forgotten answers of which nobody recorded whether one was given may be as many losses."""
+    cells = evidence.cells
+    unknown = cells.reasons.get("unknown", 0)
+    if loss.low is None or loss.high is None or not unknown or loss.low > policy.margin:
+        return None
+    if loss.high + unknown / cells.n < policy.margin:
+        return None
+    return (
+        f"how {unknown:,} of {counted(cells.n10, 'forgotten answer')} ended is not recorded, so "
+        "not whether one was given"
+    )
 
 
 def _net_change(evidence: Evidence, policy: Policy) -> tuple[Estimate, Verdict]:

@@ -113,6 +113,7 @@ def compare_sides(
         *sanity_warnings(all_items, by_task, failures),
     ]
     policy = make_policy(rule, before.run, after.run, pairs)
+    repeats = _shared_repeats(before, after)
     paired = _pairing(coverage, warnings)
     result = _result(before.run, after.run, rule, evidence, paired, policy)
     worst = worst_case_warnings(result.total, warnings, strict=rule.strict)
@@ -122,7 +123,7 @@ def compare_sides(
         "pairing": paired.model_copy(update={"warnings": [*warnings, *worst]}),
     }
     result = result.model_copy(update=added)
-    return Comparison(result, before.run, after.run, pairs, Grounds(evidence, policy))
+    return Comparison(result, before.run, after.run, pairs, Grounds(evidence, policy, repeats))
 
 
 def in_one_family(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -173,7 +174,7 @@ def refuse_same_run(before: Side, after: Side) -> None:
 
 def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
     """Two prepared runs, item by item, and the four cells of every group."""
-    repeats = None if before.repeats == after.repeats else min(before.repeats, after.repeats)
+    repeats = _shared_repeats(before, after)
     pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
     pairs = with_task_table(pairs, rule.task_table)
     cells = count_cells(pairs, repeats)
@@ -187,6 +188,11 @@ def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[L
                 hint="give every item of a task its own id.",
             )
     return pairs, cells
+
+
+def _shared_repeats(before: Side, after: Side) -> int | None:
+    """Answers per item that can have a counterpart; None where all can."""
+    return None if before.repeats == after.repeats else min(before.repeats, after.repeats)
 
 
 def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:

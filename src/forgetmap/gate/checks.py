@@ -21,6 +21,7 @@ from forgetmap.comparison import (
     judge_family,
     judge_group,
     make_group_policy,
+    measure_group_coverage,
 )
 from forgetmap.gate.policy import Condition, GatePolicy, GateRule
 from forgetmap.gate.result import CheckResult, Status
@@ -51,6 +52,7 @@ class OpenCheck:
         sentence: the verdict in words.
         low_at: the lower limit at another level; None where there is none.
         items: behind it.
+        measured: of them, those that the quantity was measured on.
         coverage: share of what BEFORE scored.
         estimator: of the quantity.
         noise_assumed: taken off the lower limit.
@@ -64,6 +66,7 @@ class OpenCheck:
     sentence: str
     low_at: Callable[[float], float | None]
     items: int = 0
+    measured: int = 0
     coverage: float | None = None
     estimator: str | None = None
     noise_assumed: float = 0.0
@@ -171,7 +174,8 @@ def _group_checks(
 ) -> Iterator[OpenCheck]:
     kind: GroupKind = rule.scope if rule.scope != "capability" else "total"
     evidence = group_evidence(comparison, kind)
-    names = rule.groups or tuple(evidence)
+    covered = measure_group_coverage(comparison, kind)
+    names = rule.groups or tuple(sorted({*evidence, *covered}))
     if kind == "task" and not rule.groups:
         names = tuple(sorted({*evidence, *comparison.result.measures}))
     if not names and rule.tier == "blocking":
@@ -195,7 +199,8 @@ def _group_checks(
             stricter = replace(policy, level=strict)
             return judge_group(name, part, stricter, quantity).loss.low
 
-        yield _judged(rule, name, by_name[name], low_at)
+        check = _judged(rule, name, by_name[name], low_at)
+        yield replace(check, coverage=covered.get(name, check.coverage))
 
 
 def _judged(
@@ -211,9 +216,11 @@ def _judged(
         judgement.sentence,
         low_at,
         items=group.items,
+        measured=judgement.measured,
         coverage=group.coverage.before,
         estimator=judgement.estimator,
         noise_assumed=(group.noise_assumed or 0.0) if is_forgetting else 0.0,
+        reasons=() if judgement.reason is None else (Notice("outcomes", judgement.reason),),
     )
 
 
@@ -230,9 +237,9 @@ def _unmeasured(rule: GateRule, group: str, reason: Notice) -> OpenCheck:
 
 def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -> OpenCheck:
     """What keeps a check from a decision: it fails closed."""
-    if check.reasons:
+    if not check.items and check.reasons:
         return check
-    reasons = [*changes]
+    reasons = [*changes, *check.reasons]
     if check.coverage is None or check.coverage < floor:
         covered = "nothing" if check.coverage is None else percent(check.coverage)
         message = (
@@ -240,6 +247,12 @@ def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -
             f"{percent(floor)} is required"
         )
         reasons.append(Notice("coverage", message))
+    if check.measured < floor * check.items:
+        message = (
+            f"the loss is that of {check.measured:,} of {counted(check.items, 'item')}, which were "
+            f"answered repeatedly; {percent(floor)} is required"
+        )
+        reasons.append(Notice("repeats", message))
     if check.items < check.rule.min_items:
         message = f"{counted(check.items, 'item')}; at least {check.rule.min_items:,} are required"
         reasons.append(Notice("too_few_items", message))
@@ -316,6 +329,7 @@ def _drift_checks(
             words,
             low_at,
             items=cell.n,
+            measured=cell.n,
             coverage=coverage,
             estimator="drift",
         )

@@ -81,6 +81,14 @@ def test_answers_that_are_no_longer_given_are_a_quantity_of_their_own() -> None:
     assert (answering.status, knowledge.status) == ("FAIL", "PASS")
 
 
+def test_answers_of_which_nobody_recorded_the_end_may_not_have_been_given() -> None:
+    rule = policy(GateRule(quantity="answering_loss"))
+    (check,) = run_gate(*one_task(BAD), policy=rule).checks
+    assert (check.status, check.reasons[0].code) == ("INCONCLUSIVE", "outcomes")
+    few = one_task(Cells(kept=1390, lost=10, never=600))
+    assert run_gate(*few, policy=rule).status == "PASS"
+
+
 def test_only_blocking_rules_block() -> None:
     before, after = one_task(BAD)
     rules = policy(GateRule(margin=0.5), GateRule(name="strict", tier="warning"))
@@ -153,6 +161,71 @@ def test_also_a_great_loss_is_inconclusive_on_what_little_there_is() -> None:
     before, after = one_task(BAD)
     result = run_gate(before, after.slice(600, 1400))
     assert result.status == "INCONCLUSIVE"
+
+
+def with_labels(column: str, label: str, cells: Cells, missing: int) -> tuple[pa.Table, pa.Table]:
+    """One task whose items are under two labels; of one, so many items are missing after."""
+    before, after = one_task(cells)
+    before = before.append_column(
+        column, pa.array([label if number % 10 == 3 else "rest" for number in range(len(before))])
+    )
+    gone = [number for number in range(len(before)) if number % 10 == 3][:missing]
+    return before, after.take([number for number in range(len(after)) if number not in gone])
+
+
+MANY = Cells(kept=14_000, never=6_000)
+
+
+@pytest.mark.parametrize("scope", ["category", "tag"])
+@pytest.mark.parametrize(("missing", "status"), [(20, "PASS"), (21, "INCONCLUSIVE")])
+def test_items_missing_from_a_category_count_against_it(
+    scope: Any, missing: int, status: str
+) -> None:
+    column = "category" if scope == "category" else "tags"
+    tables = with_labels(column, "law" if scope == "category" else "law; hard", MANY, missing)
+    result = run_gate(*tables, policy=policy(GateRule(), GateRule(scope=scope, groups=("law",))))
+    assert [check.status for check in result.checks] == ["PASS", status]
+    assert result.checks[1].coverage == pytest.approx(1 - missing / 2000)
+
+
+@pytest.mark.parametrize("scope", ["category", "tag"])
+def test_a_category_of_before_that_is_gone_is_inconclusive_under_every_category(
+    scope: Any,
+) -> None:
+    column = "category" if scope == "category" else "tags"
+    tables = with_labels(column, "law", MANY, 2000)
+    result = run_gate(*tables, policy=policy(GateRule(scope=scope)))
+    assert of(result) == {"law": "INCONCLUSIVE", "rest": "PASS"}
+
+
+def test_items_whose_category_only_after_would_tell_count_against_all() -> None:
+    before, after = with_labels("category", "law", MANY, 0)
+    labelled = after.append_column("category", before["category"]).slice(0, 19_900)
+    rule = GateRule(scope="category")
+    known = run_gate(before, labelled, policy=policy(rule))
+    assert of(known) == {"law": "PASS", "rest": "PASS"}
+    unknown = run_gate(before.drop_columns(["category"]), labelled, policy=policy(rule))
+    assert of(unknown) == {"law": "INCONCLUSIVE", "rest": "PASS"}
+
+
+def repeated(table: pa.Table, items: int) -> pa.Table:
+    """The first items answered twice, the others once."""
+    return pa.concat_tables(
+        [
+            part.append_column("repeat", pa.array([number] * len(part)))
+            for number, part in enumerate((table, table.slice(0, items)))
+        ]
+    )
+
+
+@pytest.mark.parametrize(("items", "status"), [(600, "INCONCLUSIVE"), (2000, "FAIL")])
+def test_a_loss_measured_on_a_part_of_the_items_decides_nothing(items: int, status: str) -> None:
+    before, after = one_task(BAD)
+    result = run_gate(repeated(before, items), repeated(after, items))
+    assert result.status == status
+    assert run_gate(before, after, noise=before.slice(0, items)).status == status
+    codes = [reason.code for reason in result.checks[0].reasons]
+    assert codes == (["repeats"] if status == "INCONCLUSIVE" else [])
 
 
 def test_what_compare_refuses_is_inconclusive_not_an_error() -> None:
