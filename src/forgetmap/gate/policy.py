@@ -12,7 +12,14 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from forgetmap.comparison import (
     CORRECT_AT,
@@ -27,6 +34,8 @@ from forgetmap.gate.result import Scope, Tier
 from forgetmap.pairing import PairBy
 
 MIN_COVERAGE = 0.99
+MOST_LOOKS = 10_000
+"""From far more on, intervals of one look would be as wide as numbers go."""
 RuleQuantity = JudgedQuantity | Literal["drift"]
 Condition = Literal["prompt", "scorer", "suite", "decoding", "harness"]
 CONDITIONS: tuple[Condition, ...] = ("prompt", "scorer", "suite")
@@ -34,6 +43,7 @@ CONDITIONS: tuple[Condition, ...] = ("prompt", "scorer", "suite")
 
 A judge is a scorer.
 """
+AUTO = "auto"
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -44,12 +54,14 @@ class _Section(BaseModel):
 class GateRule(_Section):
     """One thing that a release must hold."""
 
-    name: str = Field(default="", description="Shown in results [default: made from the rest].")
+    name: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
+        default="", description="Shown in results [default: made from the rest]."
+    )
     tier: Tier = "blocking"
     scope: Scope = "total"
     groups: tuple[str, ...] = Field(default=(), strict=False)
     quantity: RuleQuantity = "forgetting"
-    estimator: str = "auto"
+    estimator: str = AUTO
     margin: Share = MARGIN
     min_items: int = Field(default=0, ge=0)
 
@@ -59,6 +71,12 @@ class GateRule(_Section):
             raise ValueError("drift is measured per capability, all else per total, task, ...")
         if self.scope == "total" and self.groups:
             raise ValueError("the total has no groups")
+        if not self.groups and "groups" in self.model_fields_set:
+            raise ValueError(f"`groups` is empty: leave it out for every {self.scope}")
+        if len(set(self.groups)) < len(self.groups):
+            raise ValueError("`groups` names one twice")
+        if self.quantity in ("net_change", "drift") and self.estimator != AUTO:
+            raise ValueError(f"{self.quantity} has no choice of estimators: leave it out")
         if self.estimator not in estimator_names():
             raise ValueError(f"there is no estimator {self.estimator!r}")
         return self
@@ -108,7 +126,7 @@ class GatePolicy(_Section):
     rules: tuple[GateRule, ...] = Field(strict=False, min_length=1, alias="rule")
     coverage: float = Field(default=MIN_COVERAGE, gt=0, le=1)
     level: float = Field(default=LEVEL, gt=0.5, le=0.9999)
-    looks: Annotated[int, Field(ge=1)] | Literal["any"] = 1
+    looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] | Literal["any"] = 1
     required_tasks: tuple[str, ...] = Field(default=(), strict=False)
     unchanged: tuple[Condition, ...] = Field(default=CONDITIONS, strict=False)
     compare: CompareSection = CompareSection()
@@ -153,6 +171,8 @@ def read_policy(path: str | Path) -> GatePolicy:
     """
     path = Path(path)
     content = read_toml(path, "`forgetmap gate init` writes a policy to start from.")
+    if "origin" in content:
+        raise FieldError(_MESSAGES["extra_forbidden"], file=str(path), field="origin", hint=_HINT)
     try:
         return GatePolicy(**content).model_copy(update={"origin": str(path)})
     except (ValidationError, TypeError) as error:
@@ -176,12 +196,18 @@ def read_toml(path: Path, hint: str) -> dict[str, Any]:
 def _policy_error(error: ValidationError | TypeError, path: Path) -> FieldError:
     if isinstance(error, TypeError):
         return FieldError(f"not a policy: {error}", file=str(path), hint=_HINT)
-    first = error.errors()[0]
-    message = first["msg"].removeprefix("Value error, ")
-    location = "".join(
-        f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-    )
+    # A misspelt field is the cause where another one is missing.
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    message = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
+    parts = first["loc"][:1] if first["loc"][:1] == ("looks",) else first["loc"]
+    location = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in parts)
     return FieldError(message, file=str(path), field=location.lstrip(".") or "policy", hint=_HINT)
 
 
+_MESSAGES = {
+    "extra_forbidden": "there is no such field",
+    "tuple_type": "it is a list: [...], or tables [[...]]",
+    "missing": "it must not be missing",
+    "too_short": "there is none",
+}
 _HINT = "docs/gate.md lists all fields; `forgetmap gate init` writes a policy to start from."
