@@ -10,8 +10,15 @@ from typing import Any, TypedDict, Unpack
 import narwhals as nw
 
 from forgetmap import __version__
-from forgetmap.comparison import Comparison, Options, compare
-from forgetmap.errors import BackendError, MetricError, PairingError, UsageError
+from forgetmap.comparison import Comparison, Options, compare, make_readings, open_all
+from forgetmap.errors import (
+    BackendError,
+    ForgetmapError,
+    MetricError,
+    OutputError,
+    PairingError,
+    UsageError,
+)
 from forgetmap.gate.baselines import is_baseline, opened_baseline
 from forgetmap.gate.checks import close_check, open_checks, refused_checks, reject
 from forgetmap.gate.history import count_looks, record_result
@@ -24,10 +31,16 @@ from forgetmap.gate.result import (
     PolicyResult,
     Status,
 )
-from forgetmap.gate.waivers import Waiver, apply_waivers, check_waivers, read_waivers
-from forgetmap.records import Run, reading
+from forgetmap.gate.waivers import (
+    Waiver,
+    apply_waivers,
+    check_waivers,
+    read_waivers,
+    waiver_notices,
+)
+from forgetmap.records import reading
 from forgetmap.results import Notice
-from forgetmap.sources import Progress, open_run
+from forgetmap.sources import Progress
 from forgetmap.text import counted
 
 MOST_ITEMS = 20
@@ -92,15 +105,27 @@ def run_gate(
     if store is None and (record or is_baseline(before)):
         raise UsageError("no store is named", hint="say where baselines are kept: store=FOLDER.")
     day = today or datetime.now(UTC).date()
+    if before is after:
+        raise UsageError("the same run is on both sides", hint="name the run of another model.")
     with opened_baseline(before, after, store or "") as sides:
-        result = _gate(*sides, held, granted, look or 1, day, options)
+        number = 1 if look is None else look
+        result = _gate(*sides, held, granted, number, day, options)
         if look is None and store is not None and held.looks != 1:
             number = count_looks(store, result) + 1
             if number > 1:
                 result = _gate(*sides, held, granted, number, day, options)
     if store is not None and record is not False:
-        record_result(result, store)
+        _keep(result, store)
     return result
+
+
+def _keep(result: GateResult, store: str | Path) -> None:
+    """Record a decision; where that fails, the error says what was decided."""
+    try:
+        record_result(result, store)
+    except ForgetmapError as error:
+        message = f"not recorded: {result.headline} {error.message}"
+        raise OutputError(message, hint=error.hint) from error
 
 
 def _gate(
@@ -114,11 +139,15 @@ def _gate(
 ) -> GateResult:
     look = take_look(policy, number)
     try:
-        comparison = compare(before, after, **_compare_options(policy, look.level, options))
-    except (MetricError, BackendError):
+        comparison = compare(before, after, **_compare_options(policy, options))
+    except MetricError as error:
+        hint = 'name it in a policy (--policy FILE): metric = "..." below [compare].'
+        raise MetricError(error.message, hint=hint) from None
+    except BackendError:
         raise
     except PairingError as error:
-        return _refused(after, policy, look, error, options)
+        missing = _missing_tasks(before, after, policy, options)
+        return _refused(policy, look, error, missing, waivers, today)
     checks = apply_waivers(_decide_checks(comparison, policy, look), waivers, today)
     result = comparison.result
     scored = {task.name for task in result.tasks if task.n}
@@ -127,7 +156,7 @@ def _gate(
         look,
         checks,
         [task for task in policy.required_tasks if task not in scored],
-        warnings=result.pairing.warnings,
+        warnings=[*result.pairing.warnings, *waiver_notices(waivers, checks, today)],
         before=result.before,
         after=result.after,
         forgotten=result.total.n10,
@@ -140,11 +169,9 @@ def _gate(
 def _first_forgotten(comparison: Comparison) -> list[ForgottenItem]:
     """What a reader of a failed gate asks for first; the rest is in a report."""
     with reading(comparison.before, comparison.after):
-        rows = comparison.flip_frame("forgotten", limit=MOST_ITEMS).select("task", "item").collect()
-    return [
-        ForgottenItem(task=task, item=item)
-        for task, item in rows.unique().sort("task", "item").rows()
-    ]
+        flips = comparison.flip_frame("forgotten").select("task", "item").unique()
+        rows = flips.sort("task", "item").head(MOST_ITEMS).collect()
+    return [ForgottenItem(task=task, item=item) for task, item in rows.rows()]
 
 
 def take_look(policy: GatePolicy, number: int) -> LookResult:
@@ -166,12 +193,12 @@ def _policy_of(policy: GatePolicy | str | Path | None) -> GatePolicy:
     return policy if isinstance(policy, GatePolicy) else read_policy(policy)
 
 
-def _compare_options(policy: GatePolicy, level: float, options: GateOptions) -> Options:
+def _compare_options(policy: GatePolicy, options: GateOptions) -> Options:
     compared: Options = {**options}  # type: ignore[typeddict-item]  # all of them are also there
     how = policy.compare
     compared["metric"], compared["correct_at"] = how.metric, how.correct_at
     compared["pair_by"], compared["task_table"] = how.pair_by, how.task_table
-    compared["noise_floor"], compared["level"] = how.noise_floor, level
+    compared["noise_floor"], compared["level"] = how.noise_floor, policy.level
     compared["min_paired"] = ANY_SHARE
     return compared
 
@@ -197,7 +224,12 @@ def _decide_checks(
 
 
 def _refused(
-    after: Any, policy: GatePolicy, look: LookResult, error: PairingError, options: GateOptions
+    policy: GatePolicy,
+    look: LookResult,
+    error: PairingError,
+    missing: Sequence[str],
+    waivers: Sequence[Waiver],
+    today: date,
 ) -> GateResult:
     """Runs that cannot be compared show nothing: neither a loss nor that there is none."""
     reason = Notice("refused", error.message)
@@ -205,16 +237,22 @@ def _refused(
         close_check(check, is_rejected=False, level=look.level)
         for check in refused_checks(policy, reason)
     ]
-    missing: list[str] = []
-    if policy.required_tasks:
-        asked = _tasks_of(open_run(after, column_map=options.get("column_map")))
-        missing = [task for task in policy.required_tasks if task not in asked]
-    return _make_result(policy, look, checks, missing, warnings=[reason])
+    checks = apply_waivers(checks, waivers, today)
+    notices = [reason, *waiver_notices(waivers, checks, today)]
+    return _make_result(policy, look, checks, missing, warnings=notices)
 
 
-def _tasks_of(run: Run) -> set[str]:
-    scored = run.scores.filter(~nw.col("score").is_null()).select("task").unique().collect()
-    return set(scored["task"].to_list())
+def _missing_tasks(before: Any, after: Any, policy: GatePolicy, options: GateOptions) -> list[str]:
+    """Required tasks of which a run that could not be compared has no score."""
+    if not policy.required_tasks:
+        return []
+    compared = _compare_options(policy, options)
+    column_map, task = options.get("column_map"), options.get("task")
+    readings = make_readings(compared, 2)
+    _, run = open_all([before, after], column_map=column_map, task=task, readings=readings)
+    rows = run.scores.filter(~nw.col("score").is_null()).select("task").unique().collect()
+    scored = set(rows["task"].to_list())
+    return [name for name in policy.required_tasks if name not in scored]
 
 
 def _make_result(

@@ -16,6 +16,10 @@ Tier = Literal["blocking", "warning", "info"]
 Scope = Literal["total", "task", "category", "tag", "capability"]
 
 
+WaiverState = Literal["applied", "expired", "exceeded", "not needed", "not applicable"]
+"""Not applicable: nothing was measured whose loss could be accepted."""
+
+
 class WaiverResult(Value):
     """A waiver that was applied to a check, or would have been."""
 
@@ -23,7 +27,7 @@ class WaiverResult(Value):
     reason: str
     ceiling: float = Field(description="Loss up to which the check is let pass.")
     expires: str = Field(description="Last day on which it holds, ISO 8601.")
-    state: Literal["applied", "expired", "exceeded", "not needed"]
+    state: WaiverState
 
 
 class CheckResult(Value):

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from forgetmap.comparison import decide
 from forgetmap.errors import FieldError
 from forgetmap.gate.checks import PASSING
 from forgetmap.gate.policy import GatePolicy, read_toml
-from forgetmap.gate.result import CheckResult, WaiverResult
+from forgetmap.gate.result import CheckResult, WaiverResult, WaiverState
+from forgetmap.results import Notice
 
 _HINT = "a waiver has the fields rule, owner, reason, ceiling and expires; see docs/gate.md."
+
+
+Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
 class Waiver(BaseModel):
@@ -35,9 +39,9 @@ class Waiver(BaseModel):
 
     rule: str = Field(min_length=1)
     group: str | None = None
-    owner: str = Field(min_length=1)
-    reason: str = Field(min_length=1)
-    ceiling: float = Field(gt=0, le=1)
+    owner: Words
+    reason: Words
+    ceiling: float = Field(gt=0, le=1, strict=True)
     expires: date
     origin: str = Field(default="", exclude=True)
 
@@ -105,6 +109,25 @@ def apply_waivers(
     return [_apply(check, waivers, today) for check in checks]
 
 
+def waiver_notices(
+    waivers: Sequence[Waiver], checks: Sequence[CheckResult], today: date
+) -> list[Notice]:
+    """Waivers that are about no check, and another day than today: neither may go unseen."""
+    notices = [
+        Notice(
+            "waiver_unused",
+            f"the waiver of {waiver.owner} for {waiver.rule!r} is about {waiver.group!r}, which no "
+            "check is about.",
+        )
+        for waiver in waivers
+        if not any(waiver.covers(check) for check in checks)
+    ]
+    now = datetime.now(UTC).date()
+    if waivers and today != now:
+        notices.append(Notice("as_of", f"waivers are judged as of {today}, decided on {now}."))
+    return notices
+
+
 def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckResult:
     about = [waiver for waiver in waivers if waiver.covers(check)]
     if not about:
@@ -117,7 +140,10 @@ def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckR
         words = f"the waiver of {waiver.owner} expired on {waiver.expires}; {check.sentence}"
         update = {"status": "FAIL", "sentence": words, "decides": None}
         return _with_waiver(check.model_copy(update=update), waiver, "expired")
-    if check.reasons or decide(check.loss, waiver.ceiling) not in PASSING:
+    if check.reasons or decide(check.loss, check.margin) != check.verdict:
+        # Nothing was measured that could be accepted: the verdict is not that of the limits.
+        return _with_waiver(check, waiver, "not applicable")
+    if decide(check.loss, waiver.ceiling) not in PASSING:
         return _with_waiver(check, waiver, "exceeded")
     words = (
         f"{check.sentence}; waived up to {100 * waiver.ceiling:g}% by {waiver.owner} until "
@@ -125,9 +151,6 @@ def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckR
     )
     update = {"status": "PASS", "sentence": words, "decides": None}
     return _with_waiver(check.model_copy(update=update), waiver, "applied")
-
-
-WaiverState = Literal["applied", "expired", "exceeded", "not needed"]
 
 
 def _with_waiver(check: CheckResult, waiver: Waiver, state: WaiverState) -> CheckResult:

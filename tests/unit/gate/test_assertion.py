@@ -14,8 +14,10 @@ from gate_results import make_check, make_result
 from run_folders import results, run_of
 
 RIGHT = run_of(results([1.0] * 1000))
+AGAIN = run_of(results([1.0] * 1000))
 WORSE = run_of(results([1.0] * 800 + [0.0] * 200))
 FEW = run_of(results([1.0] * 10))
+FEW_AGAIN = run_of(results([1.0] * 10))
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def _nothing_left() -> Iterator[None]:
 
 
 def test_it_returns_the_result_of_a_gate_that_passes() -> None:
-    result = assert_no_forgetting(RIGHT, RIGHT)
+    result = assert_no_forgetting(RIGHT, AGAIN)
     assert result.status == "PASS"
     assert (result.forgotten, result.forgotten_items) == (0, [])
     assert take_results() == [result]
@@ -50,7 +52,7 @@ def test_the_margin_is_what_is_tolerated() -> None:
 @pytest.mark.parametrize(("word", "error"), [("fail", AssertionError), ("skip", SkipTest)])
 def test_what_is_open_fails_or_is_skipped(word: str, error: type[Exception]) -> None:
     with pytest.raises(error, match="INCONCLUSIVE"):
-        assert_no_forgetting(FEW, FEW, margin=0.001, inconclusive=word)  # type: ignore[arg-type]
+        assert_no_forgetting(FEW, FEW_AGAIN, margin=0.001, inconclusive=word)  # type: ignore[arg-type]
 
 
 def test_a_loss_is_never_skipped() -> None:
@@ -62,7 +64,7 @@ def test_a_policy_and_its_options_are_used(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('required_tasks = ["gsm8k"]\n[[rule]]\nmargin = 0.1\n', encoding="utf-8")
     with pytest.raises(AssertionError, match="required task is missing: gsm8k"):
-        assert_no_forgetting(RIGHT, RIGHT, policy=policy, look=1)
+        assert_no_forgetting(RIGHT, AGAIN, policy=policy, look=1)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_a_policy_and_its_options_are_used(tmp_path: Path) -> None:
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        assert_no_forgetting(RIGHT, RIGHT, **options)  # type: ignore[arg-type]
+        assert_no_forgetting(RIGHT, AGAIN, **options)  # type: ignore[arg-type]
 
 
 def test_the_list_of_checks_is_cut() -> None:
@@ -92,5 +94,5 @@ def test_only_so_many_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("forgetmap.gate.decision.run_gate", run)
     for _ in range(1001):
-        assert_no_forgetting(RIGHT, RIGHT)
+        assert_no_forgetting(RIGHT, AGAIN)
     assert len(take_results()) == 1000

@@ -251,6 +251,20 @@ def test_a_required_task_is_missing_also_where_nothing_can_be_compared() -> None
     assert run_gate(before, after, policy=rules).status == "FAIL"
 
 
+def test_a_run_that_cannot_be_compared_is_read_with_the_same_options() -> None:
+    before, after = (table.drop_columns(["task"]) for table in one_task(GOOD))
+    strangers = after.set_column(0, "item", pa.array([f"x{n}" for n in range(len(after))]))
+    rules = policy(GateRule(), required_tasks=["facts"])
+    result = run_gate(before, strangers, policy=rules, task="facts")
+    assert (result.status, result.missing_tasks) == ("INCONCLUSIVE", [])
+
+
+def test_a_run_is_not_held_against_itself() -> None:
+    before, _ = one_task(GOOD)
+    with pytest.raises(UsageError, match="both sides"):
+        run_gate(before, before)
+
+
 def test_a_task_of_before_that_is_gone_is_inconclusive_under_every_task() -> None:
     before, _ = release({"facts": GOOD, "logic": GOOD})
     _, after = release({"facts": GOOD})
@@ -325,7 +339,7 @@ def test_what_only_the_user_can_say_stays_an_error() -> None:
         )
         for table in one_task(GOOD)
     )
-    with pytest.raises(MetricError):
+    with pytest.raises(MetricError, match=r"\[compare\]"):
         run_gate(before, after)
 
 
@@ -345,8 +359,24 @@ def test_a_look_that_was_not_planned_does_not_pass() -> None:
     assert run_gate(*one_task(GOOD), policy=rules, look=2).status == "PASS"
     result = run_gate(*one_task(GOOD), policy=rules, look=3)
     assert (result.status, "look 3 of 2" in result.headline) == ("INCONCLUSIVE", True)
-    with pytest.raises(UsageError):
-        run_gate(*one_task(GOOD), policy=rules, look=-1)
+    for number in (-1, 0):
+        with pytest.raises(UsageError):
+            run_gate(*one_task(GOOD), policy=rules, look=number)
+
+
+@pytest.mark.parametrize(("looks", "look"), [("any", 1000), (10_000, 1)])
+def test_many_looks_are_possible(looks: Any, look: int) -> None:
+    tables, rules = one_task(BAD), policy(GateRule(), looks=looks)
+    (check,) = run_gate(*tables, policy=rules, look=look).checks
+    first = run_gate(*tables).checks[0]
+    assert (check.status, first.status) == ("FAIL", "FAIL")
+    assert (check.loss.low or 1) < (first.loss.low or 0)
+
+
+def test_a_look_has_the_limits_of_a_comparison_at_its_level() -> None:
+    tables = one_task(CLOSE)
+    (check,) = run_gate(*tables, policy=policy(GateRule(), looks=5)).checks
+    assert check.loss == fm.compare(*tables, level=0.99).result.total.headline.forgetting
 
 
 TODAY = date(2026, 11, 17)
@@ -383,3 +413,41 @@ def test_a_waiver_is_about_losses_not_about_what_is_missing() -> None:
     before, after = one_task(BAD)
     result = run_gate(before, after.slice(0, 1500), waivers=[WAIVER], today=TODAY)
     assert result.status == "INCONCLUSIVE"
+
+
+def test_a_waiver_is_about_losses_not_about_what_cannot_be_told() -> None:
+    before, after = one_task(BAD)
+    never_right = before.set_column(2, "score", pa.array([0.0] * len(before)))
+    result = run_gate(never_right, after, waivers=[WAIVER], today=TODAY)
+    (check,) = result.checks
+    assert (result.status, check.verdict) == ("INCONCLUSIVE", "cannot_tell")
+    assert check.waiver is not None
+    assert check.waiver.state == "not applicable"
+
+
+def test_an_expired_waiver_fails_also_what_cannot_be_compared() -> None:
+    before, _ = one_task(BAD)
+    _, strangers = release({"other": GOOD})
+    assert run_gate(before, strangers, waivers=[WAIVER], today=TODAY).status == "INCONCLUSIVE"
+    late = date(2026, 12, 2)
+    assert run_gate(before, strangers, waivers=[WAIVER], today=late).status == "FAIL"
+
+
+def test_another_day_and_a_waiver_about_nothing_are_seen() -> None:
+    tables, day = one_task(BAD), date(2020, 1, 1)
+    result = run_gate(*tables, waivers=[WAIVER], today=day)
+    (notice,) = [notice for notice in result.warnings if notice.code == "as_of"]
+    assert "2020-01-01" in notice.message
+    misspelt = WAIVER.model_copy(update={"group": "Facts"})
+    result = run_gate(*tables, waivers=[misspelt])
+    assert result.status == "FAIL"
+    assert [notice.code for notice in result.warnings] == ["waiver_unused"]
+    late = run_gate(*tables, waivers=[WAIVER])
+    assert not late.warnings
+
+
+def test_a_failed_gate_names_the_first_items() -> None:
+    before, after = one_task(BAD)
+    result = run_gate(repeated(before, 2000), repeated(after, 2000))
+    lost = sorted(str(number) for number in range(1200, 1400))
+    assert [one.item for one in result.forgotten_items] == lost[:20]

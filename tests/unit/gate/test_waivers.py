@@ -43,7 +43,14 @@ def test_none_of_its_fields_may_be_left_out(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"expires": '"soon"'}, {"ceiling": "0"}, {"owner": '""'}, {"until": "2026-12-01"}],
+    [
+        {"expires": '"soon"'},
+        {"ceiling": "0"},
+        {"owner": '""'},
+        {"reason": '" "'},
+        {"ceiling": "true"},
+        {"until": "2026-12-01"},
+    ],
 )
 def test_what_cannot_be_used_is_an_error(tmp_path: Path, fields: dict[str, str]) -> None:
     with pytest.raises(FieldError):
