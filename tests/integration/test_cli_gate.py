@@ -153,3 +153,27 @@ def test_rows_in_another_order_and_tables_give_the_same(tmp_path: Path) -> None:
     first = call("gate", tmp_path / "before.parquet", tmp_path / "after.parquet", "--json")
     second = fm.run_gate(before, after)
     assert json.loads(first.out)["checks"][0]["loss"]["low"] == second.checks[0].loss.low
+
+
+def test_a_decision_is_recorded_in_the_usual_place_where_that_is_asked_for(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("gate", runs / "main", runs / "bad", "--record").code == 1
+    assert "1 decision: 1 FAIL" in call("gate", "history").out
+
+
+def test_a_name_is_no_command_of_the_runner(tmp_path: Path) -> None:
+    before, after = release({"a ::warning::all is well ##[error]b": BAD})
+    pq.write_table(before, tmp_path / "before.parquet")
+    pq.write_table(after, tmp_path / "after.parquet")
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[[rule]]\nscope = 'task'\n", encoding="utf-8")
+    tables = (tmp_path / "before.parquet", tmp_path / "after.parquet", "--policy", policy)
+    for columns in range(20, 100, 4):
+        done = call("gate", *tables, "--explain", "--github", columns=columns)
+        lines = [line.strip() for line in done.out.splitlines()]
+        commands = [line for line in lines if line.startswith("::")]
+        assert len(commands) == 2
+        assert all(line.startswith("::error title=") for line in commands)
+        assert not any("##[" in line for line in lines if line not in commands)

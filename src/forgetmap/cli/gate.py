@@ -125,7 +125,8 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
     policy = _policy(ctx, options.pop("policy"), options.pop("margin"))
     with Console(stderr=True).status("Pairing and counting ...") as status:
         options["progress"] = reading_progress(status)
-        options["store"] = options["store"] or (STORE if before.startswith("baseline:") else None)
+        is_kept = options["record"] or before.startswith("baseline:")
+        options["store"] = options["store"] or (STORE if is_kept else None)
         result = run_gate(
             before, after, policy=policy, today=as_of.date() if as_of else None, **options
         )
@@ -138,7 +139,11 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
             if explain:
                 print_blocks(console, [*tell_policy(policy), Line()])
             print_gate(console, result, explain=explain)
-        click.echo(text.get(), nl=False)
+        shown = text.get()
+        # Names come from files: a line of one must not be a command of the runner.
+        for command in ("::", "##[") if _is_on_github(outputs["github"]) else ():
+            shown = shown.replace(command, f"{command[0]} {command[1:]}")
+        click.echo(shown, nl=False)
     _write_outputs(result, outputs, to_stderr=as_json)
     ctx.exit(EXIT_CODES[result.status])
 
@@ -160,8 +165,6 @@ def _policy(ctx: click.Context, path: Path | None, margin: float) -> Any:
 
 def _write_outputs(result: GateResult, outputs: dict[str, Any], *, to_stderr: bool) -> None:
     """What else was asked for: files, and lines for GitHub."""
-    import os
-
     from forgetmap.gate import as_annotations, as_comment, write_junit
     from forgetmap.records import writable
 
@@ -170,11 +173,15 @@ def _write_outputs(result: GateResult, outputs: dict[str, Any], *, to_stderr: bo
     if outputs["markdown"] is not None:
         with writable(outputs["markdown"]):
             outputs["markdown"].write_text(as_comment(result), encoding="utf-8")
-    on_github = outputs["github"]
-    if on_github is None:
-        on_github = os.environ.get("GITHUB_ACTIONS") == "true"
-    for line in as_annotations(result) if on_github else ():
+    for line in as_annotations(result) if _is_on_github(outputs["github"]) else ():
         click.echo(line, err=to_stderr)
+
+
+def _is_on_github(wish: bool | None) -> bool:  # noqa: FBT001  # what click hands over
+    """As asked for, else whether GitHub Actions runs this."""
+    import os
+
+    return os.environ.get("GITHUB_ACTIONS") == "true" if wish is None else wish
 
 
 INIT_EXAMPLES = """\b

@@ -80,7 +80,7 @@ def accept_run(
             file.name: hashlib.sha256(file.read_bytes()).hexdigest()
             for file in sorted(path.iterdir())
         }
-        accepted = datetime.now(UTC).isoformat(timespec="seconds")
+        accepted = datetime.now(UTC).isoformat(timespec="milliseconds")
         content = hashlib.sha256("".join(files.values()).encode()).hexdigest()
         version = f"{accepted[:19].replace(':', '').replace('-', '')}Z-{content[:8]}"
         baseline = Baseline(
@@ -114,14 +114,15 @@ def read_baseline(name: str, store: str | Path) -> Baseline:
             file=kept.shown,
             hint=f"there is {known}; `forgetmap gate accept RUN --as {name}` writes one.",
         )
-    return _make(kept.read_json(f"baselines/{name}/{POINTER}"), f"{kept.shown}/{name}")
+    file = f"baselines/{name}/{POINTER}"
+    return _make(kept.read_json(file), name, f"{kept.shown}/{file}")
 
 
 def read_baselines(store: str | Path) -> list[Baseline]:
     """Every version that was accepted, the oldest first."""
     kept = BaselineStore(str(store))
     entries = [
-        _make(kept.read_json(f"baselines/{name}/{file}"), f"{kept.shown}/{name}/{file}")
+        _make(kept.read_json(f"baselines/{name}/{file}"), name, f"{kept.shown}/{name}/{file}")
         for name in kept.list_names("baselines")
         for file in kept.list_names(f"baselines/{name}")
         if file.endswith(".json") and file != POINTER
@@ -132,16 +133,26 @@ def read_baselines(store: str | Path) -> list[Baseline]:
 def summarize_history(store: str | Path) -> HistoryResult:
     """Every decision that a store has, and what they show together."""
     results = read_history(store)
-    accepted = [
-        (entry.run["run_id"] or entry.run["name"] or entry.name, entry.gate)
-        for entry in read_baselines(store)
-    ]
     return HistoryResult(
         releases=[make_release(result) for result in results],
         recurring=find_recurring(results),
-        # The first baseline has nothing that it could have been held against.
-        escaped=find_escaped(results, accepted[1:]),
+        escaped=find_escaped(results, _later_versions(read_baselines(store))),
     )
+
+
+def _later_versions(baselines: list[Baseline]) -> list[tuple[str, str | None]]:
+    """Runs that replaced a baseline, and what the gate had said.
+
+    The first one of a name has nothing that it could have been held against.
+    """
+    seen: set[str] = set()
+    later = []
+    for entry in baselines:
+        if entry.name in seen:
+            release = entry.run["run_id"] or entry.run["name"] or entry.name
+            later.append((release, entry.gate))
+        seen.add(entry.name)
+    return later
 
 
 def is_baseline(source: Any) -> bool:
@@ -150,13 +161,15 @@ def is_baseline(source: Any) -> bool:
 
 
 @contextmanager
-def opened_baseline(before: Any, after: Any, store: str | Path) -> Iterator[tuple[Any, Any]]:
+def opened_baseline(
+    before: Any, after: Any, store: str | Path
+) -> Iterator[tuple[Any, Any, Baseline | None]]:
     """Both runs, with what `baseline:NAME` stands for, checked; anything else as it is.
 
     A baseline is read from files, so what lives in another dataframe library goes there as well.
     """
     if not is_baseline(before):
-        yield before, after
+        yield before, after, None
         return
     baseline = read_baseline(before.removeprefix(PREFIX), store)
     with tempfile.TemporaryDirectory() as folder:
@@ -167,12 +180,20 @@ def opened_baseline(before: Any, after: Any, store: str | Path) -> Iterator[tupl
         if not isinstance(after, str | os.PathLike):
             run = open_run(after, name="after")
             after = write_run(run, Path(folder) / run.name)
-        yield str(target), after
+        yield str(target), after, baseline
 
 
-def _make(content: dict[str, Any], file: str) -> Baseline:
+def _make(content: dict[str, Any], name: str, file: str) -> Baseline:
+    """The baseline of an entry, which must be the one of this name and point to its own files."""
+    hint = "accept the run again with this version of forgetmap."
     try:
-        return Baseline(**content)
+        baseline = Baseline(**content)
     except TypeError:
-        hint = "accept the run again with this version of forgetmap."
         raise UnreadableError("not a baseline", file=file, hint=hint) from None
+    paths = [baseline.version, *baseline.files] if isinstance(baseline.files, dict) else [None]
+    if not all(isinstance(path, str) and is_store_name(path) for path in paths):
+        raise UnreadableError("not a baseline", file=file, hint=hint)
+    if baseline.name != name:
+        message = f"the entry of the baseline {baseline.name!r}, not of {name!r}"
+        raise UnreadableError(message, file=file, hint=hint)
+    return baseline

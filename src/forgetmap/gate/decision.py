@@ -19,7 +19,7 @@ from forgetmap.errors import (
     PairingError,
     UsageError,
 )
-from forgetmap.gate.baselines import is_baseline, opened_baseline
+from forgetmap.gate.baselines import PREFIX, is_baseline, opened_baseline
 from forgetmap.gate.checks import close_check, open_checks, refused_checks, reject
 from forgetmap.gate.history import count_looks, record_result
 from forgetmap.gate.policy import GatePolicy, make_default_policy, read_policy
@@ -107,13 +107,18 @@ def run_gate(
     day = today or datetime.now(UTC).date()
     if before is after:
         raise UsageError("the same run is on both sides", hint="name the run of another model.")
-    with opened_baseline(before, after, store or "") as sides:
+    with opened_baseline(before, after, store or "") as (first, second, baseline):
         number = 1 if look is None else look
-        result = _gate(*sides, held, granted, number, day, options)
+        result = _gate(first, second, held, granted, number, day, options)
         if look is None and store is not None and held.looks != 1:
             number = count_looks(store, result) + 1
             if number > 1:
-                result = _gate(*sides, held, granted, number, day, options)
+                result = _gate(first, second, held, granted, number, day, options)
+    if baseline is not None and result.before is not None:
+        # Where it was copied to is gone.
+        origin = f"{PREFIX}{baseline.name}, version {baseline.version}"
+        side = result.before.model_copy(update={"origin": origin})
+        result = result.model_copy(update={"before": side})
     if store is not None and record is not False:
         _keep(result, store)
     return result

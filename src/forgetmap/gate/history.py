@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,13 +56,11 @@ class HistoryResult(Value):
 def record_result(result: GateResult, store: str | Path) -> None:
     """Keep a decision."""
     stamp = result.created[:23].translate(dict.fromkeys(map(ord, ":-.")))
-    content = result.model_dump(mode="json")
     name = f"{stamp}Z-{result.policy.hash[:8]}-{_release(result)[:40]}"
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
-    kept = BaselineStore(str(store))
-    taken = set(kept.list_names(FOLDER))
-    number = next(n for n in range(1, len(taken) + 2) if f"{safe}-{n}.json" not in taken)
-    kept.write_json(f"{FOLDER}/{safe}-{number}.json", content)
+    # Chance, not a look at what is there, tells those apart that are kept in the same moment.
+    file = f"{safe}-{secrets.token_hex(4)}.json"
+    BaselineStore(str(store)).write_json(f"{FOLDER}/{file}", result.model_dump(mode="json"))
 
 
 def read_history(store: str | Path) -> list[GateResult]:
@@ -158,6 +157,8 @@ def _release(result: GateResult) -> str:
 def _read(store: BaselineStore) -> list[GateResult]:
     results = []
     for name in store.list_names(FOLDER):
+        if not name.endswith(".json"):
+            continue
         path = f"{FOLDER}/{name}"
         try:
             results.append(GateResult(**store.read_json(path)))

@@ -23,8 +23,6 @@ from forgetmap._disk import sync, sync_tree
 from forgetmap.errors import ChecksumError, MissingInputError, OutputError, UnreadableError
 from forgetmap.sources import is_remote, typed_failures, without_secrets
 
-STORE_NAME = "forgetmap-baselines"
-"""Folder that is used where no store is named."""
 _CHECKSUM = "sha256"
 
 

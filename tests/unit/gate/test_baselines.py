@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import forgetmap as fm
-from forgetmap.errors import ChecksumError, MissingInputError, OutputError, UsageError
+from forgetmap.errors import (
+    ChecksumError,
+    MissingInputError,
+    OutputError,
+    UnreadableError,
+    UsageError,
+)
 from forgetmap.gate import accept_run, read_baseline, read_history, run_gate, summarize_history
+from forgetmap.gate.history import record_result
 from forgetmap.gate.store import BaselineStore
 from releases import BAD, CLOSE, GOOD, Cells, one_task
 from small_runs import run as named
@@ -130,3 +138,58 @@ def test_the_history_shows_what_came_back_and_what_got_through(store: str) -> No
 
 def test_a_store_without_anything_has_no_history(store: str) -> None:
     assert summarize_history(store).releases == []
+
+
+def test_decisions_of_the_same_moment_are_all_kept(store: str) -> None:
+    base, good = runs(GOOD, "good")
+    result = run_gate(base, good)
+    with pytest.MonkeyPatch.context() as patch:
+        # Two processes that looked before either wrote.
+        patch.setattr(BaselineStore, "list_names", lambda *_: [])
+        record_result(result, store)
+        record_result(result, store)
+    assert len(read_history(store)) == 2
+
+
+def test_an_entry_of_another_baseline_or_of_other_paths_is_an_error(tmp_path: Path) -> None:
+    base, good = runs(GOOD, "good")
+    baseline = accept_run(base, "main", tmp_path)
+    kept = BaselineStore(str(tmp_path))
+    kept.write_json("baselines/other/current.json", asdict(baseline))
+    with pytest.raises(UnreadableError, match="baseline 'main', not of 'other'"):
+        run_gate("baseline:other", good, store=tmp_path)
+    for change in ({"files": {"../up": "0"}}, {"version": "../up"}, {"files": None}):
+        kept.write_json("baselines/main/current.json", {**asdict(baseline), **change})
+        with pytest.raises(UnreadableError, match="not a baseline"):
+            run_gate("baseline:main", good, store=tmp_path)
+
+
+def test_a_result_says_which_version_it_was_held_against(store: str) -> None:
+    base, good = runs(GOOD, "good")
+    version = accept_run(base, "main", store).version
+    result = run_gate("baseline:main", good, store=store)
+    assert result.before is not None
+    assert result.before.origin == f"baseline:main, version {version}"
+    assert read_history(store) == [result]
+
+
+def test_the_first_of_every_name_did_not_escape(store: str) -> None:
+    base, good = runs(GOOD, "good")
+    for name in ("flash", "pro"):
+        accept_run(base, name, store)
+    assert summarize_history(store).escaped == []
+    accept_run(good, "pro", store)
+    (escaped,) = summarize_history(store).escaped
+    assert (escaped.release, escaped.reason) == ("good", "accepted without a gate")
+
+
+def test_a_decision_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="FAIL: forgetting"):
+        run_gate(*runs(BAD, "bad"), store=tmp_path / "file")
+
+
+def test_files_that_are_no_decisions_are_left_alone(tmp_path: Path) -> None:
+    run_gate(*runs(GOOD, "good"), store=tmp_path)
+    (tmp_path / "history" / "README.md").write_text("ours", encoding="utf-8")
+    assert len(read_history(tmp_path)) == 1
