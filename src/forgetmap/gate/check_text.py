@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forgetmap.gate.result import CheckResult, GateResult, Status
+from forgetmap.gate.result import CheckResult, GateResult, Status, effect
 from forgetmap.text import counted, percent
 
 ORDER: dict[Status, int] = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
@@ -20,14 +20,19 @@ def loss_range(check: CheckResult) -> str:
     """The limits of a loss, such as `1.2% to 3.4%`; a dash where there are none."""
     if check.loss.low is None or check.loss.high is None:
         return "-"
-    return f"{percent(check.loss.low)} to {percent(check.loss.high)}"
+    return f"{amount(check, check.loss.low)} to {amount(check, check.loss.high)}"
+
+
+def amount(check: CheckResult, value: float | None) -> str:
+    """A loss or a margin of a check: a share of items, or an effect where it is about drift."""
+    return effect(value) if check.quantity == "drift" else percent(value)
 
 
 def figures(check: CheckResult) -> str:
     """The numbers behind a check in one line."""
     parts = [
-        f"loss {percent(check.loss.value)} ({loss_range(check)})",
-        f"margin {percent(check.margin)}",
+        f"loss {amount(check, check.loss.value)} ({loss_range(check)})",
+        f"margin {amount(check, check.margin)}",
         counted(check.items, "item"),
         f"coverage {percent(check.coverage)}",
         f"verdict {check.verdict}",
@@ -41,7 +46,7 @@ def waiver_line(check: CheckResult) -> str | None:
     if waiver is None:
         return None
     return (
-        f"waiver {waiver.state}: {waiver.owner}, up to {percent(waiver.ceiling)} until "
+        f"waiver {waiver.state}: {waiver.owner}, up to {amount(check, waiver.ceiling)} until "
         f"{waiver.expires}: {waiver.reason}"
     )
 

@@ -16,7 +16,6 @@ from forgetmap.comparison import (
     Judgement,
     Verdict,
     decide,
-    decided_sentence,
     group_evidence,
     judge_family,
     judge_group,
@@ -24,10 +23,10 @@ from forgetmap.comparison import (
     measure_group_coverage,
 )
 from forgetmap.gate.policy import Condition, GatePolicy, GateRule
-from forgetmap.gate.result import CheckResult, Status
+from forgetmap.gate.result import CheckResult, Status, effect
 from forgetmap.results import Estimate, Notice
 from forgetmap.stats import LEVEL, items_to_decide, normal_quantile
-from forgetmap.text import counted, percent, share
+from forgetmap.text import counted, percent
 
 PASSING: tuple[Verdict, ...] = ("no_material_loss", "small_loss")
 CONDITION_CODES: dict[Condition, tuple[str, ...]] = {
@@ -82,10 +81,11 @@ def open_checks(comparison: Comparison, policy: GatePolicy, level: float) -> lis
     """Every rule of a policy, held against every group that it is about."""
     changes = find_changes(comparison.result.pairing.warnings, policy)
     checks = []
+    drifted: DriftResult | None = None
     for rule in policy.rules:
         if rule.quantity == "drift":
-            measured = _drift(comparison, policy)
-            checks += [*_drift_checks(rule, measured, level, _coverage(comparison))]
+            drifted = drifted or _drift(comparison, policy)
+            checks += [*_drift_checks(rule, drifted, level, _coverage(comparison, drifted))]
         else:
             checks += [*_group_checks(rule, rule.quantity, comparison, level)]
     floor = policy.coverage
@@ -292,12 +292,26 @@ def _drift(comparison: Comparison, policy: GatePolicy) -> DriftResult:
     return drift(comparison.before, comparison.after, **options)
 
 
-def _coverage(comparison: Comparison) -> float | None:
-    return comparison.result.total.coverage.before
+def _coverage(comparison: Comparison, drifted: DriftResult) -> dict[str, float | None]:
+    """The coverage of each capability: the smallest of its tasks, as far as they are compared."""
+    result = comparison.result
+    by_task: dict[str, float | None] = dict.fromkeys(result.measures, 0.0)
+    by_task |= {task.name: task.coverage.before for task in result.tasks}
+    known = {
+        cell.id: [
+            share
+            for metric in drifted.metrics
+            if metric.capability == cell.id and (share := by_task.get(metric.task)) is not None
+        ]
+        for cell in drifted.capabilities
+    }
+    return {
+        name: min(shares, default=result.total.coverage.before) for name, shares in known.items()
+    }
 
 
 def _drift_checks(
-    rule: GateRule, result: DriftResult, level: float, coverage: float | None
+    rule: GateRule, result: DriftResult, level: float, coverage: dict[str, float | None]
 ) -> Iterator[OpenCheck]:
     cells = {cell.id: cell for cell in result.capabilities}
     names = rule.groups or tuple(cells)
@@ -318,9 +332,7 @@ def _drift_checks(
             return _drift_loss(ends, is_signed=signed, level=strict).low
 
         verdict = decide(loss, rule.margin)
-        words = decided_sentence(verdict, loss, rule.margin, f"the range of {cell.name}")
-        if verdict == "cannot_tell":
-            words = f"cannot tell: {cell.name} moved by {share(loss.low)} to {share(loss.high)}"
+        words = _drift_words(verdict, loss, rule.margin, cell.name)
         yield OpenCheck(
             rule,
             name,
@@ -330,9 +342,24 @@ def _drift_checks(
             low_at,
             items=cell.n,
             measured=cell.n,
-            coverage=coverage,
+            coverage=coverage[name],
             estimator="drift",
         )
+
+
+def _drift_words(verdict: Verdict, loss: Estimate, margin: float, name: str) -> str:
+    """A verdict on drift, which is an effect and not a share of items."""
+    low, high = effect(loss.low), effect(loss.high)
+    if verdict == "no_material_loss":
+        return f"no drift of {name} beyond an effect of {margin:g}: at most {high}"
+    if verdict == "cannot_tell":
+        return f"cannot tell: {name} drifted by an effect of {low} to {high}"
+    if verdict == "small_loss":
+        limits = f"at least {low}, at most {high}"
+        return f"{name} drifted by an effect of {limits}: within the margin of {margin:g}"
+    more = f", more than the margin of {margin:g}" if (loss.low or 0.0) > margin else ""
+    estimate = f"estimate {effect(loss.value)}, at most {high}"
+    return f"{name} drifted by an effect of at least {low}{more} ({estimate})"
 
 
 def _drift_loss(ends: tuple[float, float, float], *, is_signed: bool, level: float) -> Estimate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forgetmap.gate.check_text import is_waived, loss_range, sort_checks, waiver_line
+from forgetmap.gate.check_text import amount, is_waived, loss_range, sort_checks, waiver_line
 from forgetmap.gate.result import CheckResult, GateResult, Status
 from forgetmap.text import (
     counted,
@@ -102,9 +102,9 @@ def _row(check: CheckResult) -> list[str]:
     return [
         _cut(check.name, _NAME_LETTERS),
         f"{_SIGNS[check.status]} {check.status}{' (waived)' if is_waived(check) else ''}",
-        escape_markdown(percent(check.loss.value)),
+        escape_markdown(amount(check, check.loss.value)),
         escape_markdown(loss_range(check)),
-        escape_markdown(percent(check.margin)),
+        escape_markdown(amount(check, check.margin)),
         f"{check.items:,}",
         _cut(why, _SENTENCE_LETTERS),
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from forgetmap.gate.check_text import ORDER, is_waived, sort_checks
 from forgetmap.gate.history import HistoryResult, ReleaseResult, margin_used
 from forgetmap.gate.policy import GatePolicy, GateRule
-from forgetmap.gate.result import CheckResult, GateResult, Status, Tier
+from forgetmap.gate.result import CheckResult, GateResult, Status, Tier, effect
 from forgetmap.text import (
     Blocks,
     Line,
@@ -111,12 +111,15 @@ def rule_sentence(rule: GateRule) -> str:
     )
     least = f", with at least {counted(rule.min_items, 'item')}" if rule.min_items else ""
     by = "" if rule.estimator == "auto" else f" (estimator {rule.estimator})"
-    effect = {
+    consequence = {
         "blocking": "the release is blocked where it is more",
         "warning": "a warning where it is more",
         "info": "shown only",
     }[rule.tier]
-    return f"{what} {groups}{by} must be below {100 * rule.margin:g}%{least}: {effect}."
+    most = f"{100 * rule.margin:g}%"
+    if rule.quantity == "drift":
+        most = f"an effect of {rule.margin:g}"
+    return f"{what} {groups}{by} must be below {most}{least}: {consequence}."
 
 
 def tell_history(history: HistoryResult) -> Blocks:
@@ -167,7 +170,7 @@ def _sheet(checks: Sequence[CheckResult]) -> Sheet:
             f"{check.status} (waived)" if is_waived(check) else check.status,
             f"{check.items:,}",
             _loss(check),
-            f"{100 * check.margin:g}%",
+            f"{check.margin:g}" if check.quantity == "drift" else f"{100 * check.margin:g}%",
         )
         for check in _sorted(checks)[:MAX_CHECKS]
     ]
@@ -178,6 +181,8 @@ def _loss(check: CheckResult) -> str:
     loss = check.loss
     if loss.low is None or loss.high is None:
         return "-"
+    if check.quantity == "drift":
+        return f"{effect(loss.value)} ({effect(loss.low)} to {effect(loss.high)})"
     limits = f"{100 * max(loss.low, 0):.1f} to {share(loss.high)}"
     return limits if loss.value is None else f"{share(loss.value)} ({limits})"
 

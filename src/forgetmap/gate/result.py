@@ -65,6 +65,11 @@ class CheckResult(Value):
         )
 
 
+def effect(value: float | None) -> str:
+    """Drift in figures: an effect, on a scale that has no percent."""
+    return "-" if value is None else f"{max(value, 0.0):.3f}"
+
+
 class ForgottenItem(Value):
     """An item that was right before and is wrong after."""
 

@@ -146,11 +146,15 @@ def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckR
     if decide(check.loss, waiver.ceiling) not in PASSING:
         return _with_waiver(check, waiver, "exceeded")
     words = (
-        f"{check.sentence}; waived up to {100 * waiver.ceiling:g}% by {waiver.owner} until "
+        f"{check.sentence}; waived up to {_size(check, waiver.ceiling)} by {waiver.owner} until "
         f"{waiver.expires}: {waiver.reason}"
     )
     update = {"status": "PASS", "sentence": words, "decides": None}
     return _with_waiver(check.model_copy(update=update), waiver, "applied")
+
+
+def _size(check: CheckResult, ceiling: float) -> str:
+    return f"{ceiling:g}" if check.quantity == "drift" else f"{100 * ceiling:g}%"
 
 
 def _with_waiver(check: CheckResult, waiver: Waiver, state: WaiverState) -> CheckResult:

@@ -46,7 +46,7 @@ def test_every_rule_of_a_policy_is_a_sentence() -> None:
         GateRule(),
         GateRule(scope="category", tier="warning", margin=0.05),
         GateRule(quantity="net_change", tier="info"),
-        GateRule(scope="capability", quantity="drift", groups=("C1",)),
+        GateRule(scope="capability", quantity="drift", groups=("C1",), tier="info"),
     )
     lines = blocks_to_text(
         tell_policy(GatePolicy(rule=rules, required_tasks=("facts",))), 200
@@ -55,7 +55,7 @@ def test_every_rule_of_a_policy_is_a_sentence() -> None:
         "- Forgetting of all items must be below 2%: the release is blocked where it is more.",
         "- Forgetting of every category must be below 5%: a warning where it is more.",
         "- The fall of accuracy of all items must be below 2%: shown only.",
-        "- Drift of the capability C1 must be below 2%: the release is blocked where it is more.",
+        "- Drift of the capability C1 must be below an effect of 0.02: shown only.",
     ]
     assert "Required: facts; a release without one of them fails." in " ".join(lines)
 
