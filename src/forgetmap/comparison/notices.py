@@ -12,6 +12,7 @@ from forgetmap.comparison.cells import Cells, Label, by_task, is_none
 from forgetmap.comparison.clustered import has_cluster_names
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
 from forgetmap.comparison.evidence import Evidence
+from forgetmap.comparison.graded import GradedSums
 from forgetmap.comparison.luck import Luck
 from forgetmap.comparison.result import GroupResult
 from forgetmap.comparison.rollups import SeedRow
@@ -259,8 +260,10 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
     return notices
 
 
-def identical_warnings(total: Cells) -> list[Notice]:
-    """Two runs that never differ may be one."""
+def identical_warnings(total: Cells, graded: GradedSums | None) -> list[Notice]:
+    """Two runs that never differ may be one; graded scores may, without crossing the cut."""
+    if graded is not None and graded.squares > 0:
+        return []
     moved = sum(part.different for part in total.options.values())
     if total.n10 + total.n01 + moved or total.n < MIN_ITEMS:
         return []

@@ -106,7 +106,7 @@ def compare_sides(
         *coverage_warnings(coverage, total, cells, rule.min_paired),
         *missing_warnings(total),
         *passages,
-        *identical_warnings(total),
+        *identical_warnings(total, all_items.graded),
         *evidence_warnings(all_items, by_task),
         *table_warnings(by_task, rule.task_table),
         *seed_warnings(seeds),

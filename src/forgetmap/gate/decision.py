@@ -10,7 +10,14 @@ from typing import Any, TypedDict, Unpack
 import narwhals as nw
 
 from forgetmap import __version__
-from forgetmap.comparison import Comparison, Options, compare, make_readings, open_all
+from forgetmap.comparison import (
+    Comparison,
+    GroupResult,
+    Options,
+    compare,
+    make_readings,
+    open_all,
+)
 from forgetmap.errors import (
     BackendError,
     ForgetmapError,
@@ -161,7 +168,11 @@ def _gate(
         look,
         checks,
         [task for task in policy.required_tasks if task not in scored],
-        warnings=[*result.pairing.warnings, *waiver_notices(waivers, checks, today)],
+        warnings=[
+            *result.pairing.warnings,
+            *_graded_notices(result.total, policy),
+            *waiver_notices(waivers, checks, today),
+        ],
         before=result.before,
         after=result.after,
         forgotten=result.total.n10,
@@ -169,6 +180,20 @@ def _gate(
     if made.status != "FAIL":
         return made
     return made.model_copy(update={"forgotten_items": _first_forgotten(comparison)})
+
+
+def _graded_notices(total: GroupResult, policy: GatePolicy) -> list[Notice]:
+    """Graded scores that fell by more than a margin: rules see only those that crossed the cut."""
+    margin = min(rule.margin for rule in policy.rules)
+    graded = total.graded
+    if graded is None or graded.value is None or graded.low is None or graded.low <= margin:
+        return []
+    cut = f"{policy.compare.correct_at:g}"
+    message = (
+        f"the mean score fell by {graded.value:.3g}, at least {graded.low:.3g}: no rule is about "
+        f"it, only about scores that fell below {cut} (correct_at)."
+    )
+    return [Notice("graded_fall", message)]
 
 
 def _first_forgotten(comparison: Comparison) -> list[ForgottenItem]:

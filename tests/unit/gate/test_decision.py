@@ -89,6 +89,18 @@ def test_answers_of_which_nobody_recorded_the_end_may_not_have_been_given() -> N
     assert run_gate(*few, policy=rule).status == "PASS"
 
 
+def test_graded_scores_that_fall_above_the_cut_are_seen() -> None:
+    before, after = (
+        pa.table({"task": ["t"] * 999, "item": [*map(str, range(999))], "score": [score] * 999})
+        for score in (0.9, 0.55)
+    )
+    codes = {notice.code: notice.message for notice in run_gate(before, after).warnings}
+    assert "fell by 0.35, at least 0.34" in codes["graded_fall"]
+    assert "identical" not in codes
+    same = pa.concat_tables([before])
+    assert "graded_fall" not in {notice.code for notice in run_gate(before, same).warnings}
+
+
 def test_only_blocking_rules_block() -> None:
     before, after = one_task(BAD)
     rules = policy(GateRule(margin=0.5), GateRule(name="strict", tier="warning"))
