@@ -49,13 +49,18 @@ def write_template(comparison: Comparison) -> str:
     text = HEAD.format(
         coverage=policy["coverage"].default,
         unchanged=json.dumps(policy["unchanged"].default),
-        tasks=json.dumps([task.name for task in result.tasks if task.n], ensure_ascii=False),
+        tasks=_list([task.name for task in result.tasks if task.n]),
         correct_at=result.rule.correct_at,
         noise_floor=result.rule.noise_floor,
         total=_detects(result.total),
         margin=result.rule.margin,
     )
     return text + "".join(_group_rules(result.categories, "category", result.rule.margin))
+
+
+def _list(names: list[str]) -> str:
+    """A list in TOML, whose strings are those of JSON but for one letter."""
+    return json.dumps(names, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _group_rules(groups: list[GroupResult], scope: str, margin: float) -> Iterator[str]:

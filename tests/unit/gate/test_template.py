@@ -28,3 +28,10 @@ def test_the_policy_can_be_read_and_applied(tmp_path: Path) -> None:
 def test_without_categories_it_shows_how_tasks_would_be_named() -> None:
     text = write_template(fm.compare(*release({"a": GOOD})))
     assert '# scope = "task"' in text
+
+
+def test_names_of_tasks_with_any_letters_are_required_as_they_are(tmp_path: Path) -> None:
+    name = 'a "quote" \\ \x1b\x7f\n\u2028 \N{GRINNING FACE} = []#'
+    path = tmp_path / "policy.toml"
+    path.write_text(write_template(fm.compare(*release({name: GOOD}))), encoding="utf-8")
+    assert read_policy(path).required_tasks == (name,)
