@@ -177,3 +177,16 @@ def test_a_name_is_no_command_of_the_runner(tmp_path: Path) -> None:
         assert len(commands) == 2
         assert all(line.startswith("::error title=") for line in commands)
         assert not any("##[" in line for line in lines if line not in commands)
+
+
+def test_what_a_gate_said_of_a_table_is_known_by_its_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, table in zip(("main", "candidate"), one_task(GOOD), strict=True):
+        pq.write_table(table, f"{name}.parquet")
+    assert call("gate", "accept", "main.parquet", "--as", "main").code == 0
+    assert call("gate", "baseline:main", "candidate.parquet").code == 0
+    pq.write_table(one_task(BAD)[1], "candidate.parquet")
+    done = call("gate", "accept", "candidate.parquet", "--as", "main")
+    assert "the last gate of a run of this name said PASS" in done.out

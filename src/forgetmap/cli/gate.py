@@ -247,7 +247,9 @@ def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: An
     if as_json:
         click.echo(json.dumps(asdict(baseline), indent=2))
         return
-    gate = "it was not gated" if baseline.gate is None else f"the last gate said {baseline.gate}"
+    # Without an id nobody knows whether a table is still the one that the gate saw.
+    of = "" if baseline.run["run_id"] else " of a run of this name"
+    gate = f"the last gate{of} said {baseline.gate}" if baseline.gate else "it was not gated"
     shown = printable(baseline.run["name"] or run)
     click.echo(f"{shown} is baseline {name} now (version {baseline.version}; {gate}).")
     click.echo(f"Next: forgetmap gate baseline:{name} AFTER")

@@ -42,7 +42,8 @@ class Baseline:
         run: name, id and model of the run.
         by: who accepted it.
         note: why.
-        gate: what the last gate said of the run; None where none is recorded.
+        gate: what the last gate said of the run, or of one of its name where it has no id; None
+            where none is recorded.
     """
 
     name: str
