@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """The estimator that the data allow, by `choose`."""
+MIN_REPEATED = 0.99
+"""Share of the items that must be repeated, so that a verdict may rest on these alone."""
 BRACKET = "bracket"
 
 Scale = Literal["knowledge", "answers"]
@@ -384,15 +386,25 @@ def check_estimator(name: str) -> None:
 
 
 def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
-    """The name of the estimator that the data allow."""
+    """The name of the estimator that the data allow.
+
+    One by repeats knows nothing of items without, so it must have nearly all of them.
+    """
     ranked = [row for row in all_estimators() if row.rank is not None]
     ranked.sort(key=lambda row: row.rank or 0)
     # A count is shown even where there was nothing to count.
     return next(
         row.name
         for row in ranked
-        if (row.is_range or row.is_count or has_value(row.name)) and row.fits(evidence)
+        if (row.is_range or row.is_count or has_value(row.name))
+        and row.fits(evidence)
+        and (not row.from_repeats or has_repeats(evidence, row.name))
     )
+
+
+def has_repeats(evidence: Evidence, estimator: str) -> bool:
+    """Whether nearly all items are repeated as an estimator needs it."""
+    return evidence.count_repeated(estimator) >= MIN_REPEATED * evidence.cells.items
 
 
 def estimator_table() -> str:

@@ -27,7 +27,13 @@ from forgetmap.comparison.clustered import (
 )
 from forgetmap.comparison.graded import GradedSums, sum_graded
 from forgetmap.comparison.luck import Luck, TaskTrust, luck_of, trust_tasks, with_moved_habits
-from forgetmap.comparison.repeated import ItemClusters, ItemSums, sum_item_clusters, sum_items
+from forgetmap.comparison.repeated import (
+    MIN_ANSWERS,
+    ItemClusters,
+    ItemSums,
+    sum_item_clusters,
+    sum_items,
+)
 from forgetmap.comparison.side_counts import SideCounts
 from forgetmap.pairing import Pairs, scored_pair
 from forgetmap.stats import LEVEL
@@ -77,6 +83,13 @@ class Evidence:
     def options(self) -> ByOptions:
         """Scored pairs by number of options."""
         return self.cells.options
+
+    def count_repeated(self, estimator: str) -> int:
+        """Items with as many answers of each model as an estimator by repeats needs."""
+        if self.items is None:
+            return 0
+        repeated = self.items.repeated(**MIN_ANSWERS.get(estimator, {}))
+        return min(int(repeated.weight.sum()), self.cells.items)
 
     def lacks(self, needs: Iterable[Need]) -> str | None:
         """Why the first of these needs is not met that is not."""

@@ -15,7 +15,6 @@ from forgetmap.comparison.estimators import find_estimator
 from forgetmap.comparison.evidence import Evidence, split_tags
 from forgetmap.comparison.from_counts import as_estimate, drop_interval
 from forgetmap.comparison.group_results import group_result, group_results
-from forgetmap.comparison.repeated import MIN_ANSWERS
 from forgetmap.comparison.result import DecidesResult, GroupResult, Verdict
 from forgetmap.comparison.verdict import Policy, decide, decided_sentence
 from forgetmap.pairing import SIDES
@@ -156,12 +155,9 @@ def _judge(
 
 def _count_measured(estimator: str, evidence: Evidence) -> int:
     """Items that an estimate rests on: one by repeats knows nothing of items without."""
-    if evidence.items is None or estimator == NET_CHANGE:
+    if estimator == NET_CHANGE or not find_estimator(estimator).from_repeats:
         return evidence.cells.items
-    if not find_estimator(estimator).from_repeats:
-        return evidence.cells.items
-    repeated = evidence.items.repeated(**MIN_ANSWERS.get(estimator, {}))
-    return min(int(repeated.weight.sum()), evidence.cells.items)
+    return evidence.count_repeated(estimator)
 
 
 def _lacks_outcomes(loss: Estimate, evidence: Evidence, policy: Policy) -> str | None:

@@ -11,6 +11,7 @@ import narwhals as nw
 from forgetmap.comparison.cells import Cells, Label, by_task, is_none
 from forgetmap.comparison.clustered import has_cluster_names
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
+from forgetmap.comparison.estimators import MIN_REPEATED
 from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.graded import GradedSums
 from forgetmap.comparison.luck import Luck
@@ -251,6 +252,13 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
             "taken out as if as many were lost as gained by it."
         )
         notices.append(Notice("habits_moved", message))
+    repeated = total.count_repeated("excess_before")
+    if 1 < repeated < MIN_REPEATED * total.cells.items:
+        message = (
+            f"{repeated:,} of {counted(total.cells.items, 'item')} are repeated: the verdict rests "
+            "on all items, and what repeats show is taken for the noise of all."
+        )
+        notices.append(Notice("partly_repeated", message))
     if total.graded is not None and total.graded.graded:
         message = (
             f"{int(total.graded.graded):,} of {counted(int(total.graded.n), 'pair')} have scores "
