@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """The estimator that the data allow, by `choose`."""
-MIN_REPEATED = 0.99
-"""Share of the items that must be repeated, so that a verdict may rest on these alone."""
+MIN_REPEATED = 0.9
+"""Share of the items that must be repeated, so that an estimator by repeats says most of them."""
 BRACKET = "bracket"
 
 Scale = Literal["knowledge", "answers"]
@@ -388,7 +388,7 @@ def check_estimator(name: str) -> None:
 def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
     """The name of the estimator that the data allow.
 
-    One by repeats knows nothing of items without, so it must have nearly all of them.
+    One by repeats knows nothing of items without, so it must have most of them.
     """
     ranked = [row for row in all_estimators() if row.rank is not None]
     ranked.sort(key=lambda row: row.rank or 0)
@@ -403,7 +403,7 @@ def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
 
 
 def has_repeats(evidence: Evidence, estimator: str) -> bool:
-    """Whether nearly all items are repeated as an estimator needs it."""
+    """Whether most items are repeated as an estimator needs it."""
     return evidence.count_repeated(estimator) >= MIN_REPEATED * evidence.cells.items
 
 

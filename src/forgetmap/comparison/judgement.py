@@ -138,7 +138,7 @@ def _judge(
             headline.estimator,
             words,
             group.decides,
-            _count_measured(headline.estimator, evidence),
+            evidence.cells.items,
         )
     if quantity == "net_change":
         loss, verdict = _net_change(evidence, policy)
@@ -154,7 +154,7 @@ def _judge(
 
 
 def _count_measured(estimator: str, evidence: Evidence) -> int:
-    """Items that an estimate rests on: one by repeats knows nothing of items without."""
+    """Items that a part of the loss rests on: one by repeats knows nothing of items without."""
     if estimator == NET_CHANGE or not find_estimator(estimator).from_repeats:
         return evidence.cells.items
     return evidence.count_repeated(estimator)

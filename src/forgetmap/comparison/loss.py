@@ -28,6 +28,8 @@ from forgetmap.stats import (
     luck_needed,
     luck_needed_by_test,
     normal_quantile,
+    raw_sums,
+    score_interval,
 )
 
 FROM_COUNTS = ("raw", "latent", "upper", "matched")
@@ -105,7 +107,8 @@ def measure_macro(
         return Loss(_mean_of_intervals(losses, tasks), *parts)
     items = [task.items for task in tasks if task.items is not None]
     p = repeated.excess_p(repeated.ItemSums.total(items))
-    return Loss(_agree(repeated_mean, p, tasks[0].level), *parts)
+    total = _agree(repeated_mean, p, tasks[0].level)
+    return Loss(_with_unrepeated(total, tasks, row.name), *parts)
 
 
 def _macro_part(row: Estimator, part: Part, tasks: Sequence[Evidence]) -> Estimate:
@@ -234,7 +237,7 @@ def _from_repeats(name: str, evidence: Evidence) -> Loss:
     if p is None and total.value is not None and total.low is not None:
         interval = Interval(*(np.asarray(x, float) for x in (total.value, total.low, total.high)))
         p = repeated.interval_p(interval, max(freedom, 1.0), evidence.level)
-    total = _agree(total, p, evidence.level)
+    total = _with_unrepeated(_agree(total, p, evidence.level), [evidence], name)
     if name == "net":
         knowledge, answering = (
             _repeated_part(part, evidence) for part in ("net_knowledge", "net_answering")
@@ -243,6 +246,38 @@ def _from_repeats(name: str, evidence: Evidence) -> Loss:
         reason = f"{name} cannot tell what is no longer known from what is no longer answered"
         knowledge, answering = _no_parts(name, reason)
     return Loss(total, knowledge, answering, p)
+
+
+def _with_unrepeated(total: Estimate, groups: Sequence[Evidence], name: str) -> Estimate:
+    """A loss by repeats, with what the items without repeats add to it: as counted, at most.
+
+    Args:
+        total: of the items with repeats.
+        groups: that it is the mean of.
+        name: of the estimator.
+    """
+    if total.value is None or total.low is None or total.high is None:
+        return total
+    shares, losses, most = np.array([_unrepeated(group, name) for group in groups]).T
+    if not shares.any():
+        return total
+    left, noise = float(shares.mean()), _noise_of(Evidence.total(groups), 0.0).off_value
+    limits = {
+        "value": (1 - left) * total.value + float(losses.mean()) - left * noise,
+        "low": (1 - float(shares.max())) * total.low if total.low > 0 else total.low,
+        "high": max((1 - left) * total.high, 0.0) + float(most.mean()),
+    }
+    return total.model_copy(update={**limits, "method": f"{total.method}, of all items"})
+
+
+def _unrepeated(evidence: Evidence, name: str) -> tuple[float, float, float]:
+    """Share of the items without repeats, and what they add to the loss: counted, and at most."""
+    items = evidence.items or repeated.ItemSums()
+    share, number, lost = repeated.count_unrepeated(items, name)
+    if not number:
+        return 0.0, 0.0, 0.0
+    interval = score_interval(raw_sums(number, lost), z=normal_quantile(evidence.level))
+    return share, share * lost / number, share * float(interval.high)
 
 
 def _no_parts(name: str, reason: str) -> tuple[Estimate, Estimate]:

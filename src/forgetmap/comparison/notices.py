@@ -255,8 +255,8 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
     repeated = total.count_repeated("excess_before")
     if 1 < repeated < MIN_REPEATED * total.cells.items:
         message = (
-            f"{repeated:,} of {counted(total.cells.items, 'item')} are repeated: the verdict rests "
-            "on all items, and what repeats show is taken for the noise of all."
+            f"only {repeated:,} of {counted(total.cells.items, 'item')} are repeated: the verdict "
+            "rests on the counts of all, and what repeats show is taken for the noise of all."
         )
         notices.append(Notice("partly_repeated", message))
     if total.graded is not None and total.graded.graded:

@@ -159,6 +159,20 @@ def is_repeated(table: Reals, *, before: int = 2, after: int = 2) -> NDArray[np.
     return enough
 
 
+def count_unrepeated(items: ItemSums, name: str) -> tuple[float, float, float]:
+    """What an estimator by repeats does not see: its share of all items, items, and their losses.
+
+    A loss of an item is how often a right answer before stands beside a wrong one after.
+    """
+    table = np.array([*items.counts], float).reshape(-1, len(ItemCounts._fields))
+    weight = np.array([*items.counts.values()], float)
+    before, after = table[:, 1:5].sum(1), table[:, 5:9].sum(1)
+    left = ~is_repeated(table, **MIN_ANSWERS.get(name, {})) & (before > 0) & (after > 0)
+    lost = table[left, 1] / before[left] * (1 - table[left, 5] / after[left])
+    number = float(weight[left].sum())
+    return number / max(float(weight.sum()), 1.0), number, float(weight[left] @ lost)
+
+
 @dataclass(frozen=True, slots=True)
 class RepeatedItems:
     """Kinds of items, one row each, and how many items are of each kind."""
