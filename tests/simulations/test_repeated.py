@@ -88,7 +88,7 @@ def test_items_without_repeats_count_as_well(where: str) -> None:
             names, repeats, scores = zip(*answers, strict=True)
             columns = {"item": names, "repeat": repeats, "score": scores}
             sides.append(pa.table({"task": ["t"] * len(answers), **columns}))
-        loss = fm.compare(*sides).result.total.headline.forgetting
+        loss = fm.compare(sides[0], sides[1]).result.total.headline.forgetting
         assert loss.low is not None
         assert loss.high is not None
         wrong["above"] += loss.low > gone.mean()
