@@ -284,7 +284,7 @@ def test_bug_23_a_file_is_the_task_its_name_says(tmp_path: Path) -> None:
         path.rename(folder / path.name)
     result = fm.drift(folder, folder, draws=100)
     assert {cell.task for cell in result.metrics if cell.value is not None} == {"oasst1.full"}
-    said = {gate.code: gate.message for gate in result.gates}
+    said = {caution.code: caution.message for caution in result.cautions}
     assert "gsm8k; task names must match the taxonomy exactly" in said["unknown_tasks"]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         PROFILES,
     )
     from forgetmap.capabilities.drift_result import EITHER_WAY, DriftResult, describe_cell
-    from forgetmap.capabilities.result import Cell, Gate, MetricCell
+    from forgetmap.capabilities.result import Caution, Cell, MetricCell
     from forgetmap.capabilities.taxonomy import SHARES, TARGET, Taxonomy
 
 __all__ = [
@@ -32,11 +32,11 @@ __all__ = [
     "PROFILES",
     "SHARES",
     "TARGET",
+    "Caution",
     "Cell",
     "DriftOptions",
     "DriftResult",
     "DriftWithRuns",
-    "Gate",
     "MetricCell",
     "Taxonomy",
     "changed_items",

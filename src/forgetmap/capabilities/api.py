@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from forgetmap.capabilities.cautions import find_cautions
 from forgetmap.capabilities.cells import (
     ModelDrift,
     Resampling,
@@ -24,7 +25,6 @@ from forgetmap.capabilities.choices import (
 )
 from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.capabilities.effects import Effect, Levels
-from forgetmap.capabilities.gates import gates
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
 from forgetmap.capabilities.published import (
     averages_of,
@@ -32,7 +32,7 @@ from forgetmap.capabilities.published import (
     is_metric_file,
     read_metric_file,
 )
-from forgetmap.capabilities.result import AnyCell, Gate
+from forgetmap.capabilities.result import AnyCell, Caution
 from forgetmap.capabilities.taxonomy import SUITE_OF_TAXONOMY, Taxonomy, load_taxonomy, with_targets
 from forgetmap.capabilities.values import TaxonomyRun, known_tasks, pair_items, task_names
 from forgetmap.comparison import make_readings, open_all
@@ -224,12 +224,12 @@ def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOption
     first, *later = sources
     floor = _noise(taxonomy, first, options, how)
     drifts: list[tuple[str, ModelDrift]] = []
-    notices: list[Gate] = []
+    notices: list[Caution] = []
     for source in later:
         model = source.run.name
         pairs = pair_items(first, source, pair_by)
         model_drift = compare_metrics(model, taxonomy, (first, source), pairs, how)
-        notices += gates(model, first, source, pairs, model_drift.cells)
+        notices += find_cautions(model, first, source, pairs, model_drift.cells)
         drifts.append((model, model_drift))
     groups = [group_cells(model, taxonomy, cells) for model, cells in drifts]
     capabilities = [capability_cells(model, taxonomy, cells) for model, cells in drifts]
@@ -238,7 +238,7 @@ def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOption
         aggregator="default",
         before=first.run.name,
         models=tuple(model for model, _ in drifts),
-        gates=tuple(notices),
+        cautions=tuple(notices),
         groups=_with_floor(groups, _limits_of(floor.groups)),
         capabilities=_with_floor(capabilities, _limits_of(floor.capabilities)),
         metrics=_with_floor(

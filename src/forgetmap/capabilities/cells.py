@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forgetmap.capabilities.bootstrap import Distance, distance, limits
+from forgetmap.capabilities.cautions import MAX_JUDGE_ERRORS
 from forgetmap.capabilities.effects import (
     Effect,
     Levels,
@@ -20,7 +21,6 @@ from forgetmap.capabilities.effects import (
     task_means,
     weighted_effects,
 )
-from forgetmap.capabilities.gates import MAX_JUDGE_ERRORS
 from forgetmap.capabilities.result import (
     AnyCell,
     Cell,

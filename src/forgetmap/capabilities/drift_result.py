@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from forgetmap.capabilities.choices import Aggregator
-from forgetmap.capabilities.result import Cell, Direction, Gate, MetricCell
+from forgetmap.capabilities.result import Caution, Cell, Direction, MetricCell
 from forgetmap.capabilities.taxonomy import TARGET
 from forgetmap.stats import FDR
 from forgetmap.text import Blocks, Line, Sheet, blocks_to_html, blocks_to_text, counted, signed
@@ -40,7 +40,7 @@ class DriftResult:
         aggregator: how metrics were averaged; values are effects, or percent if published.
         before: name of the model before.
         models: names of the models after, in order.
-        gates: what to know first.
+        cautions: what to know first.
         groups: cells, model by model.
         capabilities: cells, model by model.
         metrics: cells, model by model.
@@ -52,7 +52,7 @@ class DriftResult:
     aggregator: Aggregator
     before: str
     models: tuple[str, ...]
-    gates: tuple[Gate, ...]
+    cautions: tuple[Caution, ...]
     groups: tuple[Cell, ...]
     capabilities: tuple[Cell, ...]
     metrics: tuple[MetricCell, ...]

@@ -22,7 +22,7 @@ from forgetmap.capabilities.cells import WHY_MISSING, empty_cell
 from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.capabilities.effects import effect
-from forgetmap.capabilities.result import Cell, Gate, MetricCell, MetricCoverage
+from forgetmap.capabilities.result import Caution, Cell, MetricCell, MetricCoverage
 from forgetmap.capabilities.taxonomy import SHARES, Capability, CapabilityGroup, Metric, Taxonomy
 from forgetmap.capabilities.values import TaxonomyRun
 from forgetmap.errors import EmptyInputError, FieldError, UnreadableError
@@ -133,16 +133,18 @@ def drift_of_averages(
         aggregator=aggregator,
         before=before.name,
         models=tuple(after.name for after in later),
-        gates=tuple(gate for after in later for gate in _gates(taxonomy, before, after)),
+        cautions=tuple(
+            caution for after in later for caution in _cautions(taxonomy, before, after)
+        ),
         groups=tuple(groups),
         capabilities=tuple(capabilities),
         metrics=tuple(metrics),
     )
 
 
-def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Gate]:
+def _cautions(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Caution]:
     notices = [
-        Gate(
+        Caution(
             "averages",
             "averages only: no items, so no intervals, no tests and no flips can be had.",
             after.name,
@@ -155,10 +157,10 @@ def _gates(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Ga
                 f"{metric.name} [{metric.id}] is {mean:.3f} before, where guessing gives about "
                 f"{metric.chance:.2f}: it hardly measures what it should."
             )
-            notices.append(Gate("below_chance", message, after.name, metric.id))
+            notices.append(Caution("below_chance", message, after.name, metric.id))
         if mean == 0 and after.values.get(metric.id) is not None:
             message = f"{metric.name} [{metric.id}] is 0 before: there is no relative change."
-            notices.append(Gate("zero", message, after.name, metric.id))
+            notices.append(Caution("zero", message, after.name, metric.id))
     return notices
 
 

@@ -180,7 +180,7 @@ AnyCell = TypeVar("AnyCell", Cell, MetricCell)
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class Caution:
     """Something a reader must know before believing the numbers.
 
     Attributes:

@@ -191,14 +191,14 @@ def test_a_cell_is_withheld_if_the_judge_failed_too_often() -> None:
 def test_bug_04_a_metric_below_chance_is_said_first() -> None:
     few = [1.0] * 20 + [0.0] * 180
     old, new = both(facts=(few, few))
-    codes = {gate.code for gate in drift(old, new).gates}
+    codes = {caution.code for caution in drift(old, new).cautions}
     assert "below_chance" in codes
 
 
 def test_bug_18_unmatched_items_are_said() -> None:
     old = scored("old", {"sums": {"acc": SUMS[0]}})
     new = scored("new", {"sums": {"acc": SUMS[1][:250]}, "poems": {"acc": [1.0]}})
-    said = {gate.code: gate.message for gate in drift(old, new).gates}
+    said = {caution.code: caution.message for caution in drift(old, new).cautions}
     assert "250 of 300 items before and 250 after" in said["unpaired"]
     assert "poems" in said["unknown_tasks"]
 
@@ -211,13 +211,13 @@ def test_other_gates() -> None:
     ]  # fmt: skip
     fine = [row("sums", item, "acc", 1.0, outcome="correct") for item in range(300)]
     result = drift(run_of(fine, "old"), run_of(failing, "new"))
-    assert {gate.code for gate in result.gates} == {"failures"}
+    assert {caution.code for caution in result.cautions} == {"failures"}
     same = drift(run_of(fine, "old"), run_of(fine, "new"))
-    assert {gate.code for gate in same.gates} == {"constant"}
+    assert {caution.code for caution in same.cautions} == {"constant"}
     high = drift(*both(sums=([1.0] * 299 + [0.0], [0.0] + [1.0] * 299)))
-    assert {gate.code for gate in high.gates} == {"ceiling"}
+    assert {caution.code for caution in high.cautions} == {"ceiling"}
     short = drift(*both(sums=(SUMS[0][:99], SUMS[1][:99])))
-    assert {gate.code for gate in short.gates} == {"few_items"}
+    assert {caution.code for caution in short.cautions} == {"few_items"}
 
 
 def test_bug_06_noise_of_the_model_before() -> None:
@@ -236,7 +236,7 @@ def test_target_tasks_are_in_the_same_table() -> None:
     target = next(cell for cell in result.groups if cell.id == "TARGET")
     assert target.value is not None
     assert target.value > 0.5
-    assert "unknown_tasks" not in {gate.code for gate in result.gates}
+    assert "unknown_tasks" not in {caution.code for caution in result.cautions}
 
 
 def test_several_models_are_listed_one_after_the_other() -> None:

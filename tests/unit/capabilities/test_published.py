@@ -66,7 +66,7 @@ def test_bug_02_and_03_what_is_missing_is_left_out_not_zero(tmp_path: Path) -> N
     cells = {cell.id: cell for cell in result.capabilities}
     assert (cells["C3"].value, cells["C3"].std, cells["H4"].value) == (None, None, None)
     assert str(cells["C1"].coverage) == "4 of 6"
-    assert "zero" in {gate.code for gate in result.gates}
+    assert "zero" in {caution.code for caution in result.cautions}
     assert math.isfinite(cells["C1"].value or math.inf)
 
 
@@ -79,15 +79,17 @@ def test_effects_of_averages_have_no_intervals(tmp_path: Path) -> None:
     h = 2 * math.asin(new[column] ** 0.5) - 2 * math.asin(old[column] ** 0.5)
     assert cell.value == pytest.approx(h)
     assert (cell.low, cell.std, cell.n, cell.mcnemar_p) == (None, None, 0, None)
-    assert result.gates[0].code == "averages"
+    assert result.cautions[0].code == "averages"
 
 
 def test_bug_04_published_scores_below_chance_are_said(tmp_path: Path) -> None:
     old, new = averages(1), averages(2)
     old[COLUMNS["C5b.winogrande"]] = 0.105
     files = [write(tmp_path / f"{n}.csv", dict(v), n) for n, v in (("old", old), ("new", new))]
-    gates = fm.drift(*files, aggregator="captrack-relative").gates
-    assert [gate.metric for gate in gates if gate.code == "below_chance"] == ["C5b.winogrande"]
+    cautions = fm.drift(*files, aggregator="captrack-relative").cautions
+    assert [caution.metric for caution in cautions if caution.code == "below_chance"] == [
+        "C5b.winogrande"
+    ]
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

@@ -60,12 +60,12 @@ function capabilityTables(payload, find, state) {
   const model = result.models[state.comparison];
   const cells = result.metrics.filter((cell) => cell.model === model && cell.capability === state.capability);
   const ids = new Set(cells.map((cell) => cell.id));
-  const own = (gate) => gate.model === model && ids.has(gate.metric);
+  const own = (caution) => caution.model === model && ids.has(caution.metric);
   return [
     metricTable(cells, state),
     formTable(cells),
     distanceTable(cells),
-    make("div", { class: "cards" }, result.gates.some(own) && gatesCard(payload, own), targetCard(payload, find, state)),
+    make("div", { class: "cards" }, result.cautions.some(own) && cautionsCard(payload, own), targetCard(payload, find, state)),
   ];
 }
 

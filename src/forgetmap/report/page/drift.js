@@ -58,7 +58,7 @@ function renderDrift(root, payload, find, state) {
     make("h1", { id: "headline" }, headlines[state.comparison]),
     make("p", { class: "lead" }, leads[state.comparison]),
     make("div", { class: "cards narrow" }, groups.map((cell, index) => groupCard(rows[index], cell, state))),
-    make("div", { class: "cards" }, gatesCard(payload, (gate) => gate.model === model), withheldCard(payload, rows, model)),
+    make("div", { class: "cards" }, cautionsCard(payload, (caution) => caution.model === model), withheldCard(payload, rows, model)),
     modelList(payload, state),
   ].filter(Boolean));
 }
@@ -85,8 +85,8 @@ function groupCard(row, cell, state) {
 }
 
 /** What to know before believing these numbers. */
-function gatesCard({ capabilities, redacted }, concerns) {
-  const list = noticeLines(capabilities.result.gates.filter(concerns));
+function cautionsCard({ capabilities, redacted }, concerns) {
+  const list = noticeLines(capabilities.result.cautions.filter(concerns));
   const few = list.slice(0, 5);
   const more = list.slice(5);
   return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-label": "Before you act" },

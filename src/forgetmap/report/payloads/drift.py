@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forgetmap import __version__
-from forgetmap.capabilities import DriftResult, DriftWithRuns, Gate, Taxonomy, changed_items
+from forgetmap.capabilities import Caution, DriftResult, DriftWithRuns, Taxonomy, changed_items
 from forgetmap.report.choices import MAX_ITEMS
 from forgetmap.report.payloads.comparison import cut_to_fit, shareable, without_paths
 from forgetmap.report.payloads.drift_rows import make_drift_rows
@@ -116,10 +116,10 @@ def _title(result: DriftResult) -> str:
 def _shareable_result(drifted: DriftWithRuns, secrets: Sequence[Secret]) -> DriftResult:
     """Without the folders of this machine, and without rows quoted from logs."""
 
-    def quiet(gate: Gate) -> Gate:
-        message = gate.message
-        if gate.code == "problems":
+    def quiet(caution: Caution) -> Caution:
+        message = caution.message
+        if caution.code == "problems":
             message = re.sub(r"; first .*", ".", message, flags=re.DOTALL)
-        return replace(gate, message=without_paths(message, drifted.runs, secrets))
+        return replace(caution, message=without_paths(message, drifted.runs, secrets))
 
-    return replace(drifted.result, gates=tuple(map(quiet, drifted.result.gates)))
+    return replace(drifted.result, cautions=tuple(map(quiet, drifted.result.cautions)))

@@ -17,7 +17,7 @@ from forgetmap.text import Blocks, Line, Sheet, signed
 
 DriftTable = Literal["capability", "metric"]
 """What the rows of the table are."""
-MAX_GATES = 12
+MAX_CAUTIONS = 12
 INTERVAL = "95% interval"
 LEGEND = {
     "default": {
@@ -37,7 +37,7 @@ LEGEND = {
 
 def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
     """What drifted most, what to know first, the table, what has no value and why."""
-    blocks: Blocks = [*result.opening(), *_gates(result), Line()]
+    blocks: Blocks = [*result.opening(), *_cautions(result), Line()]
     if by == "metric":
         for model in result.models:
             blocks += [Line(model, "strong"), _metric_sheet(result, model), Line()]
@@ -50,12 +50,12 @@ def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
     return [*blocks, *(Line(text, "faint", f"{name:<10}") for name, text in legend)]
 
 
-def _gates(result: DriftResult) -> Iterator[Line]:
-    """Of each kind of gate a few, and how many more there are."""
+def _cautions(result: DriftResult) -> Iterator[Line]:
+    """Of each kind of caution a few, and how many more there are."""
     by_code: dict[str, dict[str, list[str]]] = {}
-    for gate in result.gates:
-        by_code.setdefault(gate.code, {}).setdefault(gate.message, []).append(gate.model)
-    most = max(1, MAX_GATES // max(len(by_code), 1))
+    for caution in result.cautions:
+        by_code.setdefault(caution.code, {}).setdefault(caution.message, []).append(caution.model)
+    most = max(1, MAX_CAUTIONS // max(len(by_code), 1))
     for code, messages in by_code.items():
         for message, models in list(messages.items())[:most]:
             own = "" if set(models) == set(result.models) else f"{', '.join(models)}: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from forgetmap.capabilities.result import Gate, MetricCell
+from forgetmap.capabilities.result import Caution, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
 from forgetmap.capabilities.values import TaskPairs, TaxonomyRun
 from forgetmap.pairing import compare_conditions
@@ -17,19 +17,19 @@ MAX_JUDGE_ERRORS = 0.01
 """Share of answers a judge may fail on before a cell is withheld."""
 
 
-def gates(
+def find_cautions(
     model: str,
     before: TaxonomyRun,
     after: TaxonomyRun,
     pairs: Mapping[str, TaskPairs],
     cells: Sequence[MetricCell],
-) -> list[Gate]:
+) -> list[Caution]:
     """All that is to be said of one model, the general before the particular."""
     conditions = compare_conditions(before.run.info, after.run.info, ({}, {}))
-    notices = [Gate(notice.code, notice.message, model) for notice in conditions]
-    notices += [Gate(code, message, model) for code, message in _of_runs(before, after, pairs)]
+    notices = [Caution(notice.code, notice.message, model) for notice in conditions]
+    notices += [Caution(code, message, model) for code, message in _of_runs(before, after, pairs)]
     for cell in cells:
-        notices += [Gate(code, message, model, cell.id) for code, message in _of_metric(cell)]
+        notices += [Caution(code, message, model, cell.id) for code, message in _of_metric(cell)]
     return notices
 
 
