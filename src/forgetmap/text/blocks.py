@@ -41,6 +41,8 @@ class Sheet:
         strong: how many rows on top are stressed.
         spare: columns to leave out, one after the other, where there is no room.
         shades: (row, column) -> -1 (loss) to 1 (gain), for cells with a colour behind them.
+        whole_heads: whether heads are never shortened: they are wrapped, and columns for which
+            there is no room stand in a further table.
     """
 
     heads: tuple[str, ...]
@@ -48,6 +50,7 @@ class Sheet:
     strong: int = 0
     spare: tuple[str, ...] = ()
     shades: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    whole_heads: bool = False
 
 
 Blocks = list[Line | Sheet]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 MAX_WIDTH = 100
+LONG_HEAD, SHORT_HEAD = 40, 10
+"""Most signs on a line of a head that is wrapped: where there is room, and where there is none."""
 MIN_NAME, SHORT_NAME, LONG_NAME = 8, 18, 60
 """Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
 _STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
@@ -48,8 +51,63 @@ def print_blocks(console: Console, blocks: Blocks) -> None:
 
 
 def print_sheet(console: Console, sheet: Sheet) -> None:
-    """Print a table so that it fits the terminal."""
-    console.print(_rich_table(fit(sheet, console.width)))
+    """Print a table so that it fits the terminal, in parts where its heads must stay whole."""
+    for part in split(sheet, console.width) if sheet.whole_heads else [sheet]:
+        console.print(_rich_table(fit(part, console.width)))
+
+
+def split(sheet: Sheet, width: int) -> list[Sheet]:
+    """The sheet with its heads on several lines; as many sheets as its columns need."""
+    from rich.cells import cell_len
+
+    cells = [max((cell_len(printable(row[at])) for row in sheet.rows), default=0)
+             for at in range(len(sheet.heads))]  # fmt: skip
+    heads = [wrap_head(printable(head), LONG_HEAD) for head in sheet.heads]
+    columns = range(1, len(heads))
+    for longest in range(LONG_HEAD, SHORT_HEAD - 1, -1):
+        heads = [wrap_head(printable(head), longest) for head in sheet.heads]
+        if cells[0] + sum(_width(heads[at], cells[at]) + 2 for at in columns) <= width:
+            break
+    room = width - min(cells[0], max(SHORT_NAME, width // 3))
+    parts: list[list[int]] = [[]]
+    for at in columns:
+        taken = sum(_width(heads[other], cells[other]) + 2 for other in parts[-1])
+        if parts[-1] and taken + _width(heads[at], cells[at]) + 2 > room:
+            parts.append([])
+        parts[-1].append(at)
+    return [_columns(sheet, heads, [0, *part]) for part in parts]
+
+
+def wrap_head(head: str, longest: int) -> str:
+    """A name on lines of at most so many cells, broken after a sign where there is one."""
+    lines = [""]
+    for piece in re.findall(r"[^-_/. ]*[-_/. ]?", head):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > longest:
+            lines.append("")
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > longest:
+            lines[-1:] = [lines[-1][:longest], lines[-1][longest:]]
+    return "\n".join(line.strip() for line in lines)
+
+
+def _width(head: str, cell: int) -> int:
+    from rich.cells import cell_len
+
+    return max(cell, *map(cell_len, head.split("\n")))
+
+
+def _columns(sheet: Sheet, heads: list[str], columns: list[int]) -> Sheet:
+    """Some columns of a sheet."""
+    return Sheet(
+        tuple(heads[at] for at in columns),
+        [tuple(row[at] for at in columns) for row in sheet.rows],
+        sheet.strong,
+        shades={
+            (row, columns.index(column)): shade
+            for (row, column), shade in sheet.shades.items()
+            if column in columns
+        },
+    )
 
 
 def fit(sheet: Sheet, width: int) -> Sheet:

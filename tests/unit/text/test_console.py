@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from forgetmap.text import Line, Sheet, blocks_to_text, fit, print_sheet, shorten
+from forgetmap.text.console import wrap_head
 
 SHEET = Sheet(
     ("task", "items", "forgotten"),
@@ -57,3 +58,29 @@ def test_colours_follow_the_columns_that_are_left() -> None:
     print_sheet(Console(file=stream, color_system="truecolor", force_terminal=True), shaded)
     assert "48;2;235;160;160" in stream.getvalue()
     assert "48;2;85;85;235" in stream.getvalue()
+
+
+MODELS = tuple(f"qwen-3-80b-ioob-{stage}-l-final" for stage in ("dpo", "ift", "iift-dpo", "rl"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+@pytest.mark.parametrize("many", [1, 3, 4, 12])
+def test_heads_that_must_stay_whole_are_wrapped_or_stand_further_down(
+    width: int, many: int
+) -> None:
+    models = tuple(f"{MODELS[place % 4]}{place}" for place in range(many))
+    rows = [("a capability with a long name", *(f"{place}.00" for place in range(many)))]
+    text = blocks_to_text([Sheet(("", *models), rows, whole_heads=True)], width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert not any("…" in line for line in text.splitlines() if not line.startswith("a"))
+    for place in range(many):
+        assert f"{place}.00" in text
+
+
+def test_a_wrapped_head_is_the_head() -> None:
+    for longest in (10, 14, 40):
+        lines = wrap_head(MODELS[2], longest).split("\n")
+        assert "".join(lines) == MODELS[2]
+        assert max(map(len, lines)) <= longest
+    assert wrap_head("ift → ift+dpo", 40) == "ift → ift+dpo"
+    assert wrap_head("x" * 25, 10).replace("\n", "") == "x" * 25
