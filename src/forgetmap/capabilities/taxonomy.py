@@ -8,6 +8,7 @@
 
 A capability that lists `tasks` gets one metric for each of them: whatever the run calls the main
 metric of that task. A metric with a scorer is computed from texts where the run has no such score.
+`deep_dive` lists further metrics, which are shown on demand and count in no average.
 """
 
 from __future__ import annotations
@@ -144,7 +145,17 @@ _SCALES = {
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """Groups, capabilities, tasks and metrics that fit together."""
+    """Groups, capabilities, tasks and metrics that fit together.
+
+    Attributes:
+        name: of the taxonomy.
+        title: in words.
+        groups: the widest circles.
+        capabilities: the lines of the table.
+        tasks: sets of items.
+        metrics: what capabilities are the mean of.
+        deep_dive: metrics that explain a capability: shown on demand, in no average.
+    """
 
     name: str
     title: str
@@ -152,6 +163,7 @@ class Taxonomy:
     capabilities: tuple[Capability, ...]
     tasks: tuple[TaxonomyTask, ...]
     metrics: tuple[Metric, ...]
+    deep_dive: tuple[Metric, ...] = ()
 
     def capabilities_of(self, group: str) -> list[Capability]:
         """Those of a group."""
@@ -204,6 +216,7 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
         capabilities=read.all(raw.pop("capabilities", []), "capabilities", Capability),
         tasks=read.all(raw.pop("tasks", []), "tasks", TaxonomyTask),
         metrics=read.all(raw.pop("metrics", []), "metrics", Metric),
+        deep_dive=read.all(raw.pop("deep_dive", []), "deep_dive", Metric),
     )
     for key in raw:
         raise read.fault(key, f"nobody knows what {key!r} means")
@@ -225,6 +238,16 @@ def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
         groups=(*taxonomy.groups, *([CapabilityGroup(TARGET, "Target domain")] if tasks else [])),
         capabilities=(*taxonomy.capabilities, *capabilities),
     )
+
+
+def only_deep_dive(taxonomy: Taxonomy) -> Taxonomy:
+    """The same with the metrics of its deep dive in the place of those that count."""
+    return replace(taxonomy, metrics=taxonomy.deep_dive, deep_dive=())
+
+
+def with_deep_dive(taxonomy: Taxonomy) -> Taxonomy:
+    """The same with both kinds of metrics in one list: what is to be scored and read."""
+    return replace(taxonomy, metrics=(*taxonomy.metrics, *taxonomy.deep_dive), deep_dive=())
 
 
 def _with_metrics(taxonomy: Taxonomy, metrics: Sequence[Metric]) -> Taxonomy:
@@ -318,14 +341,16 @@ def _check(taxonomy: Taxonomy, read: _TaxonomyReader) -> None:
     groups = _unique([group.id for group in taxonomy.groups], "groups", read)
     capabilities = _unique([part.id for part in taxonomy.capabilities], "capabilities", read)
     tasks = _unique([task.name for task in taxonomy.tasks], "tasks", read)
-    _unique([metric.id for metric in taxonomy.metrics], "metrics", read)
+    _unique([metric.id for metric in (*taxonomy.metrics, *taxonomy.deep_dive)], "metrics", read)
     for index, capability in enumerate(taxonomy.capabilities):
         if capability.group not in groups:
             key = f"capabilities[{index}].group"
             raise read.fault(key, f"there is no group {capability.group!r}")
     for index, metric in enumerate(taxonomy.metrics):
         _check_metric(metric, f"metrics[{index}]", capabilities, tasks, read)
-    used = {metric.task for metric in taxonomy.metrics}
+    for index, metric in enumerate(taxonomy.deep_dive):
+        _check_metric(metric, f"deep_dive[{index}]", capabilities, tasks, read)
+    used = {metric.task for metric in (*taxonomy.metrics, *taxonomy.deep_dive)}
     used |= {metric.agrees_with for metric in taxonomy.metrics if metric.agrees_with}
     _no_orphans("tasks", tasks, used, read)
     _no_orphans("capabilities", capabilities, {m.capability for m in taxonomy.metrics}, read)

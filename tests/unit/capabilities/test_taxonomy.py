@@ -37,6 +37,16 @@ def test_captrack_is_complete(captrack: Taxonomy) -> None:
     assert len({each.published for each in captrack.capabilities}) == 19
 
 
+def test_the_deep_dive_of_captrack_stands_apart(captrack: Taxonomy) -> None:
+    """The 61 columns that CapTrack's files mark with _DD; others repeat what counts already."""
+    assert len({metric.column for metric in captrack.deep_dive}) == 61
+    assert all("_DD " in str(metric.column) for metric in captrack.deep_dive)
+    assert not {metric.id for metric in captrack.metrics} & {m.id for m in captrack.deep_dive}
+    style = {metric.field for metric in captrack.deep_dive if metric.scorer == "style"}
+    assert {"hedging", "directness", "sentence_words"} < style
+    assert {"hedging", "directness"} < {m.field for m in load_taxonomy("sample").deep_dive}
+
+
 def test_captrack_says_what_its_metrics_need(captrack: Taxonomy) -> None:
     needs = Counter(metric.needs for metric in captrack.metrics)
     assert needs == {"rule": 41, "judge": 11, "sandbox": 2}
