@@ -302,7 +302,65 @@ def test_a_report_on_averages_has_no_items(tmp_path: Path) -> None:
         )
         payload = payload_in(out.read_text(encoding="utf-8"))
         assert payload["items"] == []
-        assert "averages cannot say" in payload["capabilities"]["headlines"][0]
+        unsure = "averages cannot say" in payload["capabilities"]["headlines"][0]
+        assert unsure == (aggregator == "captrack-relative")
         shown = set(payload["capabilities"]["rows"]["shown"])
         assert "no data" in shown
         assert not {"0.00", "0.0%"} & shown
+
+
+LONG = ("a-model-with-a-name-that-ends-in-dpo", "a-model-with-a-name-that-ends-in-ift")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("small")
+    return [
+        write_responses(folder / "base", right=9, words=40, count=30),
+        write_responses(folder / "sft", right=3, words=20, count=30),
+        write_responses(folder / "dpo", right=9, words=42, count=30),
+    ]
+
+
+def test_labels_are_whole_at_80_columns(small: list[Path]) -> None:
+    """Two long names that begin alike."""
+    labelled = [f"{name}={path}" for name, path in zip(LONG, small[1:], strict=True)]
+    lines = drift(small[0], *labelled, columns=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    last = next(place for place, line in enumerate(lines) if line.startswith("CAN"))
+    first = max(place for place in range(last) if not lines[place].strip())
+    head = [line.split() for line in lines[first + 1 : last]]
+    assert tuple("".join(parts) for parts in zip(*head, strict=True)) == LONG
+
+
+def test_pairs_of_several_bases(small: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "drift.csv"
+    text = drift("--pair", small[0], small[1], "--pair", f"b={small[2]}", f"c={small[0]}",
+                 "--out", out)  # fmt: skip
+    assert "Drift from base, b (captrack, default)" in text
+    assert "c (from b): " in text
+    assert "Probability of being the largest" in text
+    with out.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {(row["base"], row["model"]) for row in rows} == {("base", "sft"), ("b", "c")}
+    nothing = call("drift")
+    assert (nothing.code, "there is nothing to compare" in nothing.err) == (2, True)
+
+
+def test_a_chain(small: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "chain.html"
+    text = drift(*small, "--chain", "--out", out)
+    assert "What the step sft → dpo undid" in text
+    undone = next(line for line in text.splitlines() if line.startswith("Knowledge and skills"))
+    assert undone.split()[-4].startswith("+100%")
+    assert "W3a_DD" not in text
+    payload = payload_in(out.read_text(encoding="utf-8"))
+    assert len(payload["items"]) == 3
+    assert payload["capabilities"]["result"]["bases"] == ["base", "sft", "base"]
+
+
+def test_the_deep_dive_is_shown_on_demand(small: list[Path]) -> None:
+    text = drift(*small[:2], "--deep-dive")
+    assert "Deep dive: in no average" in text
+    for name in ("hedging", "directness"):
+        assert any(line.startswith(f"W3a_DD.oasst1.{name}") for line in text.splitlines())

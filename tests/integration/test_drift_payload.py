@@ -139,6 +139,28 @@ def test_the_schema_holds(models: int) -> None:
     Draft202012Validator(schema).validate(json.loads(report(models).to_json()))
 
 
+def test_names_of_models_are_whole_in_figures() -> None:
+    names = [f"a-model-with-a-name-of-some-length-that-ends-in-{end}" for end in ("dpo", "ift")]
+    result = drifted(2).result
+    renamed = dict(zip(result.models, names, strict=True))
+
+    def called(cells: Any) -> Any:
+        return tuple(replace(cell, model=renamed[cell.model]) for cell in cells)
+
+    result = replace(
+        result,
+        models=tuple(names),
+        groups=called(result.groups),
+        capabilities=called(result.capabilities),
+        metrics=called(result.metrics),
+        cautions=(),
+    )
+    payload = make_drift_payload(replace(drifted(2), result=result, runs=()))
+    for which in ("drift", "drift_of_models"):
+        picture = draw(figure(payload, which), records_of(payload), "light")
+        assert all(f">{name}</text>" in picture for name in names), which
+
+
 @pytest.mark.parametrize("models", [1, 2])
 def test_every_figure_is_drawn(models: int) -> None:
     payload = report(models)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         DriftOptions,
         DriftWithRuns,
         drift,
+        drift_pairs,
         drift_with_runs,
     )
     from forgetmap.capabilities.changes import changed_items
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
         BOOTSTRAP_SEED,
         PROFILES,
     )
-    from forgetmap.capabilities.drift_result import EITHER_WAY, DriftResult, describe_cell
+    from forgetmap.capabilities.drift_result import (
+        EITHER_WAY,
+        DriftResult,
+        describe_cell,
+        leaves_out_zero,
+    )
+    from forgetmap.capabilities.inputs import ARROW, read_label
+    from forgetmap.capabilities.ranking import DriftRanking, RankedModel, Recovery
     from forgetmap.capabilities.result import Caution, Cell, MetricCell
     from forgetmap.capabilities.taxonomy import SHARES, TARGET, Taxonomy
 
 __all__ = [
     "AGGREGATORS",
+    "ARROW",
     "BOOTSTRAP_DRAWS",
     "BOOTSTRAP_SEED",
     "EITHER_WAY",
@@ -35,14 +44,20 @@ __all__ = [
     "Caution",
     "Cell",
     "DriftOptions",
+    "DriftRanking",
     "DriftResult",
     "DriftWithRuns",
     "MetricCell",
+    "RankedModel",
+    "Recovery",
     "Taxonomy",
     "changed_items",
     "describe_cell",
     "drift",
+    "drift_pairs",
     "drift_with_runs",
+    "leaves_out_zero",
+    "read_label",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -25,6 +25,15 @@ from forgetmap.capabilities.choices import (
 )
 from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.capabilities.effects import Effect, Levels
+from forgetmap.capabilities.inputs import (
+    Compared,
+    DriftPlan,
+    LabelledInput,
+    base_name,
+    column_names,
+    plan_drift,
+    read_label,
+)
 from forgetmap.capabilities.measure import Measuring, judge_at, measure
 from forgetmap.capabilities.published import (
     averages_of,
@@ -32,8 +41,16 @@ from forgetmap.capabilities.published import (
     is_metric_file,
     read_metric_file,
 )
-from forgetmap.capabilities.result import AnyCell, Caution
-from forgetmap.capabilities.taxonomy import SUITE_OF_TAXONOMY, Taxonomy, load_taxonomy, with_targets
+from forgetmap.capabilities.ranking import find_recoveries, rank_drifts
+from forgetmap.capabilities.result import AnyCell, Caution, MetricCell
+from forgetmap.capabilities.taxonomy import (
+    SUITE_OF_TAXONOMY,
+    Taxonomy,
+    load_taxonomy,
+    only_deep_dive,
+    with_deep_dive,
+    with_targets,
+)
 from forgetmap.capabilities.values import TaxonomyRun, known_tasks, pair_items, task_names
 from forgetmap.comparison import make_readings, open_all
 from forgetmap.errors import UsageError
@@ -57,6 +74,9 @@ class DriftOptions(TypedDict, total=False):
     pair_by: PairBy
     draws: int
     seed: int
+    pairs: Sequence[tuple[Any, Any]]
+    chain: bool
+    deep_dive: bool
     processes: int | None
     cached: bool
     column_map: ColumnMap | None
@@ -70,7 +90,8 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
     """How did capabilities drift from the model before to each model after?
 
     Args:
-        before: path, dataframe or run of the model before, or a CapTrack metric file.
+        before: path, dataframe or run of the model before, or a CapTrack metric file. With a label
+            of its own, as NAME=PATH or as a pair of a name and any of these.
         after: the same of the model after.
         more: further models after; each is compared with `before`.
         taxonomy: `captrack`, `knowledge`, `sample`, or the path of a TOML file.
@@ -85,6 +106,10 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
         draws: of the bootstrap.
         seed: of the bootstrap.
+        pairs: further pairs of a model before and its model after, in the same table.
+        chain: whether the models after go on from each other, in this order: every step, and what
+            later steps undid of the drift so far.
+        deep_dive: whether metrics that explain capabilities are measured too.
         processes: how many read and score; by default one per core.
         cached: use what was read and scored before.
         column_map: canonical field -> column, for tables that name them otherwise.
@@ -100,6 +125,24 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
     return drift_with_runs([before, after, *more], options).result
 
 
+def drift_pairs(
+    pairs: Sequence[tuple[Any, Any]], /, **options: Unpack[DriftOptions]
+) -> DriftResult:
+    """How did capabilities drift within each pair of a model before and its model after?
+
+    Args:
+        pairs: of whatever `drift` takes.
+        options: those of `drift`.
+
+    Example:
+        >>> from forgetmap.capabilities import drift_pairs
+        >>> drift_pairs(  # doctest: +SKIP
+        ...     [("qwen=runs/qwen", "qwen-sft=runs/qwen-sft"), ("runs/llama", "runs/llama-sft")]
+        ... )
+    """
+    return drift_with_runs([], {**options, "pairs": [*options.get("pairs", ()), *pairs]}).result
+
+
 @dataclass(frozen=True, slots=True)
 class DriftWithRuns:
     """A drift with what it was computed from.
@@ -107,14 +150,16 @@ class DriftWithRuns:
     Attributes:
         result: all numbers.
         taxonomy: with the target tasks.
-        runs: the measured runs, that before first; none where only averages were given.
+        runs: the measured runs; none where only averages were given.
         pair_by: what makes two items the same.
+        comparisons: of each model after, the places of the run before and of its own.
     """
 
     result: DriftResult
     taxonomy: Taxonomy
     runs: tuple[Run, ...]
     pair_by: PairBy
+    comparisons: tuple[Compared, ...] = ()
 
 
 def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRuns:
@@ -132,30 +177,64 @@ def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRu
     taxonomy = with_targets(
         load_taxonomy(options.get("taxonomy", "captrack")), tuple(options.get("target", ()))
     )
-    pair_by = options.get("pair_by", "auto")
-    files = [is_metric_file(source, taxonomy) for source in inputs]
+    if not options.get("deep_dive", False):
+        taxonomy = replace(taxonomy, deep_dive=())
+    plan = plan_drift(inputs, options.get("pairs", ()), chain=options.get("chain", False))
+    _require_one_base(plan, options)
+    files = [is_metric_file(given.source, taxonomy) for given in plan.inputs]
     if all(files):
-        averages = [read_metric_file(Path(path), taxonomy) for path in inputs]
-        result = drift_of_averages(taxonomy, averages, aggregator)
-        return DriftWithRuns(result, taxonomy, (), pair_by)
+        result = _drift_of_files(taxonomy, plan, options)
+        return DriftWithRuns(result, taxonomy, (), options.get("pair_by", "auto"))
     if any(files):
         raise UsageError(
             "some inputs are CapTrack metric files and some are not",
             hint="averages can only be compared with averages: give one kind.",
         )
-    runs = _open_runs(inputs, options)
-    _require_shared_tasks(runs, taxonomy)
+    return _drift_of_runs(taxonomy, plan, options)
+
+
+def _require_one_base(plan: DriftPlan, options: DriftOptions) -> None:
+    if options.get("noise") is not None and len(plan.bases) > 1 and not plan.chain:
+        raise UsageError(
+            "a repeat of one model before says nothing about the noise of another",
+            hint="leave --noise out, or compare with one model before.",
+        )
+
+
+def _drift_of_files(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftResult:
+    averages = [read_metric_file(Path(given.source), taxonomy) for given in plan.inputs]
+    averages = [
+        replace(own, name=given.label or own.name)
+        for given, own in zip(plan.inputs, averages, strict=True)
+    ]
+    return drift_of_averages(
+        taxonomy, plan, averages, options.get("aggregator", "default"), _resampling(options)
+    )
+
+
+def _resampling(options: DriftOptions) -> Resampling:
+    return Resampling(options.get("seed", BOOTSTRAP_SEED), options.get("draws", BOOTSTRAP_DRAWS))
+
+
+def _drift_of_runs(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftWithRuns:
+    runs = _open_runs(plan.inputs, options)
+    every = with_deep_dive(taxonomy)
+    _require_shared_tasks(runs, plan, every)
     how = _measuring(options)
-    runs = [measure(run, taxonomy, how) for run in runs]
-    if aggregator == "captrack-relative":
-        averages = [averages_of(run, taxonomy) for run in runs]
-        result = drift_of_averages(taxonomy, averages, aggregator)
+    runs = [measure(run, every, how) for run in runs]
+    if options.get("aggregator") == "captrack-relative":
+        averages = [averages_of(run, every) for run in runs]
+        result = drift_of_averages(
+            taxonomy, plan, averages, "captrack-relative", _resampling(options)
+        )
     else:
-        result = _drift_of_runs(taxonomy, runs, options)
-    return DriftWithRuns(result, taxonomy, tuple(runs), pair_by)
+        result = _compare_runs(taxonomy, plan, runs, options)
+    return DriftWithRuns(
+        result, taxonomy, tuple(runs), options.get("pair_by", "auto"), plan.comparisons
+    )
 
 
-def _open_runs(inputs: Sequence[Any], options: DriftOptions) -> list[Run]:
+def _open_runs(inputs: Sequence[LabelledInput], options: DriftOptions) -> list[Run]:
     readings = make_readings(
         {
             "run": options.get("run"),
@@ -166,14 +245,15 @@ def _open_runs(inputs: Sequence[Any], options: DriftOptions) -> list[Run]:
         len(inputs),
     )
     return open_all(
-        inputs,
+        [given.source for given in inputs],
         column_map=options.get("column_map"),
         task=options.get("task"),
         readings=readings,
+        labels=[given.label for given in inputs],
     )
 
 
-def _require_shared_tasks(runs: Sequence[Run], taxonomy: Taxonomy) -> None:
+def _require_shared_tasks(runs: Sequence[Run], plan: DriftPlan, taxonomy: Taxonomy) -> None:
     """Stop where no cell could have a value, before anything is scored.
 
     Raises:
@@ -181,7 +261,7 @@ def _require_shared_tasks(runs: Sequence[Run], taxonomy: Taxonomy) -> None:
     """
     tasks = [task_names(run) for run in runs]
     shared = [known_tasks(taxonomy, names).keys() for names in tasks]
-    if any(shared[0] & later for later in shared[1:]):
+    if any(shared[before] & shared[after] for before, after in plan.comparisons):
         return
     suite = SUITE_OF_TAXONOMY.get(taxonomy.name)
     there = "; ".join(
@@ -217,35 +297,54 @@ def _measuring(options: DriftOptions) -> Measuring:
     )
 
 
-def _drift_of_runs(taxonomy: Taxonomy, runs: Sequence[Run], options: DriftOptions) -> DriftResult:
-    how = Resampling(options.get("seed", BOOTSTRAP_SEED), options.get("draws", BOOTSTRAP_DRAWS))
-    pair_by = options.get("pair_by", "auto")
-    sources = [TaxonomyRun(run, taxonomy) for run in runs]
-    first, *later = sources
-    floor = _noise(taxonomy, first, options, how)
-    drifts: list[tuple[str, ModelDrift]] = []
+def _compare_runs(
+    taxonomy: Taxonomy, plan: DriftPlan, runs: Sequence[Run], options: DriftOptions
+) -> DriftResult:
+    how = _resampling(options)
+    sources = [TaxonomyRun(run, with_deep_dive(taxonomy)) for run in runs]
+    names = column_names(plan, [run.name for run in runs])
+    floor = _noise(taxonomy, sources[plan.comparisons[0].before], options, how)
+    drifts: list[ModelDrift] = []
+    deep: list[MetricCell] = []
     notices: list[Caution] = []
-    for source in later:
-        model = source.run.name
-        pairs = pair_items(first, source, pair_by)
-        model_drift = compare_metrics(model, taxonomy, (first, source), pairs, how)
-        notices += find_cautions(model, first, source, pairs, model_drift.cells)
-        drifts.append((model, model_drift))
-    groups = [group_cells(model, taxonomy, cells) for model, cells in drifts]
-    capabilities = [capability_cells(model, taxonomy, cells) for model, cells in drifts]
+    for model, (before, after) in zip(names, plan.comparisons, strict=True):
+        sides = sources[before], sources[after]
+        pairs = pair_items(*sides, options.get("pair_by", "auto"))
+        drifts.append(compare_metrics(model, taxonomy, sides, pairs, how))
+        notices += find_cautions(model, *sides, pairs, drifts[-1].cells)
+        deep += compare_metrics(model, only_deep_dive(taxonomy), sides, pairs, how).cells
+    own = [
+        floor if before == plan.comparisons[0].before else Levels({}, {}, {})
+        for before, _ in plan.comparisons
+    ]
+    groups = [
+        _with_floor(group_cells(model, taxonomy, drifted), limit.groups)
+        for model, drifted, limit in zip(names, drifts, own, strict=True)
+    ]
+    capabilities = [
+        _with_floor(capability_cells(model, taxonomy, drifted), limit.capabilities)
+        for model, drifted, limit in zip(names, drifts, own, strict=True)
+    ]
+    metrics = [
+        _with_floor(drifted.cells, limit.metrics)
+        for drifted, limit in zip(drifts, own, strict=True)
+    ]
+    levels = [drifted.levels for drifted in drifts]
     return DriftResult(
         taxonomy=taxonomy.name,
         aggregator="default",
-        before=first.run.name,
-        models=tuple(model for model, _ in drifts),
+        before=base_name(plan, [run.name for run in runs]),
+        models=tuple(names),
         cautions=tuple(notices),
-        groups=_with_floor(groups, _limits_of(floor.groups)),
-        capabilities=_with_floor(capabilities, _limits_of(floor.capabilities)),
-        metrics=_with_floor(
-            [model_drift.cells for _, model_drift in drifts], _limits_of(floor.metrics)
-        ),
+        groups=tuple(chain.from_iterable(groups)),
+        capabilities=tuple(chain.from_iterable(capabilities)),
+        metrics=tuple(chain.from_iterable(metrics)),
         draws=how.draws,
         seed=how.seed,
+        bases=tuple(runs[before].name for before, _ in plan.comparisons),
+        deep_dive=tuple(deep),
+        ranking=rank_drifts(taxonomy, plan, names, levels),
+        recoveries=tuple(find_recoveries(taxonomy, plan, names, levels)),
     )
 
 
@@ -255,26 +354,22 @@ def _noise(
     """The model before against a repeat of itself; nothing where there is none."""
     if options.get("noise") is None:
         return Levels({}, {}, {})
-    (run,) = _open_runs([options["noise"]], options)
+    (run,) = _open_runs([read_label(options["noise"])], options)
     source = TaxonomyRun(measure(run, taxonomy, _measuring(options)), taxonomy)
     pairs = pair_items(before, source, options.get("pair_by", "auto"))
     return compare_metrics("noise", taxonomy, (before, source), pairs, how).levels
 
 
-def _limits_of(effects: Mapping[str, Effect]) -> dict[str, float]:
-    """The largest effect, in either direction, that is compatible with what was seen."""
-    return {
-        name: max(map(abs, limits)) for name, effect in effects.items() if (limits := effect.limits)
-    }
+def _with_floor(cells: Sequence[AnyCell], effects: Mapping[str, Effect]) -> list[AnyCell]:
+    """The cells, with the noise floor where there is one.
 
-
-def _with_floor(
-    by_model: Iterable[Sequence[AnyCell]], floor: Mapping[str, float]
-) -> tuple[AnyCell, ...]:
-    """All cells, with the noise floor where there is one."""
-    cells = []
-    for cell in chain.from_iterable(by_model):
-        limit = floor.get(cell.id)
+    It is the largest effect, in either direction, that is compatible with what was seen.
+    """
+    marked = []
+    for cell in cells:
+        effect = effects.get(cell.id)
+        limits = effect.limits if effect is not None else None
+        limit = max(map(abs, limits)) if limits else None
         inside = None if limit is None or cell.value is None else abs(cell.value) <= limit
-        cells.append(replace(cell, noise=limit, within_noise=inside))
-    return tuple(cells)
+        marked.append(replace(cell, noise=limit, within_noise=inside))
+    return marked

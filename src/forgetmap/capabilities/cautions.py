@@ -79,6 +79,10 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
                         "guessing: are right answers and options read as they were meant?"
                     ),
                 )
+    if 0 in (cell.before, cell.after) and cell.before != cell.after and cell.polarity != "both":
+        side = "before" if cell.before == 0 else "after"
+        message = f"{name} is exactly 0 for every item {side}: did the whole task fail there?"
+        yield "zero", message
     if cell.constant:
         yield "constant", f"{name} has the same value for every item of both models."
     elif cell.scale in SHARES and min(cell.before, cell.after) >= CEILING:

@@ -97,7 +97,7 @@ def compare_metrics(
         for reading, cell, effect in _of_task(model, task, usable, pairs[task], how):
             cells[reading.metric.id], effects[reading.metric.id] = cell, effect
     ordered = [cells[metric.id] for metric in taxonomy.metrics]
-    return ModelDrift(_with_q(ordered), levels(taxonomy, effects))
+    return ModelDrift(with_q(ordered), levels(taxonomy, effects))
 
 
 class _MetricReading:
@@ -297,7 +297,7 @@ def empty_cell(model: str, metric: Metric, note: str | None) -> MetricCell:
     )
 
 
-def _with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
+def with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
     """The cells with their q-values over all of them."""
     qs = false_discovery([np.nan if cell.p is None else cell.p for cell in cells])
     return tuple(
@@ -324,7 +324,7 @@ def capability_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tu
                 size=spread,
             )
         )
-    return _with_q(cells)
+    return with_q(cells)
 
 
 def group_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tuple[Cell, ...]:

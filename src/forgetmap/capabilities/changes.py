@@ -46,11 +46,11 @@ def changed_items(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[Ch
     """Of each model, at most `limit` in all, every metric with its share."""
     if not drifted.runs:
         return []
-    first, *later = (TaxonomyRun(run, drifted.taxonomy) for run in drifted.runs)
-    share = max(limit // len(later), 1)
+    sources = [TaxonomyRun(run, drifted.taxonomy) for run in drifted.runs]
+    share = max(limit // len(drifted.comparisons), 1)
     return [
-        _of_model(drifted, index, first, source, texts=texts, limit=share)
-        for index, source in enumerate(later)
+        _of_model(drifted, index, sources[before], sources[after], texts=texts, limit=share)
+        for index, (before, after) in enumerate(drifted.comparisons)
     ]
 
 

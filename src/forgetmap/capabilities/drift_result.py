@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from forgetmap.capabilities.choices import Aggregator
+from forgetmap.capabilities.ranking import DriftRanking, Recovery
 from forgetmap.capabilities.result import Caution, Cell, Direction, MetricCell
 from forgetmap.capabilities.taxonomy import TARGET
 from forgetmap.stats import FDR
@@ -33,19 +35,23 @@ _MOVED: dict[tuple[Direction, bool], str] = {
 
 @dataclass(frozen=True, slots=True)
 class DriftResult:
-    """Drift of one or several models against the same model before.
+    """Drift of one or several models, each against a model before.
 
     Attributes:
         taxonomy: its name.
         aggregator: how metrics were averaged; values are effects, or percent if published.
-        before: name of the model before.
-        models: names of the models after, in order.
+        before: name of the model before; of several all, with commas.
+        models: names of the models after, in order; in a chain a step has the names of both.
         cautions: what to know first.
         groups: cells, model by model.
         capabilities: cells, model by model.
         metrics: cells, model by model.
         draws: of the bootstrap.
         seed: of the bootstrap.
+        bases: of each model after, the model before it.
+        deep_dive: cells of metrics that explain capabilities, where they were asked for.
+        ranking: which model drifted most, of several with intervals.
+        recoveries: what later steps of a chain did to the drift so far.
     """
 
     taxonomy: str
@@ -58,6 +64,10 @@ class DriftResult:
     metrics: tuple[MetricCell, ...]
     draws: int | None = None
     seed: int | None = None
+    bases: tuple[str, ...] = ()
+    deep_dive: tuple[MetricCell, ...] = ()
+    ranking: DriftRanking | None = None
+    recoveries: tuple[Recovery, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what is no number is None."""
@@ -67,6 +77,40 @@ class DriftResult:
     def to_json(self, *, indent: int | None = 2) -> str:
         """All numbers and words as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_csv(self) -> str:
+        """Every cell as a row, for spreadsheets: groups, capabilities, metrics, deep dive.
+
+        `state` is sure, open, noise or none; `within` is the group or the capability.
+        """
+        from forgetmap.capabilities.table import csv_of  # loads pyarrow
+
+        return csv_of(self._rows())
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        levels: dict[str, tuple[Cell | MetricCell, ...]] = {
+            "group": self.groups,
+            "capability": self.capabilities,
+            "metric": self.metrics,
+            "deep_dive": self.deep_dive,
+        }
+        for level, cells in levels.items():
+            for cell in cells:
+                within = cell.capability if isinstance(cell, MetricCell) else cell.group
+                yield {
+                    **asdict(cell),
+                    "level": level,
+                    "base": self.base_of(cell.model),
+                    "within": within,
+                    "state": _state_of(cell),
+                    "items": cell.n,
+                    "metrics": cell.coverage.have,
+                    "of_metrics": cell.coverage.of,
+                }
+
+    def base_of(self, model: str) -> str:
+        """The model that a model after is compared with."""
+        return self.bases[self.models.index(model)] if self.bases else self.before
 
     def __repr__(self) -> str:
         return blocks_to_text(self._summary())
@@ -80,7 +124,22 @@ class DriftResult:
         blocks: Blocks = [Line(title, "strong")]
         for model in self.models:
             blocks += [Line(self.headline(model), "strong"), Line(self.lead(model))]
+        if self.ranking is not None:
+            blocks.append(Line(self.comparison(self.ranking), "strong"))
         return blocks
+
+    def comparison(self, ranking: DriftRanking) -> str:
+        """Which model drifted most, and how surely."""
+        first, second = ranking.models[:2]
+        size = f"size {first.size:.2f}, 95% interval {first.low:.2f} to {first.high:.2f}"
+        chance = f"probability {first.largest:.2f}"
+        over = f"counted over {', '.join(ranking.capabilities)}"
+        if ranking.is_certain:
+            return f"{first.model} drifted most of all ({size}; {chance}), {over}."
+        return (
+            f"Which model drifted most is open: {first.model} ({size}; {chance}) or "
+            f"{second.model} (size {second.size:.2f}), {over}."
+        )
 
     def cells(self, model: str) -> list[Cell]:
         """The groups of a model, each before its capabilities."""
@@ -110,7 +169,7 @@ class DriftResult:
             for column, cells in enumerate(columns, start=1)
             for row, cell in enumerate(cells)
         }
-        return Sheet(("", *self.models), rows, shades=shades)
+        return Sheet(("", *self.models), rows, shades=shades, whole_heads=True)
 
     def row_name(self, cell: Cell) -> str:
         """The first cell of a row of a table: capabilities stand below their group."""
@@ -127,6 +186,9 @@ class DriftResult:
     def headline(self, model: str) -> str:
         """What drifted most, in which direction, how sure."""
         cells = self._measured(model)
+        base = self.base_of(model)
+        if base != self.before and not model.startswith(base):
+            model = f"{model} (from {base})"
         if not cells:
             return f"{model}: nothing can be said, no capability has data on both sides."
         beyond = [cell for cell in cells if _state_of(cell) == "sure"]
@@ -243,7 +305,15 @@ def _state_of(cell: Cell | MetricCell) -> CellState:
     if cell.within_noise:
         return "noise"
     chance = cell.p if cell.q is None else cell.q
-    return "sure" if chance is not None and chance <= FDR else "open"
+    sure = chance is not None and chance <= FDR and leaves_out_zero(cell.value, cell.low, cell.high)
+    return "sure" if sure else "open"
+
+
+def leaves_out_zero(value: float, low: float | None, high: float | None) -> bool:
+    """Whether an interval lies on the side of 0 on which the value is."""
+    if low is None or high is None:
+        return False
+    return low > 0 < value or high < 0 > value
 
 
 def _title(cell: Cell | MetricCell) -> str:

@@ -272,9 +272,12 @@ def average(effects: Sequence[tuple[Effect, float]]) -> Effect | None:
 
 
 def size(effects: Sequence[tuple[Effect, float]]) -> float | None:
-    """How far effects are from zero in either direction: root mean square, noise taken off."""
+    """How far effects are from zero in either direction: root mean square, noise taken off.
+
+    None of nothing, and where the noise of a part is not known.
+    """
     total = sum(weight for _, weight in effects)
-    if not total:
+    if not total or any(np.isnan(part.std) for part, _ in effects):
         return None
     squares = sum(weight * (part.value**2 - part.std**2) for part, weight in effects)
     return float(max(squares / total, 0.0) ** 0.5)

@@ -4,6 +4,11 @@ A metric changes by 100 (after - before) / before percent. A capability is the m
 with their population standard deviation; a group is the mean of its capabilities, with the root of
 the mean square of their deviations over the root of their number. Where the published code writes
 0.0 for what has no data, nothing is written here.
+
+Averages of a known number of items also say how wide an interval can be at most. A value between
+two bounds varies most if it is always one of them, so that the variance of a mean m of n items is
+at most (m - low) (high - m) / n (Bhatia and Davis 2000), and 1 / n in the angles of Cohen's h. The
+models are taken as independent; answers to the same items are not, which makes the truth narrower.
 """
 
 from __future__ import annotations
@@ -11,22 +16,41 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forgetmap.capabilities.cells import WHY_MISSING, empty_cell
+from forgetmap.capabilities.bootstrap import generator
+from forgetmap.capabilities.cells import (
+    WHY_MISSING,
+    ModelDrift,
+    Resampling,
+    capability_cells,
+    empty_cell,
+    group_cells,
+    with_q,
+)
 from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.drift_result import DriftResult
-from forgetmap.capabilities.effects import effect
+from forgetmap.capabilities.effects import Effect, Levels, effect, levels
+from forgetmap.capabilities.inputs import DriftPlan, base_name, column_names
+from forgetmap.capabilities.ranking import find_recoveries, rank_drifts
 from forgetmap.capabilities.result import Caution, Cell, MetricCell, MetricCoverage
-from forgetmap.capabilities.taxonomy import SHARES, Capability, CapabilityGroup, Metric, Taxonomy
+from forgetmap.capabilities.taxonomy import (
+    SHARES,
+    Capability,
+    CapabilityGroup,
+    Metric,
+    Taxonomy,
+    with_deep_dive,
+)
 from forgetmap.capabilities.values import TaxonomyRun
 from forgetmap.errors import EmptyInputError, FieldError, UnreadableError
 from forgetmap.records import Run
+from forgetmap.stats import Reals
 
 MODEL = "model_name"
 
@@ -59,15 +83,26 @@ def is_metric_file(source: Any, taxonomy: Taxonomy) -> bool:
 
 
 def read_metric_file(path: Path, taxonomy: Taxonomy) -> MetricFile:
-    """Averages from the first row of a metric file; of other columns nothing is read.
+    """Averages from the row of a metric file; of other columns nothing is read.
 
     Raises:
         EmptyInputError: there is no row.
-        FieldError: an average is no number.
+        FieldError: there is another row, or an average is no number.
     """
+    row = _only_row(path)
+    every = with_deep_dive(taxonomy).metrics
+    columns = {metric.id: metric.column for metric in every if metric.column in row}
+    values = {id_: _number(path, str(column), row[str(column)]) for id_, column in columns.items()}
+    known = {id_: value for id_, value in values.items() if value is not None}
+    return MetricFile(row.get(MODEL) or path.stem, str(path), known)
+
+
+def _only_row(path: Path) -> dict[str, str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            row = next(csv.DictReader(stream), None)
+            rows = csv.DictReader(stream)
+            row, second = next(rows, None), next(rows, None)
+            line = rows.line_num
     except (UnicodeDecodeError, csv.Error) as error:
         raise UnreadableError(
             f"not a CSV: {error}", file=str(path), hint="write the file again."
@@ -76,10 +111,15 @@ def read_metric_file(path: Path, taxonomy: Taxonomy) -> MetricFile:
         raise EmptyInputError(
             "there is no model in it", file=str(path), hint="a metric file has one row of averages."
         )
-    columns = {metric.id: metric.column for metric in taxonomy.metrics if metric.column in row}
-    values = {id_: _number(path, str(column), row[str(column)]) for id_, column in columns.items()}
-    known = {id_: value for id_, value in values.items() if value is not None}
-    return MetricFile(row.get(MODEL) or path.stem, str(path), known)
+    if second is not None:
+        other = second.get(MODEL) or "another one"
+        raise FieldError(
+            f"there is a second row, of {other!r:.60}: which one is the model?",
+            file=str(path),
+            line=line,
+            hint="give each model a file with one row of averages.",
+        )
+    return row
 
 
 def _number(path: Path, column: str, cell: str | None) -> float | None:
@@ -102,7 +142,7 @@ def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:
     """The average of each metric over all items of a run, paired or not, as was published."""
     source = TaxonomyRun(run, taxonomy)
     values = {}
-    for metric in taxonomy.metrics:
+    for metric in with_deep_dive(taxonomy).metrics:
         # Published is accuracy on paraphrases, not agreement with what they paraphrase.
         plain = replace(metric, agrees_with=None)
         measure = source.measure(plain, plain.field)
@@ -115,62 +155,163 @@ def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:
 
 
 def drift_of_averages(
-    taxonomy: Taxonomy, averages: Sequence[MetricFile], aggregator: Aggregator
+    taxonomy: Taxonomy,
+    plan: DriftPlan,
+    averages: Sequence[MetricFile],
+    aggregator: Aggregator,
+    how: Resampling,
 ) -> DriftResult:
-    """Drift of averages, without items: there are no intervals and no tests."""
-    before, *later = averages
+    """Drift of averages, without items: intervals are bounds, or there are none as published.
+
+    Args:
+        taxonomy: what was measured.
+        plan: what is compared with what.
+        averages: of every model.
+        aggregator: how metrics are averaged.
+        how: seed and number of draws of what the averages may be by chance.
+    """
+    labels = _told_apart(averages)
+    names = column_names(plan, labels)
     metrics: list[MetricCell] = []
     capabilities: list[Cell] = []
     groups: list[Cell] = []
-    for after in later:
-        cells = [_metric(metric, before, after, aggregator) for metric in taxonomy.metrics]
-        parts = [_capability(after.name, capability, cells) for capability in taxonomy.capabilities]
+    deep: list[MetricCell] = []
+    drifts: list[Levels] = []
+    notices: list[Caution] = []
+    chances = [_Chances(taxonomy, own, how, averages) for own in averages]
+    for name, (first, second) in zip(names, plan.comparisons, strict=True):
+        sides = averages[first], averages[second]
+        cells = [_metric(name, metric, *sides, aggregator) for metric in taxonomy.metrics]
+        deep += [_metric(name, metric, *sides, aggregator) for metric in taxonomy.deep_dive]
+        notices += _cautions(name, taxonomy, *sides, aggregator)
+        if aggregator == "captrack-relative":
+            parts = [_capability(name, capability, cells) for capability in taxonomy.capabilities]
+            capabilities += parts
+            groups += [_group(name, group, parts) for group in taxonomy.groups]
+        else:
+            drifted = _with_bounds(taxonomy, cells, chances[first], chances[second])
+            cells = list(drifted.cells)
+            drifts.append(drifted.levels)
+            capabilities += capability_cells(name, taxonomy, drifted)
+            groups += group_cells(name, taxonomy, drifted)
         metrics += cells
-        capabilities += parts
-        groups += [_group(after.name, group, parts) for group in taxonomy.groups]
     return DriftResult(
         taxonomy=taxonomy.name,
         aggregator=aggregator,
-        before=before.name,
-        models=tuple(after.name for after in later),
-        cautions=tuple(
-            caution for after in later for caution in _cautions(taxonomy, before, after)
-        ),
+        before=base_name(plan, labels),
+        models=tuple(names),
+        cautions=tuple(notices),
         groups=tuple(groups),
         capabilities=tuple(capabilities),
         metrics=tuple(metrics),
+        bases=tuple(labels[before] for before, _ in plan.comparisons),
+        deep_dive=tuple(deep),
+        ranking=rank_drifts(taxonomy, plan, names, drifts) if drifts else None,
+        recoveries=tuple(find_recoveries(taxonomy, plan, names, drifts)) if drifts else (),
     )
 
 
-def _cautions(taxonomy: Taxonomy, before: MetricFile, after: MetricFile) -> list[Caution]:
-    notices = [
-        Caution(
-            "averages",
-            "averages only: no items, so no intervals, no tests and no flips can be had.",
-            after.name,
-        )
-    ]
+def _told_apart(averages: Sequence[MetricFile]) -> list[str]:
+    """Equal names give way to the names of the files."""
+    names = [own.name for own in averages]
+    return [Path(own.origin).stem if names.count(own.name) > 1 else own.name for own in averages]
+
+
+class _Chances:
+    """How far the averages of one model may be from what they stand for, in draws of effects."""
+
+    def __init__(
+        self,
+        taxonomy: Taxonomy,
+        averages: MetricFile,
+        how: Resampling,
+        every: Sequence[MetricFile],
+    ) -> None:
+        self._items = {task.name: task.items for task in taxonomy.tasks}
+        self._averages, self._how = averages, how
+        # The same draws in any order and under any name, but not the same for two equal files.
+        equal = [own for own in every if own.values == averages.values]
+        place = next(place for place, own in enumerate(equal) if own is averages)
+        self._name = f"{place} {sorted(averages.values.items())}"
+
+    def items(self, metric: Metric) -> int | None:
+        """Items behind the average; None where nobody says, or where nothing bounds its values."""
+        return None if metric.range.high is None else self._items.get(metric.task)
+
+    def draws(self, metric: Metric) -> Reals:
+        """What chance may have added to the effect; nan where there is no saying."""
+        items = self.items(metric)
+        if items is None:
+            return np.full(self._how.draws, np.nan)
+        scale, mean = metric.range, self._averages.values[metric.id]
+        spread = 1.0
+        if (scale.low, scale.high) != (0.0, 1.0):
+            low, high = scale.low, float(scale.high or 0.0)
+            spread = math.sqrt(max((mean - low) * (high - mean), 0.0)) / (high - low)
+        rng = generator(self._how.seed, f"{metric.id} {self._name}")
+        return np.asarray(spread / math.sqrt(items) * rng.standard_normal(self._how.draws))
+
+
+def _with_bounds(
+    taxonomy: Taxonomy, cells: Sequence[MetricCell], before: _Chances, after: _Chances
+) -> ModelDrift:
+    """Cells with the widest intervals that their numbers of items allow."""
+    effects: dict[str, Effect] = {}
+    filled = []
+    for metric, cell in zip(taxonomy.metrics, cells, strict=True):
+        if cell.value is None:
+            filled.append(cell)
+            continue
+        found = Effect(cell.value, cell.value + after.draws(metric) - before.draws(metric))
+        effects[metric.id] = found
+        low, high = found.limits or (None, None)
+        std, p = (None, None) if low is None else (found.std, found.p)
+        filled.append(replace(cell, low=low, high=high, std=std, p=p, n=after.items(metric) or 0))
+    return ModelDrift(with_q(filled), levels(taxonomy, effects))
+
+
+_NO_INTERVALS = "averages only: no items, so no intervals, no tests and no flips can be had."
+_BOUNDS = (
+    "averages only: intervals are as wide as the numbers of items in the taxonomy allow at most, "
+    "of models taken as independent; where nobody says how many items there are, there are none."
+)
+
+
+def _cautions(
+    model: str, taxonomy: Taxonomy, before: MetricFile, after: MetricFile, aggregator: Aggregator
+) -> Iterator[Caution]:
+    published = aggregator == "captrack-relative"
+    yield Caution("averages", _NO_INTERVALS if published else _BOUNDS, model)
     for metric in taxonomy.metrics:
-        mean = before.values.get(metric.id)
-        if mean is not None and mean < metric.chance / 2:
+        means = before.values.get(metric.id), after.values.get(metric.id)
+        if means[0] is not None and means[0] < metric.chance / 2 and means[0] != 0:
             message = (
-                f"{metric.name} [{metric.id}] is {mean:.3f} before, where guessing gives about "
+                f"{metric.name} [{metric.id}] is {means[0]:.3f} before, where guessing gives about "
                 f"{metric.chance:.2f}: it hardly measures what it should."
             )
-            notices.append(Caution("below_chance", message, after.name, metric.id))
-        if mean == 0 and after.values.get(metric.id) is not None:
-            message = f"{metric.name} [{metric.id}] is 0 before: there is no relative change."
-            notices.append(Caution("zero", message, after.name, metric.id))
-    return notices
+            yield Caution("below_chance", message, model, metric.id)
+        if 0 in means and None not in means:
+            yield Caution("zero", _zero(metric, *means), model, metric.id)
+
+
+def _zero(metric: Metric, before: float | None, after: float | None) -> str:
+    """What an average of exactly 0 may mean."""
+    name = f"{metric.name} [{metric.id}]"
+    mark = "CapTrack writes 0.0 for a task that failed; if it did, leave the cell empty"
+    if before == after:
+        return f"{name} is exactly 0 in both models: {mark}."
+    if before == 0:
+        return f"{name} is exactly 0 before, so there is no relative change: {mark}."
+    return f"{name} is exactly 0 after, which counts as \N{MINUS SIGN}100%: {mark}."
 
 
 def _metric(
-    metric: Metric, before: MetricFile, after: MetricFile, aggregator: Aggregator
+    model: str, metric: Metric, before: MetricFile, after: MetricFile, aggregator: Aggregator
 ) -> MetricCell:
     value_before, value_after = before.values.get(metric.id), after.values.get(metric.id)
     published = aggregator == "captrack-relative"
     cell = replace(
-        empty_cell(after.name, metric, WHY_MISSING[metric.needs]),
+        empty_cell(model, metric, WHY_MISSING[metric.needs]),
         weight=1.0 if published else metric.weight,
         before=value_before,
         after=value_after,

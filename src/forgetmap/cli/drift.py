@@ -29,7 +29,10 @@ from forgetmap.errors import UsageError
 if TYPE_CHECKING:
     from forgetmap.capabilities import DriftOptions
 
-FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json",
+                    ".csv": "csv"}  # fmt: skip
+NUMBERS = ("json", "csv")
+"""Formats of --out that are no report."""
 EXAMPLES = """\b
 Examples:
   forgetmap drift responses/base responses/tuned --taxonomy captrack
@@ -39,6 +42,10 @@ Examples:
   forgetmap drift runs/base runs/tuned --noise runs/base-again --target legal_qa,contracts
   forgetmap drift runs/base runs/tuned --taxonomy mine.toml --by metric
   forgetmap drift runs/base runs/sft runs/dpo --out drift.html
+  forgetmap drift runs/base sft=runs/2026-03 dpo=runs/2026-04 --out drift.csv
+  forgetmap drift --pair qwen=runs/q0 runs/q1 --pair llama=runs/l0 runs/l1
+  forgetmap drift runs/base ift=runs/ift ift-dpo=runs/ift-dpo --chain
+  forgetmap drift runs/base runs/tuned --deep-dive
 """
 
 
@@ -106,6 +113,21 @@ def _pairing_options(command: Command) -> Command:
             default="",
             help="Tasks the models were trained for, shown in the same table [default: none].",
         ),
+        click.option(
+            "--pair",
+            "pairs",
+            nargs=2,
+            multiple=True,
+            metavar="BEFORE AFTER",
+            help="A model and the one it became, as a column of the same table; may be repeated "
+            "[default: none].",
+        ),
+        click.option(
+            "--chain",
+            is_flag=True,
+            help="The AFTER go on from each other, in this order: every step, and what later steps "
+            "undid of the drift so far.",
+        ),
         pair_by_option,
         click.option(
             "--draws",
@@ -125,14 +147,20 @@ def _pairing_options(command: Command) -> Command:
 
 
 @click.command("drift", epilog=EXAMPLES)
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path(), nargs=-1, required=True)
+@click.argument("before", type=click.Path(), required=False)
+@click.argument("after", type=click.Path(), nargs=-1)
 @click.option(
     "--by",
     type=click.Choice(["capability", "metric"]),
     default="capability",
     show_default=True,
     help="What the rows of the table are.",
+)
+@click.option(
+    "--deep-dive",
+    is_flag=True,
+    help="Also the metrics that explain a capability, such as hedging and directness of verbosity; "
+    "they count in no average.",
 )
 @_measuring_options
 @_pairing_options
@@ -142,27 +170,27 @@ def _pairing_options(command: Command) -> Command:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File for the report (.html), for Markdown (.md) or for all numbers (.json); folder for "
-    "figures [default: nothing is written].",
+    help="File for the report (.html), for Markdown (.md) or for all numbers (.json, .csv); folder "
+    "for figures [default: nothing is written].",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", *REPORT_FORMATS]),
+    type=click.Choice(["json", "csv", *REPORT_FORMATS]),
     help="Format of --out [default: by the ending of its name, else json].",
 )
 @report_options
 @overwrite_option
-def command(before: str, after: tuple[str, ...], **options: Any) -> None:
+def command(before: str | None, after: tuple[str, ...], **options: Any) -> None:
     """How did what a model can do, will do, and how it does it, drift from BEFORE to AFTER?
 
     BEFORE and AFTER are run folders, tables of results, logs of an evaluation harness, responses
-    collected for CapTrack, or CapTrack's metric files. Responses are scored where there are no
-    scores yet. Several AFTER are columns of one heat map.
+    collected for CapTrack, or CapTrack's metric files; NAME=PATH calls a model NAME. Responses are
+    scored where there are no scores yet. Several AFTER are columns of one heat map.
     """
     from rich.console import Console
 
-    from forgetmap.capabilities import drift_with_runs
+    from forgetmap.capabilities import drift_with_runs, read_label
     from forgetmap.records import writable
     from forgetmap.report import make_drift_payload, parse_patterns, tell_drift
     from forgetmap.text import print_blocks
@@ -170,24 +198,28 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     by, as_json = options.pop("by"), options.pop("as_json")
     out, form = options.pop("out"), options.pop("form")
     overwrite, payload_options = options.pop("overwrite"), pop_payload_options(options)
+    inputs = [*([] if before is None else [before]), *after]
     options["target"] = split_names(options["target"])
     options["judge"] = options["judge"] or None
     if form is not None and out is None:
         raise UsageError("--format is that of --out, which is missing", hint="name a file.")
     if out is not None:
         form = form or FORMAT_OF_ENDING.get(out.suffix.lower(), "json")
-        refuse_existing(out, (before, *after), overwrite=overwrite)
+        given = [*inputs, *(side for pair in options["pairs"] for side in pair)]
+        paths = [str(read_label(one).source) for one in given]
+        refuse_existing(out, paths, overwrite=overwrite)
     parse_patterns(payload_options["redact"])
     with Console(stderr=True).status("Reading ...") as status:
         options["progress"] = reading_progress(status)
-        drift = drift_with_runs([before, *after], cast("DriftOptions", options))
+        drift = drift_with_runs(inputs, cast("DriftOptions", options))
         result = drift.result
-        if out is not None and form != "json":
+        if out is not None and form not in NUMBERS:
             status.update("Collecting changed items ...")
             write_payload(make_drift_payload(drift, **payload_options), out, str(form))
-    if out is not None and form == "json":
+    if out is not None and form in NUMBERS:
         with writable(out):
-            out.write_text(result.to_json() + "\n", encoding="utf-8")
+            text = result.to_csv() if form == "csv" else result.to_json() + "\n"
+            out.write_text(text, encoding="utf-8")
     if as_json:
         click.echo(result.to_json())
     else:

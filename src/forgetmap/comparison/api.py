@@ -251,17 +251,29 @@ def open_all(
     column_map: ColumnMap | None,
     task: str | None,
     readings: Sequence[Reading] | None = None,
+    labels: Sequence[str | None] | None = None,
 ) -> list[Run]:
-    """Open every source; dataframes are called by their place, equal names by their path."""
+    """Open every source; dataframes are called by their place, equal names by their path.
+
+    Args:
+        sources: paths, dataframes or runs, that before first.
+        column_map: canonical field -> column.
+        task: name of the task, for tables without such a column.
+        readings: how each is read.
+        labels: what each is to be called; None leaves it to the source.
+    """
     only = len(sources) == len(("before", "after"))
     afters = ["after"] if only else [f"after {number}" for number in range(1, len(sources))]
     runs = []
     unused: list[dict[str, ColumnError]] = []
     readings = readings or [Reading()] * len(sources)
-    for source, name, reading in zip(sources, ["before", *afters], readings, strict=True):
+    labels = labels or [None] * len(sources)
+    for source, name, reading, label in zip(
+        sources, ["before", *afters], readings, labels, strict=True
+    ):
         run_name = None if isinstance(source, str | os.PathLike) else name
         run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading)
-        runs.append(run)
+        runs.append(run if label is None else replace(run, name=label))
         unused.append(without)
     for field, error in unused[0].items():
         if all(field in without for without in unused):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from scipy.stats import binomtest, false_discovery_control
 
 import forgetmap as fm
+from forgetmap.capabilities.api import drift_pairs
 from forgetmap.capabilities.drift_result import DriftResult
 from forgetmap.capabilities.result import Cell, MetricCell
 from forgetmap.capabilities.taxonomy import Taxonomy, parse_taxonomy
-from forgetmap.errors import MetricError
+from forgetmap.errors import MetricError, UsageError
 from forgetmap.records.run import Run
 from scored_runs import TAXONOMY, row, rows_of, run_of, scored
 
@@ -203,7 +205,7 @@ def test_bug_18_unmatched_items_are_said() -> None:
     assert "poems" in said["unknown_tasks"]
 
 
-def test_other_gates() -> None:
+def test_other_cautions() -> None:
     failing = [
         row("sums", item, "acc", 0.0 if item < 30 else 1.0, outcome="no_answer" if item < 30 else
             "correct")
@@ -275,3 +277,44 @@ def test_a_taxonomy_that_only_lists_tasks(tmp_path: Path) -> None:
     result = fm.drift(run, run, taxonomy=path, cached=False, draws=100)
     assert str(result.capabilities[0].coverage) == "2 of 2"
     assert [cell.n for cell in result.metrics] == [200, 200]
+
+
+def test_a_task_that_is_0_throughout_on_one_side_is_said() -> None:
+    old, new = both(sums=(SUMS[0], [0.0] * 300))
+    cautions = {caution.code: caution for caution in drift(old, new).cautions}
+    assert cautions["zero"].metric == "maths.sums"
+    assert "exactly 0 for every item after" in cautions["zero"].message
+    assert "zero" not in {caution.code for caution in drift(*both(sums=SUMS)).cautions}
+
+
+def test_pairs_of_several_bases_are_one_table() -> None:
+    old, new = both(sums=SUMS)
+    other, newer = (replace(run, name=f"other {run.name}") for run in both(sums=SUMS[::-1]))
+    result = drift_pairs(
+        [(old, new), (other, ("mine", newer))], taxonomy=SMALL, cached=False, draws=500
+    )
+    assert (result.models, result.bases) == (("new", "mine"), ("old", "other old"))
+    values = [cell.value or 0.0 for cell in result.capabilities if cell.id == "maths"]
+    assert values[0] == pytest.approx(-values[1])
+    assert "mine (from other old): " in repr(result)
+    with pytest.raises(UsageError, match="repeat of one model before"):
+        drift_pairs([(old, new), (other, newer)], taxonomy=SMALL, noise=old)
+
+
+def test_a_chain_says_what_was_undone() -> None:
+    runs = [
+        scored(name, {"sums": {"acc": list(scores)}})
+        for name, scores in (("base", SUMS[0]), ("ift", SUMS[1]), ("dpo", SUMS[0]))
+    ]
+    result = drift(*runs, chain=True)
+    assert result.models == ("ift", "ift → dpo", "dpo")
+    assert result.bases == ("base", "ift", "base")
+    values = [cell.value or 0.0 for cell in result.capabilities if cell.id == "maths"]
+    assert values[0] + values[1] == pytest.approx(values[2])  # effects add up along a chain
+    (entry,) = result.recoveries
+    assert (entry.id, entry.between, entry.model) == ("maths", "ift", "dpo")
+    assert entry.undone == pytest.approx(1.0)
+    assert entry.low <= 1.0 <= entry.high
+    assert result.ranking is not None
+    assert [each.model for each in result.ranking.models] == ["ift", "dpo"]
+    assert result.ranking.is_certain

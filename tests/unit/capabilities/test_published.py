@@ -11,6 +11,7 @@ from statistics import fmean, pstdev
 import pytest
 
 import forgetmap as fm
+from forgetmap.capabilities.result import Cell, MetricCell
 from forgetmap.capabilities.taxonomy import load_taxonomy
 from forgetmap.errors import EmptyInputError, FieldError, UsageError
 
@@ -24,7 +25,7 @@ def averages(seed: int) -> dict[str, float]:
 
 
 def write(path: Path, values: dict[str, float | str], name: str) -> Path:
-    row = {"": name, **values, "C2_DD Accuracy (MATH)": 0.5, "model_name": name}
+    row = {"": name, "C2_DD Accuracy (MATH)": 0.5, **values, "model_name": name}
     with path.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, row.keys())
         writer.writeheader()
@@ -70,7 +71,7 @@ def test_bug_02_and_03_what_is_missing_is_left_out_not_zero(tmp_path: Path) -> N
     assert math.isfinite(cells["C1"].value or math.inf)
 
 
-def test_effects_of_averages_have_no_intervals(tmp_path: Path) -> None:
+def test_effects_of_averages_have_bounds_for_intervals(tmp_path: Path) -> None:
     old, new = averages(1), averages(2)
     files = [write(tmp_path / f"{n}.csv", dict(v), n) for n, v in (("old", old), ("new", new))]
     result = fm.drift(*files)
@@ -78,8 +79,68 @@ def test_effects_of_averages_have_no_intervals(tmp_path: Path) -> None:
     column = COLUMNS["C1.gsm8k"]
     h = 2 * math.asin(new[column] ** 0.5) - 2 * math.asin(old[column] ** 0.5)
     assert cell.value == pytest.approx(h)
-    assert (cell.low, cell.std, cell.n, cell.mcnemar_p) == (None, None, 0, None)
+    assert cell.std == pytest.approx(math.sqrt(2 / 500), rel=0.05)
+    assert cell.low == pytest.approx(h - 1.96 * math.sqrt(2 / 500), abs=0.015)
+    assert cell.high == pytest.approx(h + 1.96 * math.sqrt(2 / 500), abs=0.015)
+    assert (cell.n, cell.mcnemar_p) == (500, None)
     assert result.cautions[0].code == "averages"
+    cells: dict[str, Cell | MetricCell] = {cell.id: cell for cell in result.metrics}
+    cells |= {cell.id: cell for cell in result.capabilities}
+    for unknown in ("C4.ragtruth", "W3a.oasst1", "C4", "W3a"):  # no number of items; no bounds
+        assert (cells[unknown].low, cells[unknown].p) == (None, None)
+        assert cells[unknown].value is not None
+    assert cells["C1"].low is not None
+    swapped = fm.drift(("other", files[0]), ("mine", files[1]))
+    assert [c.low for c in swapped.metrics] == [c.low for c in result.metrics]
+
+
+def test_equal_averages_are_not_known_for_sure(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{n}.csv", dict(averages(1)), n) for n in ("old", "new")]
+    cell = next(cell for cell in fm.drift(*files).metrics if cell.id == "C1.gsm8k")
+    assert cell.value == 0
+    assert cell.low is not None
+    assert cell.low < -0.1 < 0.1 < (cell.high or 0.0)
+
+
+def test_bug_02_a_failed_task_of_captrack_is_said(tmp_path: Path) -> None:
+    old, new = averages(1), averages(2)
+    new[COLUMNS["C1.gsm8k"]] = 0.0
+    old[COLUMNS["C1.popqa"]] = 0.0
+    old[COLUMNS["C2.math"]] = new[COLUMNS["C2.math"]] = 0.0
+    files = [write(tmp_path / f"{n}.csv", dict(v), n) for n, v in (("old", old), ("new", new))]
+    for aggregator in ("default", "captrack-relative"):
+        result = fm.drift(*files, aggregator=aggregator)
+        said = {c.metric: c.message for c in result.cautions if c.code == "zero"}
+        assert said.keys() == {"C1.gsm8k", "C1.popqa", "C2.math"}
+        assert "exactly 0 after, which counts as \N{MINUS SIGN}100%" in said["C1.gsm8k"]
+        assert "exactly 0 before" in said["C1.popqa"]
+        assert "in both models" in said["C2.math"]
+        assert all("CapTrack writes 0.0 for a task that failed" in text for text in said.values())
+
+
+def test_several_rows_are_refused(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.csv", dict(averages(1)), "good")
+    two = tmp_path / "two.csv"
+    row = good.read_text().splitlines()[1]
+    two.write_text(good.read_text() + row.replace("good", "worse") + "\n")
+    with pytest.raises(FieldError, match="a second row, of 'worse'") as caught:
+        fm.drift(good, two)
+    assert (caught.value.file, caught.value.line) == (str(two), 3)
+
+
+def test_the_deep_dive_is_in_no_average(tmp_path: Path) -> None:
+    files = []
+    for name, value in (("old", 0.5), ("new", 0.25)):
+        columns = {str(metric.column): value for metric in CAPTRACK.deep_dive}
+        files.append(write(tmp_path / f"{name}.csv", {**averages(1), **columns}, name))
+    shallow = fm.drift(*files, aggregator="captrack-relative")
+    assert shallow.deep_dive == ()
+    deep = fm.drift(*files, aggregator="captrack-relative", deep_dive=True)
+    assert (deep.groups, deep.capabilities) == (shallow.groups, shallow.capabilities)
+    assert deep.metrics == shallow.metrics
+    assert len(deep.deep_dive) == 61
+    hedging = next(cell for cell in deep.deep_dive if cell.id == "W3a_DD.oasst1.hedging")
+    assert hedging.value == pytest.approx(-50.0)
 
 
 def test_bug_04_published_scores_below_chance_are_said(tmp_path: Path) -> None:

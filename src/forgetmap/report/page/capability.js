@@ -48,7 +48,7 @@ function capabilityHead(payload, find, state) {
     make("nav", { class: "bar", "aria-label": "Capability" },
       button("← Back", closeCapability), button("Previous", ...step(-1)), button("Next", ...step(1)),
       make("span", { class: "push" }, linkCopier())),
-    make("p", { class: "names" }, `${result.before} → ${model} · ${group.name}`),
+    make("p", { class: "names" }, `${comparedNames(result, state.comparison)} · ${group.name}`),
     make("h1", { tabindex: "-1" }, row.name),
     make("p", { class: "lead" }, sentences[state.comparison][state.capability]),
     make("p", { class: "faint" }, DIRECTION_WORDS[row.direction]),
@@ -65,6 +65,7 @@ function capabilityTables(payload, find, state) {
     metricTable(cells, state),
     formTable(cells),
     distanceTable(cells),
+    deepDiveTable(result.deep_dive.filter((cell) => cell.model === model && cell.capability === state.capability)),
     make("div", { class: "cards" }, result.cautions.some(own) && cautionsCard(payload, own), targetCard(payload, find, state)),
   ];
 }
@@ -124,6 +125,18 @@ function metricTable(cells, state) {
       show: metricNotes },
   ];
   return titledTable("Metrics", "Means and change are those of the metric itself (points of a share, else its own unit); the drift is an effect, turned so that positive is better, or more where any change is drift.", columns, cells);
+}
+
+/** What explains a capability and counts in no average. */
+function deepDiveTable(cells) {
+  const known = cells.filter(({ value }) => value !== null);
+  return titledTable("Deep dive", "Metrics that explain the capability; they count in no average.", [
+    METRIC_NAME,
+    { head: "before", sort: "before", file: ["before"], show: (cell) => meanOf(cell.before, cell) },
+    { head: "after", sort: "after", file: ["after"], show: (cell) => meanOf(cell.after, cell) },
+    { head: "drift", sort: "value", file: ["value", "low", "high", "p", "q"],
+      show: (cell) => withLimits(cell.value, 2, cell) },
+  ], known);
 }
 
 function chanceWords(p) {

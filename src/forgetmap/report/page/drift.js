@@ -49,18 +49,35 @@ function isCapability({ capabilities }, id) {
 
 /** @param {HTMLElement} root */
 function renderDrift(root, payload, find, state) {
-  const { result, headlines, leads } = payload.capabilities;
+  const { result, headlines, leads, compared } = payload.capabilities;
   const model = result.models[state.comparison];
   const groups = result.groups.filter((cell) => cell.model === model);
   const rows = groups.map((cell) => find(state, "group", cell.id));
   root.replaceChildren(...[
-    make("p", { class: "names" }, `${result.before} → ${model} · ${result.taxonomy}`),
+    make("p", { class: "names" }, `${comparedNames(result, state.comparison)} · ${result.taxonomy}`),
     make("h1", { id: "headline" }, headlines[state.comparison]),
     make("p", { class: "lead" }, leads[state.comparison]),
     make("div", { class: "cards narrow" }, groups.map((cell, index) => groupCard(rows[index], cell, state))),
     make("div", { class: "cards" }, cautionsCard(payload, (caution) => caution.model === model), withheldCard(payload, rows, model)),
+    compared && make("p", { class: "lead", id: "compared" }, compared),
     modelList(payload, state),
+    undoneList(result),
   ].filter(Boolean));
+}
+
+/** What is compared: the step of a chain says so itself. */
+function comparedNames({ models, bases, before }, index) {
+  const model = models[index];
+  return model.startsWith(`${bases[index]} → `) ? model : `${bases[index] ?? before} → ${model}`;
+}
+
+/** Of a chain what its later steps did to the drift so far. */
+function undoneList({ recoveries }) {
+  if (!recoveries.length) return null;
+  const share = (value) => signedNumber(100 * value, 0);
+  return make("ul", { class: "each", "aria-label": "What later steps undid" }, recoveries.map((entry) =>
+    make("li", {}, `${entry.between} → ${entry.model} undid ${share(entry.undone)}% (95% interval ${
+      share(entry.low)} to ${share(entry.high)}%) of the drift of ${entry.name} [${entry.id}].`)));
 }
 
 /** Of several models what came out of each, and the way there. */

@@ -78,6 +78,7 @@ def _capabilities(result: DriftResult) -> Capabilities:
         result=result,
         headlines=[result.headline(model) for model in result.models],
         leads=[result.lead(model) for model in result.models],
+        compared=None if result.ranking is None else result.comparison(result.ranking),
         said=[
             {cell.id: result.sentence(cell) for cell in result.capabilities
              if cell.model == model}

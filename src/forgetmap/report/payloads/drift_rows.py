@@ -11,6 +11,7 @@ from forgetmap.capabilities import (
     DriftResult,
     MetricCell,
     describe_cell,
+    leaves_out_zero,
 )
 from forgetmap.report.figures.look import label_of
 from forgetmap.report.payloads.schema import (
@@ -144,7 +145,15 @@ def _direction(cell: Cell | MetricCell, result: DriftResult) -> str:
 def _value_text(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str:
     if drift.value is None:
         return describe_cell(cell).drift if cell.value is None else NOT_HERE
-    return signed(drift.value, DIGITS[scale]) + UNITS[scale] + describe_cell(cell).mark
+    return signed(drift.value, DIGITS[scale]) + UNITS[scale] + _mark(cell, drift)
+
+
+def _mark(cell: Cell | MetricCell, drift: Drift) -> str:
+    """That of its effect, unless the interval on this scale does not agree."""
+    words = describe_cell(cell)
+    if words.state == "sure" and drift.low is not None and drift.value is not None:
+        return words.mark * leaves_out_zero(drift.value, drift.low, drift.high)
+    return words.mark
 
 
 def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drift:

@@ -132,6 +132,9 @@ class Capabilities(Value):
     result: DriftResult
     headlines: list[str] = Field(description="One sentence per model.")
     leads: list[str] = Field(description="What it rests on, one sentence or two per model.")
+    compared: str | None = Field(
+        default=None, description="Of several models, which drifted most and how surely."
+    )
     said: list[dict[str, str]] = Field(description="Per model: id of a capability -> a sentence.")
     scales: list[ScaleWords]
     rows: DriftRows

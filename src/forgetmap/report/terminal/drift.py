@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from forgetmap.capabilities import (
+    ARROW,
     EITHER_WAY,
     SHARES,
     Cell,
+    DriftRanking,
     DriftResult,
     MetricCell,
+    Recovery,
     describe_cell,
 )
 from forgetmap.text import Blocks, Line, Sheet, signed
@@ -34,20 +37,33 @@ LEGEND = {
     },
 }
 
+SIZE = "root mean square of the drift of capabilities, in either direction, less noise."
+UNDONE = "share of the drift from the first model that a step took back; below 0 it went further."
+
 
 def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
     """What drifted most, what to know first, the table, what has no value and why."""
     blocks: Blocks = [*result.opening(), *_cautions(result), Line()]
+    ranking = result.ranking
+    if ranking is not None:
+        blocks += [_ranking_sheet(ranking), Line()]
     if by == "metric":
-        for model in result.models:
-            blocks += [Line(model, "strong"), _metric_sheet(result, model), Line()]
-        blocks += _missing(result.metrics)
+        blocks += _metric_tables(result, result.metrics)
     else:
         one = len(result.models) == 1
         blocks += [_model_sheet(result) if one else result.sheet(), Line()]
         blocks += _missing(result.capabilities)
-    legend = LEGEND[result.aggregator].items()
-    return [*blocks, *(Line(text, "faint", f"{name:<10}") for name, text in legend)]
+    if result.deep_dive:
+        blocks += [Line("Deep dive: in no average", "strong")]
+        blocks += _metric_tables(result, result.deep_dive)
+    if result.recoveries:
+        blocks += _recovery_tables(result.recoveries)
+    legend = dict(LEGEND[result.aggregator])
+    if ranking is not None:
+        legend["size"] = SIZE
+    if result.recoveries:
+        legend["undone"] = UNDONE
+    return [*blocks, *(Line(text, "faint", f"{name:<10}") for name, text in legend.items())]
 
 
 def _cautions(result: DriftResult) -> Iterator[Line]:
@@ -98,8 +114,46 @@ def _details(cell: Cell) -> tuple[str, ...]:
     return (_interval(cell), _number(cell.size, 2), f"{cell.n:,}" if cell.n else "-")
 
 
-def _metric_sheet(result: DriftResult, model: str) -> Sheet:
-    cells = [cell for cell in result.metrics if cell.model == model and cell.value is not None]
+def _metric_tables(result: DriftResult, cells: Sequence[MetricCell]) -> Iterator[Line | Sheet]:
+    for model in result.models:
+        own = [cell for cell in cells if cell.model == model and cell.value is not None]
+        yield from (Line(model, "strong"), _metric_sheet(result, own), Line())
+    yield from _missing(cells)
+
+
+def _ranking_sheet(ranking: DriftRanking) -> Sheet:
+    """Models across, the largest drift first: its size, and how likely it is the largest."""
+    models = ranking.models
+    rows = [
+        ("Size of all drift", *(f"{entry.size:.2f} " for entry in models)),
+        (INTERVAL, *(f"{entry.low:.2f} to {entry.high:.2f} " for entry in models)),
+        ("Probability of being the largest", *(f"{entry.largest:.2f} " for entry in models)),
+    ]
+    return Sheet(("", *(entry.model for entry in models)), rows, whole_heads=True)
+
+
+def _recovery_tables(recoveries: Sequence[Recovery]) -> Iterator[Line | Sheet]:
+    """Step by step, the capabilities that had surely drifted before it."""
+    steps: dict[tuple[str, str], list[Recovery]] = {}
+    for entry in recoveries:
+        steps.setdefault((entry.between, entry.model), []).append(entry)
+    heads = ("", "drift before", "drift after", "undone", INTERVAL)
+    for (between, model), entries in steps.items():
+        yield Line(f"What the step {between}{ARROW}{model} undid", "strong")
+        rows = [
+            (
+                f"{entry.name} [{entry.id}]",
+                signed(entry.drift),
+                signed(entry.left),
+                f"{signed(100 * entry.undone, 0)}%",
+                f"{signed(100 * entry.low, 0)} to {signed(100 * entry.high, 0)}%",
+            )
+            for entry in entries
+        ]
+        yield from (Sheet(heads, rows, spare=("drift after", "drift before")), Line())
+
+
+def _metric_sheet(result: DriftResult, cells: Sequence[MetricCell]) -> Sheet:
     rows = [(cell.id, *(write(cell) for write in METRIC_COLUMNS.values())) for cell in cells]
     column = 1 + list(METRIC_COLUMNS).index("drift")
     shades = {(row, column): result.shade(cell) for row, cell in enumerate(cells)}

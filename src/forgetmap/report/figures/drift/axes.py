@@ -22,6 +22,8 @@ CHANGE_AXIS: Spec = {
 }
 NAME_AXIS: Spec = look.NAME_AXIS | {"labelLimit": {"expr": "windowSize()[0] < 600 ? 120 : 250"}}
 """Names take less room on a phone."""
+MODEL_LABELS: Spec = {"labelLimit": 0}
+"""Names of models are never cut, so that none looks like another."""
 BOLD_GROUPS: Spec = {
     "condition": {"test": "test(/^[^ ]+: /, datum.label)", "value": "bold"},
     "value": "normal",

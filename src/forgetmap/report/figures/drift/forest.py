@@ -126,12 +126,13 @@ def _figure(  # noqa: PLR0913  # what a figure is made of
 
 
 def _down(field: str) -> Spec:
+    labels = axes.MODEL_LABELS if field == "after" else {}
     return {
         "field": field,
         "type": "nominal",
         "title": None,
         "sort": {"field": "comparison" if field == "after" else "order", "op": "min"},
-        "axis": axes.NAME_AXIS | {"grid": False, "labelFontWeight": axes.BOLD_GROUPS},
+        "axis": axes.NAME_AXIS | {"grid": False, "labelFontWeight": axes.BOLD_GROUPS} | labels,
     }
 
 

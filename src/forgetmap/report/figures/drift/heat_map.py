@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forgetmap.report.figures import look
 from forgetmap.report.figures.drift import axes
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
@@ -14,6 +16,8 @@ MAX_PRINTED = 400
 """Cells with their value printed in them."""
 WIDE = 10
 """Models up to which there is room for words."""
+LONG_NAME = 20
+"""Signs from which on names of models stand steeper, as they would take the width of the cells."""
 STEP = 23
 
 
@@ -76,7 +80,7 @@ def _spec(
             *(_HAS if metrics else []),
             {"filter": f"{levels} && datum.scale === scale{having}"},
         ],
-        "encoding": {"x": _across(models), "y": _DOWN},
+        "encoding": {"x": _across(drift.result.models), "y": _DOWN},
         "layer": [
             _CELLS,
             _HATCHED,
@@ -92,7 +96,8 @@ _HAS: list[Spec] = [
 """A metric without data in any model is not drawn."""
 
 
-def _across(models: int) -> Spec:
+def _across(models: Sequence[str]) -> Spec:
+    flat = len(models) <= WIDE and max(map(len, models)) <= LONG_NAME
     return {
         "field": "after",
         "type": "nominal",
@@ -100,12 +105,12 @@ def _across(models: int) -> Spec:
         "sort": {"field": "comparison", "op": "min"},
         "axis": {
             "orient": "top",
-            "labelAngle": -30 if models <= WIDE else -65,
-            "labelLimit": 150,
+            "labelAngle": -30 if flat else -65,
             "labelOverlap": False,
             "ticks": False,
             "domain": False,
-        },
+        }
+        | axes.MODEL_LABELS,
     }
 
 

@@ -1,0 +1,200 @@
+"""Which model drifted most, how surely, and how much of a drift a later step undid.
+
+The size of a drift is the root mean square of the effects of capabilities, less their noise. A draw
+of the bootstrap scatters around an effect that scatters itself, so that a square of a draw holds
+the noise twice: both are taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from forgetmap.capabilities.bootstrap import limits
+from forgetmap.capabilities.effects import Effect, Levels
+from forgetmap.capabilities.inputs import DriftPlan
+from forgetmap.capabilities.taxonomy import TARGET, Taxonomy
+from forgetmap.stats import Reals
+
+CERTAIN = 0.95
+"""Probability from which on a model surely drifted most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedModel:
+    """How far one model drifted in all.
+
+    Attributes:
+        model: the model after.
+        size: root mean square of its effects, in either direction, less their noise.
+        low: lower 95 % limit.
+        high: upper 95 % limit.
+        largest: probability that no other model drifted as far.
+    """
+
+    model: str
+    size: float
+    low: float
+    high: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True)
+class DriftRanking:
+    """Models by the size of their drift, the largest first.
+
+    Attributes:
+        models: with their sizes.
+        capabilities: ids of those that all models have intervals for; only these count.
+    """
+
+    models: tuple[RankedModel, ...]
+    capabilities: tuple[str, ...]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the first surely drifted most."""
+        return self.models[0].largest >= CERTAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What a later step of a chain did to the drift of a capability so far.
+
+    Attributes:
+        model: the model after the step.
+        between: the model before the step.
+        id: of the capability.
+        name: in words.
+        drift: effect from the first model to the one before the step.
+        left: effect from the first model to the one after the step.
+        undone: share of the drift that the step undid; below 0 it went further.
+        low: lower 95 % limit.
+        high: upper 95 % limit.
+    """
+
+    model: str
+    between: str
+    id: str
+    name: str
+    drift: float
+    left: float
+    undone: float
+    low: float
+    high: float
+
+
+def rank_drifts(
+    taxonomy: Taxonomy, plan: DriftPlan, names: Sequence[str], drifts: Sequence[Levels]
+) -> DriftRanking | None:
+    """Models by the size of their drift; of a chain where each stands against the first."""
+    start = plan.comparisons[0].before
+    return rank_models(
+        {
+            name: _side_effects(taxonomy, levels)
+            for name, levels, compared in zip(names, drifts, plan.comparisons, strict=True)
+            if not plan.chain or compared.before == start
+        }
+    )
+
+
+def _side_effects(taxonomy: Taxonomy, levels: Levels) -> dict[str, Effect]:
+    """Effects on capabilities that the model was not trained for."""
+    return {
+        capability.id: levels.capabilities[capability.id]
+        for capability in taxonomy.capabilities
+        if capability.group != TARGET and capability.id in levels.capabilities
+    }
+
+
+def find_recoveries(
+    taxonomy: Taxonomy, plan: DriftPlan, names: Sequence[str], drifts: Sequence[Levels]
+) -> Iterator[Recovery]:
+    """Of every later step of a chain, what it did to the capabilities that had surely drifted."""
+    if not plan.chain:
+        return
+    start = plan.comparisons[0].before
+    stages = [
+        (name, levels)
+        for name, levels, compared in zip(names, drifts, plan.comparisons, strict=True)
+        if compared.before == start
+    ]
+    for (between, so_far), (model, after) in pairwise(stages):
+        for capability in taxonomy.capabilities:
+            effects = [levels.capabilities.get(capability.id) for levels in (so_far, after)]
+            if effects[0] is not None and effects[1] is not None:
+                title = capability.title or capability.id
+                found = recovery((between, model), capability.id, title, effects[0], effects[1])
+                if found is not None:
+                    yield found
+
+
+def rank_models(effects: Mapping[str, Mapping[str, Effect]]) -> DriftRanking | None:
+    """Models by the size of their drift; None for a single one, or without common intervals.
+
+    Args:
+        effects: model -> capability -> its effect with the draws of the bootstrap. Draws of the
+            same number belong together, whatever the model.
+    """
+    if len(effects) == 1:
+        return None
+    by_model = list(effects.values())
+    shared = [
+        name
+        for name in by_model[0]
+        if all(name in own and own[name].limits is not None for own in by_model)
+    ]
+    if not shared:
+        return None
+    squares = np.array([_mean_square([own[name] for name in shared]) for own in by_model])
+    draws = np.array([_drawn_squares([own[name] for name in shared]) for own in by_model])
+    known = draws[:, ~np.isnan(draws).any(axis=0)]
+    largest = np.bincount(known.argmax(axis=0), minlength=len(by_model)) / max(known.shape[1], 1)
+    ranked = [
+        RankedModel(model, _root(square), *_root_limits(own), float(share))
+        for model, square, own, share in zip(effects, squares, known, largest, strict=True)
+    ]
+    ranked.sort(key=lambda entry: (-entry.size, -entry.largest))
+    return DriftRanking(tuple(ranked), tuple(shared))
+
+
+def _mean_square(effects: Sequence[Effect]) -> float:
+    return float(np.mean([effect.value**2 - effect.std**2 for effect in effects]))
+
+
+def _drawn_squares(effects: Sequence[Effect]) -> Reals:
+    return np.asarray(np.mean([effect.draws**2 - 2 * effect.std**2 for effect in effects], axis=0))
+
+
+def _root(square: float) -> float:
+    return float(max(square, 0.0) ** 0.5)
+
+
+def _root_limits(squares: Reals) -> tuple[float, float]:
+    low, high = limits(squares) or (0.0, 0.0)
+    return _root(low), _root(high)
+
+
+def recovery(
+    names: tuple[str, str], id_: str, title: str, so_far: Effect, after: Effect
+) -> Recovery | None:
+    """What a step undid; None where there was surely nothing to undo.
+
+    Args:
+        names: of the models before and after the step.
+        id_: of the capability.
+        title: of the capability.
+        so_far: effect from the first model to the one before the step.
+        after: effect from the first model to the one after the step.
+    """
+    interval = so_far.limits
+    if interval is None or interval[0] <= 0 <= interval[1] or after.limits is None:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = 1 - after.draws / so_far.draws
+    low, high = limits(shares) or (float("nan"), float("nan"))
+    undone = 1 - after.value / so_far.value
+    return Recovery(names[1], names[0], id_, title, so_far.value, after.value, undone, low, high)

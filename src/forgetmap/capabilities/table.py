@@ -1,0 +1,34 @@
+"""The cells of a drift as one table for spreadsheets: a row per cell, whatever its level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from forgetmap.records import quote_formulas
+
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("level", "base", "model", "id", "name", "within")),
+        *((name, pa.float64()) for name in ("value", "low", "high", "std", "p", "q", "noise")),
+        ("state", pa.string()),
+        *((name, pa.int64()) for name in ("items", "metrics", "of_metrics")),
+        *((name, pa.float64()) for name in ("before", "after", "points", "points_low")),
+        *((name, pa.float64()) for name in ("points_high", "relative", "lost", "gained")),
+        ("note", pa.string()),
+    ]
+)
+
+
+def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as CSV; no text in it is a formula to a spreadsheet."""
+    columns = _SCHEMA.names
+    plain = [{name: row.get(name) for name in columns} for row in rows]
+    table = pa.Table.from_pylist(plain, _SCHEMA)
+    stream = BytesIO()
+    pa.csv.write_csv(pa.Table.from_arrays(quote_formulas(table), schema=_SCHEMA), stream)
+    return stream.getvalue().decode("utf-8")
