@@ -79,7 +79,7 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
                         "guessing: are right answers and options read as they were meant?"
                     ),
                 )
-    if 0 in (cell.before, cell.after) and cell.before != cell.after and cell.polarity != "both":
+    if _is_zero_on_one_side(cell):
         side = "before" if cell.before == 0 else "after"
         message = f"{name} is exactly 0 for every item {side}: did the whole task fail there?"
         yield "zero", message
@@ -90,6 +90,12 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
     if cell.n < MIN_ITEMS:
         yield "few_items", f"{name} rests on {cell.n:,} items."
     yield from _of_failures(cell, name)
+
+
+def _is_zero_on_one_side(cell: MetricCell) -> bool:
+    """Whether a task looks as if it failed: of few items, or of a style, none may be chance."""
+    zeros = (cell.before == 0) + (cell.after == 0)
+    return zeros == 1 and cell.polarity != "both" and cell.n >= MIN_ITEMS
 
 
 def _of_failures(cell: MetricCell, name: str) -> Iterator[tuple[str, str]]:

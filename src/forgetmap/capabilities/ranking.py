@@ -166,7 +166,12 @@ def _mean_square(effects: Sequence[Effect]) -> float:
 
 
 def _drawn_squares(effects: Sequence[Effect]) -> Reals:
-    return np.asarray(np.mean([effect.draws**2 - 2 * effect.std**2 for effect in effects], axis=0))
+    return np.asarray(np.mean([_centred(part) ** 2 - 2 * part.std**2 for part in effects], axis=0))
+
+
+def _centred(effect: Effect) -> Reals:
+    """Draws around the effect: of few items the half items that are added pull them towards 0."""
+    return np.asarray(effect.draws - np.nanmean(effect.draws) + effect.value)
 
 
 def _root(square: float) -> float:

@@ -47,6 +47,14 @@ def test_the_probability_knows_what_cannot_be_told() -> None:
     assert wrong == 0
 
 
+def test_the_size_lies_within_its_interval() -> None:
+    """Though draws of few items are pulled towards 0."""
+    pulled = {name: Effect(part.value, 0.9 * part.draws) for name, part in seen(1.0).items()}
+    ranking = rank_models({"a": pulled, "b": seen(0.0)})
+    assert ranking is not None
+    assert ranking.models[0].low < ranking.models[0].size < ranking.models[0].high
+
+
 def test_only_what_all_models_have_intervals_for() -> None:
     first, second = seen(0.1), seen(0.2)
     second["c0"] = Effect(9.0, np.full(400, np.nan))
