@@ -149,11 +149,14 @@ def _value_text(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str
 
 
 def _mark(cell: Cell | MetricCell, drift: Drift) -> str:
-    """That of its effect, unless the interval on this scale does not agree."""
+    """That of its effect, unless value or interval on this scale do not agree."""
     words = describe_cell(cell)
-    if words.state == "sure" and drift.low is not None and drift.value is not None:
-        return words.mark * leaves_out_zero(drift.value, drift.low, drift.high)
-    return words.mark
+    if words.state != "sure" or drift.value is None or cell.value is None:
+        return words.mark
+    agrees = drift.value * cell.value > 0
+    if drift.low is not None:
+        agrees = agrees and leaves_out_zero(drift.value, drift.low, drift.high)
+    return words.mark * agrees
 
 
 def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drift:
