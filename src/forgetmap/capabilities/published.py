@@ -63,11 +63,13 @@ class MetricFile:
         name: of the model.
         origin: where they came from.
         values: id of the metric -> its average; metrics without one are absent.
+        of_run: whether they were computed here, from the items of a run.
     """
 
     name: str
     origin: str
     values: Mapping[str, float]
+    of_run: bool = False
 
 
 def is_metric_file(source: Any, taxonomy: Taxonomy) -> bool:
@@ -151,7 +153,7 @@ def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:
         mean = source.values(plain, measure).mean
         if not np.isnan(mean).all():
             values[metric.id] = float(np.nanmean(mean))
-    return MetricFile(run.name, run.origin, values)
+    return MetricFile(run.name, run.origin, values, of_run=True)
 
 
 def drift_of_averages(
@@ -291,13 +293,16 @@ def _cautions(
             )
             yield Caution("below_chance", message, model, metric.id)
         if 0 in means and None not in means:
-            yield Caution("zero", _zero(metric, *means), model, metric.id)
+            message = _zero(metric, *means, of_run=before.of_run)
+            yield Caution("zero", message, model, metric.id)
 
 
-def _zero(metric: Metric, before: float | None, after: float | None) -> str:
+def _zero(metric: Metric, before: float | None, after: float | None, *, of_run: bool) -> str:
     """What an average of exactly 0 may mean."""
     name = f"{metric.name} [{metric.id}]"
     mark = "CapTrack writes 0.0 for a task that failed; if it did, leave the cell empty"
+    if of_run:
+        mark = "look whether the whole task failed there"
     if before == after:
         return f"{name} is exactly 0 in both models: {mark}."
     if before == 0:
