@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,24 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from chromium import chromium, open_report, watched, write
 from drifting_runs import drifted
+from forgetmap.capabilities.api import DriftOptions, drift_with_runs
+from forgetmap.capabilities.taxonomy import Metric
 from forgetmap.report.payloads.drift import make_drift_payload
 from forgetmap.report.payloads.schema import Payload
 from page_reports import HOSTILE
 
 pytestmark = pytest.mark.needs_browser
+DEEP = Metric(
+    "style_DD.characters",
+    "style",
+    "chat",
+    "Characters",
+    "style",
+    "characters",
+    None,
+    "both",
+    "count",
+)
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +151,25 @@ def test_texts_of_others_run_nowhere(browser: Browser, tmp_path: Path) -> None:
         page.locator("#flips a[data-key]").first.click()
         expect(page.locator("#item")).to_contain_text("<script>window.hacked")
         assert page.evaluate("window.hacked") is None
+
+
+def test_a_chain_with_its_deep_dive(browser: Browser, tmp_path: Path) -> None:
+    found = drifted(2)
+    options: DriftOptions = {
+        "taxonomy": replace(found.taxonomy, deep_dive=(DEEP,)),
+        "draws": 100,
+        "processes": 1,
+        "chain": True,
+        "deep_dive": True,
+    }
+    chained = drift_with_runs([*found.runs[:2], ("model-2", found.runs[0])], options)
+    with watched(browser) as page:
+        open_report(page, write(make_drift_payload(chained), tmp_path))
+        expect(page.locator("#compared")).to_contain_text("drifted most of all")
+        undone = page.get_by_label("What later steps undid")
+        expect(undone).to_contain_text("model-1 → model-2 undid +100%")
+        page.get_by_label("Comparison", exact=True).select_option("1")
+        expect(page.locator("p.names").first).to_contain_text("model-1 → model-2 ·")
+        expect(page.locator("p.names").first).not_to_contain_text("model-1 → model-1")
+        page.locator("#tables a[data-capability=style]").click()
+        expect(page.get_by_role("heading", name="Deep dive")).to_be_visible()
