@@ -4,7 +4,8 @@
 
 PYTHON is that of an environment with mergekit (0.1.5 was used). Tiny models of three architectures
 are merged by both from the same files of mergekit's format, among them the twelve of the study in
-tests/fixtures/merge_recipes, unchanged. Fails if there is a difference that is not explained:
+tests/fixtures/merge_recipes, in the structure of the originals. Fails if there is a difference that
+is not explained:
 
 - Rounding. Each side rounds a few times, in another order; differences are counted in units, the
   step of the dtype at the largest input of a tensor, and may be a few of these. Where the change
@@ -236,6 +237,7 @@ def _configurations(family: str) -> dict[str, dict[str, Any]]:
         "linear over layers": config(
             "linear", {"tuned": {"weight": [0.2, 1.0, 0.4]}, "other": {"weight": 1}}, base=False
         ),
+        "linear with an ignored key": {**linear, "normalize": False},
         "slerp": config("slerp", {"base": {}, "far": {}}, t=0.3),
         "slerp almost parallel": config("slerp", {"base": {}, "near": {}}, t=0.3),
         "slerp by filter and layer": config("slerp", {"base": {}, "far": {}}, t=layered),

@@ -96,6 +96,44 @@ def test_a_recipe_is_applied_and_its_copy_makes_the_same(home: Path, tmp_path: P
     assert len(list((tmp_path / "n").glob("*.safetensors"))) > 1
 
 
+STUDY = sorted((Path(__file__).parents[1] / "fixtures" / "merge_recipes").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def study_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders under the names of the study's models."""
+    folder = tmp_path_factory.mktemp("study")
+    model = tiny_models.tiny_model("llama")
+    names = {name for path in STUDY for name in read_recipe(path).all_models}
+    for seed, name in enumerate(sorted(names), start=1):
+        moved = merge_models.moved(model, seed).to(torch.bfloat16)
+        merge_models.save_model(folder / name, moved, shards="5GB")
+    return folder
+
+
+@pytest.mark.parametrize("path", STUDY, ids=lambda path: path.stem)
+def test_the_recipes_of_the_study_merge(
+    path: Path, study_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(study_models)
+    done = call("merge", "apply", path, "--out", tmp_path / "m")
+    assert done.code == 0, done.err
+    found = merge_models.weights_of(tmp_path / "m")
+    assert {values.dtype for values in found.values()} == {torch.bfloat16}
+    one, two = map(merge_models.weights_of, map(Path, read_recipe(path).part_models))
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    is_linear = "-linear-" in path.name
+    assert ("key 'normalize' here and ignores it" in done.err) == is_linear
+    assert ("key 'normalize' here and ignores it" in card) == is_linear
+    share = float(path.stem.rpartition("-")[2])
+    for name, values in found.items():
+        if is_linear:
+            expected = share * one[name].double() + (1 - share) * two[name].double()
+            torch.testing.assert_close(values, expected.to(torch.bfloat16), rtol=2**-7, atol=1e-6)
+        else:
+            assert not torch.equal(values, one[name])
+
+
 def test_the_methods_are_listed(home: Path) -> None:
     shown = call("merge", "methods", columns=120).out
     assert all(name in shown for name in method_names())

@@ -115,16 +115,68 @@ def test_the_twelve_recipes_of_the_study_are_read_unchanged() -> None:
     assert len(recipes) == 12
     for name, recipe in recipes.items():
         _, method, value = name.split("-")
-        assert (recipe.method, recipe.dtype) == (method, "bfloat16")
+        assert recipe.method == method
         if method == "linear":
+            assert (recipe.dtype, recipe.parameters) == (None, {})
+            (notice,) = recipe.notices
+            assert "line 7" in notice
+            assert "'normalize'" in notice
+            assert "under 'parameters'" in notice
             weights = [part.parameters["weight"][0].value for part in recipe.models]
             assert weights == pytest.approx([float(value), 1 - float(value)])
         else:
+            assert (recipe.dtype, recipe.notices) == ("bfloat16", ())
             assert recipe.parameters["t"][0].value == float(value)
             assert recipe.base == recipe.models[0].model
 
 
+EVERYWHERE = """\
+merge_method: linear
+name: mine
+slices:
+  - sources:
+      - {model: a, layer_range: [0, 1], note: x, parameters: {weight: [{value: 1, why: y}]}}
+    residual_weight: 1
+tokenizer: {source: union, padding: 8}
+dtpye: float32
+"""
+
+
+def test_keys_that_mergekit_ignores_have_no_effect_and_a_notice_each(tmp_path: Path) -> None:
+    recipe = read(tmp_path, EVERYWHERE)
+    plain = read(tmp_path, recipe.as_yaml())
+    assert plain.notices == ()
+    assert recipe.with_notices(()) == plain
+    found = {
+        key: [notice for notice in recipe.notices if f"key '{key}'" in notice]
+        for key in ("name", "note", "why", "residual_weight", "padding", "dtpye")
+    }
+    assert {key: len(notices) for key, notices in found.items()} == dict.fromkeys(found, 1)
+    assert len(recipe.notices) == len(found)
+    assert "line 5" in found["note"][0]
+    assert "did you mean 'dtype'?" in found["dtpye"][0]
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ("modules: {}\n", "modules"),
+        ("slices:\n- {sources: [{model: a, layer_range: [0, 1]}], base_model: b}\n",
+         "slices.0.base_model"),
+        ("tokenizer: {source: union, pad_to_multiple_of: 8}\n", "tokenizer.pad_to_multiple_of"),
+    ],
+)  # fmt: skip
+def test_keys_that_mergekit_heeds_and_we_do_not_are_refused(
+    tmp_path: Path, more: str, field: str
+) -> None:
+    start = "merge_method: linear\n" if more.startswith("slices") else LINEAR
+    with pytest.raises(FieldError, match="not supported") as caught:
+        read(tmp_path, start + more)
+    assert caught.value.field == field
+
+
 LINEAR = "merge_method: linear\nmodels:\n  - model: a\n    parameters: {weight: 1}\n"
+OWN = LINEAR.replace("merge_method", "method")
 UNEQUAL = """\
 method: linear
 slices:
@@ -134,7 +186,7 @@ slices:
 """
 WRONG = {
     "method": ("merge_method: linearr\nmodels: [{model: a}]\n", 1, "merge_method", "'linear'?"),
-    "top key": (LINEAR + "dtpye: float32\n", 5, "dtpye", "'dtype'?"),
+    "top key": (OWN + "dtpye: float32\n", 5, "dtpye", "'dtype'?"),
     "part key": ("method: linear\nmodels:\n- modelx: a\n", 3, "models.0.modelx", "'model'?"),
     "rule key": (
         LINEAR.replace("1}", "[{valuex: 3}]}"), 4, "models.0.parameters.weight.0.valuex",

@@ -11,6 +11,7 @@ import click
 
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option
+from forgetmap.cli.options.evaluate import print_notes
 from forgetmap.cli.options.merge import write_merge, writing_options
 from forgetmap.merge import method_names
 
@@ -82,7 +83,9 @@ def apply(recipe: Path, **writing: Any) -> None:
     require("yaml", "A recipe")
     from forgetmap.merge import read_recipe
 
-    write_merge(read_recipe(recipe), **writing)
+    found = read_recipe(recipe)
+    print_notes(found.notices)
+    write_merge(found, **writing)
 
 
 METHODS_EXAMPLES = """\b

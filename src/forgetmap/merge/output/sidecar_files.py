@@ -177,6 +177,7 @@ def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
         recipe.as_yaml().rstrip("\n"),
         "```",
         "",
+        *(f"Note: {notice}\n" for notice in recipe.notices),
     ]
     return "\n".join(lines)
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
 from forgetmap._lazy import require
 from forgetmap.merge.recipe.yaml_file import KeyPath
@@ -123,6 +130,7 @@ class Recipe(_WithParameters):
     vocabulary: Vocabulary = "error"
     tokenizer: str | None = None
     chat_template: str | None = None
+    _notices: tuple[str, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _models_or_slices(self) -> Self:
@@ -147,6 +155,17 @@ class Recipe(_WithParameters):
         """Every model that is read, the base first, each once."""
         first = (self.base,) if self.base else ()
         return tuple(dict.fromkeys([*first, *self.part_models]))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a reader must know of how it was read: keys of its file that have no effect."""
+        return self._notices
+
+    def with_notices(self, notices: Iterable[str]) -> Self:
+        """The same recipe, with what a reader must know."""
+        recipe = self.model_copy()
+        recipe._notices = tuple(notices)  # noqa: SLF001  # of its own class
+        return recipe
 
     def as_yaml(self) -> str:
         """The same recipe as text that `read_recipe` understands."""

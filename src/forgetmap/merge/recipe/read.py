@@ -10,11 +10,15 @@
     dtype: bfloat16
 
 A value that is set nearer to a tensor wins: in a part of a slice, in a slice, at a model, for all.
+
+A file is mergekit's if it says `merge_method`. mergekit ignores every key that it does not know, at
+every level: such a key has no effect here either, and the recipe has a notice of it. In our own
+dialect it is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,8 @@ MERGEKIT_KEYS = {"merge_method": "method", "base_model": "base", "tokenizer_sour
 """Keys of mergekit that we call otherwise."""
 IGNORED_PARAMETERS = {"int8_mask"}
 """Parameters of mergekit that save memory and leave the result as it is."""
+UNSUPPORTED_TOKENIZER = {"tokens", "pad_to_multiple_of"}
+"""What mergekit takes of a tokenizer and we do not."""
 LIST_ITEMS: dict[str, type[BaseModel]] = {
     "models": ModelPart,
     "slices": Slice,
@@ -59,12 +65,66 @@ def read_recipe(path: str | Path) -> Recipe:
         raise make_error(
             "A recipe is a mapping.", (), "begin with a line such as 'method: linear'."
         )
+    translated, ignored = _translate(file.value, make_error)
     try:
-        recipe = Recipe.model_validate(_translate(file.value, make_error))
+        recipe = Recipe.model_validate(translated)
     except ValidationError as error:
-        raise _first_fault(error, make_error) from error
-    check_recipe(recipe, make_error)
-    return recipe
+        if "merge_method" not in file.value:
+            raise _first_fault(error, make_error) from error
+        recipe, more = _validate_as_mergekit(translated, error, make_error)
+        ignored += more
+    method = check_recipe(recipe, make_error)
+    parameters = {parameter.name for parameter in method.parameters}
+    return recipe.with_notices(_notice(path, file, parameters) for path in ignored)
+
+
+def _validate_as_mergekit(
+    mapping: dict[str, Any], error: ValidationError, make_error: MakeError
+) -> tuple[Recipe, list[KeyPath]]:
+    """The recipe without keys that mergekit ignores, and where these stood.
+
+    Args:
+        mapping: the recipe in our words; loses these keys.
+        error: what is wrong with it, these keys among it.
+        make_error: makes an error that knows the file.
+    """
+    faults = [fault for fault in error.errors() if _is_extra(fault)]
+    paths = [_without_unions(fault["loc"]) for fault in faults]
+    for path in paths:
+        if path == ("modules",) or (path[0] == "slices" and path[2:] == ("base_model",)):
+            raise make_error(
+                f"mergekit's '{path[-1]}' is not supported here.",
+                path,
+                "leave it out: merge with 'models' or 'slices' and one 'base_model'.",
+            ) from error
+        _delete(mapping, path)
+    try:
+        return Recipe.model_validate(mapping), paths
+    except ValidationError as other:
+        # What is missing may stand there in another spelling: then that is what to name.
+        misspelt = any(did_you_mean(str(path[-1]), _keys_at(path[:-1])) for path in paths)
+        raise _first_fault(error if misspelt else other, make_error) from error
+
+
+def _delete(mapping: dict[str, Any], path: KeyPath) -> None:
+    inner: Any = mapping
+    for step in path[:-1]:
+        inner = inner[step]
+    del inner[path[-1]]
+
+
+def _notice(path: KeyPath, file: YamlFile, parameters: Collection[str]) -> str:
+    """What has no effect, where it stands, and what was perhaps meant."""
+    key = str(path[-1])
+    if key in parameters:
+        meant = "as a parameter of the method it belongs under 'parameters'."
+    else:
+        known = _keys_at(path[:-1])
+        meant = f"{did_you_mean(key, known)}the keys are {', '.join(known)}."
+    return (
+        f"line {file.line(path)} of the recipe: mergekit has no key '{key}' here and ignores it, "
+        f"and so does this merge; {meant}"
+    )
 
 
 def _key_path_in_file(key_path: KeyPath, file: YamlFile) -> KeyPath:
@@ -75,8 +135,10 @@ def _key_path_in_file(key_path: KeyPath, file: YamlFile) -> KeyPath:
     )
 
 
-def _translate(mapping: Mapping[str, Any], make_error: MakeError) -> dict[str, Any]:
-    """The recipe in our words."""
+def _translate(
+    mapping: Mapping[str, Any], make_error: MakeError
+) -> tuple[dict[str, Any], list[KeyPath]]:
+    """The recipe in our words, and what stood in the tokenizer without effect."""
     for foreign, own in MERGEKIT_KEYS.items():
         if foreign in mapping and own in mapping:
             message = f"'{foreign}' and '{own}' mean the same."
@@ -85,11 +147,11 @@ def _translate(mapping: Mapping[str, Any], make_error: MakeError) -> dict[str, A
     for key in ("dtype", "out_dtype"):
         if isinstance(recipe.get(key), str):
             recipe[key] = recipe[key].removeprefix("torch.")
-    _translate_tokenizer(recipe, make_error)
+    ignored = _translate_tokenizer(recipe, make_error, is_mergekit="merge_method" in mapping)
     if "merge_method" in mapping and str(recipe["method"]).startswith("dare_"):
         # mergekit enlarges what stays to the old sum of magnitudes, the paper by 1 / density.
         recipe["parameters"] = {"keep_norm": True, **(recipe.get("parameters") or {})}
-    return {key: value for key, value in recipe.items() if value is not None}
+    return {key: value for key, value in recipe.items() if value is not None}, ignored
 
 
 def _drop_ignored(value: Any) -> Any:
@@ -103,11 +165,17 @@ def _drop_ignored(value: Any) -> Any:
     return value
 
 
-def _translate_tokenizer(recipe: dict[str, Any], make_error: MakeError) -> None:
+def _translate_tokenizer(
+    recipe: dict[str, Any], make_error: MakeError, *, is_mergekit: bool
+) -> list[KeyPath]:
     """mergekit: `base`, `union` or `model:NAME`, by itself or as `source` in a mapping."""
     source = recipe.get("tokenizer")
+    ignored: list[KeyPath] = []
     if isinstance(source, dict):
         others = [key for key in source if key != "source"]
+        if is_mergekit:
+            ignored = [("tokenizer", key) for key in others if key not in UNSUPPORTED_TOKENIZER]
+            others = [key for key in others if key in UNSUPPORTED_TOKENIZER]
         if others:
             hint = "leave it out; only 'source' is understood here."
             raise make_error(
@@ -120,13 +188,14 @@ def _translate_tokenizer(recipe: dict[str, Any], make_error: MakeError) -> None:
             recipe.setdefault("vocabulary", source)
     elif source is None:
         recipe.pop("tokenizer", None)
+    return ignored
 
 
 def _first_fault(error: ValidationError, make_error: MakeError) -> FieldError:
     """What pydantic found first, in our words; keys that are none of ours before all else."""
-    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-    key_path = tuple(key for key in faults[0]["loc"] if key not in UNION_NAMES)
-    if faults[0]["type"] == "extra_forbidden":
+    faults = sorted(error.errors(), key=lambda fault: not _is_extra(fault))
+    key_path = _without_unions(faults[0]["loc"])
+    if _is_extra(faults[0]):
         known = _keys_at(key_path[:-1])
         return make_error(
             f"There is no key '{key_path[-1]}' here.",
@@ -140,9 +209,19 @@ def _first_fault(error: ValidationError, make_error: MakeError) -> FieldError:
     )
 
 
+def _is_extra(fault: Mapping[str, Any]) -> bool:
+    return bool(fault["type"] == "extra_forbidden")
+
+
+def _without_unions(path: KeyPath) -> KeyPath:
+    return tuple(key for key in path if key not in UNION_NAMES)
+
+
 def _keys_at(key_path: KeyPath) -> list[str]:
     """The keys that a mapping at this key path may have."""
     names = [key for key in key_path if isinstance(key, str)]
+    if names[:1] == ["tokenizer"]:
+        return ["source"]
     if "parameters" in names:
         return list(ParameterRule.model_fields)
     return list((LIST_ITEMS[names[-1]] if names else Recipe).model_fields)
