@@ -58,7 +58,7 @@ SINGLE = Shape(clusters=True, items=30)
 CASES: dict[str, tuple[Shape, dict[str, Any]]] = {
     "repeats and noise": (SHAPE, {"noise": "again"}),
     "noise": (SINGLE, {"noise": "again"}),
-    "published averages": (SHAPE, {"rollup": "post-forget", "task_table": "as-published"}),
+    "published averages": (SHAPE, {"rollup": "post-forget", "task_table": "as-run"}),
 }
 
 

@@ -126,7 +126,7 @@ def compare(
         noise: path, dataframe or run of a repeat of the model before: then its disagreement with
             itself is taken out.
         rollup: `default`, or `post-forget` for the published averages beside ours.
-        task_table: `corrected` or `as-published`; names k and category of the tasks of the
+        task_table: `corrected`, `as-run` or `as-released`; names k and category of the tasks of the
             published study, where the data do not.
         run: part of a model, time stamp or file name, where logs hold several runs; one for all
             sides or one for each.
@@ -186,7 +186,7 @@ def make_rule(options: Options) -> Rule:
         ) from None
     check_estimator(rule.estimator)
     if rule.rollup == "post-forget" and rule.task_table is None:
-        rule = rule.model_copy(update={"task_table": "as-published"})
+        rule = rule.model_copy(update={"task_table": "as-run"})
     if rule.task_table is not None:
         load_table(rule.task_table)
     return rule

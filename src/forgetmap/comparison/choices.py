@@ -13,7 +13,7 @@ Kind = Literal["forgotten", "gained", "kept", "never"]
 """What happened to an item, from the first model to the second."""
 Rollup = Literal["default", "post-forget"]
 """How tasks are averaged: ours alone, or the averages of Harmon et al. (2026) beside it."""
-TASK_TABLES = ("as-published", "corrected")
+TASK_TABLES = ("as-run", "as-released", "corrected")
 """Tables of tasks that are shipped: number of options and category."""
 MIN_PAIRED = 0.8
 """Share of what each side scored that must be paired and scored on the other."""

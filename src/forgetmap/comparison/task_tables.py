@@ -1,8 +1,11 @@
 """Named tables of tasks: how many options, and which category. Data, not code.
 
-`as-published` is what the released analysis of Harmon et al. (2026) used, hidden bucket included;
-`corrected` has the options that the items really have, and the categories the paper names. A
-column k or category in the data always wins over a table.
+`as-run` is what the published averages of Harmon et al. (2026) were made with: the released
+category map does not know the name of the task that was run for ARC, so ARC is in the bucket
+`Missing`, which enters the total and is never plotted. `as-released` is that map as it reads: ARC
+is in its deduction category, plotted as Logic. All else is the same in both. `corrected` has the
+options that the items really have, and the categories the paper names. A column k or category in
+the data always wins over a table.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def test_one_seed_has_no_deviation() -> None:
 
 
 def test_tables_differ_where_the_published_one_is_wrong() -> None:
-    published, corrected = load_table("as-published"), load_table("corrected")
+    published, corrected = load_table("as-run"), load_table("corrected")
     assert published.entries.keys() == corrected.entries.keys()
     piqa = "community|piqa:main|0"
     assert [table.find(piqa).k for table in (published, corrected)] == [4, 2]  # type: ignore[union-attr]
@@ -103,8 +103,24 @@ def test_tables_differ_where_the_published_one_is_wrong() -> None:
     assert varied.k is None
 
 
+def test_the_released_map_and_what_was_run_differ_in_arc_alone() -> None:
+    run, released = load_table("as-run").entries, load_table("as-released").entries
+    assert run.keys() == released.keys()
+    differing = {name for name, entry in run.items() if entry != released[name]}
+    assert differing == {name for name in run if name.startswith("arc")}
+    assert {run[name].category for name in differing} == {"Missing"}
+    assert {released[name].category for name in differing} == {"Logic"}
+    assert "Missing" not in {entry.category for entry in released.values()}
+
+
+def test_the_old_name_of_a_table_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError) as caught:
+        load_table("as-published")
+    assert "as-run, as-released, corrected" in caught.value.hint
+
+
 def test_scored_tasks_of_the_published_table() -> None:
-    entries = load_table("as-published").entries
+    entries = load_table("as-run").entries
     scored = [
         name
         for name, entry in entries.items()

@@ -168,6 +168,7 @@ def _rules() -> list[Callable[[Command], Command]]:
             "--task-table",
             type=click.Choice(TASK_TABLES),
             help="Table of Harmon et al. (2026) with the number of options and the category of "
-            "tasks, where the data have none [default: none].",
+            "tasks, where the data have none: as its averages were made (as-run), as its code "
+            "reads (as-released), or corrected [default: none; --rollup post-forget: as-run].",
         ),
     ]
