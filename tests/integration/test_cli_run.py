@@ -11,6 +11,7 @@ import pytest
 
 import forgetmap as fm
 from command_line import call, write
+from hub_copies import write_copies
 from tiny_models import tiny_model, tokenizer
 
 TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
@@ -109,9 +110,81 @@ def test_prompts_that_differ_are_warned_about(model: Path, chatty: Path, tmp_pat
     path = questions(tmp_path)
     ask = ("--suite", path, "--protocol", "published", "--shots", "0", "--max-new-tokens", "4")
     for place, each in (("base", model), ("tuned", chatty)):
-        assert call("run", each, *ask, "--out", tmp_path / place).code == 0
+        assert call("run", each, *ask, "--stage", place, "--out", tmp_path / place).code == 0
     warnings = fm.compare(tmp_path / "base", tmp_path / "tuned").result.pairing.warnings
     assert {"protocol", "prompts", "sampled"} <= {notice.code for notice in warnings}
+
+
+@pytest.fixture(scope="module")
+def stages(chatty: Path) -> Path:
+    """A base and a tuned model, both with a chat template and room for worked examples."""
+    folder = chatty.parent / "stages"
+    for name in ("base", "tuned"):
+        shutil.copytree(chatty, folder / name)
+        config = json.loads((folder / name / "config.json").read_text())
+        (folder / name / "config.json").write_text(
+            json.dumps(config | {"max_position_embeddings": 6000})
+        )
+    return folder
+
+
+PUBLISHED = (
+    "--suite", "post-forget", "--tasks", "arc:easy,gpqa:diamond", "--limit", "1",
+    "--protocol", "published", "--repeats", "1",
+)  # fmt: skip
+
+
+def test_published_asks_by_the_stage_of_each_model(stages: Path, tmp_path: Path) -> None:
+    ask = (*PUBLISHED, "--data-root", write_copies(tmp_path / "copies"))
+    base, tuned = stages / "base", stages / "tuned"
+    done = call(
+        "map", f"{base},stage=base,max_tokens=5", f"{tuned},stage=tuned,max_tokens=7", *ask,
+        "--out", tmp_path / "map",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "Note:" not in done.err
+    runs = [fm.open_run(tmp_path / "map" / "runs" / name) for name in ("0-base", "1-tuned")]
+    assert [run.info.protocol for run in runs] == ["published (few-shot)", "published (chat)"]
+    assert [run.info.stage for run in runs] == ["base", "tuned"]
+    assert [run.info.decoding["max_new_tokens"] for run in runs] == [5, 7]
+    assert [run.info.decoding["stop"] for run in runs] == [["\nQuestion:"], []]
+    shots = [{name: task.n_shot for name, task in run.info.tasks.items()} for run in runs]
+    assert shots == [{"arc:easy": 2, "gpqa:diamond": 5}, {"arc:easy": 0, "gpqa:diamond": 0}]
+    for run, counts in zip(runs, shots, strict=True):
+        assert run.texts is not None
+        texts = run.texts.collect()
+        for task, prompt in zip(texts["task"], texts["prompt"], strict=True):
+            assert prompt.count("Question:") == (counts[task] or 0) + 1
+            assert prompt.endswith("[assistant]") == (run is runs[1])
+
+
+def test_published_does_not_guess_the_stage(stages: Path, tmp_path: Path) -> None:
+    models = (f"{stages / 'base'},stage=base", stages / "tuned")
+    done = call("map", *models, *PUBLISHED, "--out", tmp_path / "map")
+    assert done.code == 2
+    assert "nothing says which tuned is" in done.err
+    assert "--stage" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "forced", "said"),
+    [("base", "chat", "base model was asked in a chat"), ("tuned", "few-shot", "tuned model was")],
+)
+def test_a_model_asked_otherwise_than_its_stage_warns(
+    name: str, forced: str, said: str, stages: Path, tmp_path: Path
+) -> None:
+    ask = (*PUBLISHED, "--data-root", write_copies(tmp_path / "copies"))
+    model = f"{stages / name},stage={name},style={forced},max_tokens=3"
+    done = call("run", model, *ask, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert f"Note: a {said}" in done.err
+    run = fm.open_run(tmp_path / "run")
+    assert run.info.protocol == f"published ({forced})"
+    assert [said in note for note in run.info.notes] == [True]
+    other = shutil.copytree(tmp_path / "run", tmp_path / "other")
+    warnings = fm.compare(tmp_path / "run", other).result.pairing.warnings
+    assert any(said in notice.message for notice in warnings)
 
 
 def test_two_models_do_not_share_random_numbers(model: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from forgetmap.cli.options.evaluate import (
     make_settings,
     model_load_kwargs,
     print_estimates,
+    print_notes,
     print_services,
     read_suite,
     without_too_long,
@@ -43,6 +44,7 @@ Examples:
   forgetmap map org/base org/sft org/rl --suite post-forget --chain --out map
   forgetmap map base base+adapters/sft --suite my.csv --temperature 0.7 --repeats 4 --out map
   forgetmap map base tuned --suite my.csv --temperature 0.7 --repeats auto --out map
+  forgetmap map b,stage=base t,stage=tuned --suite post-forget --protocol published --out map
 """
 
 
@@ -80,28 +82,44 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     """What did the models AFTER forget, and gain, against BEFORE? Evaluates all of them.
 
     Models are folders, hub ids, BASE+ADAPTER, GGUF files, or servers: http://HOST/v1#NAME. All are
-    asked the same items in the same way. What was stopped goes on where it was; what is complete
-    is not done again. --repeats auto asks again only where a category is undecided, and stops
-    when none is.
+    asked the same items in the same way, but for what is set for one alone:
+    MODEL,stage=base,max_tokens=4096 (also style, shots, temperature, top_p). What was stopped goes
+    on where it was; what is complete is not done again. --repeats auto asks again only where a
+    category is undecided, and stops when none is.
     """
     from rich.console import Console
 
     from forgetmap.comparison import make_rule, print_comparison
-    from forgetmap.evaluation import estimate_run, find_model, model_labels, open_model, run_names
+    from forgetmap.evaluation import (
+        estimate_run,
+        find_model,
+        find_style,
+        model_labels,
+        open_model,
+        run_names,
+        split_model,
+    )
     from forgetmap.map import REPEATS, REPORT, map_models
     from forgetmap.text import printable
 
     make_rule({name: options[name] for name in VERDICT_NAMES})  # type: ignore[arg-type]  # known names
-    models = [before, *after]
+    asked = [split_model(model) for model in (before, *after)]
+    models = [one.model for one in asked]
     sources = [find_model(model) for model in models]
     repeats = _auto_repeats(options)
-    suite, settings = read_suite(options), make_settings(options)
+    settings = make_settings(options)
+    own_settings = [one.settings(settings) for one in asked]
+    labels = model_labels(models)
+    for one, name in zip(own_settings, labels, strict=True):
+        find_style(one, name)
+        print_notes(f"{name}: {note}" for note in one.notes)
+    suite = read_suite(options)
     if options["dry_run"]:
-        suite = without_too_long(suite, settings, sources, options)
+        suite = without_too_long(suite, own_settings, sources, options)
         estimates = []
-        for source, name in zip(sources, model_labels(models), strict=True):
+        for source, name, own in zip(sources, labels, own_settings, strict=True):
             backend, _ = open_model(source, name=name, **model_load_kwargs(options))
-            estimates.append((name, estimate_run(backend, suite, settings)))
+            estimates.append((name, estimate_run(backend, suite, own)))
         print_estimates(estimates)
         return
     with stoppable(), JobProgress() as progress:

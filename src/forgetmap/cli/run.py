@@ -43,8 +43,9 @@ def command(model: str, out: Path, **options: Any) -> None:
     """Evaluate one MODEL on a suite, or by another harness, and write a run folder.
 
     MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file; any of these behind vllm: for vLLM; or
-    http://HOST/v1#NAME, a server whose key is in FORGETMAP_API_KEY. A run that was stopped goes on
-    where it was; one that is complete is not done again.
+    http://HOST/v1#NAME, a server whose key is in FORGETMAP_API_KEY. Settings may follow it:
+    MODEL,stage=base,max_tokens=4096. A run that was stopped goes on where it was; one that is
+    complete is not done again.
     """
     if options["harness"]:
         run_with_harness(click.get_current_context(), out)
@@ -54,14 +55,19 @@ def command(model: str, out: Path, **options: Any) -> None:
         ServerBacked,
         estimate_run,
         find_model,
+        find_style,
         fit_suite,
         open_model,
         run_model,
+        split_model,
     )
 
-    source = find_model(model)
+    asked = split_model(model)
+    settings = asked.settings(make_settings(options))
+    find_style(settings)
+    print_notes(settings.notes)
+    source = find_model(asked.model)
     suite = read_suite(options)
-    settings = make_settings(options)
     backend, identity = open_model(source, name=out.name, **model_load_kwargs(options))
     if options["skip_too_long"]:
         suite = fit_suite(suite, settings, [backend])

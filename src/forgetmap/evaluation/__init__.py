@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.backends.transformers.decode import Decoder, DecodeRow, Size
     from forgetmap.evaluation.backends.transformers.load import LoadedModel, load_model
     from forgetmap.evaluation.backends.transformers.network import Network
-    from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring
+    from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring, Stage
     from forgetmap.evaluation.items import Item, Suite, Task
     from forgetmap.evaluation.jobs import fit_suite
     from forgetmap.evaluation.journal import Journal
     from forgetmap.evaluation.models import find_model, model_labels, run_names, weights_stamp
+    from forgetmap.evaluation.own_settings import AskedModel, split_model
     from forgetmap.evaluation.run import (
         OnProgress,
         RunEstimate,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
         run_model,
     )
     from forgetmap.evaluation.run_records import ModelIdentity
-    from forgetmap.evaluation.settings import Settings
+    from forgetmap.evaluation.settings import Settings, find_style
     from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, SUITES, load_suite
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
     from forgetmap.evaluation.suites.tables import table_rows
@@ -68,6 +69,7 @@ __all__ = [
     "PROBE_COLUMN",
     "ROWS",
     "SUITES",
+    "AskedModel",
     "Backend",
     "DecodeRow",
     "Decoder",
@@ -96,6 +98,7 @@ __all__ = [
     "Service",
     "Settings",
     "Size",
+    "Stage",
     "Step",
     "Suite",
     "Task",
@@ -109,6 +112,7 @@ __all__ = [
     "estimate_run",
     "evaluate",
     "find_model",
+    "find_style",
     "fit_suite",
     "is_address",
     "is_complete",
@@ -120,6 +124,7 @@ __all__ = [
     "run_model",
     "run_names",
     "split_address",
+    "split_model",
     "table_rows",
     "weights_stamp",
 ]

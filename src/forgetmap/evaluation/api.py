@@ -13,9 +13,10 @@ from forgetmap.evaluation.backends.base import BACKENDS, Backend, LoadOptions, M
 from forgetmap.evaluation.items import Suite
 from forgetmap.evaluation.jobs import fit_suite
 from forgetmap.evaluation.models import find_model, weights_stamp
+from forgetmap.evaluation.own_settings import split_model
 from forgetmap.evaluation.run import OnProgress, run_model
 from forgetmap.evaluation.run_records import ModelIdentity
-from forgetmap.evaluation.settings import Settings
+from forgetmap.evaluation.settings import Settings, find_style
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.records import ModelInfo
 
@@ -40,7 +41,8 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     Args:
         model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these behind `vllm:`, the
             address of a server (`http://HOST/v1#NAME`), a live transformers module (then with
-            `tokenizer`; it is left as it was, also in the middle of training), or any backend.
+            `tokenizer`; it is left as it was, also in the middle of training), or any backend. A
+            name may be followed by settings: `MODEL,stage=base,max_tokens=4096`.
         suite: its name, a file of items, a hub data set, or a suite.
         out: the run folder.
         tokenizer: of a live module.
@@ -58,6 +60,9 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     """
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     name = Path(out).name
+    asked = split_model(model)
+    model, settings = asked.model, asked.settings(settings)
+    find_style(settings)  # what is not said is an error now, not after the model is loaded
     with _live_model_unchanged(model if tokenizer is not None else None):
         backend, identity = open_model(
             model, tokenizer=tokenizer, name=name, salt=salt, **load_options
@@ -112,7 +117,8 @@ def open_model(
         salt: tells the random numbers of this run from those of other models.
         engine: `local`, `ray`, or `ray:ADDRESS`.
         actors: how many hold the model, with Ray.
-        load_options: dtype, device, trust_remote_code, rows and traffic, as in `LoadOptions`.
+        load_options: dtype, device, trust_remote_code, rows, traffic and tensor_parallel, as in
+            `LoadOptions`.
     """
     options = LoadOptions(**load_options)
     if isinstance(model, str | Path | ModelSource):
@@ -145,6 +151,7 @@ def _open_on_engine(
         raise UsageError(
             f"there is no engine {engine!r}", hint="choose local, ray, or ray:ADDRESS."
         )
+    _check_tensor_parallel(source, kind, options)
     if actors is not None and kind != RAY:
         raise UsageError("actors belong to a cluster", hint="add --engine ray.")
     if kind == LOCAL:
@@ -157,3 +164,19 @@ def _open_on_engine(
     from forgetmap.evaluation.backends.ray import open_ray
 
     return open_ray(source, options, address=address or None, actors=actors)
+
+
+def _check_tensor_parallel(source: ModelSource, engine: str, options: LoadOptions) -> None:
+    """Refuse what would be lost without a word: only vLLM in this process spreads one model."""
+    if options.tensor_parallel is None:
+        return
+    if source.via in {"transformers", "server"}:
+        raise UsageError(
+            f"--tensor-parallel is for vLLM in this process, and {source} is not run by it",
+            hint="put vllm: before the model; a server is told how many GPUs when it is started.",
+        )
+    if engine == RAY:
+        raise UsageError(
+            "an actor of Ray has one GPU, so a model is not spread over several there",
+            hint="leave out --engine ray, or start a server with several GPUs and ask that.",
+        )

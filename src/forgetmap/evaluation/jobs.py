@@ -95,18 +95,23 @@ def check_lengths(jobs: Sequence[Job], settings: ResolvedSettings, backend: Back
     return lengths
 
 
-def fit_suite(suite: Suite, settings: Settings | None, backends: Iterable[Backend]) -> Suite:
+def fit_suite(
+    suite: Suite,
+    settings: Settings | Sequence[Settings] | None,
+    backends: Iterable[Backend],
+) -> Suite:
     """The suite without the items that do not fit into the context of one of the models.
 
     Args:
         suite: what is asked.
-        settings: how.
+        settings: how; one for all models, or one for each.
         backends: the models; a generator may open one after the other. All of them get the same
             items, so that they can be compared.
     """
     too_long: dict[str, set[str]] = {}
-    for backend in backends:
-        resolved = resolve(settings or Settings(), backend)
+    for index, backend in enumerate(backends):
+        one = settings[index] if isinstance(settings, Sequence) else settings
+        resolved = resolve(one or Settings(), backend)
         jobs = make_jobs(suite, resolved, backend, "")
         lengths = _prompt_lengths(jobs, backend)
         for _, job in _too_long_jobs(jobs, lengths, resolved, backend):

@@ -147,7 +147,7 @@ def run_info(
     tasks = {
         task.name: TaskInfo(
             version=task.version,
-            n_shot=0 if task.scorers else settings.shots,
+            n_shot=_shots(task, settings),
             **_main_metric(task, weighed=settings.by_likelihood),
         )
         for task in suite.tasks
@@ -156,6 +156,7 @@ def run_info(
     return RunInfo(
         run_id=identity.name,
         model=identity.info,
+        stage=settings.stage,
         harness=HarnessInfo(name="forgetmap", version=__version__),
         protocol=f"{settings.protocol} ({settings.style})",
         template_hash=settings.template_hash,
@@ -167,7 +168,16 @@ def run_info(
         metrics=_ranges(suite),
         fingerprint=fingerprint,
         left_out=dict(suite.left_out),
+        notes=list(settings.notes),
     )
+
+
+def _shots(task: Task, settings: ResolvedSettings) -> int:
+    """Worked examples that the items of a task are shown with."""
+    if task.scorers:
+        return 0
+    own = len(task.examples) if settings.style == "few-shot" else settings.shots
+    return min(own, settings.shots)
 
 
 def _decoding(suite: Suite, settings: ResolvedSettings) -> dict[str, Any]:

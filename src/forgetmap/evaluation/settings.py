@@ -9,14 +9,27 @@ from typing import Any, Literal
 
 from forgetmap.errors import UsageError
 from forgetmap.evaluation.backends.base import Backend, Decoding
-from forgetmap.evaluation.choices import ProtocolName, Scoring
+from forgetmap.evaluation.choices import ProtocolName, Scoring, Stage
 
 Style = Literal["plain", "chat", "few-shot"]
 """A plain prompt with format lessons; the chat template; worked examples of the task itself."""
 
 SHORT, FREE, LONG = 64, 1024, 32_768
 """New tokens of an answer in a line, of one in free form, and of one with reasoning before it."""
+SHOTS: dict[Style, int] = {"plain": 3, "chat": 0, "few-shot": 5}
+"""Worked examples before a question; a task shows at most those it has, most of the study three."""
 NEXT_QUESTION = ("\nQuestion:",)
+
+
+BASE_IN_CHAT = (
+    "a base model was asked in a chat, for which it was not trained: what it seems to lack or to "
+    "have forgotten may be the form of the answer (published: base models are asked few-shot, "
+    "without a template)."
+)
+TUNED_FEW_SHOT = (
+    "a tuned model was asked few-shot without its chat template (published: tuned models are asked "
+    "zero-shot in a chat)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +38,9 @@ class Settings:
 
     Attributes:
         protocol: `same` asks every model in the same way; `published` is that of Harmon et al.
-            (2026): few-shot for base models, zero-shot with reasoning in a chat for tuned ones.
+            (2026): few-shot for base models, zero-shot with reasoning in a chat for tuned ones;
+            which of these a model is must be said, as base models may have chat templates too.
+        stage: what the model is, `base` or `tuned`.
         scoring: how multiple choice is scored; `auto` is by log-likelihood under `same`, by what is
             generated under `published`.
         chat: put every question into the chat template.
@@ -48,6 +63,7 @@ class Settings:
     max_new_tokens: int | None = None
     repeats: int | None = None
     seed: int = 0
+    stage: Stage | None = None
 
     def __post_init__(self) -> None:
         faults = {
@@ -64,6 +80,15 @@ class Settings:
                     hint="temperature is 0 or more, top-p above 0 and at most 1, repeats and "
                     "max-new-tokens 1 or more, shots 0 or more.",
                 )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know: the model is asked otherwise than models of its stage."""
+        if self.stage == "base" and self.chat:
+            return (BASE_IN_CHAT,)
+        if self.stage == "tuned" and self.protocol == "published" and self.chat is False:
+            return (TUNED_FEW_SHOT,)
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +109,8 @@ class ResolvedSettings:
     free: Decoding
     repeats: int
     seed: int
+    stage: Stage | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> bool:
@@ -92,7 +119,11 @@ class ResolvedSettings:
 
     def fingerprint(self, **more: Any) -> str:
         """The same for the same way of asking."""
-        text = json.dumps(asdict(self) | more, sort_keys=True, default=str)
+        # What was not said is left out, so that runs from before it could be said stay the same.
+        facts = {name: value for name, value in asdict(self).items() if name != "notes"}
+        if self.stage is None:
+            del facts["stage"]
+        text = json.dumps(facts | more, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -100,15 +131,18 @@ def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
     """Fill in what the protocol says, for this model.
 
     Raises:
-        UsageError: a chat was asked for, and the model has no chat template.
+        UsageError: a chat was asked for, and the model has no chat template; or the protocol
+            depends on the stage of the model, and nobody says it.
     """
-    if settings.chat and not backend.has_chat_template:
+    published = settings.protocol == "published"
+    style = find_style(settings)
+    if style == "chat" and not backend.has_chat_template:
         raise UsageError(
             "the model has no chat template",
-            hint="leave out --chat, or give a model whose tokenizer has a chat template.",
+            hint="leave out --chat, or give a model whose tokenizer has a chat template."
+            if settings.chat
+            else "ask this tuned model without one: MODEL,stage=tuned,style=few-shot.",
         )
-    published = settings.protocol == "published"
-    style = _style(settings, backend)
     if settings.system_prompt is not None and style != "chat":
         raise UsageError(
             "a system prompt needs a chat", hint="add --chat, or leave out --system-prompt."
@@ -121,20 +155,38 @@ def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
         else settings.scoring == "loglikelihood",
         template_hash=backend.template_hash if style == "chat" else None,
         system_prompt=settings.system_prompt,
-        shots=_or(settings.shots, 0 if style == "chat" else 3),
+        shots=_or(settings.shots, SHOTS[style]),
         decoding=(decoding := _decoding(settings, style, published=published)),
         free=_free(decoding, settings),
         repeats=_or(settings.repeats, 3 if published else 1),
         seed=settings.seed,
+        stage=settings.stage,
+        notes=settings.notes,
     )
     return _check_sampling(resolved)
 
 
-def _style(settings: Settings, backend: Backend) -> Style:
+def find_style(settings: Settings, model: str = "the model") -> Style:
+    """How questions are put: as it is said, else as the protocol asks models of this stage.
+
+    Args:
+        settings: how the model is asked.
+        model: what it is called, for the complaint.
+
+    Raises:
+        UsageError: the protocol depends on the stage, and nobody says it. A chat template tells
+            nothing: base models may have one.
+    """
     if settings.protocol == "same":
         return "chat" if settings.chat else "plain"
-    has_chat = backend.has_chat_template if settings.chat is None else settings.chat
-    return "chat" if has_chat else "few-shot"
+    if settings.chat is None and settings.stage is None:
+        raise UsageError(
+            f"published asks base and tuned models in different ways, and nothing says which "
+            f"{model} is",
+            hint="add --stage base or --stage tuned; for one model alone, MODEL,stage=base.",
+        )
+    is_chat = settings.stage == "tuned" if settings.chat is None else settings.chat
+    return "chat" if is_chat else "few-shot"
 
 
 def _decoding(settings: Settings, style: Style, *, published: bool) -> Decoding:

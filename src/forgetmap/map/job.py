@@ -25,7 +25,16 @@ from forgetmap.comparison import (
     write_result,
 )
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import Settings, Suite, fit_suite, load_suite, model_labels, run_names
+from forgetmap.evaluation import (
+    Settings,
+    Suite,
+    find_style,
+    fit_suite,
+    load_suite,
+    model_labels,
+    run_names,
+    split_model,
+)
 from forgetmap.map.adaptive import Auto, RepeatSpending, run_group_sequential
 from forgetmap.map.models import Models, OnMapProgress
 from forgetmap.report import make_payload, write_report
@@ -69,7 +78,8 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     already there is not done again.
 
     Args:
-        before: the model before: a folder, a hub id, `BASE+ADAPTER` or a GGUF file.
+        before: the model before: a folder, a hub id, `BASE+ADAPTER` or a GGUF file; what is set
+            for one model alone stands behind its name: `MODEL,stage=base,max_tokens=4096`.
         after: the model after.
         more: further models after.
         suite: its name, a file of items, a hub data set, or a suite.
@@ -95,10 +105,14 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     verdict: Options = {"margin": margin, "noise_floor": noise_floor, "level": level}
     rule = make_rule(verdict)  # a wrong value is an error now, not after the evaluation
     out = Path(out)
-    models_given = [before, after, *more]
+    asked = [split_model(model) for model in (before, after, *more)]
+    models_given = [one.model for one in asked]
+    own_settings = [one.settings(settings) for one in asked]
+    for one, name in zip(own_settings, model_labels(models_given), strict=True):
+        find_style(one, name)  # what is not said is an error now, not after the first model
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     models = Models(
-        models_given,
+        asked,
         run_names(models_given),
         model_labels(models_given),
         loading,
@@ -106,7 +120,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         on_progress,
     )
     if skip_too_long:
-        chosen = fit_suite(chosen, settings, models.backends())
+        chosen = fit_suite(chosen, own_settings, models.backends())
     spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.evaluation import (
+    AskedModel,
     Backend,
     ModelIdentity,
     Settings,
@@ -27,7 +28,7 @@ class Models:
     """Asks models by their index: 0 is the model before.
 
     Attributes:
-        models: paths, hub ids or addresses.
+        models: paths, hub ids or addresses, each with what is set for it alone.
         folders: names of their run folders.
         labels: names that people read.
         loading: dtype, device and the like, as for `open_model`.
@@ -35,7 +36,7 @@ class Models:
         on_progress: called after every answer.
     """
 
-    models: Sequence[Any]
+    models: Sequence[AskedModel]
     folders: Sequence[str]
     labels: Sequence[str]
     loading: Mapping[str, Any] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Models:
             suite,
             folder,
             identity,
-            settings,
+            self.models[index].settings(settings),
             overwrite=self.overwrite,
             on_progress=progress,
         )
@@ -80,7 +81,7 @@ class Models:
             # Two runs of one model must not share random numbers, or they would agree by chance.
             salt = str(index + 1)
             opened = open_model(
-                self.models[index], name=self.labels[index], salt=salt, **self.loading
+                self.models[index].model, name=self.labels[index], salt=salt, **self.loading
             )
             self._opened = (index, *opened)
         return self._opened[1], self._opened[2]

@@ -100,7 +100,7 @@ def read_run(path: Path, *, check_texts: bool = True) -> Run:
         name=info.run_id or path.name,
         origin=str(path),
         rows=lambda: _raw_rows(path, scores.collect_schema().names()),
-        notices=() if is_unchanged(manifest, info) else (CHANGED,),
+        notices=(*info.notes, *(() if is_unchanged(manifest, info) else (CHANGED,))),
     )
 
 

@@ -114,6 +114,10 @@ class RunInfo(_Part):
         default_factory=dict,
         description="Items of each task that did not fit into the context, where left out.",
     )
+    notes: list[str] = Field(
+        default_factory=list,
+        description="What a reader must know of how the model was asked.",
+    )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
     files: dict[str, FileInfo] = Field(
         default_factory=dict, description="Checksums of the files of a run folder."
@@ -144,7 +148,7 @@ class Problem:
 def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
     # Rare, so that manifests without them stay as older versions wrote them.
-    empty = {name for name in ("left_out", "files") if not getattr(info, name)}
+    empty = {name for name in ("left_out", "notes", "files") if not getattr(info, name)}
     try:
         dumped = info.model_dump_json(indent=2, exclude=empty)
     except PydanticSerializationError:  # half a character, as in names of files that are not UTF-8

@@ -41,7 +41,7 @@ def test_hidden_options_are_weighed_by_their_text() -> None:
 def test_published_few_shot_shows_reasoning() -> None:
     example = replace(LESSON, reasoning="x is x.")
     task = replace(TASK, examples=(example,))
-    resolved = resolve(Settings(protocol="published"), BACKEND)
+    resolved = resolve(Settings(protocol="published", stage="base"), BACKEND)
     assert (resolved.style, resolved.repeats, resolved.by_likelihood) == ("few-shot", 3, False)
     assert (resolved.decoding.temperature, resolved.decoding.top_p) == (0.6, 0.95)
     assert prompt_of(ITEM, task, resolved, BACKEND) == (
@@ -56,7 +56,7 @@ def test_a_chat_gets_the_template_and_the_form_of_the_answer() -> None:
         "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
     )
     backend = TransformersBackend(tiny_model("llama"), chatty)
-    resolved = resolve(Settings(protocol="published"), backend)
+    resolved = resolve(Settings(protocol="published", stage="tuned"), backend)
     assert resolved.style == "chat"
     assert prompt_of(ITEM, TASK, resolved, backend) == (
         '[user] Choose.\nThink step by step. End with a line that is nothing but "Answer: " and '

@@ -218,7 +218,9 @@ def test_an_estimate_counts_every_answer() -> None:
         (Settings(chat=True), "no chat template"),
         (Settings(system_prompt="Be brief."), "needs a chat"),
         (Settings(repeats=2), "greedy answers"),
-        (Settings(protocol="published"), "no worked examples"),
+        (Settings(protocol="published"), "nothing says which the model is"),
+        (Settings(protocol="published", stage="base"), "no worked examples"),
+        (Settings(protocol="published", stage="tuned"), "no chat template"),
     ],
 )
 def test_a_way_of_asking_that_cannot_be_is_refused(

@@ -11,7 +11,7 @@ import click
 from forgetmap.cli.options import Command, split_names, with_options
 from forgetmap.cli.options.logs import ColumnsType
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import Dtype, ProtocolName, Scoring
+from forgetmap.evaluation import Dtype, ProtocolName, Scoring, Stage
 
 if TYPE_CHECKING:
     from forgetmap.evaluation import RunEstimate, Settings, Suite
@@ -22,7 +22,7 @@ SUITE = (
     "What is asked: basics, world, post-forget, capabilities, captrack, a file of items, or "
     "hub:OWNER/NAME."
 )
-_LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "actors")
+_LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "actors", "tensor_parallel")
 _TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
 
 
@@ -70,15 +70,21 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
         help="How models are asked. same: all alike; published: as in Harmon et al. (2026).",
     ),
     click.option(
+        "--stage", type=click.Choice(get_args(Stage)),
+        help="What the models are. published asks base few-shot without template, tuned zero-shot "
+        "in a chat [default: said for each, MODEL,stage=base].",
+    ),
+    click.option(
         "--scoring", type=click.Choice(get_args(Scoring)), default="auto", show_default=True,
         help="How multiple-choice answers are scored.",
     ),
     click.option("--chat/--no-chat", default=None,
                  help="Put questions into the chat template "
-                 "[default: no; published: if there is one]."),
+                 "[default: no; published: for tuned models]."),
     click.option("--system-prompt", help="First message of a chat [default: none]."),
     click.option("--shots", type=int,
-                 help="Worked examples before a question [default: 3, in a chat 0]."),
+                 help="Worked examples before a question [default: 3, in a chat 0; published: "
+                 "those of the task, at most 5, in a chat 0]."),
     click.option("--temperature", type=float,
                  help="Sampling temperature; 0 is greedy [default: 0; published: 0.6]."),
     click.option("--top-p", type=float,
@@ -101,6 +107,8 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="Where items are computed: local, or ray or ray:ADDRESS for a cluster."),
     click.option("--actors", type=click.IntRange(1),
                  help="Ray actors that each hold the model [default: one per GPU, or 2]."),
+    click.option("--tensor-parallel", type=click.IntRange(1),
+                 help="GPUs that vllm: spreads the weights of a model over [default: 1]."),
     click.option("--concurrency", type=click.IntRange(1), default=16,
                  show_default=True, help="Requests to a server at the same time."),
     click.option("--requests-per-minute", type=float,
@@ -194,7 +202,10 @@ def print_services(folders: Iterable[Path]) -> None:
 
 
 def without_too_long(
-    suite: Suite, settings: Settings, models: Sequence[Any], options: dict[str, Any]
+    suite: Suite,
+    settings: Settings | Sequence[Settings],
+    models: Sequence[Any],
+    options: dict[str, Any],
 ) -> Suite:
     """The suite that fits into the context of all models, if that was asked for."""
     if not options["skip_too_long"]:

@@ -56,6 +56,7 @@ class LoadOptions:
         trust_remote_code: run Python code that comes with the model.
         rows: most responses at work at a time; the backend's own default if None.
         traffic: how much a server is asked at once.
+        tensor_parallel: GPUs that vLLM spreads the weights of one model over; None is one.
     """
 
     dtype: Dtype = "auto"
@@ -63,6 +64,7 @@ class LoadOptions:
     trust_remote_code: bool = False
     rows: int | None = None
     traffic: Traffic = field(default_factory=Traffic)
+    tensor_parallel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

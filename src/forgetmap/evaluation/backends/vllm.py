@@ -126,9 +126,13 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
         "trust_remote_code": options.trust_remote_code,
         "revision": source.revision,
     }
-    size = {} if options.rows is None else {"max_num_seqs": options.rows}
+    given = {"max_num_seqs": options.rows, "tensor_parallel_size": options.tensor_parallel}
+    sizes = {name: value for name, value in given.items() if value is not None}
     on_cpu = bool(import_module("vllm.platforms").current_platform.is_cpu())
-    check = "check that vLLM knows this kind of model and that the memory holds it."
+    check = (
+        "check that vLLM knows this kind of model, that the memory holds it (--tensor-parallel "
+        "spreads it over several GPUs), and that there are as many GPUs as that says."
+    )
     with _vllm_errors(f"vLLM cannot load {source.base}", check):
         tokenizer = transformers.AutoTokenizer.from_pretrained(source.base, **loading)
         engine = vllm.LLM(
@@ -137,7 +141,7 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
             # Compiling for a CPU takes minutes and gains little.
             enforce_eager=on_cpu,
             **loading,
-            **size,
+            **sizes,
         )
     return VllmBackend(engine, tokenizer)
 

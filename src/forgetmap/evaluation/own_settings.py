@@ -1,0 +1,100 @@
+"""What is set for one model alone, in its name: `MODEL,stage=base,max_tokens=4096`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from forgetmap._plugins import did_you_mean
+from forgetmap.errors import UsageError
+from forgetmap.evaluation.choices import Stage
+from forgetmap.evaluation.settings import Settings, Style
+
+_SETTING = re.compile(r"\w+=[^,]*")
+_READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "stage": ("stage", str),
+    "style": ("chat", str),
+    "shots": ("shots", int),
+    "max_tokens": ("max_new_tokens", int),
+    "temperature": ("temperature", float),
+    "top_p": ("top_p", float),
+}
+"""What can be set for one model: the field of the settings, and what its text is."""
+_CHOICES = {"stage": get_args(Stage), "style": get_args(Style)}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """A model, and what is set for it alone.
+
+    Attributes:
+        model: its name without these settings, or the live model.
+        own: values by the names that users type.
+    """
+
+    model: Any
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self, common: Settings | None) -> Settings:
+        """The settings for all models, with those for this one in their place.
+
+        Raises:
+            UsageError: the protocol has no such style.
+        """
+        settings = common or Settings()
+        fields = {_READERS[name][0]: value for name, value in self.own.items()}
+        if "style" in self.own:
+            fields["chat"] = _is_chat(self.own["style"], settings)
+        return replace(settings, **fields)
+
+
+def split_model(model: Any) -> AskedModel:
+    """Tell the name of a model from what is set for it alone.
+
+    Args:
+        model: `MODEL,stage=base,style=few-shot,shots=3,max_tokens=4096,temperature=0,top_p=1`, any
+            of these; a folder whose name looks like that stays one; whatever is no name stays.
+
+    Raises:
+        UsageError: there is no such setting, or no such value.
+    """
+    if not isinstance(model, str) or "," not in model or Path(model).expanduser().exists():
+        return AskedModel(model)
+    name, *parts = model.split(",")
+    while parts and not _SETTING.fullmatch(parts[0]):
+        name = f"{name},{parts.pop(0)}"
+    return AskedModel(name, dict(_read(part, model) for part in parts))
+
+
+def _read(part: str, model: str) -> tuple[str, Any]:
+    name, equals, text = part.partition("=")
+    if not equals or name not in _READERS:
+        raise UsageError(
+            f"{part!r} in {model!r} is nothing that can be set for one model",
+            hint=f"{did_you_mean(name, _READERS)}it can be {', '.join(_READERS)}.",
+        )
+    choices = _CHOICES.get(name)
+    if choices is not None and text not in choices:
+        raise UsageError(
+            f"{part!r} in {model!r} is no {name}",
+            hint=f"give {name}={f' or {name}='.join(choices)}.",
+        )
+    try:
+        return name, _READERS[name][1](text)
+    except ValueError as error:
+        raise UsageError(
+            f"{part!r} in {model!r} is not a number", hint=f"give a number, such as {name}=1."
+        ) from error
+
+
+def _is_chat(style: Style, settings: Settings) -> bool:
+    other = {"same": "few-shot", "published": "plain"}[settings.protocol]
+    if style == other:
+        raise UsageError(
+            f"the protocol {settings.protocol} has no style {style}",
+            hint="plain is for --protocol same, few-shot for --protocol published, chat for both.",
+        )
+    return style == "chat"
