@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
-from command_line import call
+from command_line import call, write
 from forgetmap.theory import formulas, verification
 from forgetmap.theory.claims.registry import (
     find_claims,
@@ -95,6 +96,9 @@ def test_bad_numbers_end_in_two_lines(arguments: tuple[str, ...], said: str) -> 
         (("replay", "--keep", 0.2, "--base", 0.5), "Replay 40.0%"),
         (("kl", "--start", 0.5, "--floor", 0.2, "--eta", 2), "whatever the rewards"),
         (("refreshes", "--start", 0.5, "--floor", 0.01), "4 refreshes"),
+        (("refreshes", "--start", 0.5, "--floor", 0.01, "--gap", 0), "Any number"),
+        (("replay", "--fraction", 0), "None in the long run"),
+        (("replay", "--fraction", 0.3), "30.0% of old mass is kept"),
         (("anchor", "--shown", 90, "--tried", 100, "--keep", 0.95), "Not shown to be enough"),
     ],
 )
@@ -107,6 +111,73 @@ def test_advice_comes_with_its_conditions(arguments: tuple[object, ...], said: s
     output = json.loads(call("theory", "advise", *arguments, "--json").out)
     assert output["assumes"]
     assert output["limits"]
+
+
+def test_replay_is_asked_from_one_side() -> None:
+    for arguments in ((), ("--keep", 0.1, "--fraction", 0.1)):
+        done = call("theory", "advise", "replay", *arguments)
+        assert done.code == 2
+        assert "either --keep or --fraction" in done.err
+
+
+@pytest.mark.parametrize("method", ["sdft", "ttt-discover", "oapl", "rl", "sft"])
+def test_conditions_say_both_sides(method: str) -> None:
+    done = call("theory", "conditions", "--method", method, columns=80)
+    assert done.code == 0
+    assert "\u2026" not in done.out
+    output = json.loads(call("theory", "conditions", "--method", method, "--json").out)
+    assert output["method"] == method
+    assert {each["secures"] for each in output["conditions"]} >= {"mass", "drift"}
+    for each in output["conditions"]:
+        assert f"{each['right']:.4g}" in done.out
+        assert each["name"] in done.out
+    assert output["limits"]
+
+
+def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    lines = [
+        {"prompt": f"p{n % 8}", "side": side, "before": -9.0, "after": -9.0 - float(gap)}
+        for n in range(64)
+        for side, gap in (("before", random.normal(2)), ("after", -random.normal(2)))
+    ]
+    write(tmp_path / "samples.jsonl", lines)
+    done = call("overlap", "samples", tmp_path / "samples.jsonl", "--json")
+    (tmp_path / "overlap.json").write_text(done.out)
+    group = json.loads(done.out)["groups"][0]
+    arguments = ("theory", "conditions", "--method", "rl", "--overlap")
+    for path in (tmp_path, tmp_path / "overlap.json"):
+        output = json.loads(call(*arguments, path, "--offset", 0, "--json").out)
+        expected = np.sqrt(-8 * np.log(group["overlap"]["high"]))
+        assert output["numbers"]["separation"] == pytest.approx(expected)
+    wrong = {
+        ("--group", "old"): "there is no group 'old'",
+        ("--separation", 3): "both say how far apart",
+    }
+    for more, said in wrong.items():
+        assert said in call(*arguments, tmp_path, *more).err
+    assert "cannot be read" in call(*arguments, tmp_path / "none.json").err
+    assert "no result of forgetmap overlap" in call(*arguments, tmp_path / "samples.jsonl").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sft", "--eta", 1), "--eta is no number of sft"),
+        (("sft", "--fraction", 1), "fraction is 1"),
+        (("rl", "--gap", 2), "only with a KL penalty"),
+        (("rl", "--group", "old"), "--group needs --overlap"),
+        (("oapl", "--floor", 0.7), "not below the start"),
+        (("sdft", "--anchor", 2), "anchor is 2"),
+    ],
+)
+def test_conditions_of_bad_numbers_end_in_two_lines(
+    arguments: tuple[object, ...], said: str
+) -> None:
+    done = call("theory", "conditions", "--method", *arguments)
+    assert done.code == 2
+    assert said in done.err
+    assert "Hint: " in done.err
 
 
 def test_page_is_one_file(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@
 
 `samples` are completions with the log-probabilities both models give them, `estimate` makes numbers
 of them, `certificate` says what is kept for sure, `measure` gets them from models, `records` from
-evaluation results, and `bridge` relates divergence to forgetting over several models.
+evaluation results, `bridge` relates divergence to forgetting over several models, and `conditions`
+checks the theory's conditions at what was measured.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.overlap.bridge import BridgeResult, Fit, curve, fit_bridge, read_models
+    from forgetmap.overlap.conditions import conditions_of_overlap, read_overlap
     from forgetmap.overlap.estimate import OverlapSettings, estimate_overlap, estimate_table
     from forgetmap.overlap.measure import SamplingPlan, measure_overlap
     from forgetmap.overlap.models.base import LanguageModel
@@ -46,6 +48,7 @@ __all__ = [
     "OverlapSettings",
     "SamplingPlan",
     "ServerModel",
+    "conditions_of_overlap",
     "curve",
     "estimate_overlap",
     "estimate_table",
@@ -53,6 +56,7 @@ __all__ = [
     "measure_overlap",
     "overlap_from_records",
     "read_models",
+    "read_overlap",
     "read_prompts",
     "read_samples",
     "table_of",

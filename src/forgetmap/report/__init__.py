@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from forgetmap.report.terminal.drift import DriftTable, tell_drift
     from forgetmap.report.terminal.overlap import tell_bridge, tell_events, tell_overlap
     from forgetmap.report.terminal.sweep import tell_sweep, tell_weights
-    from forgetmap.report.terminal.theory import tell_advice, tell_outcomes, tell_run
+    from forgetmap.report.terminal.theory import (
+        tell_advice,
+        tell_conditions,
+        tell_outcomes,
+        tell_run,
+    )
 
 __all__ = [
     "FIGURES",
@@ -68,6 +73,7 @@ __all__ = [
     "served_html",
     "tell_advice",
     "tell_bridge",
+    "tell_conditions",
     "tell_drift",
     "tell_events",
     "tell_outcomes",

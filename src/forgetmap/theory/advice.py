@@ -41,7 +41,7 @@ def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> 
     """
     mixtures.check_share(old_weight, "old_weight")
     mixtures.check_share(chance, "chance")
-    _check_part(replay, "replay")
+    mixtures.check_part(replay, "replay")
     size = formulas.batch_for(chance, old_weight, replay)
     missed = float(formulas.starvation(old_weight, size, replay))
     return TrainingAdvice(
@@ -61,18 +61,26 @@ def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> 
     )
 
 
+REPLAY_ASSUMES = (
+    "training runs to its optimum; before that more is left",
+    "the replayed data are unbiased: a shifted buffer shifts the old behaviour as far (P1)",
+)
+REPLAY_NOT_FOR = (
+    "reverse KL with importance weights: replay does not change its optimum (P2)",
+    "networks that share parameters between prompts, where mass is not a free parameter",
+)
+
+
 def replay_fraction(keep: float, base: float | None = None) -> TrainingAdvice:
     """How much old data supervised fine-tuning needs.
 
     Args:
-        keep: old mass to be kept.
+        keep: old mass to be kept; 0 needs no replay.
         base: probability of the old behaviour in what is replayed, if that is sampled from the
             model before rather than from pure old data.
     """
-    mixtures.check_share(keep, "keep")
-    if base is not None:
-        mixtures.check_share(base, "base")
-    pure = base or 1.0
+    mixtures.check_part(keep, "keep")
+    pure = _old_in_replay(base)
     fraction = keep / pure
     possible = fraction < 1
     sentence = (
@@ -80,20 +88,47 @@ def replay_fraction(keep: float, base: float | None = None) -> TrainingAdvice:
         if possible
         else f"Not possible: what is replayed contains only {pure:.1%} old behaviour."
     )
+    if not keep:
+        sentence = "Replay nothing: new data alone drive the old mass to 0."
     return TrainingAdvice(
         "What fraction of training data must be old to keep this much old mass?",
         sentence,
         {"fraction": fraction if possible else None, "keeps": keep},
-        (
-            "training runs to its optimum; before that more is left",
-            "the replayed data are unbiased: a shifted buffer shifts the old behaviour as far (P1)",
-        ),
-        (
-            "reverse KL with importance weights: replay does not change its optimum (P2)",
-            "networks that share parameters between prompts, where mass is not a free parameter",
-        ),
-        ("P1", "P2"),
+        REPLAY_ASSUMES,
+        REPLAY_NOT_FOR,
+        ("F1", "P1", "P2"),
     )
+
+
+def replay_mass(fraction: float, base: float | None = None) -> TrainingAdvice:
+    """How much old mass a replayed fraction keeps.
+
+    Args:
+        fraction: of the training data; 0 is none.
+        base: as for `replay_fraction`.
+    """
+    mixtures.check_part(fraction, "fraction")
+    kept = float(formulas.replay_weight(fraction, _old_in_replay(base)))
+    sentence = (
+        f"{kept:.1%} of old mass is kept in the long run."
+        if fraction
+        else "None in the long run: new data alone drive the old mass to 0, however slowly."
+    )
+    return TrainingAdvice(
+        "How much old mass does this fraction of old data keep?",
+        sentence,
+        {"fraction": fraction, "keeps": kept},
+        REPLAY_ASSUMES,
+        REPLAY_NOT_FOR,
+        ("F1", "P1", "P2"),
+    )
+
+
+def _old_in_replay(base: float | None) -> float:
+    if base is None:
+        return 1.0
+    mixtures.check_share(base, "base")
+    return base
 
 
 def kl_strength(
@@ -108,10 +143,12 @@ def kl_strength(
         eta: inverse temperature of an entropic utility (TTT-Discover); None for expected reward.
     """
     _check_floor(start, floor)
-    mixtures.check_positive(gap, "gap")
+    _check_gap(gap)
     expected = formulas.temperature_for(start, gap, floor)
     values: dict[str, float | int | bool | None] = {"expected_reward": expected}
     sentence = f"Expected reward: a KL coefficient of at least {expected:.3g}."
+    if not gap:
+        sentence = "None is needed: rewards of old and new are equal, so that no mass moves."
     if eta is not None:
         mixtures.check_positive(eta, "eta")
         tilted = formulas.strength_for(start, math.exp(-eta * gap), floor)
@@ -143,17 +180,23 @@ def oapl_refreshes(
     Args:
         start: old mass of the model before.
         floor: to be kept.
-        gap: mean reward of new minus that of old behaviour.
+        gap: mean reward of new minus that of old behaviour; at 0 refreshes cost nothing.
         temperature: both of OAPL's, if equal.
     """
     _check_floor(start, floor)
-    mixtures.check_positive([gap, temperature], "gap and temperature")
+    _check_gap(gap)
+    mixtures.check_positive(temperature, "temperature")
     drop = gap / temperature
-    count = formulas.oapl_refreshes(start, floor, drop)
-    left = float(formulas.oapl_weight(start, drop, count))
+    count = formulas.oapl_refreshes(start, floor, drop) if drop else None
+    left = float(formulas.oapl_weight(start, drop, count or 0))
+    sentence = (
+        f"Any number: rewards of old and new are equal, so that {left:.3g} of old mass stays."
+        if count is None
+        else f"{count} refreshes; {left:.3g} of old mass is then left."
+    )
     return TrainingAdvice(
         "How many refreshes of the lagged policy keep this much old mass?",
-        f"{count} refreshes; {left:.3g} of old mass is then left.",
+        sentence,
         {"refreshes": count, "left": left, "drop_in_log_odds": drop},
         (
             "both temperatures are equal and every round is solved to its optimum",
@@ -223,10 +266,10 @@ def _check_floor(start: float, floor: float) -> None:
         )
 
 
-def _check_part(value: float, name: str) -> None:
-    if not 0 <= value < 1:
+def _check_gap(gap: float) -> None:
+    if not 0 <= gap < math.inf:
         raise FieldError(
-            f"{name} is {value:g}, but must be at least 0 and below 1",
-            field=name,
-            hint="give 0 for none.",
+            f"gap is {gap:g}, but must be at least 0 and finite",
+            field="gap",
+            hint="give reward of new minus reward of old; where that is negative, the old gains.",
         )

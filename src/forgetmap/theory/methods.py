@@ -121,10 +121,10 @@ def replay(
     Args:
         setting: where it starts.
         times: when to look.
-        fraction: of old data, strictly between 0 and 1.
+        fraction: of old data, below 1; 0 is fine-tuning on new data only.
         old_mean: where the replayed data lie; 0 is an unbiased buffer.
     """
-    mixtures.check_share(fraction, "fraction")
+    mixtures.check_part(fraction, "fraction")
     mix = np.asarray(fraction, float)
     data = Mixture.of([mix, 1 - mix], [old_mean, setting.separation])
     return setting.follow(ForwardKL(data, setting.nodes), times, fraction)

@@ -189,6 +189,12 @@ def check_share(value: ArrayLike, name: str) -> None:
     _check(value, name, (0.0, 1.0), "strictly between 0 and 1", hint)
 
 
+def check_part(value: ArrayLike, name: str) -> None:
+    """Raise where a part is not at least 0 and below 1."""
+    none, hint = np.nextafter(0.0, -1.0), "give 0 for none."
+    _check(value, name, (none, 1.0), "at least 0 and below 1", hint)
+
+
 def check_separation(value: ArrayLike, name: str = "separation") -> None:
     """Raise where a separation is not between 0 and what double precision can tell apart."""
     hint = "give a number such as 5: it counts standard deviations of one mode."

@@ -45,6 +45,32 @@ def test_refreshes_keep_the_floor_and_one_more_does_not() -> None:
     assert weights[count] >= 0.05 > weights[count + 1]
 
 
+def test_equal_rewards_are_a_limit() -> None:
+    told = advise.oapl_refreshes(0.5, 0.05, 0.0)
+    assert told.values == {"refreshes": None, "left": 0.5, "drop_in_log_odds": 0.0}
+    assert told.answer.startswith("Any number")
+    weights = methods.oapl(Setting(8.0, start_offset=0.0), 3, 0.0).old_weight
+    assert weights[-1] == pytest.approx(0.5, abs=1e-6)
+    assert advise.oapl_refreshes(0.5, 0.05, 1e-6).values["left"] == pytest.approx(0.05, rel=1e-4)
+    assert advise.kl_strength(0.5, 0.2, gap=0.0).values["expected_reward"] == 0.0
+
+
+def test_no_replay_is_a_limit() -> None:
+    told = advise.replay_mass(0.0)
+    assert told.values == {"fraction": 0.0, "keeps": 0.0}
+    assert told.answer.startswith("None in the long run")
+    assert advise.replay_fraction(0.0).values["fraction"] == 0.0
+    assert advise.replay_mass(0.2, base=0.5).values["keeps"] == pytest.approx(0.1)
+    alone, none = (
+        path.old_weight
+        for path in (
+            methods.sft(Setting(4.0), [10.0, 100.0]),
+            methods.replay(Setting(4.0), [10.0, 100.0], 0.0),
+        )
+    )
+    assert none == pytest.approx(alone, abs=1e-9)
+
+
 def test_anchor_check_wants_a_lower_limit() -> None:
     many, few = advise.sdft_anchor(450, 500, 0.85), advise.sdft_anchor(9, 10, 0.85)
     assert many.values["enough"]
@@ -77,7 +103,9 @@ def test_every_advice_says_when_it_does_not_apply() -> None:
         lambda: advise.replay_fraction(1.2),
         lambda: advise.kl_strength(0.2, 0.5),
         lambda: advise.kl_strength(0.5, 0.2, gap=-1.0),
-        lambda: advise.oapl_refreshes(0.5, 0.1, 0.0),
+        lambda: advise.oapl_refreshes(0.5, 0.1, -1.0),
+        lambda: advise.replay_mass(1.0),
+        lambda: advise.replay_mass(-0.1),
         lambda: advise.sdft_anchor(11, 10, 0.5),
         lambda: advise.sdft_anchor(1, 0, 0.5),
     ],

@@ -9,6 +9,8 @@ from forgetmap.theory import (
     LIMITS,
     OUTCOME_COLUMNS,
     ClaimOutcome,
+    ConditionReport,
+    MethodCondition,
     TrainingAdvice,
     TrainingRun,
     is_verified,
@@ -49,6 +51,62 @@ def tell_outcomes(outcomes: Sequence[ClaimOutcome]) -> Blocks:
         Line(f"{total}{': not ' + ', '.join(failed) if failed else ''}.", "strong"),
         *_limits(),
     ]
+
+
+def tell_conditions(report: ConditionReport) -> Blocks:
+    """What is kept, every inequality with both sides, and what it assumes."""
+    heads = ("condition", "secures", "left", "", "right", "holds", "claims")
+    rows = [_condition_row(condition) for condition in report.conditions]
+    numbers = ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}"
+        for name, value in report.numbers.items()
+        if value is not None
+    )
+    return [
+        Line(f"{report.method}: {_mass_sentence(report)} {_drift_sentence(report)}", "strong"),
+        Line(),
+        Sheet(heads, rows, spare=("claims",)),
+        Line(),
+        Line(f"For {numbers}.", "faint"),
+        Line(
+            "Where a condition does not hold, the old is lost or moved; but `not shown` is a bound "
+            "that is too loose to tell.",
+            "faint",
+        ),
+        Line(),
+        Line("Assumes", "strong"),
+        *(Line(f"- {line}") for line in report.assumes),
+        *_limits(),
+    ]
+
+
+def _mass_sentence(report: ConditionReport) -> str:
+    if report.mass is None:
+        return "no guarantee of old mass."
+    floor = report.numbers["floor"]
+    enough = "less than" if report.mass < (floor or 0) else "at least"
+    return f"{report.mass:.3g} of old mass in the long run, {enough} the {floor:g} wanted."
+
+
+def _drift_sentence(report: ConditionReport) -> str:
+    if report.drift is None:
+        return "No guarantee about drift."
+    accepted = report.numbers["tolerance"]
+    within = "more than" if report.drift > (accepted or 0) else "within"
+    return f"Drift is at most {report.drift:.3g}, {within} the {accepted:g} accepted."
+
+
+def _condition_row(condition: MethodCondition) -> tuple[str, ...]:
+    unshown = "no" if condition.exact else "not shown"
+    return (
+        condition.name,
+        condition.secures,
+        "no bound" if condition.left is None else f"{condition.left:.4g}",
+        condition.sign,
+        f"{condition.right:.4g}",
+        "yes" if condition.holds else unshown,
+        ", ".join(condition.claims),
+    )
 
 
 def tell_advice(advice: TrainingAdvice) -> Blocks:

@@ -1,0 +1,78 @@
+"""The conditions of a method for two models whose overlap was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from forgetmap.errors import FieldError, MissingInputError, UnreadableError, UsageError
+from forgetmap.overlap.result import OverlapGroup, OverlapResult
+from forgetmap.theory import (
+    ConditionMethod,
+    ConditionNumbers,
+    ConditionReport,
+    check_conditions,
+    separation_of_overlap,
+)
+
+FILE = "overlap.json"
+"""What `forgetmap overlap --out` writes into its folder."""
+
+
+def read_overlap(path: Path) -> OverlapResult:
+    """What `forgetmap overlap --json` printed, or the folder of its `--out`."""
+    file = path / FILE if path.is_dir() else path
+    try:
+        return OverlapResult.model_validate_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MissingInputError(
+            f"{file} cannot be read: {error.strerror}.",
+            hint="give the file that `forgetmap overlap --json` was written to.",
+        ) from None
+    except (UnicodeDecodeError, ValidationError):
+        raise UnreadableError(
+            f"{file} is no result of forgetmap overlap.",
+            hint="give what `forgetmap overlap --json` printed, whole.",
+        ) from None
+
+
+def conditions_of_overlap(
+    result: OverlapResult,
+    method: ConditionMethod,
+    numbers: ConditionNumbers | None = None,
+    group: str = "all",
+) -> ConditionReport:
+    """The conditions with separation, and old mass where it is known, as they were measured.
+
+    The upper end of the overlap's interval is used, and the lower one of the old mass: the side on
+    which a condition fails first.
+
+    Args:
+        result: of `forgetmap overlap`.
+        method: as for `check_conditions`.
+        numbers: all others.
+        group: of prompts.
+    """
+    chosen = _group(result, group)
+    overlap, mass = chosen.overlap, chosen.old_mass
+    most = overlap.value if overlap.high is None else overlap.high
+    if most is None:
+        raise FieldError(
+            f"the overlap of {group!r} is not known: {overlap.reason}",
+            field="overlap",
+            hint="let both models write, or give --separation.",
+        )
+    measured = mass.value if mass.low is None else mass.low
+    given = numbers or ConditionNumbers()
+    changed = replace(given, separation=separation_of_overlap(most), measured=measured)
+    return check_conditions(method, changed)
+
+
+def _group(result: OverlapResult, name: str) -> OverlapGroup:
+    for group in result.groups:
+        if group.name == name:
+            return group
+    names = ", ".join(group.name for group in result.groups)
+    raise UsageError(f"there is no group {name!r} of prompts", hint=f"choose one of {names}.")

@@ -1,0 +1,589 @@
+"""The conditions under which a method keeps old mass and bounds drift, for given numbers.
+
+Every condition is an inequality with its two sides. An exact one decides: beyond its boundary the
+old is lost or moved. A sufficient one only protects: where it fails nothing follows. Drift is
+counted in standard deviations of one mode, weights and means in the logit flow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Final, Literal, get_args
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.theory import formulas, mixtures
+from forgetmap.theory.estimators import Floats, effective_separation, sigmoid
+from forgetmap.theory.mixtures import logit
+from forgetmap.theory.quadrature import nodes
+
+ConditionMethod = Literal["sdft", "ttt-discover", "oapl", "rl", "sft"]
+"""Ways of post-training that have conditions."""
+Secured = Literal["mass", "drift", "learning"]
+METHODS_WITH_CONDITIONS: Final[tuple[ConditionMethod, ...]] = get_args(ConditionMethod)
+"""Their names."""
+NUMBERS_OF_ALL: Final = ("start", "floor", "separation", "tolerance", "offset", "measured")
+"""Numbers that every method uses."""
+NUMBERS_OF_METHOD: Final[dict[ConditionMethod, tuple[str, ...]]] = {
+    "sft": ("fraction", "bias"),
+    "rl": ("old_share", "temperature", "gap", "slope"),
+    "sdft": ("anchor", "demo_weight", "demo_shift"),
+    "ttt-discover": ("eta", "strength", "gap", "slope"),
+    "oapl": ("gap", "t1", "t2", "refreshes", "slope"),
+}
+"""Which numbers each method uses, beyond those that all do."""
+FAR: Final = 1e-6
+"""How far below the largest separation an overlap of next to nothing is taken to lie."""
+ROUNDING: Final = 1e-12
+"""Relative difference of two sides that counts as none."""
+MOST_ROUNDS: Final = 400
+
+
+@dataclass(frozen=True)
+class ConditionNumbers:
+    """The numbers that conditions are about.
+
+    Attributes:
+        start: old mass of the model before.
+        floor: old mass to be kept.
+        separation: distance of old and new behaviour, in standard deviations of one mode.
+        tolerance: drift that is accepted, in standard deviations.
+        offset: how far the new component starts from the new mode, towards the old one.
+        measured: old mass that was measured in the model after, if it was.
+        fraction: of replayed old data (sft).
+        bias: how far replayed data lie from the old mode (sft).
+        old_share: weight of the old mode in the target; 0 where it does not contain it (rl).
+        temperature: of a KL penalty to the model before, which makes the target; None for the true
+            target (rl).
+        gap: reward of new minus reward of old behaviour (rl, ttt-discover, oapl).
+        slope: of the rewards on old behaviour, per standard deviation (rl, ttt-discover, oapl).
+        anchor: of the teacher to the demonstrations, 0 to 1 (sdft).
+        demo_weight: old mass of the teacher that has seen demonstrations (sdft).
+        demo_shift: how far that teacher's old behaviour lies from the old mode (sdft).
+        eta: inverse temperature of the utility (ttt-discover).
+        strength: of the KL penalty (ttt-discover).
+        t1: temperature of the soft maximum (oapl).
+        t2: temperature of the regression (oapl).
+        refreshes: of the lagged policy (oapl).
+    """
+
+    start: float = 0.5
+    floor: float = 0.1
+    separation: float = 5.0
+    tolerance: float = 0.25
+    offset: float = 1.0
+    measured: float | None = None
+    fraction: float = 0.0
+    bias: float = 0.0
+    old_share: float = 0.5
+    temperature: float | None = None
+    gap: float = 1.0
+    slope: float = 0.0
+    anchor: float = 0.2
+    demo_weight: float = 0.5
+    demo_shift: float = 0.0
+    eta: float = 2.0
+    strength: float = 0.5
+    t1: float = 1.0
+    t2: float = 1.0
+    refreshes: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("start", "floor"):
+            mixtures.check_share(getattr(self, name), name)
+        mixtures.check_separation(self.separation)
+        for name in ("tolerance", "eta", "t1", "t2"):
+            mixtures.check_positive(getattr(self, name), name)
+        if self.temperature is not None:
+            mixtures.check_positive(self.temperature, "temperature")
+        for name in ("fraction", "old_share", "demo_weight"):
+            _check_between(getattr(self, name), name, (0.0, 1.0), "at least 0 and below 1")
+        _check_between(self.anchor, "anchor", (0.0, 1.0 + ROUNDING), "from 0 to 1")
+        for name in ("gap", "strength"):
+            _check_between(getattr(self, name), name, (0.0, math.inf), "at least 0 and finite")
+        _check_between(self.refreshes, "refreshes", (0.0, MOST_ROUNDS), f"below {MOST_ROUNDS}")
+        for name in ("bias", "slope", "demo_shift"):
+            finite = "a finite number"
+            _check_between(getattr(self, name), name, (-math.inf, math.inf), finite)
+        _check_between(
+            self.offset, "offset", (-math.inf, self.separation), "below the separation and finite"
+        )
+        if self.measured is not None:
+            _check_between(self.measured, "measured", (0.0, 1.0 + ROUNDING), "from 0 to 1")
+
+    @property
+    def nearest(self) -> float:
+        """How near the components come at the start."""
+        return self.separation - max(self.offset, 0.0)
+
+
+@dataclass(frozen=True)
+class MethodCondition:
+    """One inequality.
+
+    Attributes:
+        name: what stands on the left.
+        secures: `mass`, `drift`, or `learning` of the new.
+        left: side, None where there is no bound.
+        sign: between the sides.
+        right: side.
+        holds: whether the inequality does.
+        exact: whether the old is lost or moved where it fails; else it is sufficient only.
+        claims: which verified claims it rests on.
+    """
+
+    name: str
+    secures: Secured
+    left: float | None
+    sign: Literal[">=", "<=", ">"]
+    right: float
+    holds: bool
+    exact: bool
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConditionReport:
+    """All conditions of a method for some numbers.
+
+    Attributes:
+        method: its name.
+        numbers: those that the conditions used.
+        mass: old mass in the long run; None where nothing is guaranteed.
+        drift: no more than this on the way and at the end; None where there is no bound.
+        conditions: the inequalities.
+        assumes: what must hold beyond them.
+    """
+
+    method: ConditionMethod
+    numbers: dict[str, float | int | None]
+    mass: float | None
+    drift: float | None
+    conditions: tuple[MethodCondition, ...]
+    assumes: tuple[str, ...]
+
+    @property
+    def keeps_mass(self) -> bool:
+        """Whether every exact condition of the mass holds."""
+        return all(each.holds for each in self.conditions if each.secures == "mass" and each.exact)
+
+    @property
+    def bounds_drift(self) -> bool:
+        """Whether every condition of the drift holds."""
+        return all(each.holds for each in self.conditions if each.secures == "drift")
+
+
+ASSUMES: Final = (
+    "two Gaussian behaviours of one covariance, and training that runs to its end",
+    "the old component is right before; weights stay between where they start and end",
+)
+FLAT: Final = "rewards step where old and new are equally likely, and else have the slope given"
+ASSUMES_OF: Final[dict[ConditionMethod, tuple[str, ...]]] = {
+    "sft": ("replayed data are old behaviour alone",),
+    "rl": (FLAT,),
+    "sdft": ("the teacher mixes parameters, not densities (SD4), by a moving average",),
+    "ttt-discover": (FLAT, "eta is fixed"),
+    "oapl": (FLAT, "every round is solved to its optimum"),
+}
+
+
+def check_conditions(
+    method: ConditionMethod, numbers: ConditionNumbers | None = None
+) -> ConditionReport:
+    """Every condition of a method, with both sides.
+
+    Args:
+        method: `sdft`, `ttt-discover`, `oapl`, `rl` or `sft`.
+        numbers: what the conditions are about.
+
+    Raises:
+        FieldError: a number lies outside its range, or the floor is not below the start where a
+            method can only lose mass.
+    """
+    if method not in CHECKS:
+        raise UsageError(
+            f"there are no conditions of {method!r}",
+            hint=f"choose one of {', '.join(METHODS_WITH_CONDITIONS)}.",
+        )
+    given = numbers or ConditionNumbers()
+    mass, drift, conditions = CHECKS[method](given)
+    if given.measured is not None:
+        conditions.insert(0, _measured_mass(given))
+    used = {*NUMBERS_OF_ALL, *NUMBERS_OF_METHOD[method]}
+    if method == "rl":
+        used -= {"gap", "slope"} if given.temperature is None else {"old_share"}
+    return ConditionReport(
+        method=method,
+        numbers={field.name: getattr(given, field.name) for field in fields(given)
+                 if field.name in used},
+        mass=mass,
+        drift=drift,
+        conditions=tuple(conditions),
+        assumes=(*ASSUMES, *ASSUMES_OF[method]),
+    )  # fmt: skip
+
+
+def separation_of_overlap(overlap: float) -> float:
+    """The separation that goes with a Bhattacharyya coefficient, within what can be computed."""
+    if not 0 <= overlap < 1:
+        raise FieldError(
+            f"overlap is {overlap:g}, but must be at least 0 and below 1",
+            field="overlap",
+            hint="an overlap of 1 means one behaviour: there is no old one to keep apart.",
+        )
+    return min(effective_separation(overlap), mixtures.MOST_SEPARATION - FAR)
+
+
+Checked = tuple[float | None, float | None, list[MethodCondition]]
+
+
+# --------------------------------------------------------------------------------------------- SFT
+
+
+def _check_sft(given: ConditionNumbers) -> Checked:
+    replays = given.fraction > 0
+    bound = _replay_drift(given) if replays else None
+    return given.fraction, bound, [
+        _at_least("replayed fraction", "mass", given.fraction, given.floor, "F1", "P1"),
+        _at_most("bias of replayed data", "drift", abs(given.bias) if replays else None,
+                 given.tolerance, "F6", "P1"),
+        _at_most("drift on the way", "drift", bound, given.tolerance, "F6", "P1", exact=False),
+    ]  # fmt: skip
+
+
+def _replay_drift(given: ConditionNumbers) -> float | None:
+    """New data that are taken for old, times what outweighs each replayed sample."""
+    many, few = (float(logit(choose(given.start, given.fraction))) for choose in (max, min))
+    weight = (1 - given.fraction) / given.fraction
+    bias, ways = abs(given.bias), _ways(given)
+
+    def forward(moved: float) -> float:
+        return bias + weight * max(
+            _pull(given.separation, many, (moved, new), moved) for new in ways
+        )
+
+    ahead = _fixed_point(forward, given.nearest)
+    back = bias + max(_pull(0.0, -few, (new, 0.0), 0.0) for new in ways)
+    return None if ahead is None else max(ahead, back)
+
+
+def _pull(data: float, log_odds: float, means: tuple[float, float], origin: float) -> float:
+    """E[r (x - origin)] of data around a point, r the share of the first of two components."""
+    at = nodes()
+    x, (mean, other) = data + at.z, means
+    share = sigmoid(log_odds + (mean - other) * (x - (mean + other) / 2))
+    return float(at.mean(share * (x - origin)))
+
+
+def _ways(given: ConditionNumbers) -> tuple[float, float]:
+    """Where the new component starts and ends."""
+    return given.separation - given.offset, given.separation
+
+
+# ---------------------------------------------------------------------------------------------- RL
+
+
+def _check_rl(given: ConditionNumbers) -> Checked:
+    if given.temperature is not None:
+        return _check_penalty(given, given.temperature)
+    share = given.old_share
+    bound = _mixture_drift(given) if share else None
+    return share, bound, [
+        _at_least("old share of target", "mass", share, given.floor, "R4", "L2"),
+        _good_start(given),
+        _at_most("drift on the way", "drift", bound, given.tolerance, "R3", exact=False),
+    ]  # fmt: skip
+
+
+def _check_penalty(given: ConditionNumbers, warmth: float) -> Checked:
+    """Expected reward with a KL penalty: the target is the model before, tilted."""
+    _check_below_start(given)
+    mass = float(formulas.anchored_weight(given.start, given.gap, warmth))
+    needed = formulas.temperature_for(given.start, given.gap, given.floor)
+
+    def force(moved: float) -> float:
+        gate = _gate(given.separation, moved)
+        return (given.gap * given.separation * gate + abs(given.slope)) / warmth
+
+    bound = _tilted_drift(given, mass, force)
+    return mass, bound, [
+        _at_least("KL temperature", "mass", warmth, needed, "L3"),
+        _at_most("drift by reward slope", "drift", abs(given.slope) / warmth,
+                 given.tolerance, "TT3"),
+        _at_most("drift on the way", "drift", bound, given.tolerance, "L3", "R1", exact=False),
+    ]  # fmt: skip
+
+
+def _good_start(given: ConditionNumbers) -> MethodCondition:
+    return _at_least(
+        "start of the new mode", "learning", given.separation - given.offset,
+        given.separation / 2, "L1", exact=False,
+    )  # fmt: skip
+
+
+def _mixture_drift(given: ConditionNumbers) -> float | None:
+    """The larger of both misassignments that pull the old mean, toward the new and away."""
+    lowest = min(given.start, given.old_share)
+    ahead = _fixed_point(
+        lambda moved: _misassigned_pull(given.separation, given.old_share, moved), given.nearest
+    )
+    return None if ahead is None else max(ahead, _largest_pull(given, lowest))
+
+
+def _tilted_drift(
+    given: ConditionNumbers, lowest: float, force: Callable[[float], float]
+) -> float | None:
+    """The same toward the model before, tilted by a reward that adds a force of its own."""
+    ahead = _fixed_point(
+        lambda moved: _misassigned_pull(given.nearest, given.start, moved) + force(moved),
+        given.nearest,
+    )
+    away = _largest_pull(given, min(given.start, lowest))
+    return None if ahead is None else max(ahead, away + force(0.0))
+
+
+def _misassigned_pull(apart: float, old_weight: float, moved: float) -> float:
+    """Distance times the chance that samples around `moved` are taken for the new mode's."""
+    odds = -float(logit(old_weight)) + moved * apart
+    return apart * float(formulas.misassignment(apart, odds))
+
+
+def _largest_pull(given: ConditionNumbers, old_weight: float) -> float:
+    """The largest of it on the way of the new component."""
+    ways = np.linspace(given.nearest, given.separation + 1, 41)
+    return max(_misassigned_pull(float(apart), old_weight, 0.0) for apart in ways)
+
+
+def _gate(separation: float, moved: float) -> float:
+    """E[s_o s_n] around the old component: where a reward for the new has a slope."""
+    at = nodes()
+    line = separation * (moved + at.z - separation / 2)
+    return float(at.mean(sigmoid(line) * sigmoid(-line)))
+
+
+# -------------------------------------------------------------------------------------------- SDFT
+
+
+def _check_sdft(given: ConditionNumbers) -> Checked:
+    anchored, shift = given.anchor > 0, abs(given.demo_shift)
+    bound = _teacher_drift(given) if anchored and given.demo_weight else None
+    return given.demo_weight if anchored else None, bound, [
+        _above("anchor", "mass", given.anchor, 0.0, "SD1", "SD3"),
+        _at_least("mass of the demonstrator", "mass", given.demo_weight, given.floor, "SD1",
+                  "SD4"),
+        _at_most("shift of the demonstrator", "drift", shift if anchored else None,
+                 given.tolerance, "SD1"),
+        _at_most("drift on the way", "drift", bound, given.tolerance, "SD6", exact=False),
+    ]  # fmt: skip
+
+
+def _teacher_drift(given: ConditionNumbers) -> float | None:
+    """The demonstrator's shift, and the misassignment that the anchor alone pulls back."""
+    lowest = min(given.start, given.demo_weight)
+    lag = _fixed_point(
+        lambda moved: max(
+            _misassigned_pull(apart, lowest, moved) for apart in (given.nearest, given.separation)
+        ),
+        given.nearest,
+    )
+    if lag is None:
+        return None
+    return abs(given.demo_shift) + max(lag, _largest_pull(given, lowest)) / given.anchor
+
+
+# ------------------------------------------------------------------------------------ TTT-Discover
+
+
+def _check_discover(given: ConditionNumbers) -> Checked:
+    _check_below_start(given)
+    ratio = math.exp(-given.eta * given.gap)
+    needed = formulas.strength_for(given.start, ratio, given.floor)
+    anyway = formulas.strength_for(given.start, 0.0, given.floor)
+    mass = _entropic_mass(given, ratio)
+    bound = _entropic_drift(given, mass) if given.strength else None
+    sloped = _sloped_drift(given, ratio, mass) if given.strength else None
+    if not given.slope:
+        sloped = 0.0
+    return mass, bound, [
+        _at_least("KL strength", "mass", given.strength, needed, "TT1", "TT2"),
+        _at_least("KL strength, any rewards", "mass", given.strength, anyway, "TT2",
+                  exact=False),
+        _at_most("drift by reward slope", "drift", sloped, given.tolerance, "TT3"),
+        _at_most("drift on the way", "drift", bound, given.tolerance, "TT3", exact=False),
+    ]  # fmt: skip
+
+
+def _entropic_mass(given: ConditionNumbers, ratio: float) -> float:
+    if given.strength:
+        return formulas.entropic_weight(given.start, ratio, given.strength)
+    return given.start if ratio == 1 else 0.0
+
+
+def _sloped_drift(given: ConditionNumbers, ratio: float, mass: float) -> float | None:
+    """Where the old mean comes to rest on a slope: it moves up, which raises its own rewards."""
+    steep = given.eta * abs(given.slope)
+
+    def rest(moved: float) -> float:
+        tilt = math.exp(min(steep * moved + steep**2 / 2, 700.0))
+        both = mass * tilt + (1 - mass) / ratio
+        return formulas.sloped_drift(given.eta, abs(given.slope), given.strength, tilt, both)
+
+    return _fixed_point(rest, given.separation)
+
+
+def _entropic_drift(given: ConditionNumbers, mass: float) -> float | None:
+    at = nodes()
+    apart, eta, gap = given.separation, given.eta, given.gap
+
+    def tilt(x: Floats) -> tuple[Floats, Floats]:
+        """The utility of a point and its slope."""
+        new = sigmoid(apart * (x - apart / 2))
+        reward = gap * new + (1 - new) * abs(given.slope) * x
+        rise = apart * new * (1 - new) * (gap + abs(given.slope * x)) + (1 - new) * abs(given.slope)
+        utility = np.exp(eta * np.minimum(reward, 700.0 / eta))
+        return utility, eta * rise * utility
+
+    start = float(at.mean(tilt(apart - given.offset + at.z)[0]))
+
+    def force(moved: float) -> float:
+        utility, rise = (float(at.mean(part)) for part in tilt(moved + at.z))
+        return rise / (given.start * utility + (1 - given.start) * start) / given.strength
+
+    return _tilted_drift(given, mass, force)
+
+
+# -------------------------------------------------------------------------------------------- OAPL
+
+
+def _check_oapl(given: ConditionNumbers) -> Checked:
+    _check_below_start(given)
+    odds = _oapl_log_odds(given)
+    spent = odds[0] - odds[-1]
+    budget = float(logit(given.start) - logit(given.floor))
+    bound = _refresh_drift(given, odds)
+    sloped = given.refreshes * abs(given.slope) / given.t2
+    return float(sigmoid(odds[-1])), bound, [
+        _at_most("log-odds spent", "mass", spent, budget, "OA1", "OA2"),
+        _at_most("drift by reward slope", "drift", sloped, given.tolerance, "OA3"),
+        _at_most("drift of all refreshes", "drift", bound, given.tolerance, "OA3", exact=False),
+    ]  # fmt: skip
+
+
+def _oapl_log_odds(given: ConditionNumbers) -> list[float]:
+    """Log-odds of the old before the first refresh and after each."""
+    odds = [float(logit(given.start))]
+    for _ in range(given.refreshes):
+        if given.t1 == given.t2:
+            odds.append(odds[-1] - given.gap / given.t2)
+        else:
+            odds.append(mode_regression(odds[-1], given.gap, given.t1, given.t2))
+    return odds
+
+
+def mode_regression(log_odds: float, gap: float, t1: float, t2: float) -> float:
+    """Log-odds of the old that solve OAPL's regression on two flat modes, from those of the lag."""
+    old, new = -np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds)
+    value = t1 * float(np.logaddexp(old, new + gap / t1))
+
+    def loss(drop: float) -> float:
+        b = log_odds - drop
+        miss_old = t2 * (-np.logaddexp(0, -b) - old) + value
+        miss_new = t2 * (-np.logaddexp(0, b) - new) - (gap - value)
+        return float(np.exp(old) * miss_old**2 + np.exp(new) * miss_new**2)
+
+    most = 2 * gap / min(t1, t2) + 1
+    found = minimize_scalar(loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-10})
+    return log_odds - float(found.x)
+
+
+def _refresh_drift(given: ConditionNumbers, odds: list[float]) -> float | None:
+    """What each refresh adds: rewards step at the border of the modes, the model at its own."""
+    moved, apart = 0.0, given.nearest
+    for after in odds[1:]:
+        taken = float(formulas.misassignment(apart, -after + moved * apart))
+        seen = float(formulas.misassignment(given.separation, moved * given.separation))
+        moved += (given.gap * apart * (taken + seen) + abs(given.slope)) / given.t2
+        if moved > apart / 2:
+            return None
+    return moved
+
+
+# ------------------------------------------------------------------------------------------- parts
+
+CHECKS: Final[dict[ConditionMethod, Callable[[ConditionNumbers], Checked]]] = {
+    "sdft": _check_sdft,
+    "ttt-discover": _check_discover,
+    "oapl": _check_oapl,
+    "rl": _check_rl,
+    "sft": _check_sft,
+}
+
+
+def _measured_mass(given: ConditionNumbers) -> MethodCondition:
+    measured = given.measured or 0.0
+    return _at_least("old mass measured", "mass", measured, given.floor, "E9")
+
+
+def _fixed_point(force: Callable[[float], float], most: float) -> float | None:
+    """The smallest drift that its own force does not exceed; None where there is none below."""
+    moved = 0.0
+    for _ in range(MOST_ROUNDS):
+        pulled = force(moved)
+        if not math.isfinite(pulled) or pulled > most / 2:
+            return None
+        if pulled - moved <= ROUNDING * (1 + moved):
+            return pulled
+        moved = pulled
+    return None
+
+
+def _at_least(
+    name: str, secures: Secured, left: float, right: float, *claims: str, exact: bool = True
+) -> MethodCondition:
+    holds = left >= right - ROUNDING * abs(right)
+    return MethodCondition(name, secures, left, ">=", right, holds, exact, claims)
+
+
+def _at_most(
+    name: str,
+    secures: Secured,
+    left: float | None,
+    right: float,
+    *claims: str,
+    exact: bool = True,
+) -> MethodCondition:
+    holds = left is not None and left <= right + ROUNDING * abs(right)
+    return MethodCondition(name, secures, left, "<=", right, holds, exact, claims)
+
+
+def _above(name: str, secures: Secured, left: float, right: float, *claims: str) -> MethodCondition:
+    return MethodCondition(name, secures, left, ">", right, left > right, exact=True, claims=claims)
+
+
+def _check_below_start(given: ConditionNumbers) -> None:
+    if given.floor >= given.start:
+        raise FieldError(
+            f"a floor of {given.floor:g} is not below the start of {given.start:g}",
+            field="floor",
+            hint="ask for less than the model has: this method can only lose old mass.",
+        )
+
+
+def _check_between(value: float, name: str, between: tuple[float, float], limits: str) -> None:
+    low, high = between
+    if not (low <= value < high and math.isfinite(value)):
+        raise FieldError(
+            f"{name} is {value:g}, but must be {limits}",
+            field=name,
+            hint=f"give a number such as {_example_of(name)}.",
+        )
+
+
+def _example_of(name: str) -> str:
+    """The default, as a number that can be given."""
+    default = ConditionNumbers.__dataclass_fields__[name].default
+    return "0.3" if default is None else f"{default:g}"
