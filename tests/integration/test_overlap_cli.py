@@ -81,8 +81,28 @@ def test_words_and_tables(folder: Path, measured: dict[str, Any]) -> None:
     assert done.code == 0
     assert "after moved by KL" in done.out
     assert "it still does with" in done.out
-    for word in ("first 2", "0.9 keeps", "were cut", "old", "new"):
+    for word in ("first 2", "of 0.5 | 0.9", "were cut", "old", "new"):
         assert word in done.out
+
+
+def test_models_far_apart_have_no_guarantee_instead_of_a_tiny_number(tmp_path: Path) -> None:
+    lines = [
+        {"prompt": f"p{n}", "side": side, "before": before, "after": after}
+        for n in range(8)
+        for k in range(4)
+        for side, before, after in (("before", -20.0, -300.0 - k - n), ("after", -280.0 - k, -20.0))
+    ]
+    write(tmp_path / "far.jsonl", lines)
+    done = call("overlap", "samples", tmp_path / "far.jsonl", columns=80)
+    assert done.out.count("no guarantee") == 8
+    assert "No guarantee" in done.out
+    told = json.loads(call("overlap", "samples", tmp_path / "far.jsonl", "--json").out)
+    for each in (told["groups"][0], *told["prompts"]):
+        assert each["kept"] == {"0.5": None, "0.9": None}
+        assert each["kept_reason"]
+        assert each["certificate"]["kept"] == {"0.5": None, "0.9": None}
+        assert "may be gone" in each["certificate"]["reason"]
+    assert "nats may leave less than 1%" in told["groups"][0]["kept_reason"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from forgetmap.stats import betting_upper_limit
 from forgetmap.theory import RATIO_LIMIT, total_variation_terms
 
 METHOD = "betting"
+VACUOUS = 0.01
+"""Part of a behaviour's probability below which a floor guarantees nothing."""
 
 
 def certify(
@@ -82,12 +84,21 @@ def _blocks(strata: Sequence[Floats]) -> Floats:
     return means
 
 
+def floor_or_none(mass: float, floor: float) -> float | None:
+    """A floor of a behaviour's probability; None where it says next to nothing."""
+    return floor if floor >= VACUOUS * mass else None
+
+
 def _certificate(
     limit: float, draws: int, tokens: int, behaviours: Sequence[float], level: float
 ) -> Certificate:
+    kept = {f"{mass:g}": floor_or_none(mass, mass - limit) for mass in behaviours}
     return Certificate(
         total_variation_limit=limit,
-        kept={f"{mass:g}": mass - limit if limit < mass else None for mass in behaviours},
+        kept=kept,
+        reason=f"Up to {limit:.3g} of a behaviour's probability may be gone."
+        if None in kept.values()
+        else None,
         tokens=tokens or None,
         draws=draws,
         method=f"{METHOD}, {level:g} one-sided",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, UsageError
-from forgetmap.overlap.certificate import certify, certify_prompts
+from forgetmap.overlap.certificate import VACUOUS, certify, certify_prompts, floor_or_none
 from forgetmap.overlap.notices import trust_notices
 from forgetmap.overlap.result import LengthResult, OverlapGroup, OverlapResult, PromptResult, Scope
 from forgetmap.overlap.samples import (
@@ -323,16 +323,30 @@ def _retention(
     upper = np.full(rows, np.nan) if limits is None else limits.upper.clip(min=0.0)
     known = np.isfinite(upper)
     floors = {
-        f"{mass:g}": np.where(known, retention_floor(mass, np.where(known, upper, 0.0)), np.nan)
-        for mass in settings.behaviours
+        mass: retention_floor(mass, np.where(known, upper, 0.0)) for mass in settings.behaviours
     }
     return [
-        {
-            "kl_limit": _finite(upper[row]),
-            "kept": {mass: _finite(floor[row]) for mass, floor in floors.items()},
-        }
+        _floors(
+            _finite(upper[row]),
+            {mass: float(floor[row]) for mass, floor in floors.items()},
+        )
         for row in range(rows)
     ]
+
+
+def _floors(upper: float | None, floors: dict[float, float]) -> dict[str, Any]:
+    """The floors of one row, null where they are unknown or next to nothing, and why."""
+    if upper is None:
+        kept: dict[str, float | None] = {f"{mass:g}": None for mass in floors}
+        why = "The divergence has no upper limit."
+    else:
+        kept = {f"{mass:g}": floor_or_none(mass, floor) for mass, floor in floors.items()}
+        why = f"No guarantee: {upper:.3g} nats may leave less than {VACUOUS:.0%} of a behaviour."
+    return {
+        "kl_limit": upper,
+        "kept": kept,
+        "kept_reason": why if None in kept.values() else None,
+    }
 
 
 def _effective(table: SampleTable) -> tuple[Floats, Floats]:

@@ -32,6 +32,7 @@ class Certificate(Value):
         description="Probability of a behaviour before -> the least it still has after; null: no "
         "guarantee."
     )
+    reason: str | None = Field(default=None, description="Why there is no guarantee, where null.")
     tokens: int | None = Field(description="Longest completion: later tokens are not certified.")
     draws: int = Field(description="Independent draws behind it: prompts, or completions of few.")
     method: str
@@ -53,8 +54,10 @@ class OverlapEstimates(Value):
     kl_limit: float | None = Field(description="One-sided upper limit of forward_kl.")
     kept: dict[str, float | None] = Field(
         description="Probability of a behaviour before -> the least it still has after if kl_limit "
-        "holds, which no number of prompts ensures: `certificate` is the guarantee."
+        "holds, which no number of prompts ensures: `certificate` is the guarantee. Null where "
+        "next to nothing would be left."
     )
+    kept_reason: str | None = Field(default=None, description="Why `kept` has a null.")
     certificate: Certificate | None = Field(
         default=None, description="What is kept for sure; null in files of older versions."
     )

@@ -26,7 +26,8 @@ LIMITS = (
     "single prompts and beginnings likewise. All figures are of completions sampled at temperature "
     "1, in nats. They say nothing about other prompts."
 )
-NO_GUARANTEE = "none"
+NO_GUARANTEE = "no guarantee"
+BETWEEN = " | "
 
 
 def tell_overlap(result: OverlapResult) -> Blocks:
@@ -160,17 +161,19 @@ def _prompt_cells(estimates: OverlapEstimates, masses: Sequence[str]) -> Iterato
 
 
 def _kept_heads(masses: Sequence[str]) -> tuple[str, ...]:
-    return ("TV\nat most", *(f"{mass} keeps\nat least" for mass in masses))
+    return ("TV\nat most", f"keeps at least\nof {BETWEEN.join(masses)}")
 
 
 def _certificate_cells(certificate: Certificate | None, masses: Sequence[str]) -> Iterator[str]:
     if certificate is None:
-        yield from ("-" for _ in range(1 + len(masses)))
+        yield from ("-", "-")
         return
     yield _number(certificate.total_variation_limit)
-    for mass in masses:
-        floor = certificate.kept[mass]
-        yield NO_GUARANTEE if floor is None else _number(floor)
+    floors = [certificate.kept[mass] for mass in masses]
+    if all(floor is None for floor in floors):
+        yield NO_GUARANTEE
+    else:
+        yield BETWEEN.join("none" if floor is None else _number(floor) for floor in floors)
 
 
 def _event_row(group: EventGroup) -> tuple[str, ...]:

@@ -225,11 +225,12 @@ def _reverse_kl_from_samples() -> list[Check]:
 
 @claim(
     "E7",
-    "Forward KL from the model before shows how much mass is gone; reverse KL saturates.",
+    "Where only the weight of two modes moves, forward KL from the model before shows how much "
+    "mass is gone and reverse KL saturates; moved means add to both without bound.",
     "KL(q0||q) ~ KL_Bern(beta0||beta) + beta0 |dm_o|^2/2 + (1-beta0) |dm_n|^2/2",
     control=Perturbation("formulas.mode_kl"),
 )
-def _forward_kl_predicts_forgetting() -> list[Check]:
+def _forward_kl_shows_lost_mass() -> list[Check]:
     before, checks = state(0.5, 0.0, 8.0), []
     for weight, old, new in ((0.3, 0.2, 0.1), (0.1, 0.0, 0.3), (0.6, 0.3, 0.0), (0.4, 0.1, 0.1)):
         after = state(weight, old, 8.0 - new)
@@ -238,12 +239,13 @@ def _forward_kl_predicts_forgetting() -> list[Check]:
         mirrored = float(formulas.mode_kl(weight, 0.5, old, new))
         checks.append(close(f"forward, beta={weight:g}", law, forward, 2e-3))
         checks.append(close(f"reverse, beta={weight:g}", mirrored, back, 4e-3))
-    whole, gone = state(0.5, 0.0, 6.0), state(1e-4, 0.0, 6.0)
+    whole, gone, far = state(0.5, 0.0, 6.0), state(1e-4, 0.0, 6.0), state(1e-4, 0.0, 10.0)
     return [
         *checks,
         near("forward at beta=1e-4, d=6", _kl(whole, gone), 3.77, 0.05),
         near("reverse at beta=1e-4, d=6", _kl(gone, whole), 0.688, 2e-3),
         at_most("reverse at beta=1e-4, limit", _kl(gone, whole), math.log(2)),
+        at_least("reverse at beta=1e-4, new mean 4 farther", _kl(far, whole), 8.0),
     ]
 
 
