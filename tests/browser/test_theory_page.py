@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,16 @@ from chromium import chromium, watched
 from forgetmap.report.html.theory import write_theory_page
 from forgetmap.theory import methods
 from forgetmap.theory.flows import Trajectory
-from forgetmap.theory.methods import Setting
+from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 
 pytestmark = pytest.mark.needs_browser
 
 TIMES = 10 ** np.linspace(-1, 3, 81)[7::8]
 """The rows of the table on the page, but for the start."""
+DEFAULTS: dict[str, float] = {
+    "share": 0.5, "start": 0.5, "offset": 1.0, "fraction": 0.1, "gap": 1.0, "temperature": 1.0,
+    "eta": 2.0, "strength": 0.5, "anchor": 0.2, "refresh": 0.2, "demo": 0.3,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -64,28 +68,49 @@ def test_numbers_are_those_of_python(page: Page) -> None:
         ("rl", {"separation": 5.0, "start": 0.8, "offset": 0.5, "share": 0.3}),
         ("rl-new", {"separation": 5.0, "start": 0.5, "offset": 1.0}),
         ("kl-rl", {"separation": 6.0, "start": 0.7, "offset": 0.0, "temperature": 0.5}),
+        ("kl-rl", {"separation": 4.0, "start": 0.4, "temperature": 2.0, "gap": 2.5}),
+        ("sdft", {"separation": 5.0, "start": 0.8, "offset": 0.5, "anchor": 0.3, "demo": 0.4}),
+        ("sdft", {"separation": 3.0, "anchor": 0.0, "refresh": 0.5, "demo": 0.2}),
+        ("ttt-discover", {"separation": 6.0, "start": 0.6, "offset": 0.0, "eta": 3.0}),
+        ("ttt-discover", {"separation": 4.0, "strength": 0.0, "gap": 0.5, "share": 0.3}),
+        ("oapl", {"separation": 8.0, "offset": 0.0, "gap": 1.0, "temperature": 1.0}),
+        ("oapl", {"separation": 5.0, "start": 0.7, "gap": 0.5, "temperature": 0.8, "share": 0.4}),
     ]
     for method, values in cases:
-        choose(page, method, **({"share": 0.5} | values))
+        all_values = DEFAULTS | values
+        choose(page, method, **all_values)
         shown = numbers(page)
-        path = in_python(method, values)
+        path = in_python(method, all_values)
         apart = values["separation"]
         expected = np.stack([path.old_weight, path.old_mass(apart), path.drift(apart)], axis=1)
-        assert np.abs(shown[1:, 1:] - expected).max() < 2e-6, method
+        assert np.abs(shown[1:, 1:] - expected).max() < 2e-6, (method, values)
         np.testing.assert_allclose(shown[1:, 0], path.times, rtol=1e-12)
 
 
 def in_python(method: str, values: dict[str, float]) -> Trajectory:
-    setting = Setting(
-        values["separation"], values.get("share", 0.5), values["start"], values["offset"]
-    )
-    if method == "replay":
-        return methods.replay(setting, TIMES, values["fraction"])
-    if method == "kl-rl":
-        return methods.kl_rl(setting, TIMES, 1.0, values["temperature"])
-    if method == "sft":
-        return methods.sft(setting, TIMES)
-    return methods.rl(setting, TIMES, sees_old=method == "rl")
+    setting = Setting(values["separation"], values["share"], values["start"], values["offset"])
+    gap, temperature = values["gap"], values["temperature"]
+    demonstrator = Demonstrator(values["demo"])
+    paths: dict[str, Callable[[], Trajectory]] = {
+        "sft": lambda: methods.sft(setting, TIMES),
+        "replay": lambda: methods.replay(setting, TIMES, values["fraction"]),
+        "rl": lambda: methods.rl(setting, TIMES),
+        "rl-new": lambda: methods.rl(setting, TIMES, sees_old=False),
+        "kl-rl": lambda: methods.kl_rl(setting, TIMES, gap, temperature),
+        "sdft": lambda: methods.sdft(
+            setting, TIMES, Distillation(values["anchor"], values["refresh"], demonstrator)
+        )[0],
+        "ttt-discover": lambda: methods.ttt_discover(
+            setting, TIMES, values["eta"], values["strength"], gap
+        ),
+        "oapl": lambda: after_refreshes(methods.oapl(setting, 10, gap, temperature, temperature)),
+    }
+    return paths[method]()
+
+
+def after_refreshes(path: Trajectory) -> Trajectory:
+    """Without its start, as the page's other rows."""
+    return Trajectory(path.times[1:], path.states[:, 1:])
 
 
 def test_moving_a_slider_changes_words_and_pictures(page: Page) -> None:
@@ -126,6 +151,34 @@ def test_only_the_knobs_of_a_method_are_shown(page: Page) -> None:
     choose(page, "replay")
     expect(page.locator("label:has(input[name=fraction])")).to_be_visible()
     expect(page.locator("label:has(input[name=temperature])")).to_be_hidden()
+    choose(page, "sdft")
+    expect(page.locator("label:has(input[name=anchor])")).to_be_visible()
+    expect(page.locator("label:has(input[name=fraction])")).to_be_hidden()
+
+
+def test_refreshes_are_counted_instead_of_time(page: Page) -> None:
+    choose(page, "oapl", separation=8.0, offset=0.0, when=1.0)
+    expect(page.locator("#outcome")).to_contain_text("After 10 refreshes")
+    expect(page.locator("#numbers th").first).to_have_text("refreshes")
+    assert page.locator("#numbers tr").count() == 12
+    choose(page, "oapl", when=0.0)
+    expect(page.locator("#outcome")).to_contain_text("After 0 refreshes, 100.0 %")
+
+
+@pytest.mark.parametrize("method", ["sdft", "ttt-discover", "oapl"])
+def test_the_ends_of_all_sliders_can_be_followed(page: Page, method: str) -> None:
+    for end in ("min", "max"):
+        page.select_option("select[name=method]", method)
+        page.evaluate(
+            """end => {
+              const all = [...document.querySelectorAll('#controls input')];
+              for (const e of all) if (!e.parentElement.hidden) e.value = e[end];
+              all[0].dispatchEvent(new Event('input', {bubbles: true}));
+            }""",
+            end,
+        )
+        expect(page.locator("#outcome")).to_contain_text("of the old mass is left")
+        assert np.isfinite(numbers(page)).all()
 
 
 def test_limits_are_on_the_page_and_it_fits_a_phone(browser: Browser, address: str) -> None:

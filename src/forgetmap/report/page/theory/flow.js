@@ -73,22 +73,77 @@ function startOf(setting) {
   return [logit(setting.start), 0, setting.separation - setting.offset];
 }
 
+// Reward for new behaviour: gap times how surely the true target takes x for new.
+function rewardOf({ share, separation, gap }) {
+  const odds = -logit(share);
+  return (x) => gap * sigmoid(odds + separation * (x - separation / 2));
+}
+
+// -log E[exp(eta R)] plus strength times KL(model||base): TTT-Discover.
+function entropicGradient(model, setting, pull) {
+  const reward = rewardOf(setting);
+  const tilt = [0, 0];
+  const slope = [0, 0];
+  for (let side = 0; side < 2; side += 1) {
+    for (let k = 0; k < NODES.length; k += 1) {
+      const value = BELL[k] * Math.exp(setting.eta * reward(model[1 + side] + NODES[k]));
+      tilt[side] += value;
+      slope[side] += value * NODES[k];
+    }
+  }
+  const beta = sigmoid(model[0]);
+  const both = beta * tilt[0] + (1 - beta) * tilt[1];
+  const gain = [beta * (1 - beta) * (tilt[0] - tilt[1]), beta * slope[0], (1 - beta) * slope[1]];
+  return pull(model).map((back, i) => setting.strength * back - gain[i] / both);
+}
+
+function targetOf(model) {
+  return (x) => {
+    const [log, onNew] = logDensityAndNew(x, ...model);
+    return [log, model[1] - x + onNew * (model[2] - model[1])];
+  };
+}
+
 // Gradient of a method at a model.
 function gradientOf(setting) {
-  const { method, separation, share, fraction, temperature } = setting;
+  const { method, separation, share, fraction, temperature, gap } = setting;
   const base = startOf(setting);
   const fits = {
     sft: () => (model) => forwardGradient(model, [[1, separation]]),
     replay: () => (model) => forwardGradient(model, [[fraction, 0], [1 - fraction, separation]]),
     rl: () => reverseTo(mixtureTarget(share, separation)),
     "rl-new": () => reverseTo(newTarget(separation)),
-    "kl-rl": () => reverseTo(tiltedTarget(base, share, separation, 1, temperature)),
+    "kl-rl": () => reverseTo(tiltedTarget(base, share, separation, gap, temperature)),
+    "ttt-discover": () => {
+      const pull = reverseTo(targetOf(base));
+      return (model) => entropicGradient(model, setting, pull);
+    },
   };
   return fits[method]();
 }
 
 function reverseTo(target) {
   return (model) => reverseGradient(model, target);
+}
+
+// What moves and where it starts. Of SDFT a student and the moving average behind its teacher, which is
+// pulled toward the demonstrator, parameter by parameter.
+function flowOf(setting) {
+  const start = startOf(setting);
+  if (setting.method !== "sdft") {
+    const gradient = gradientOf(setting);
+    return { start, move: (model) => gradient(model).map((value) => -value) };
+  }
+  const { anchor, refresh } = setting;
+  const goal = [logit(setting.demo), 0, setting.separation];
+  const move = (pair) => {
+    const student = pair.slice(0, 3);
+    const average = pair.slice(3);
+    const teacher = average.map((value, i) => (1 - anchor) * value + anchor * goal[i]);
+    const down = reverseGradient(student, targetOf(teacher));
+    return [...down.map((value) => -value), ...average.map((value, i) => refresh * (student[i] - value))];
+  };
+  return { start: [...start, ...start], move };
 }
 
 // Dormand and Prince's pair, with steps that keep the error below a tolerance.
@@ -110,9 +165,9 @@ function addScaled(model, slopes, factors, step) {
 
 // States at the given times; null where the flow cannot be followed.
 function follow(setting, times) {
-  const gradient = gradientOf(setting);
-  const move = (model) => gradient(model).map((value) => -value);
-  let model = startOf(setting);
+  if (setting.method === "oapl") return refreshed(setting, times);
+  const { start, move } = flowOf(setting);
+  let model = start;
   let first = move(model);
   let now = 0;
   let step = times[0] / 4;
@@ -129,7 +184,7 @@ function follow(setting, times) {
         next = addScaled(model, slopes, factors, length);
         slopes.push(move(next));
       }
-      const wrong = addScaled([0, 0, 0], slopes, ERROR, length);
+      const wrong = addScaled(model.map(() => 0), slopes, ERROR, length);
       const size = Math.max(...wrong.map((e, i) => Math.abs(e) / (TOLERANCE * (1e-2 + Math.abs(next[i])))));
       if (!Number.isFinite(size)) return null;
       if (size <= 1) {
@@ -140,7 +195,108 @@ function follow(setting, times) {
       const grown = 0.9 * (size || 1e-9) ** -0.2;
       if (size > 1 || length === step) step = length * Math.min(5, Math.max(0.2, grown));
     }
-    states.push(model);
+    states.push(model.slice(0, 3));
   }
   return states;
+}
+
+// Models after so many refreshes of OAPL's lagged policy, each round solved to its optimum; null where
+// one has none.
+function refreshed(setting, counts) {
+  const states = [startOf(setting)];
+  while (states.length <= counts[counts.length - 1]) {
+    const next = regressionOptimum(setting, states[states.length - 1]);
+    if (next === null) return null;
+    states.push(next);
+  }
+  return counts.map((count) => states[count]);
+}
+
+// Points that the lagged policy writes: where, how often, and how far each reward is above the baseline.
+function writtenBy(lagged, setting) {
+  const reward = rewardOf(setting);
+  const beta = sigmoid(lagged[0]);
+  const points = [beta, 1 - beta].flatMap((weight, side) =>
+    NODES.map((z, k) => {
+      const x = lagged[1 + side] + z;
+      return { x, weight: weight * BELL[k], log: logDensityAndNew(x, ...lagged)[0], reward: reward(x) };
+    }));
+  const { temperature } = setting;
+  const tilt = points.reduce((sum, point) => sum + point.weight * Math.exp(point.reward / temperature), 0);
+  const baseline = temperature * Math.log(tilt);
+  for (const point of points) point.advantage = point.reward - baseline;
+  return points;
+}
+
+function missAt(point, model, temperature) {
+  const [log, onNew] = logDensityAndNew(point.x, ...model);
+  return [temperature * (log - point.log) - point.advantage, onNew];
+}
+
+function regressionLoss(points, model, temperature) {
+  return points.reduce((sum, point) => sum + point.weight * missAt(point, model, temperature)[0] ** 2, 0);
+}
+
+const MOST_ROUNDS = 300;
+const STILL = 1e-11;
+
+// Levenberg and Marquardt's steps to the least squares of the regression.
+function regressionOptimum(setting, lagged) {
+  const { temperature } = setting;
+  const points = writtenBy(lagged, setting);
+  let model = lagged;
+  let loss = regressionLoss(points, model, temperature);
+  let damping = 1e-3;
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const [matrix, pull] = normalEquations(points, model, temperature);
+    const step = solve(matrix.map((row, i) => row.map((value, j) => (i === j ? value * (1 + damping) : value))), pull);
+    if (!step.every(Number.isFinite)) return null;
+    const next = model.map((value, i) => value - step[i]);
+    const changed = regressionLoss(points, next, temperature);
+    if (Math.max(...step.map(Math.abs)) < STILL) return model;
+    if (changed <= loss) {
+      [model, loss] = [next, changed];
+      damping = Math.max(damping / 10, 1e-12);
+    } else {
+      damping *= 10;
+      if (damping > 1e12) return model;
+    }
+  }
+  return null;
+}
+
+function normalEquations(points, model, temperature) {
+  const matrix = [[0, 0, 0], [0, 0, 0], [0, 0, 0]];
+  const pull = [0, 0, 0];
+  const beta = sigmoid(model[0]);
+  for (const point of points) {
+    const [miss, onNew] = missAt(point, model, temperature);
+    const slopes = [1 - onNew - beta, (1 - onNew) * (point.x - model[1]), onNew * (point.x - model[2])]
+      .map((value) => temperature * value);
+    for (let i = 0; i < 3; i += 1) {
+      pull[i] += point.weight * slopes[i] * miss;
+      for (let j = 0; j < 3; j += 1) matrix[i][j] += point.weight * slopes[i] * slopes[j];
+    }
+  }
+  return [matrix, pull];
+}
+
+// Gauss's elimination with pivots.
+function solve(matrix, right) {
+  const rows = matrix.map((row, i) => [...row, right[i]]);
+  const size = rows.length;
+  for (let i = 0; i < size; i += 1) {
+    const best = rows.slice(i).reduce((top, row, k) => (Math.abs(row[i]) > Math.abs(rows[top][i]) ? i + k : top), i);
+    [rows[i], rows[best]] = [rows[best], rows[i]];
+    for (let k = i + 1; k < size; k += 1) {
+      const factor = rows[k][i] / rows[i][i];
+      rows[k] = rows[k].map((value, j) => value - factor * rows[i][j]);
+    }
+  }
+  const found = Array(size).fill(0);
+  for (let i = size - 1; i >= 0; i -= 1) {
+    const known = found.reduce((sum, value, j) => (j > i ? sum + rows[i][j] * value : sum), 0);
+    found[i] = (rows[i][size] - known) / rows[i][i];
+  }
+  return found;
 }

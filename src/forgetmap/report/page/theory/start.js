@@ -6,18 +6,34 @@ const METHODS = {
   rl: "RL toward old and new",
   "rl-new": "RL toward new alone",
   "kl-rl": "RL with a KL penalty",
+  sdft: "Self-distillation (SDFT)",
+  "ttt-discover": "TTT-Discover",
+  oapl: "OAPL",
 };
 const SLIDERS = [
   { name: "separation", title: "Separation of the modes", from: 1, to: 9, step: 0.1, value: 4 },
   { name: "start", title: "Old weight before", from: 0.05, to: 0.95, step: 0.01, value: 0.5 },
   { name: "share", title: "Old weight of the true target", from: 0.05, to: 0.95, step: 0.01, value: 0.5 },
   { name: "offset", title: "Start of the new component, below its mode", from: -1, to: 3, step: 0.1, value: 1 },
-  { name: "fraction", title: "Replayed fraction", from: 0.01, to: 0.9, step: 0.01, value: 0.1, only: "replay" },
-  { name: "temperature", title: "Temperature of the KL penalty", from: 0.2, to: 5, step: 0.1, value: 1, only: "kl-rl" },
+  { name: "fraction", title: "Replayed fraction", from: 0.01, to: 0.9, step: 0.01, value: 0.1, only: ["replay"] },
+  { name: "gap", title: "Reward of new minus old", from: 0, to: 5, step: 0.1, value: 1, only: ["kl-rl", "ttt-discover", "oapl"] },
+  { name: "temperature", title: "Temperature of the penalty", from: 0.2, to: 5, step: 0.1, value: 1, only: ["kl-rl", "oapl"] },
+  { name: "eta", title: "Inverse temperature of the utility", from: 0.1, to: 10, step: 0.1, value: 2, only: ["ttt-discover"] },
+  { name: "strength", title: "Strength of the KL penalty", from: 0, to: 3, step: 0.05, value: 0.5, only: ["ttt-discover"] },
+  { name: "anchor", title: "Anchor of the teacher to demonstrations", from: 0, to: 1, step: 0.01, value: 0.2, only: ["sdft"] },
+  { name: "refresh", title: "Rate of the teacher's moving average", from: 0.01, to: 1, step: 0.01, value: 0.2, only: ["sdft"] },
+  { name: "demo", title: "Old weight of the demonstrator", from: 0.02, to: 0.98, step: 0.01, value: 0.3, only: ["sdft"] },
   { name: "when", title: "Moment shown, as a share of the way", from: 0, to: 1, step: 0.01, value: 1 },
 ];
 const LAST = 3;
 const TIMES = Array.from({ length: 81 }, (_, k) => 10 ** (-1 + ((LAST + 1) * k) / 80));
+const REFRESHES = Array.from({ length: 10 }, (_, k) => k + 1);
+const ROWS = 10;
+
+// OAPL counts refreshes of its lagged policy, all others time.
+function momentsOf({ method }) {
+  return method === "oapl" ? REFRESHES : TIMES;
+}
 
 function addControls(form, changed) {
   const label = document.createElement("label");
@@ -48,7 +64,7 @@ function settingOf(form) {
     const input = form.elements[name];
     setting[name] = Number(input.value);
     input.previousElementSibling.textContent = input.value;
-    input.parentElement.hidden = Boolean(only) && only !== setting.method;
+    input.parentElement.hidden = Boolean(only) && !only.includes(setting.method);
   }
   return setting;
 }
@@ -60,7 +76,7 @@ function statesOf(setting) {
   const { when, ...parameters } = setting;
   const key = JSON.stringify(parameters);
   if (cache.key !== key) {
-    cache = { key, states: follow(parameters, TIMES) };
+    cache = { key, states: follow(parameters, momentsOf(parameters)) };
     drawFour(parameters);
   }
   return cache.states;
@@ -76,11 +92,13 @@ function show(form) {
     return;
   }
   const all = [startOf(setting), ...states];
-  const times = [0, ...TIMES];
+  const times = [0, ...momentsOf(setting)];
+  const counts = setting.method === "oapl";
   const index = Math.round(setting.when * (all.length - 1));
   const first = oldMass(all[0], setting.separation);
   const shareLeft = oldMass(all[index], setting.separation) / first;
-  outcome.textContent = `At time ${Number(times[index].toPrecision(3))}, ${(100 * shareLeft).toFixed(1)} % of the old mass is left; ` +
+  const when = Number(times[index].toPrecision(3));
+  outcome.textContent = `${counts ? `After ${when} refreshes` : `At time ${when}`}, ${(100 * shareLeft).toFixed(1)} % of the old mass is left; ` +
     `the old component has moved by ${drift(all[index], setting.separation).toFixed(3)}.`;
   drawAll(setting, all, times, index);
   writeNumbers(setting, all, times);
@@ -99,6 +117,14 @@ function widthsIn(box) {
   return { full, half: full > 680 ? (full - 16) / 2 : full };
 }
 
+// The axis of a chart over time: powers of ten, or refreshes.
+function timeAxis(setting) {
+  if (setting.method === "oapl") {
+    return { x: { from: 1, to: REFRESHES.length, title: "refreshes" }, along: REFRESHES, logarithmic: false };
+  }
+  return { x: { from: -1, to: LAST, title: "time" }, along: TIMES.map(Math.log10), logarithmic: true };
+}
+
 function drawAll(setting, all, times, index) {
   const { separation, share } = setting;
   const goal = [logit(share), 0, separation];
@@ -109,10 +135,9 @@ function drawAll(setting, all, times, index) {
     { kind: "before", points: curve(all[0]) },
     { kind: "now", points: curve(all[index]) },
   ];
-  const logs = TIMES.map(Math.log10);
-  const over = (what) => all.slice(1).map((model, k) => [logs[k], what(model, separation)]);
-  const time = { from: -1, to: LAST, title: "time" };
-  const mark = index ? logs[index - 1] : null;
+  const { x: time, along, logarithmic } = timeAxis(setting);
+  const over = (what) => all.slice(1).map((model, k) => [along[k], what(model, separation)]);
+  const mark = index ? along[index - 1] : null;
   const weight = (model) => sigmoid(model[0]);
   const moved = over(drift);
   const most = Math.max(0.01, ...moved.map(([, value]) => value));
@@ -123,9 +148,9 @@ function drawAll(setting, all, times, index) {
   plots.replaceChildren(
     figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: full }),
       "Grey area: true target. Dashed: the model before. Line: the model at this moment."),
-    figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic: true, mark, width }),
+    figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic, mark, width }),
       "Mass near the old mode (line) and weight of the old component (dashed)."),
-    figure(chart({ lines: [{ kind: "drift", points: moved }], x: time, y: { from: 0, to: most * 1.05 }, label: "Drift over time", logarithmic: true, mark, width }),
+    figure(chart({ lines: [{ kind: "drift", points: moved }], x: time, y: { from: 0, to: most * 1.05 }, label: "Drift over time", logarithmic, mark, width }),
       "How far the old component has moved from the old mode."),
   );
 }
@@ -163,8 +188,9 @@ function writeNumbers(setting, all, times) {
   const table = document.getElementById("numbers");
   const rows = all.map((model, k) => [times[k], sigmoid(model[0]), oldMass(model, setting.separation), drift(model, setting.separation)]);
   const head = document.createElement("tr");
-  for (const name of ["time", "old weight", "old mass", "drift"]) head.append(cell("th", name));
-  table.replaceChildren(head, ...rows.filter((_, k) => k % 8 === 0).map((row) => {
+  for (const name of [setting.method === "oapl" ? "refreshes" : "time", "old weight", "old mass", "drift"]) head.append(cell("th", name));
+  const every = Math.round(rows.length / ROWS);
+  table.replaceChildren(head, ...rows.filter((_, k) => k % every === 0).map((row) => {
     const line = document.createElement("tr");
     for (const value of row) {
       const entry = cell("td", value.toPrecision(6));
