@@ -72,9 +72,27 @@ def test_simulate_says_its_numbers_as_json() -> None:
     assert output["old_weight"][1] == pytest.approx(0.268941, abs=1e-4)
 
 
+def test_simulate_takes_batches_dimensions_and_modes(tmp_path: Path) -> None:
+    options = ("--batch", 16, "--dimension", 5, "--modes", 3, "--until", 20)
+    done = call("theory", "simulate", "--method", "sdft", *options, "--out", tmp_path)
+    assert done.code == 0
+    assert "steps" in done.out
+    assert (tmp_path / "sdft-densities.svg").exists()
+    by_seed = [
+        json.loads(
+            call("theory", "simulate", "--method", "sft", *options, "--seed", seed, "--json").out
+        )["old_weight"]
+        for seed in (0, 0, 1)
+    ]
+    assert by_seed[0] == by_seed[1] != by_seed[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--method", "sft", "--modes", 1), "modes is 1"),
+        (("--method", "sft", "--dimension", 0), "dimension is 0"),
+        (("--method", "sft", "--batch", 8, "--geometry", "natural"), "logit geometry"),
         (("--method", "sft", "--separation", "-1"), "separation is -1"),
         (("--method", "sft", "--start-weight", "1"), "start_weight is 1"),
         (("--method", "kl-rl", "--temperature", "0"), "temperature is 0"),
@@ -82,7 +100,7 @@ def test_simulate_says_its_numbers_as_json() -> None:
         (("--method", "sft", "--geometry", "euclid", "--until", "9"), "could not be followed"),
     ],
 )
-def test_bad_numbers_end_in_two_lines(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_numbers_end_in_two_lines(arguments: tuple[object, ...], said: str) -> None:
     done = call("theory", "simulate", *arguments)
     assert done.code == 2
     assert said in done.err

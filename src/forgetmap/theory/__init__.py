@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         replay_mass,
         sdft_anchor,
     )
+    from forgetmap.theory.batches import BatchRun, ModeSpace, simulate_batches
     from forgetmap.theory.claims.registry import ClaimOutcome, find_claims
     from forgetmap.theory.conditions import (
         METHODS_WITH_CONDITIONS,
@@ -71,12 +72,14 @@ __all__ = [
     "PHASE_VALUES",
     "RATIO_LIMIT",
     "ROUNDING",
+    "BatchRun",
     "ClaimOutcome",
     "ConditionMethod",
     "ConditionNumbers",
     "ConditionReport",
     "Hyperparameters",
     "MethodCondition",
+    "ModeSpace",
     "Phase",
     "Setting",
     "TrainingAdvice",
@@ -107,6 +110,7 @@ __all__ = [
     "sdft_anchor",
     "separation_of_overlap",
     "simulate",
+    "simulate_batches",
     "token_kl",
     "total_variation_terms",
     "two_by_two",

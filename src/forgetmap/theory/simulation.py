@@ -37,8 +37,8 @@ class Hyperparameters:
         t1: temperature of the soft maximum (oapl).
         t2: temperature of the regression (oapl).
         refreshes: of the lagged policy (oapl).
-        batch: samples per step (iw-replay).
-        seed: of the samples (iw-replay).
+        batch: samples per step (iw-replay, and every method in `simulate_batches`).
+        seed: of the samples.
     """
 
     fraction: float = 0.1
@@ -91,6 +91,16 @@ class TrainingRun:
     def drift(self) -> Floats:
         """Distance of the old component from the old mode over time."""
         return self.path.drift(self.separation)
+
+    @property
+    def target(self) -> Mixture:
+        """The true mixture along the axis of the modes."""
+        return self.setting.target
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the outermost modes lie."""
+        return 0.0, self.separation
 
     def density(self, x: Floats, step: int) -> Floats:
         """Of the model at one of the times."""

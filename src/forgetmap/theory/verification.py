@@ -37,7 +37,8 @@ LIMITS = (
         "estimators on real models, and take the dynamics as checks of mechanisms."
     ),
     (
-        "Not examined: adaptive optimisers, more than two modes, trained covariances, targets that "
+        "Not examined: adaptive optimisers, claims and conditions of more than two modes (which "
+        "simulations follow from batches), trained covariances, targets that "
         "cannot be fitted (but for P2), factorisation into tokens."
     ),
 )

@@ -43,7 +43,7 @@ def run_figures(run: TrainingRun) -> list[Figure]:
 
 def _densities(run: TrainingRun) -> Figure:
     """The model at some moments, over the true target."""
-    x = _behaviours(run.separation)
+    x = _behaviours(run.ends)
     last = len(run.path.times) - 1
     moments = sorted({round(moment) for moment in np.linspace(0, last, MOMENTS)})
     order = [_moment(run, moment) for moment in moments]
@@ -52,7 +52,7 @@ def _densities(run: TrainingRun) -> Figure:
         for name, moment in zip(order, moments, strict=True)
         for a, d in zip(x.tolist(), run.density(x, moment).tolist(), strict=True)
     ]
-    truth = np.exp(run.setting.target.log_density(x))
+    truth = np.exp(run.target.log_density(x))
     below = [{"x": a, "density": d} for a, d in zip(x.tolist(), truth.tolist(), strict=True)]
     colour: Spec = {
         "field": "when",
@@ -81,7 +81,7 @@ def two_by_two_figure(runs: Mapping[tuple[str, str], TrainingRun]) -> Figure:
     """Models before and after, by direction of KL and target."""
     rows: list[Record] = []
     for (direction, target), run in runs.items():
-        x = _behaviours(run.separation)
+        x = _behaviours(run.ends)
         panel = f"{direction}, target: {target}: {run.mass[-1]:.3f} old mass left"
         for moment, when in ((0, "before"), (-1, "after")):
             values = run.density(x, moment)
@@ -219,5 +219,5 @@ def _moment(run: TrainingRun, moment: int) -> str:
     return "before" if moment == 0 else f"{run.unit} {run.path.times[moment]:.3g}"
 
 
-def _behaviours(separation: float) -> Floats:
-    return np.linspace(-4, separation + 4, 241)
+def _behaviours(ends: tuple[float, float]) -> Floats:
+    return np.linspace(ends[0] - 4, ends[1] + 4, 241)

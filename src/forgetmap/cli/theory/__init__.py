@@ -19,7 +19,6 @@ from forgetmap.errors import UsageError
 if TYPE_CHECKING:
     from forgetmap.theory import (
         ClaimOutcome,
-        ConditionReport,
         Hyperparameters,
         Setting,
         TrainingAdvice,
@@ -43,7 +42,7 @@ Examples:
 """
 
 
-@click.group("theory", cls=CommandGroup, lines=COMMANDS, epilog=EXAMPLES)
+@click.group("theory", cls=CommandGroup, lines=COMMANDS, package=__name__, epilog=EXAMPLES)
 def command() -> None:
     """Why post-training forgets: a two-mode model of it, verified by number."""
 
@@ -119,128 +118,6 @@ def _print_outcomes(outcomes: list[ClaimOutcome]) -> None:
     print_blocks(Console(), tell_outcomes(outcomes))
 
 
-CONDITIONED = ("sdft", "ttt-discover", "oapl", "rl", "sft")
-CONDITION_OPTIONS: dict[str, tuple[str, str]] = {
-    "start": ("0.5", "Old mass of the model before."),
-    "floor": ("0.1", "Old mass to be kept."),
-    "separation": ("5", "Distance of old and new behaviour, in standard deviations of one."),
-    "tolerance": ("0.25", "Drift that is accepted, in standard deviations."),
-    "offset": ("1", "Distance at which the new component starts from the new mode."),
-    "fraction": ("0", "sft: fraction of replayed old data."),
-    "bias": ("0", "sft: distance of replayed data from the old mode."),
-    "old_share": ("0.5", "rl: weight of the old mode in the target; 0: it is not in it."),
-    "temperature": ("none", "rl: temperature of a KL penalty, which then makes the target."),
-    "gap": ("1", "rl with a penalty, ttt-discover, oapl: reward of new minus old behaviour."),
-    "slope": ("0", "rl with a penalty, ttt-discover, oapl: slope of rewards on the old."),
-    "anchor": ("0.2", "sdft: pull of the teacher to the demonstrations, 0 to 1."),
-    "demo_weight": ("0.5", "sdft: old mass of the teacher that has seen demonstrations."),
-    "demo_shift": ("0", "sdft: distance of that teacher's old behaviour from the old mode."),
-    "eta": ("2", "ttt-discover: inverse temperature of the utility."),
-    "strength": ("0.5", "ttt-discover: strength of the KL penalty."),
-    "t1": ("1", "oapl: temperature of the soft maximum."),
-    "t2": ("1", "oapl: temperature of the regression."),
-}
-CONDITIONS_EXAMPLES = """\b
-Examples:
-  forgetmap theory conditions --method sft --fraction 0.05 --floor 0.1
-  forgetmap theory conditions --method rl --temperature 0.5 --gap 1 --separation 6
-  forgetmap theory conditions --method sdft --demo-weight 0.3 --floor 0.2 --anchor 0.1
-  forgetmap theory conditions --method ttt-discover --strength 0.2 --eta 4
-  forgetmap theory conditions --method oapl --refreshes 3 --gap 0.5
-  forgetmap theory conditions --method rl --overlap overlap.json --group old --json
-"""
-
-
-def _condition_options(command: Command) -> Command:
-    for name, (default, text) in reversed(CONDITION_OPTIONS.items()):
-        option = f"--{name.replace('_', '-')}"
-        command = click.option(option, name, type=float, help=f"{text[:-1]} [default: {default}].")(
-            command
-        )
-    return command
-
-
-@command.command("conditions", epilog=CONDITIONS_EXAMPLES)
-@click.option(
-    "--method", type=click.Choice(CONDITIONED), required=True, help="Way of post-training."
-)
-@_condition_options
-@click.option(
-    "--refreshes", type=int, help="oapl: number of refreshes of the lagged policy [default: 1]."
-)
-@click.option(
-    "--overlap",
-    "file",
-    type=click.Path(path_type=Path),
-    help="What `forgetmap overlap --json` printed (or the folder of its --out): separation and "
-    "old mass are taken from it [default: none].",
-)
-@click.option("--group", help="With --overlap: group of prompts [default: all].")
-@json_option
-def conditions(
-    method: str, file: Path | None, group: str | None, *, as_json: bool, **options: Any
-) -> None:
-    """Does a method keep the old? Each inequality for your numbers.
-
-    Prints both sides of every condition of old mass and of drift, and whether it holds. An exact
-    one decides; a sufficient one protects where it holds, and says nothing where it does not.
-    """
-    from forgetmap.theory import ConditionNumbers, check_conditions
-
-    given = {name: value for name, value in options.items() if value is not None}
-    _refuse_unused(method, given, with_file=file is not None, group=group)
-    numbers = ConditionNumbers(**given)
-    if file is None:
-        report = check_conditions(method, numbers)  # type: ignore[arg-type]
-    else:
-        from forgetmap.overlap import conditions_of_overlap, read_overlap
-
-        report = conditions_of_overlap(read_overlap(file), method, numbers, group or "all")  # type: ignore[arg-type]
-    _print_conditions(report, as_json=as_json)
-
-
-def _refuse_unused(
-    method: str, given: dict[str, Any], *, with_file: bool, group: str | None
-) -> None:
-    """Raise where a number was given that would change nothing."""
-    from forgetmap.theory import NUMBERS_OF_ALL, NUMBERS_OF_METHOD
-
-    own = NUMBERS_OF_METHOD[method]  # type: ignore[index]
-    unused = [name for name in given if name not in {*NUMBERS_OF_ALL, *own}]
-    if unused:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in own)
-        raise UsageError(
-            f"--{unused[0].replace('_', '-')} is no number of {method}",
-            hint=f"beside those of all methods it has {names}.",
-        )
-    if method == "rl" and "temperature" not in given and {"gap", "slope"} & given.keys():
-        raise UsageError(
-            "rewards matter only with a KL penalty", hint="give --temperature, or leave them out."
-        )
-    if with_file and "separation" in given:
-        raise UsageError(
-            "--separation and --overlap both say how far apart old and new are",
-            hint="give one of them.",
-        )
-    if group is not None and not with_file:
-        raise UsageError("--group needs --overlap", hint="say which result has the group.")
-
-
-def _print_conditions(report: ConditionReport, *, as_json: bool) -> None:
-    if as_json:
-        from forgetmap.theory import LIMITS
-
-        told = {"keeps_mass": report.keeps_mass, "bounds_drift": report.bounds_drift}
-        click.echo(json.dumps(asdict(report) | told | {"limits": LIMITS}, indent=2))
-        return
-    from rich.console import Console
-
-    from forgetmap.report import tell_conditions
-    from forgetmap.text import print_blocks
-
-    print_blocks(Console(), tell_conditions(report))
-
-
 METHODS = ("sft", "replay", "rl", "rl-new", "kl-rl", "iw-replay", "sdft", "ttt-discover", "oapl")
 PARAMETER_OF_METHOD = {
     "replay": "replay",
@@ -254,6 +131,7 @@ Examples:
   forgetmap theory simulate --method sft --separation 3
   forgetmap theory simulate --method replay --fraction 0.05 --out plots --phase
   forgetmap theory simulate --method rl --out plots --two-by-two --format png
+  forgetmap theory simulate --method sdft --batch 32 --dimension 8 --modes 4 --seed 1
 """
 
 
@@ -307,12 +185,25 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
 @click.option(
     "--batch",
     type=click.IntRange(1),
-    default=64,
-    show_default=True,
-    help="iw-replay: size of a batch.",
+    help="Train on batches of so many samples [default: exact averages; 64 for iw-replay, or with "
+    "--dimension or --modes].",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="iw-replay: random seed."
+    "--dimension",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Dimension of the space; above 1 from batches.",
+)
+@click.option(
+    "--modes",
+    type=int,
+    default=2,
+    show_default=True,
+    help="Number of modes, the last of them new; above 2 from batches.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed of batches."
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for plots [default: no plots]."
@@ -335,11 +226,10 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
 def simulate(method: str, **options: Any) -> None:
     """Follow a way of post-training in the two-mode model.
 
-    Prints how old weight, old mass and drift develop; with --out draws them.
+    Prints how old weight, old mass and drift develop; with --out draws them. With --batch,
+    --dimension or --modes it trains on finite batches, in any dimension and with several old modes.
     """
-    from forgetmap.theory import simulate
-
-    run = simulate(method, _setting(options), _hyperparameters(options), options["until"])  # type: ignore[arg-type]
+    run = _simulate(method, options)
     plots = _draw_all(run, options) if options["out"] else []
     if options["as_json"]:
         click.echo(json.dumps(_table(run) | {"plots": [str(path) for path in plots]}))
@@ -352,6 +242,18 @@ def simulate(method: str, **options: Any) -> None:
     print_blocks(Console(), tell_run(run))
     for path in plots:
         click.echo(f"Wrote {path}", err=True)
+
+
+def _simulate(method: str, options: dict[str, Any]) -> TrainingRun:
+    """From batches where that is asked for, else by exact averages."""
+    from forgetmap.theory import ModeSpace, simulate, simulate_batches
+
+    space = ModeSpace(options["dimension"], options["modes"])
+    exact = options["batch"] is None and space == ModeSpace()
+    setting, parameters = _setting(options), _hyperparameters(options)
+    if exact or (method == "iw-replay" and space == ModeSpace()):
+        return simulate(method, setting, parameters, options["until"])  # type: ignore[arg-type]
+    return simulate_batches(method, setting, parameters, options["until"], space)  # type: ignore[arg-type]
 
 
 def _setting(options: dict[str, Any]) -> Setting:
@@ -372,7 +274,8 @@ def _hyperparameters(options: dict[str, Any]) -> Hyperparameters:
     from forgetmap.theory import Hyperparameters
 
     names = set(Hyperparameters.__dataclass_fields__) - {"eta"}
-    return Hyperparameters(eta=_eta(options["eta"]), **{name: options[name] for name in names})
+    given = {name: options[name] for name in names if options[name] is not None}
+    return Hyperparameters(eta=_eta(options["eta"]), **given)
 
 
 def _eta(text: str) -> float | None:

@@ -1,0 +1,135 @@
+"""`forgetmap theory conditions`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.options import Command, json_option
+from forgetmap.errors import UsageError
+
+if TYPE_CHECKING:
+    from forgetmap.theory import ConditionReport
+
+METHODS = ("sdft", "ttt-discover", "oapl", "rl", "sft")
+OPTIONS: dict[str, tuple[str, str]] = {
+    "start": ("0.5", "Old mass of the model before."),
+    "floor": ("0.1", "Old mass to be kept."),
+    "separation": ("5", "Distance of old and new behaviour, in standard deviations of one."),
+    "tolerance": ("0.25", "Drift that is accepted, in standard deviations."),
+    "offset": ("1", "Distance at which the new component starts from the new mode."),
+    "fraction": ("0", "sft: fraction of replayed old data."),
+    "bias": ("0", "sft: distance of replayed data from the old mode."),
+    "old_share": ("0.5", "rl: weight of the old mode in the target; 0: it is not in it."),
+    "temperature": ("none", "rl: temperature of a KL penalty, which then makes the target."),
+    "gap": ("1", "rl with a penalty, ttt-discover, oapl: reward of new minus old behaviour."),
+    "slope": ("0", "rl with a penalty, ttt-discover, oapl: slope of rewards on the old."),
+    "anchor": ("0.2", "sdft: pull of the teacher to the demonstrations, 0 to 1."),
+    "demo_weight": ("0.5", "sdft: old mass of the teacher that has seen demonstrations."),
+    "demo_shift": ("0", "sdft: distance of that teacher's old behaviour from the old mode."),
+    "eta": ("2", "ttt-discover: inverse temperature of the utility."),
+    "strength": ("0.5", "ttt-discover: strength of the KL penalty."),
+    "t1": ("1", "oapl: temperature of the soft maximum."),
+    "t2": ("1", "oapl: temperature of the regression."),
+}
+EXAMPLES = """\b
+Examples:
+  forgetmap theory conditions --method sft --fraction 0.05 --floor 0.1
+  forgetmap theory conditions --method rl --temperature 0.5 --gap 1 --separation 6
+  forgetmap theory conditions --method sdft --demo-weight 0.3 --floor 0.2 --anchor 0.1
+  forgetmap theory conditions --method ttt-discover --strength 0.2 --eta 4
+  forgetmap theory conditions --method oapl --refreshes 3 --gap 0.5
+  forgetmap theory conditions --method rl --overlap overlap.json --group old --json
+"""
+
+
+def _number_options(command: Command) -> Command:
+    for name, (default, text) in reversed(OPTIONS.items()):
+        option = f"--{name.replace('_', '-')}"
+        command = click.option(option, name, type=float, help=f"{text[:-1]} [default: {default}].")(
+            command
+        )
+    return command
+
+
+@click.command("conditions", epilog=EXAMPLES)
+@click.option("--method", type=click.Choice(METHODS), required=True, help="Way of post-training.")
+@_number_options
+@click.option(
+    "--refreshes", type=int, help="oapl: number of refreshes of the lagged policy [default: 1]."
+)
+@click.option(
+    "--overlap",
+    "file",
+    type=click.Path(path_type=Path),
+    help="What `forgetmap overlap --json` printed (or the folder of its --out): separation and "
+    "old mass are taken from it [default: none].",
+)
+@click.option("--group", help="With --overlap: group of prompts [default: all].")
+@json_option
+def command(
+    method: str, file: Path | None, group: str | None, *, as_json: bool, **options: Any
+) -> None:
+    """Does a method keep the old? Each inequality for your numbers.
+
+    Prints both sides of every condition of old mass and of drift, and whether it holds. An exact
+    one decides; a sufficient one protects where it holds, and says nothing where it does not.
+    """
+    from forgetmap.theory import ConditionNumbers, check_conditions
+
+    given = {name: value for name, value in options.items() if value is not None}
+    _refuse_unused(method, given, with_file=file is not None, group=group)
+    numbers = ConditionNumbers(**given)
+    if file is None:
+        report = check_conditions(method, numbers)  # type: ignore[arg-type]
+    else:
+        from forgetmap.overlap import conditions_of_overlap, read_overlap
+
+        report = conditions_of_overlap(read_overlap(file), method, numbers, group or "all")  # type: ignore[arg-type]
+    _print_conditions(report, as_json=as_json)
+
+
+def _refuse_unused(
+    method: str, given: dict[str, Any], *, with_file: bool, group: str | None
+) -> None:
+    """Raise where a number was given that would change nothing."""
+    from forgetmap.theory import NUMBERS_OF_ALL, NUMBERS_OF_METHOD
+
+    own = NUMBERS_OF_METHOD[method]  # type: ignore[index]
+    unused = [name for name in given if name not in {*NUMBERS_OF_ALL, *own}]
+    if unused:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in own)
+        raise UsageError(
+            f"--{unused[0].replace('_', '-')} is no number of {method}",
+            hint=f"beside those of all methods it has {names}.",
+        )
+    if method == "rl" and "temperature" not in given and {"gap", "slope"} & given.keys():
+        raise UsageError(
+            "rewards matter only with a KL penalty", hint="give --temperature, or leave them out."
+        )
+    if with_file and "separation" in given:
+        raise UsageError(
+            "--separation and --overlap both say how far apart old and new are",
+            hint="give one of them.",
+        )
+    if group is not None and not with_file:
+        raise UsageError("--group needs --overlap", hint="say which result has the group.")
+
+
+def _print_conditions(report: ConditionReport, *, as_json: bool) -> None:
+    if as_json:
+        from forgetmap.theory import LIMITS
+
+        told = {"keeps_mass": report.keeps_mass, "bounds_drift": report.bounds_drift}
+        click.echo(json.dumps(asdict(report) | told | {"limits": LIMITS}, indent=2))
+        return
+    from rich.console import Console
+
+    from forgetmap.report import tell_conditions
+    from forgetmap.text import print_blocks
+
+    print_blocks(Console(), tell_conditions(report))
