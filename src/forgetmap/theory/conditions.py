@@ -40,6 +40,8 @@ FAR: Final = 1e-6
 """How far below the largest separation an overlap of next to nothing is taken to lie."""
 ROUNDING: Final = 1e-12
 """Relative difference of two sides that counts as none."""
+MOST_EXPONENT: Final = 600.0
+"""Where the exponential of a reward is cut, as it would overflow."""
 MOST_ROUNDS: Final = 400
 
 
@@ -428,8 +430,8 @@ def _sloped_drift(given: ConditionNumbers, ratio: float, mass: float) -> float |
     steep = given.eta * abs(given.slope)
 
     def rest(moved: float) -> float:
-        tilt = math.exp(min(steep * moved + steep**2 / 2, 700.0))
-        both = mass * tilt + (1 - mass) / ratio
+        tilt = math.exp(min(steep * moved + steep**2 / 2, MOST_EXPONENT)) * ratio
+        both = mass * tilt + 1 - mass
         return formulas.sloped_drift(given.eta, abs(given.slope), given.strength, tilt, both)
 
     return _fixed_point(rest, given.separation)
@@ -444,14 +446,16 @@ def _entropic_drift(given: ConditionNumbers, mass: float) -> float | None:
         new = sigmoid(apart * (x - apart / 2))
         reward = gap * new + (1 - new) * abs(given.slope) * x
         rise = apart * new * (1 - new) * (gap + abs(given.slope * x)) + (1 - new) * abs(given.slope)
-        utility = np.exp(eta * np.minimum(reward, 700.0 / eta))
+        # Seen from a reward of the new, as all that counts is a ratio.
+        utility = np.exp(np.minimum(eta * (reward - gap), MOST_EXPONENT))
         return utility, eta * rise * utility
 
     start = float(at.mean(tilt(apart - given.offset + at.z)[0]))
 
     def force(moved: float) -> float:
         utility, rise = (float(at.mean(part)) for part in tilt(moved + at.z))
-        return rise / (given.start * utility + (1 - given.start) * start) / given.strength
+        both = (given.start * utility + (1 - given.start) * start) * given.strength
+        return rise / both if both else math.inf
 
     return _tilted_drift(given, mass, force)
 

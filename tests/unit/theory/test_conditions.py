@@ -328,6 +328,16 @@ def test_an_unknown_method_is_refused() -> None:
         check_conditions("dpo")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("eta", [1e-6, 1e4])
+@pytest.mark.parametrize("slope", [0.0, 30.0])
+def test_extreme_rewards_overflow_nothing(eta: float, slope: float) -> None:
+    for gap in (0.0, 1e4):
+        numbers = ConditionNumbers(eta=eta, gap=gap, slope=slope, strength=0.01, offset=4.9)
+        report = check_conditions("ttt-discover", numbers)
+        sides = [side for each in report.conditions for side in (each.left, each.right)]
+        assert np.isfinite([side for side in sides if side is not None]).all()
+
+
 def test_every_number_belongs_to_a_method() -> None:
     used = {*conditions.NUMBERS_OF_ALL, *(n for own in NUMBERS_OF_METHOD.values() for n in own)}
     assert used == set(ConditionNumbers.__dataclass_fields__)
