@@ -43,6 +43,8 @@ ROUNDING: Final = 1e-12
 MOST_EXPONENT: Final = 600.0
 """Where the exponential of a reward is cut, as it would overflow."""
 MOST_ROUNDS: Final = 400
+PLACES: Final = 9
+"""On the way of the new component, at which a pull is looked at."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,13 @@ class ConditionNumbers:
 
     @property
     def nearest(self) -> float:
-        """How near the components come at the start."""
+        """How near the components are at the start or the end."""
         return self.separation - max(self.offset, 0.0)
+
+    @property
+    def farthest(self) -> float:
+        """How far apart they are at the start or the end."""
+        return self.separation - min(self.offset, 0.0)
 
 
 @dataclass(frozen=True)
@@ -258,19 +265,28 @@ def _check_sft(given: ConditionNumbers) -> Checked:
 
 
 def _replay_drift(given: ConditionNumbers) -> float | None:
-    """New data that are taken for old, times what outweighs each replayed sample."""
+    """How far data that are taken for the other mode's can pull the old component.
+
+    Toward the new by new data, away from it by old ones; old data also pull the new component
+    nearer, which makes both larger: the three are found together.
+    """
     many, few = (float(logit(choose(given.start, given.fraction))) for choose in (max, min))
-    weight = (1 - given.fraction) / given.fraction
-    bias, ways = abs(given.bias), _ways(given)
-
-    def forward(moved: float) -> float:
-        return bias + weight * max(
-            _pull(given.separation, many, (moved, new), moved) for new in ways
+    weight, bias = (1 - given.fraction) / given.fraction, abs(given.bias)
+    ahead = back = near = 0.0
+    for _ in range(MOST_ROUNDS):
+        ways = np.linspace(given.nearest - near, given.farthest, PLACES).tolist()
+        pulled = (
+            bias + weight * max(_pull(given.separation, many, (ahead, n), ahead) for n in ways),
+            bias + max(_pull(0.0, -few, (n, -back), -back) for n in ways),
+            max(-_pull(0.0, -few, (n, ahead), n) for n in ways) / weight,
         )
-
-    ahead = _fixed_point(forward, given.nearest)
-    back = bias + max(_pull(0.0, -few, (new, 0.0), 0.0) for new in ways)
-    return None if ahead is None else max(ahead, back)
+        if max(pulled) > given.nearest / 2:
+            return None
+        grown = max(new - known for new, known in zip(pulled, (ahead, back, near), strict=True))
+        ahead, back, near = pulled
+        if grown <= ROUNDING * (1 + ahead):
+            return max(ahead, back)
+    return None
 
 
 def _pull(data: float, log_odds: float, means: tuple[float, float], origin: float) -> float:
@@ -279,11 +295,6 @@ def _pull(data: float, log_odds: float, means: tuple[float, float], origin: floa
     x, (mean, other) = data + at.z, means
     share = sigmoid(log_odds + (mean - other) * (x - (mean + other) / 2))
     return float(at.mean(share * (x - origin)))
-
-
-def _ways(given: ConditionNumbers) -> tuple[float, float]:
-    """Where the new component starts and ends."""
-    return given.separation - given.offset, given.separation
 
 
 # ---------------------------------------------------------------------------------------------- RL
@@ -356,8 +367,8 @@ def _misassigned_pull(apart: float, old_weight: float, moved: float) -> float:
 
 def _largest_pull(given: ConditionNumbers, old_weight: float) -> float:
     """The largest of it on the way of the new component."""
-    ways = np.linspace(given.nearest, given.separation + 1, 41)
-    return max(_misassigned_pull(float(apart), old_weight, 0.0) for apart in ways)
+    ways = np.linspace(given.nearest, given.farthest + 1, 5 * PLACES).tolist()
+    return max(_misassigned_pull(apart, old_weight, 0.0) for apart in ways)
 
 
 def _gate(separation: float, moved: float) -> float:

@@ -341,3 +341,59 @@ def test_extreme_rewards_overflow_nothing(eta: float, slope: float) -> None:
 def test_every_number_belongs_to_a_method() -> None:
     used = {*conditions.NUMBERS_OF_ALL, *(n for own in NUMBERS_OF_METHOD.values() for n in own)}
     assert used == set(ConditionNumbers.__dataclass_fields__)
+
+
+NEARLY: dict[str, tuple[ConditionMethod, ConditionNumbers, float]] = {
+    "rl": ("rl", ConditionNumbers(0.9995, 0.01, 3.1, offset=1.2, old_share=0.5), 0.9),
+    "penalty": ("rl", ConditionNumbers(0.9995, 0.01, 4.0, offset=0.5, temperature=0.9), 0.9),
+    "ttt-discover": ("ttt-discover", ConditionNumbers(0.9995, 0.01, 4.0, offset=0.2), 0.9),
+    "sft": ("sft", ConditionNumbers(0.996, 0.01, 3.75, offset=-0.2, fraction=0.92), 0.8),
+    "sdft": ("sdft", ConditionNumbers(0.996, 0.01, 4.3, offset=-0.4, anchor=0.93), 0.5),
+    "oapl": (
+        "oapl",
+        ConditionNumbers(0.999, 0.01, 2.525, offset=0.383, gap=0.79, t1=2.35, t2=2.35, refreshes=2),
+        0.5,
+    ),
+}
+"""Numbers at which each bound is nearly reached, and the part of it that is exceeded."""
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_bounds_are_nearly_reached(name: str) -> None:
+    method, numbers, part = NEARLY[name]
+    setting = Setting(numbers.separation, numbers.old_share, numbers.start, numbers.offset,
+                      precision=1e-7)  # fmt: skip
+    times = np.geomspace(0.05, 300, 120)
+    how = Distillation(numbers.anchor, 0.5, Demonstrator(numbers.demo_weight))
+    path = {
+        "rl": lambda: methods.rl(setting, times),
+        "penalty": lambda: methods.kl_rl(setting, times, 1.0, 0.9),
+        "ttt-discover": lambda: methods.ttt_discover(setting, times, 2.0, 0.5),
+        "sft": lambda: methods.replay(setting, times, numbers.fraction),
+        "sdft": lambda: methods.sdft(setting, times, how)[0],
+        "oapl": lambda: methods.oapl(setting, 2, 0.79, 2.35, 2.35),
+    }[name]()
+    moved = float(path.drift(numbers.separation).max())
+    bound = check_conditions(method, numbers).drift
+    assert bound is not None
+    inside, beyond = (replace(numbers, tolerance=bound * side) for side in (1.0, part))
+    assert check_conditions(method, inside).bounds_drift
+    assert moved <= inside.tolerance
+    assert not check_conditions(method, beyond).bounds_drift
+    assert moved > beyond.tolerance
+
+
+@pytest.mark.parametrize(
+    ("start", "separation", "offset", "fraction"),
+    [(0.06, 3.71, 0.63, 0.77), (0.937, 4.767, -0.773, 0.922)],
+)
+def test_replay_that_moves_the_new_component_does_not_escape_its_bound(
+    start: float, separation: float, offset: float, fraction: float
+) -> None:
+    """Old data pull the new component near, or it starts beyond its mode."""
+    numbers = ConditionNumbers(start, 0.01, separation, offset=offset, fraction=fraction)
+    bound = check_conditions("sft", numbers).drift
+    setting = Setting(separation, 0.5, start, offset, precision=1e-7)
+    path = methods.replay(setting, np.geomspace(0.05, 300, 80), fraction)
+    moved = float(path.drift(separation).max())
+    assert bound is None or moved <= bound
