@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     )
     from forgetmap.theory.batches import BatchRun, ModeSpace, simulate_batches
     from forgetmap.theory.claims.registry import ClaimOutcome, find_claims
-    from forgetmap.theory.conditions import (
+    from forgetmap.theory.condition_numbers import (
         METHODS_WITH_CONDITIONS,
         NUMBERS_OF_ALL,
         NUMBERS_OF_METHOD,
         ConditionMethod,
         ConditionNumbers,
+    )
+    from forgetmap.theory.conditions import (
         ConditionReport,
         MethodCondition,
         check_conditions,

@@ -9,14 +9,13 @@ import pytest
 
 from forgetmap.errors import FieldError, ForgetmapError
 from forgetmap.theory import conditions, flows, formulas, methods
-from forgetmap.theory.conditions import (
+from forgetmap.theory.condition_numbers import (
+    NUMBERS_OF_ALL,
     NUMBERS_OF_METHOD,
     ConditionMethod,
     ConditionNumbers,
-    MethodCondition,
-    check_conditions,
-    separation_of_overlap,
 )
+from forgetmap.theory.conditions import MethodCondition, check_conditions, separation_of_overlap
 from forgetmap.theory.estimators import Floats
 from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.mixtures import state
@@ -339,7 +338,7 @@ def test_extreme_rewards_overflow_nothing(eta: float, slope: float) -> None:
 
 
 def test_every_number_belongs_to_a_method() -> None:
-    used = {*conditions.NUMBERS_OF_ALL, *(n for own in NUMBERS_OF_METHOD.values() for n in own)}
+    used = {*NUMBERS_OF_ALL, *(n for own in NUMBERS_OF_METHOD.values() for n in own)}
     assert used == set(ConditionNumbers.__dataclass_fields__)
 
 

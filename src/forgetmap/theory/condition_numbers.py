@@ -1,0 +1,129 @@
+"""The numbers that conditions are about, within their ranges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from forgetmap.errors import FieldError
+from forgetmap.theory import mixtures
+
+ConditionMethod = Literal["sdft", "ttt-discover", "oapl", "rl", "sft"]
+"""Ways of post-training that have conditions."""
+METHODS_WITH_CONDITIONS: Final[tuple[ConditionMethod, ...]] = get_args(ConditionMethod)
+"""Their names."""
+NUMBERS_OF_ALL: Final = ("start", "floor", "separation", "tolerance", "offset", "measured")
+"""Numbers that every method uses."""
+NUMBERS_OF_METHOD: Final[dict[ConditionMethod, tuple[str, ...]]] = {
+    "sft": ("fraction", "bias"),
+    "rl": ("old_share", "temperature", "gap", "slope"),
+    "sdft": ("anchor", "demo_weight", "demo_shift"),
+    "ttt-discover": ("eta", "strength", "gap", "slope"),
+    "oapl": ("gap", "t1", "t2", "refreshes", "slope"),
+}
+"""Which numbers each method uses, beyond those that all do."""
+MOST_REFRESHES: Final = 400
+ROUNDING: Final = 1e-12
+"""Relative difference of two sides that counts as none."""
+
+
+@dataclass(frozen=True)
+class ConditionNumbers:
+    """The numbers that conditions are about.
+
+    Attributes:
+        start: old mass of the model before.
+        floor: old mass to be kept.
+        separation: distance of old and new behaviour, in standard deviations of one mode.
+        tolerance: drift that is accepted, in standard deviations.
+        offset: how far the new component starts from the new mode, towards the old one.
+        measured: old mass that was measured in the model after, if it was.
+        fraction: of replayed old data (sft).
+        bias: how far replayed data lie from the old mode (sft).
+        old_share: weight of the old mode in the target; 0 where it does not contain it (rl).
+        temperature: of a KL penalty to the model before, which makes the target; None for the true
+            target (rl).
+        gap: reward of new minus reward of old behaviour (rl, ttt-discover, oapl).
+        slope: of the rewards on old behaviour, per standard deviation (rl, ttt-discover, oapl).
+        anchor: of the teacher to the demonstrations, 0 to 1 (sdft).
+        demo_weight: old mass of the teacher that has seen demonstrations (sdft).
+        demo_shift: how far that teacher's old behaviour lies from the old mode (sdft).
+        eta: inverse temperature of the utility (ttt-discover).
+        strength: of the KL penalty (ttt-discover).
+        t1: temperature of the soft maximum (oapl).
+        t2: temperature of the regression (oapl).
+        refreshes: of the lagged policy (oapl).
+    """
+
+    start: float = 0.5
+    floor: float = 0.1
+    separation: float = 5.0
+    tolerance: float = 0.25
+    offset: float = 1.0
+    measured: float | None = None
+    fraction: float = 0.0
+    bias: float = 0.0
+    old_share: float = 0.5
+    temperature: float | None = None
+    gap: float = 1.0
+    slope: float = 0.0
+    anchor: float = 0.2
+    demo_weight: float = 0.5
+    demo_shift: float = 0.0
+    eta: float = 2.0
+    strength: float = 0.5
+    t1: float = 1.0
+    t2: float = 1.0
+    refreshes: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("start", "floor"):
+            mixtures.check_share(getattr(self, name), name)
+        mixtures.check_separation(self.separation)
+        for name in ("tolerance", "eta", "t1", "t2"):
+            mixtures.check_positive(getattr(self, name), name)
+        if self.temperature is not None:
+            mixtures.check_positive(self.temperature, "temperature")
+        for name in ("fraction", "old_share", "demo_weight"):
+            _check_between(getattr(self, name), name, (0.0, 1.0), "at least 0 and below 1")
+        _check_between(self.anchor, "anchor", (0.0, 1.0 + ROUNDING), "from 0 to 1")
+        for name in ("gap", "strength"):
+            _check_between(getattr(self, name), name, (0.0, math.inf), "at least 0 and finite")
+        _check_between(
+            self.refreshes, "refreshes", (0.0, MOST_REFRESHES), f"below {MOST_REFRESHES}"
+        )
+        for name in ("bias", "slope", "demo_shift"):
+            finite = "a finite number"
+            _check_between(getattr(self, name), name, (-math.inf, math.inf), finite)
+        _check_between(
+            self.offset, "offset", (-math.inf, self.separation), "below the separation and finite"
+        )
+        if self.measured is not None:
+            _check_between(self.measured, "measured", (0.0, 1.0 + ROUNDING), "from 0 to 1")
+
+    @property
+    def nearest(self) -> float:
+        """How near the components are at the start or the end."""
+        return self.separation - max(self.offset, 0.0)
+
+    @property
+    def farthest(self) -> float:
+        """How far apart they are at the start or the end."""
+        return self.separation - min(self.offset, 0.0)
+
+
+def _check_between(value: float, name: str, between: tuple[float, float], limits: str) -> None:
+    low, high = between
+    if not (low <= value < high and math.isfinite(value)):
+        raise FieldError(
+            f"{name} is {value:g}, but must be {limits}",
+            field=name,
+            hint=f"give a number such as {_example_of(name)}.",
+        )
+
+
+def _example_of(name: str) -> str:
+    """The default, as a number that can be given."""
+    default = ConditionNumbers.__dataclass_fields__[name].default
+    return "0.3" if default is None else f"{default:g}"
