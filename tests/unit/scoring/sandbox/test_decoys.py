@@ -15,7 +15,7 @@ from forgetmap.scoring.sandbox.decoys import far_above, far_below, shuffle, unli
 VALUES: list[Any] = [
     True, 0, -7, 10**30, 0.5, 3.14, 2j, Decimal("1.5"), Fraction(1, 3), np.float64(2), np.uint8(3),
     "", "Hello 42", "ä", b"", b"\xff\x00", [], [1, ["a"]], (), (1, 2), set(), {1, 2}, {0.5},
-    frozenset("ab"), {}, {"a": [1]}, date.max, date.min, datetime(9999, 12, 31, tzinfo=UTC),
+    frozenset({"ab"}), {}, {"a": [1]}, date.max, date.min, datetime(9999, 12, 31, tzinfo=UTC),
 ]  # fmt: skip
 
 
