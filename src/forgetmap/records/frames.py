@@ -208,6 +208,16 @@ def cast_columns(frame: Frame, origin: str) -> Frame:
         for name in frame.collect_schema().names()
         if name not in ("repeat", "options")
     }
+    # DuckDB and Spark write a list as text, which a question may be; a tag it is not.
+    writes_lists = frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
+    for name, dtype in frame.collect_schema().items():
+        if name in dtypes and dtype.is_nested() and (name == "tags" or not writes_lists):
+            raise ColumnError(
+                f"column {name!r} holds {dtype}, expected text",
+                file=origin,
+                field=name,
+                hint=f"make {name!r} text before; several tags are separated by ';'.",
+            )
     casts = [
         _cast(name, dtype, dtypes[name], origin)
         for name, dtype in frame.collect_schema().items()
