@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from forgetmap._disk import sync
+from forgetmap._disk import whole_file
 from forgetmap.errors import OutputError
 from forgetmap.records import writable
 
@@ -22,19 +20,12 @@ def complete_file(path: Path, *, overwrite: bool) -> Iterator[IO[str]]:
         OutputError: there is something at this path already, or it cannot be written to.
     """
     refuse_existing_file(path, overwrite=overwrite)
-    with writable(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            Path(partial).chmod(0o644)
-            Path(partial).replace(path)
-            sync(path.parent)
-        finally:
-            Path(partial).unlink(missing_ok=True)
+    with (
+        writable(path),
+        whole_file(path) as partial,
+        partial.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
 
 
 def refuse_existing_file(path: Path, *, overwrite: bool) -> None:

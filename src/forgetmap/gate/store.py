@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forgetmap._disk import sync, sync_tree
+from forgetmap._disk import sync_tree, whole_file
 from forgetmap.errors import ChecksumError, MissingInputError, OutputError, UnreadableError
 from forgetmap.sources import is_remote, typed_failures, without_secrets
 
@@ -67,16 +65,8 @@ class BaselineStore:
             return
         target = self._local(path)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                dir=target.parent, prefix=".", suffix=".partial", delete=False
-            ) as partial:
-                partial.write(content)
-                partial.flush()
-                os.fsync(partial.fileno())
-            Path(partial.name).chmod(0o644)
-            Path(partial.name).replace(target)
-            sync(target.parent)
+            with whole_file(target) as partial:
+                partial.write_bytes(content)
         except OSError as error:
             raise OutputError(
                 f"{target} cannot be written: {error.strerror}",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.csv
 
+from forgetmap._disk import whole_file
 from forgetmap.errors import OutputError
 from forgetmap.records.content import ContentDeriver
 from forgetmap.records.engine import connection
@@ -84,15 +83,8 @@ def write_table(run: Run, path: Path, *, overwrite: bool = False) -> Path:
         _refuse_to_write(path, overwrite=overwrite)
         frame = _with_texts(run.scores, run.texts)
         schema = pa.schema([(name, BY_NAME[name].type) for name in frame.collect_schema().names()])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        try:
-            WRITERS[path.suffix](Path(partial), batches_of(frame, schema, run), schema)
-            Path(partial).chmod(0o644)
-            Path(partial).replace(path)
-        finally:
-            Path(partial).unlink(missing_ok=True)
+        with whole_file(path) as partial:
+            WRITERS[path.suffix](partial, batches_of(frame, schema, run), schema)
     return path
 
 

@@ -8,8 +8,6 @@ counted, because a zero would say that the answer was wrong.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from forgetmap._disk import whole_file
 from forgetmap.records.folder import batches_of, fill_scores, fill_texts, writable
 from forgetmap.records.manifest import MetricInfo
 from forgetmap.records.outcome import Outcome
@@ -51,21 +50,17 @@ def write_instances(run: Run, path: Path) -> ExportCounts:
         path: the file to write, such as `samples.jsonl`.
     """
     rows = left_out = 0
-    with writable(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                for row in _rows(run):
-                    if row["score"] is None or not isfinite(row["score"]):
-                        left_out += 1
-                        continue
-                    rows += 1
-                    file.write(json.dumps(_instance(row, run), ensure_ascii=False) + "\n")
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        finally:
-            Path(name).unlink(missing_ok=True)
+    with (
+        writable(path),
+        whole_file(path) as partial,
+        partial.open("w", encoding="utf-8") as file,
+    ):
+        for row in _rows(run):
+            if row["score"] is None or not isfinite(row["score"]):
+                left_out += 1
+                continue
+            rows += 1
+            file.write(json.dumps(_instance(row, run), ensure_ascii=False) + "\n")
     return ExportCounts(rows, left_out)
 
 
