@@ -85,7 +85,13 @@ if TYPE_CHECKING:
     )
     from forgetmap.comparison.summary import Summary, summarize
     from forgetmap.comparison.task_tables import plain_name
-    from forgetmap.comparison.verdict import BEYOND_NOISE, decide, decided_sentence
+    from forgetmap.comparison.verdict import (
+        BEYOND_NOISE,
+        Policy,
+        decide,
+        decided_sentence,
+        items_that_decide,
+    )
     from forgetmap.comparison.words import REASON_LABELS, SIMULATED
 
 __all__ = [
@@ -127,6 +133,7 @@ __all__ = [
     "PairingResult",
     "PathResult",
     "PlanResult",
+    "Policy",
     "Rollup",
     "Rule",
     "RunResult",
@@ -144,6 +151,7 @@ __all__ = [
     "estimator_table",
     "find_estimator",
     "group_evidence",
+    "items_that_decide",
     "judge_family",
     "judge_group",
     "make_group_policy",

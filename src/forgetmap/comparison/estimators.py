@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The estimator that the data allow, by `choose`."""
 MIN_REPEATED = 0.9
-"""Share of the items that must be repeated, so that an estimator by repeats says most of them."""
+"""Share of the items that must be repeated, so that an estimator by repeats speaks for all."""
 BRACKET = "bracket"
 
 Scale = Literal["knowledge", "answers"]

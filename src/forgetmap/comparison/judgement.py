@@ -16,11 +16,10 @@ from forgetmap.comparison.evidence import Evidence, split_tags
 from forgetmap.comparison.from_counts import as_estimate, drop_interval
 from forgetmap.comparison.group_results import group_result, group_results
 from forgetmap.comparison.result import DecidesResult, GroupResult, Verdict
-from forgetmap.comparison.verdict import Policy, decide, decided_sentence
+from forgetmap.comparison.verdict import Policy, decide, decided_sentence, items_that_decide
 from forgetmap.pairing import SIDES
 from forgetmap.records import reading
 from forgetmap.results import Estimate
-from forgetmap.stats import items_to_decide, normal_quantile
 from forgetmap.text import counted, limit, share
 
 JudgedQuantity = Literal["forgetting", "knowledge_loss", "answering_loss", "net_change"]
@@ -146,7 +145,8 @@ def _judge(
     else:
         part = group.knowledge if quantity == "knowledge_loss" else group.answering
         loss, verdict, estimator = part, part.verdict, headline.estimator
-    decides = _decides(loss, verdict, group, policy)
+    is_open = verdict == "cannot_tell"
+    decides = items_that_decide(loss, group.items, policy) if is_open else None
     words = f"{_LABELS[quantity]}: {_sentence(loss, verdict, decides, policy)}"
     measured = _count_measured(estimator, evidence)
     reason = _lacks_outcomes(loss, evidence, policy) if quantity == "answering_loss" else None
@@ -180,18 +180,6 @@ def _net_change(evidence: Evidence, policy: Policy) -> tuple[Estimate, Verdict]:
         return Estimate.missing("net change", "no item is scored on both sides"), "cannot_tell"
     loss = as_estimate(drop_interval(evidence), "losses less gains, score interval")
     return loss, decide(loss, policy.margin)
-
-
-def _decides(
-    loss: Estimate, verdict: Verdict, group: GroupResult, policy: Policy
-) -> DecidesResult | None:
-    if verdict != "cannot_tell":
-        return None
-    if loss.value is None or loss.low is None or loss.high is None:
-        return DecidesResult(items=None, repeats=None)
-    error = (loss.high - loss.low) / (2 * normal_quantile(policy.level))
-    items = items_to_decide(loss.value, error, group.items, policy.margin)
-    return DecidesResult(items=items, repeats=None)
 
 
 def _sentence(

@@ -240,11 +240,26 @@ def _decides(
     if claim.reason == NO_REPEATS:
         return DecidesResult(items=None, repeats=2)
     total = claim.loss.total
-    if claim.reason or total.value is None or total.low is None or total.high is None:
+    if claim.reason:
         return DecidesResult(items=None, repeats=None)
-    error = (total.high - total.low) / (2 * normal_quantile(policy.level))
-    floor = claim.loss.noise_assumed or 0.0
-    needed = items_to_decide(total.value, error, group.items, policy.margin, floor=floor)
+    return items_that_decide(total, group.items, policy, floor=claim.loss.noise_assumed or 0.0)
+
+
+def items_that_decide(
+    loss: Estimate, items: int, policy: Policy, *, floor: float = 0.0
+) -> DecidesResult:
+    """How many items would decide, as if the estimate were the truth.
+
+    Args:
+        loss: with its limits, at the level of the policy.
+        items: that it comes from.
+        policy: margin and level.
+        floor: what the lower limit must be above.
+    """
+    if loss.value is None or loss.low is None or loss.high is None:
+        return DecidesResult(items=None, repeats=None)
+    error = (loss.high - loss.low) / (2 * normal_quantile(policy.level))
+    needed = items_to_decide(loss.value, error, items, policy.margin, floor=floor)
     return DecidesResult(items=needed, repeats=None)
 
 

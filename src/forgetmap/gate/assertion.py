@@ -80,8 +80,6 @@ def _policy_of(
             "margin and policy are both given",
             hint="write the margin into the rules of the policy, or leave the policy out.",
         )
-    if not 0 < margin < 1:
-        raise UsageError(f"margin is {margin:g}", hint="it is a share between 0 and 1.")
     from forgetmap.gate.policy import make_default_policy
 
     return make_default_policy(margin)

@@ -14,9 +14,11 @@ from forgetmap.comparison import (
     GroupKind,
     JudgedQuantity,
     Judgement,
+    Policy,
     Verdict,
     decide,
     group_evidence,
+    items_that_decide,
     judge_family,
     judge_group,
     make_group_policy,
@@ -25,7 +27,7 @@ from forgetmap.comparison import (
 from forgetmap.gate.policy import Condition, GatePolicy, GateRule
 from forgetmap.gate.result import CheckResult, Status, effect
 from forgetmap.results import Estimate, Notice
-from forgetmap.stats import LEVEL, items_to_decide, normal_quantile
+from forgetmap.stats import LEVEL, normal_quantile
 from forgetmap.text import counted, percent
 
 PASSING: tuple[Verdict, ...] = ("no_material_loss", "small_loss")
@@ -261,13 +263,12 @@ def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -
 
 def _decides(check: OpenCheck, level: float) -> DecidesResult:
     """Items that would show the loss on one side of the margin four times in five."""
-    loss, margin = check.loss, check.rule.margin
-    if check.reasons or loss.value is None or loss.low is None or loss.high is None:
+    if check.reasons:
         return DecidesResult(items=None, repeats=None)
-    error = (loss.high - loss.low) / (2 * normal_quantile(level))
+    margin = check.rule.margin
+    policy = Policy(margin=margin, level=level)
     floor = margin + check.noise_assumed
-    items = items_to_decide(loss.value, error, check.items, margin, floor=floor)
-    return DecidesResult(items=items, repeats=None)
+    return items_that_decide(check.loss, check.items, policy, floor=floor)
 
 
 def _sentence(check: OpenCheck, status: Status, decides: DecidesResult | None) -> str:
