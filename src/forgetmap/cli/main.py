@@ -46,6 +46,8 @@ Examples:
   forgetmap map models/base models/tuned --suite basics --out map
   forgetmap records check results.jsonl
 """
+UNFORESEEN = 4
+"""Exit code of a gate that decided nothing, for a reason that nobody thought of."""
 COMPLETION_EXAMPLES = """\b
 Examples:
   forgetmap completion bash >> ~/.bashrc
@@ -109,9 +111,6 @@ def main() -> None:
         # The reader of a pipe, such as `head`, has gone: that is not an error of ours.
         _drop_output()
         sys.exit(1)
-
-
-UNFORESEEN = 4
 
 
 def _run_gate() -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -115,12 +116,10 @@ def run_gate(
     if before is after:
         raise UsageError("the same run is on both sides", hint="name the run of another model.")
     with opened_baseline(before, after, store or "") as (first, second, baseline):
-        number = 1 if look is None else look
-        result = _gate(first, second, held, granted, number, day, options)
+        decide_at = _compare_once(first, second, held, granted, day, options)
+        result = decide_at(1 if look is None else look)
         if look is None and store is not None and held.looks != 1:
-            number = count_looks(store, result) + 1
-            if number > 1:
-                result = _gate(first, second, held, granted, number, day, options)
+            result = decide_at(count_looks(store, result) + 1)
     if baseline is not None and result.before is not None:
         # Where it was copied to is gone.
         origin = f"{PREFIX}{baseline.name}, version {baseline.version}"
@@ -140,16 +139,15 @@ def _keep(result: GateResult, store: str | Path) -> None:
         raise OutputError(message, hint=error.hint) from error
 
 
-def _gate(
+def _compare_once(
     before: Any,
     after: Any,
     policy: GatePolicy,
     waivers: Sequence[Waiver],
-    number: int,
     today: date,
     options: GateOptions,
-) -> GateResult:
-    look = take_look(policy, number)
+) -> Callable[[int], GateResult]:
+    """Compare both runs; the decision follows from it at any look."""
     try:
         comparison = compare(before, after, **_compare_options(policy, options))
     except MetricError as error:
@@ -159,7 +157,18 @@ def _gate(
         raise
     except PairingError as error:
         missing = _missing_tasks(before, after, policy, options)
-        return _refused(policy, look, error, missing, waivers, today)
+        return partial(_refused, policy, error, missing, waivers, today)
+    return partial(_decide, comparison, policy, waivers, today)
+
+
+def _decide(
+    comparison: Comparison,
+    policy: GatePolicy,
+    waivers: Sequence[Waiver],
+    today: date,
+    number: int,
+) -> GateResult:
+    look = take_look(policy, number)
     checks = apply_waivers(_decide_checks(comparison, policy, look), waivers, today)
     result = comparison.result
     scored = {task.name for task in result.tasks if task.n}
@@ -255,13 +264,14 @@ def _decide_checks(
 
 def _refused(
     policy: GatePolicy,
-    look: LookResult,
     error: PairingError,
     missing: Sequence[str],
     waivers: Sequence[Waiver],
     today: date,
+    number: int,
 ) -> GateResult:
     """Runs that cannot be compared show nothing: neither a loss nor that there is none."""
+    look = take_look(policy, number)
     reason = Notice("refused", error.message)
     checks = [
         close_check(check, is_rejected=False, level=look.level)
