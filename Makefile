@@ -106,7 +106,7 @@ $(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
-	$(PIP) --editable ".[run,drift]" --group test --group lint --group bench --group build
+	$(PIP) --editable ".[run,train,drift]" --group test --group lint --group bench --group build
 	$(PIP) --group harness
 	@touch $@ $(VENV)/core $(VENV)/run
 

@@ -39,7 +39,10 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "overlap": "two models by their log-probabilities",
         "probe": "a small set of items that stands for a full run",
         "sweep": "merges compared with both of their parents",
+        "export": "sets to replay, items to ask again, model cards, data sets",
+        "train": "forgetting watched in training, and mitigations for trainers",
     },
+    {"lab": "ways to train compared: retention against gain, repair, merging under small drift"},
     {
         "report": "payloads drawn as figures, pages, Markdown and terminal output",
         "gate": "policies held against a comparison: PASS, FAIL or INCONCLUSIVE",
@@ -48,7 +51,6 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "serve": "the pages of a report, served for any two runs",
         "map": "evaluate models or their merges, compare them, write reports",
         "harness_runs": "other harnesses run, their logs imported",
-        "export": "sets to replay, items to ask again, model cards, data sets",
     },
     {
         "doctor": "what works on this machine",
@@ -60,7 +62,6 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
 """From the bottom up; each package with what it is for."""
 
 PLANNED: Final = {
-    "train": "beside merge",
     "atlas": "above records and pairing",
     "study": "above everything but report and cli",
 }
