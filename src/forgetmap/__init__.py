@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from forgetmap.report import as_markdown, make_payload, write_figures, write_report
     from forgetmap.simulation import SimulatedTask, simulate
     from forgetmap.sources import open_run
+    from forgetmap.train import protect
 
 __all__ = [
     "Chain",
@@ -58,6 +59,7 @@ __all__ = [
     "merge_models",
     "merge_sweep",
     "open_run",
+    "protect",
     "run_gate",
     "simulate",
     "weight_drift",

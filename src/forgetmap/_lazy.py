@@ -24,6 +24,7 @@ EXTRAS = {
     "pandas": "pandas", "polars": "polars", "pyspark": "spark",
     "ray": "ray", "vllm": "vllm",
     "starlette": "serve", "uvicorn": "serve",
+    "trl": "train",
 }  # fmt: skip
 """Package -> the extra of forgetmap that installs it; `require` may name another one."""
 

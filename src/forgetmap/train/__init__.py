@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from forgetmap._lazy import load_on_use
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from forgetmap.train.examples import TokenExample, read_examples
+    from forgetmap.train.mitigations.kl import KLToStart
+    from forgetmap.train.mitigations.l2sp import L2SP
+    from forgetmap.train.mitigations.mitigation import Mitigation, Protection
+    from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
+    from forgetmap.train.protection import protect
+
+__all__ = [
+    "L2SP",
+    "KLToStart",
+    "Mitigation",
+    "Protection",
+    "Replay",
+    "SyntheticReplay",
+    "TokenExample",
+    "protect",
+    "read_examples",
+]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -1,0 +1,1 @@
+"""Mitigations, one file each: a frozen config, and what it adds to a trainer."""

@@ -1,0 +1,169 @@
+"""Batches of old examples, and what the model says at the positions that count.
+
+A position counts if it predicts a token of the completion: for a prompt of p tokens and a
+completion of c tokens these are the positions p - 1 to p + c - 2 (from 0). Sequences are padded on
+the right and need no attention mask, as later tokens are invisible to earlier positions; logits are
+made for the positions that count only, where the model can do so.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from forgetmap.errors import ModelError
+from forgetmap.train.examples import TokenExample
+
+MOST_ROUNDS = 64
+"""Random orders that are kept."""
+
+
+@dataclass(frozen=True)
+class OldBatch:
+    """Examples as tensors.
+
+    Attributes:
+        input_ids: one row per example.
+        columns: the positions of any row for which logits are made.
+        rows: for each position that counts, its row ...
+        slots: ... and its place in `columns`.
+        targets: the token that it predicts.
+        examples: how many.
+    """
+
+    input_ids: torch.Tensor
+    columns: torch.Tensor
+    rows: torch.Tensor
+    slots: torch.Tensor
+    targets: torch.Tensor
+    examples: int
+
+
+def first_position(example: TokenExample, *, whole: bool) -> int:
+    """The first position that counts; with `whole`, those in the prompt count too."""
+    return 0 if whole else max(example.begin - 1, 0)
+
+
+def position_count(example: TokenExample, *, whole: bool = False) -> int:
+    """How many positions of an example count."""
+    return len(example.ids) - 1 - first_position(example, whole=whole)
+
+
+def collate(
+    examples: Sequence[TokenExample], device: torch.device | str = "cpu", *, whole: bool = False
+) -> OldBatch:
+    """Examples side by side, padded with token 0 on the right, where nothing looks."""
+    width = max(len(example.ids) for example in examples) - 1  # the last token predicts nothing
+    ids: list[tuple[int, ...]] = []
+    rows: list[int] = []
+    places: list[int] = []
+    targets: list[int] = []
+    for row, example in enumerate(examples):
+        inputs = example.ids[:-1]
+        first = first_position(example, whole=whole)
+        ids.append(inputs + (0,) * (width - len(inputs)))
+        rows += [row] * (len(inputs) - first)
+        places += range(first, len(inputs))
+        targets += example.ids[first + 1 :]
+    columns = sorted(set(places))
+    slot = {column: number for number, column in enumerate(columns)}
+    return OldBatch(
+        input_ids=torch.tensor(ids, device=device),
+        columns=torch.tensor(columns, device=device),
+        rows=torch.tensor(rows, device=device),
+        slots=torch.tensor([slot[place] for place in places], device=device),
+        targets=torch.tensor(targets, device=device),
+        examples=len(examples),
+    )
+
+
+def predict(model: Any, batch: OldBatch) -> torch.Tensor:
+    """Logits at all positions that count: (positions, vocabulary), at least float32."""
+    inputs = {"input_ids": batch.input_ids, "use_cache": False}
+    if _makes_single_logits(model):
+        logits: torch.Tensor = model(**inputs, logits_to_keep=batch.columns).logits[
+            batch.rows, batch.slots
+        ]
+    else:
+        logits = model(**inputs).logits[batch.rows, batch.columns[batch.slots]]
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def _makes_single_logits(model: Any) -> bool:
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    known = getattr(base, "_forgetmap_single_logits", None)
+    if known is None:
+        known = "logits_to_keep" in inspect.signature(base.forward).parameters
+        base._forgetmap_single_logits = known  # noqa: SLF001  # asking takes longer than a tiny layer
+    return bool(known)
+
+
+def sum_by_example(values: torch.Tensor, batch: OldBatch) -> torch.Tensor:
+    """Sum over the positions of each example: (examples,)."""
+    return values.new_zeros(batch.examples).index_add(0, batch.rows, values)
+
+
+class ExampleOrder:
+    """Which examples a step looks at: all of them in random order, then all again in another.
+
+    It follows from the seed, the step and the process alone: a resumed training goes on as if it
+    had never stopped, and processes see different examples.
+    """
+
+    def __init__(self, count: int, batch_size: int, seed: int) -> None:
+        self.count, self.batch_size, self.seed = count, min(batch_size, count), seed
+        self._rounds: dict[int, list[int]] = {}
+
+    def at(self, step: int, rank: int = 0, processes: int = 1) -> list[int]:
+        """Positions in the list of examples."""
+        first = (step * processes + rank) * self.batch_size
+        return [self._pick(number) for number in range(first, first + self.batch_size)]
+
+    def _pick(self, number: int) -> int:
+        turn, place = divmod(number, self.count)
+        if turn not in self._rounds:
+            if len(self._rounds) >= MOST_ROUNDS:
+                self._rounds.clear()
+            generator = torch.Generator().manual_seed(self.seed * 1_000_003 + turn)
+            self._rounds[turn] = torch.randperm(self.count, generator=generator).tolist()
+        return self._rounds[turn][place]
+
+
+@torch.no_grad()
+def survey(
+    model: Any,
+    examples: Sequence[TokenExample],
+    device: torch.device | str,
+    *,
+    whole: bool = False,
+    batch_size: int = 32,
+) -> list[torch.Tensor]:
+    """Logits of the model as it is, for each example: (positions, vocabulary) each.
+
+    The model's mode is put back as it was.
+
+    Raises:
+        ModelError: they are not finite.
+    """
+    was_training = model.training
+    model.eval()
+    found: list[torch.Tensor] = []
+    try:
+        for first in range(0, len(examples), batch_size):
+            part = examples[first : first + batch_size]
+            logits = predict(model, collate(part, device, whole=whole))
+            if not torch.isfinite(logits).all():
+                place = part[0].place
+                raise ModelError(
+                    f"the start model's logits are not finite near {place.file}, line {place.line}",
+                    hint="load the model again; its weights are damaged, or overflow in float16.",
+                )
+            sizes = [position_count(example, whole=whole) for example in part]
+            found += torch.split(logits, sizes)
+    finally:
+        model.train(was_training)
+    return found

@@ -1,0 +1,103 @@
+"""Training that forgets less: `fm.protect(trainer, ...)`.
+
+    fm.protect(trainer, KLToStart("prompts.jsonl", weight=1.0), Replay("replay.jsonl", share=0.25))
+    trainer.train()
+
+A penalty is computed once per optimizer step, whatever the gradient accumulation, with a backward
+pass of its own before that of the last micro-batch. So its weight is the same for 1 x 16 and 4 x 4,
+for losses that are means and for losses that are divided by the tokens of all micro-batches; the
+two graphs are never in memory together; and the trainer's `loss` stays the loss of the new task.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forgetmap.errors import UsageError
+from forgetmap.train.mitigations.mitigation import Mitigation, Protection
+
+ATTRIBUTE = "_forgetmap_protection"
+
+
+def protect(trainer: Any, *mitigations: Mitigation, tokenizer: Any = None) -> Protection:
+    """Make a trainer forget less; call it before `trainer.train()`.
+
+    The model as it is now is the start that penalties compare with. Further calls add to it.
+
+    Args:
+        trainer: a transformers `Trainer`, or TRL's SFT, DPO, GRPO, ...
+        mitigations: any number, in any order; penalties add up.
+        tokenizer: for rows of text; the trainer's own if left out.
+
+    Returns:
+        What was applied, and what it measures; `to_json()` keeps it.
+
+    Raises:
+        UsageError: the trainer shards its weights, or a mitigation does not fit it.
+        InputError: a file of prompts or examples cannot be used.
+    """
+    _check_trainer(trainer, mitigations)
+    run = getattr(trainer, ATTRIBUTE, None) or _install(trainer)
+    if tokenizer is not None or run.tokenizer is None:
+        run.tokenizer = tokenizer or _tokenizer_of(trainer)
+    for mitigation in mitigations:
+        mitigation.apply(run)
+        run.mitigations.append(mitigation)
+    return run
+
+
+def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
+    wrong = [one for one in mitigations if not isinstance(one, Mitigation)]
+    if wrong:
+        raise UsageError(
+            f"{wrong[0]!r:.60} is no mitigation",
+            hint="give configs such as KLToStart(...) from forgetmap.train.",
+        )
+    if getattr(trainer, "is_deepspeed_enabled", False) or getattr(
+        trainer, "is_fsdp_enabled", False
+    ):
+        raise UsageError(
+            "the trainer shards the weights (DeepSpeed or FSDP)",
+            hint="protect works on one device and with DDP; train without shards.",
+        )
+    if getattr(trainer, "is_in_train", False):
+        raise UsageError("the trainer is training", hint="call protect before trainer.train().")
+
+
+def _tokenizer_of(trainer: Any) -> Any:
+    given = getattr(trainer, "processing_class", None)
+    return getattr(given, "tokenizer", given)  # processors of models with images have one inside
+
+
+def _install(trainer: Any) -> Protection:
+    """Wrap the two methods of this one trainer that are called at each step and log."""
+    run = Protection(trainer, None)
+    setattr(trainer, ATTRIBUTE, run)
+    training_step, log = trainer.training_step, trainer.log
+
+    def protected_step(*args: Any, **kwargs: Any) -> Any:
+        if run.penalties and trainer.accelerator.sync_gradients:
+            run.descend()
+        return training_step(*args, **kwargs)
+
+    def log_with_penalties(logs: dict[str, float], *args: Any, **kwargs: Any) -> Any:
+        if "loss" in logs:
+            logs.update(run.take_metrics())
+        return log(logs, *args, **kwargs)
+
+    trainer.training_step, trainer.log = protected_step, log_with_penalties
+    trainer.add_callback(_gradient_callback(run))
+    return run
+
+
+def _gradient_callback(run: Protection) -> Any:
+    from transformers import TrainerCallback
+
+    class GradientHooks(TrainerCallback):  # type: ignore[misc]
+        """Calls the hooks when all gradients are there; they have been clipped by then."""
+
+        def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+            for hook in run.gradient_hooks:
+                hook(run.model)
+
+    return GradientHooks()
