@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.train.examples import TokenExample, read_examples
     from forgetmap.train.mitigations.kl import KLToStart
     from forgetmap.train.mitigations.l2sp import L2SP
+    from forgetmap.train.mitigations.margin import MarginPenalty
     from forgetmap.train.mitigations.mitigation import Mitigation, Protection
     from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
     from forgetmap.train.protection import protect
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "L2SP",
     "KLToStart",
+    "MarginPenalty",
     "Mitigation",
     "Protection",
     "Replay",
