@@ -8,22 +8,31 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.train.examples import TokenExample, read_examples
+    from forgetmap.train.mitigations.ema import EMAWeights, WiSEFT
+    from forgetmap.train.mitigations.ewc import EWC
     from forgetmap.train.mitigations.kl import KLToStart
     from forgetmap.train.mitigations.l2sp import L2SP
+    from forgetmap.train.mitigations.lora import LoRA
     from forgetmap.train.mitigations.margin import MarginPenalty
     from forgetmap.train.mitigations.mitigation import Mitigation, Protection
+    from forgetmap.train.mitigations.projection import GradientProjection
     from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
     from forgetmap.train.protection import protect
 
 __all__ = [
+    "EWC",
     "L2SP",
+    "EMAWeights",
+    "GradientProjection",
     "KLToStart",
+    "LoRA",
     "MarginPenalty",
     "Mitigation",
     "Protection",
     "Replay",
     "SyntheticReplay",
     "TokenExample",
+    "WiSEFT",
     "protect",
     "read_examples",
 ]

@@ -1,0 +1,86 @@
+"""LoRA: train a small adapter, and leave the weights alone (PEFT).
+
+Fewer directions to move in, so often less forgetting at a lower score on the new task; the rank
+trades one for the other. TRL's trainers take the config themselves:
+
+    SFTTrainer(model, ..., peft_config=LoRA(rank=16).peft_config())
+
+For a plain `Trainer`, wrap the model first, `Trainer(LoRA(rank=16).wrap(model), ...)`, or give LoRA
+to `protect` as the first mitigation. Penalties that compare with the start then keep only what
+concerns the adapter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from forgetmap._lazy import require
+from forgetmap.errors import UsageError
+from forgetmap.train.mitigations import mitigation as base
+from forgetmap.train.mitigations.mitigation import Mitigation, Protection
+
+
+@dataclass(frozen=True)
+class LoRA(Mitigation):
+    """Train a low-rank adapter.
+
+    Attributes:
+        rank: of each change.
+        alpha: the change is scaled by alpha / rank.
+        dropout: on what enters the adapter.
+        targets: names of layers, or `all-linear`.
+        rslora: scale by alpha / sqrt(rank) instead.
+    """
+
+    kind: ClassVar[str] = "lora"
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.0
+    targets: str | tuple[str, ...] = "all-linear"
+    rslora: bool = False
+
+    def __post_init__(self) -> None:
+        base.check_above_zero(rank=self.rank, alpha=self.alpha)
+        base.check_not_negative(dropout=self.dropout)
+
+    def peft_config(self) -> Any:
+        """For TRL's `peft_config`, or PEFT's `get_peft_model`."""
+        peft = require("peft", "LoRA")
+        return peft.LoraConfig(
+            r=self.rank,
+            lora_alpha=self.alpha,
+            lora_dropout=self.dropout,
+            target_modules=self.targets if isinstance(self.targets, str) else list(self.targets),
+            use_rslora=self.rslora,
+            task_type="CAUSAL_LM",
+        )
+
+    def wrap(self, model: Any) -> Any:
+        """A model of which only the adapter is trained."""
+        return require("peft", "LoRA").get_peft_model(model, self.peft_config())
+
+    def apply(self, run: Protection) -> None:
+        """Wrap the model of a plain `Trainer`.
+
+        Raises:
+            UsageError: it is too late, or the trainer wraps models itself.
+        """
+        if run.mitigations or run.penalties:
+            raise UsageError("LoRA is not the first mitigation", hint="give it first.")
+        if hasattr(run.model, "peft_config"):
+            raise UsageError("the model has an adapter already", hint="leave LoRA out.")
+        trainer = run.trainer
+        if type(trainer).__module__.startswith("trl."):
+            raise UsageError(
+                "TRL's trainers wrap models themselves",
+                hint=f"build it so: {type(trainer).__name__}(..., "
+                f"peft_config=LoRA(rank={self.rank}).peft_config()).",
+            )
+        if trainer.optimizer is not None:
+            raise UsageError(
+                "the optimizer has the weights of the model without adapter",
+                hint="wrap the model before: Trainer(LoRA(...).wrap(model), ...).",
+            )
+        trainer.model = trainer.model_wrapped = self.wrap(trainer.model)

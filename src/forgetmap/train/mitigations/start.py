@@ -1,0 +1,64 @@
+"""The start model, for what must be asked of it during training.
+
+Most mitigations ask it everything before training and keep the answers. Where new texts must be
+scored, a model with an adapter is asked with the adapter switched off, if that is where it started,
+and needs no memory; of any other model a frozen copy is kept.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+class StartModel:
+    """The model as it was when this was made.
+
+    Attributes:
+        is_copy: whether a copy of all weights is kept.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.is_copy = not starts_without_adapter(model)
+        self._model = (
+            copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
+            if self.is_copy
+            else model
+        )
+
+    @contextmanager
+    def use(self) -> Iterator[Any]:
+        """The start model, for passes without gradient; the trained model's mode is put back."""
+        if self.is_copy:
+            with torch.no_grad():
+                yield self._model
+            return
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            with torch.no_grad(), self._model.disable_adapter():
+                yield self._model
+        finally:
+            self._model.train(was_training)
+
+
+@torch.no_grad()
+def starts_without_adapter(model: Any) -> bool:
+    """Whether switching the adapter off changes nothing: it was added and not trained yet."""
+    if not hasattr(model, "disable_adapter") or not hasattr(model, "peft_config"):
+        return False
+    device = next(model.parameters()).device
+    tokens = torch.arange(1, 9, device=device).unsqueeze(0)
+    was_training = model.training
+    model.eval()
+    try:
+        with_adapter = model(input_ids=tokens, use_cache=False).logits
+        with model.disable_adapter():
+            without = model(input_ids=tokens, use_cache=False).logits
+    finally:
+        model.train(was_training)
+    return bool(torch.equal(with_adapter, without))
