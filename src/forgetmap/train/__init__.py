@@ -10,29 +10,41 @@ if TYPE_CHECKING:
     from forgetmap.train.examples import TokenExample, read_examples
     from forgetmap.train.mitigations.ema import EMAWeights, WiSEFT
     from forgetmap.train.mitigations.ewc import EWC
+    from forgetmap.train.mitigations.files import load_mitigations
+    from forgetmap.train.mitigations.grpo import GRPOWithKL
     from forgetmap.train.mitigations.kl import KLToStart
     from forgetmap.train.mitigations.l2sp import L2SP
     from forgetmap.train.mitigations.lora import LoRA
     from forgetmap.train.mitigations.margin import MarginPenalty
     from forgetmap.train.mitigations.mitigation import Mitigation, Protection
+    from forgetmap.train.mitigations.oapl import OAPL
+    from forgetmap.train.mitigations.onpolicy import OnPolicyReplay
     from forgetmap.train.mitigations.projection import GradientProjection
     from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
+    from forgetmap.train.mitigations.sdft import SDFT
+    from forgetmap.train.mitigations.ttt_discover import TTTDiscover
     from forgetmap.train.protection import protect
 
 __all__ = [
     "EWC",
     "L2SP",
+    "OAPL",
+    "SDFT",
     "EMAWeights",
+    "GRPOWithKL",
     "GradientProjection",
     "KLToStart",
     "LoRA",
     "MarginPenalty",
     "Mitigation",
+    "OnPolicyReplay",
     "Protection",
     "Replay",
     "SyntheticReplay",
+    "TTTDiscover",
     "TokenExample",
     "WiSEFT",
+    "load_mitigations",
     "protect",
     "read_examples",
 ]

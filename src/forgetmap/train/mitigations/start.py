@@ -24,11 +24,7 @@ class StartModel:
 
     def __init__(self, model: Any) -> None:
         self.is_copy = not starts_without_adapter(model)
-        self._model = (
-            copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
-            if self.is_copy
-            else model
-        )
+        self._model = frozen_copy(model) if self.is_copy else model
 
     @contextmanager
     def use(self) -> Iterator[Any]:
@@ -44,6 +40,18 @@ class StartModel:
                 yield self._model
         finally:
             self._model.train(was_training)
+
+
+def frozen_copy(model: Any) -> Any:
+    """A copy that is never trained.
+
+    TRL replaces `forward` of the models it trains by a function that calls the original model: a
+    copy of that function would still ask the model that is trained. The copy gets its class's own.
+    """
+    kept = copy.deepcopy(model)
+    for module in kept.modules():
+        module.__dict__.pop("forward", None)
+    return kept.eval().requires_grad_(requires_grad=False)
 
 
 @torch.no_grad()

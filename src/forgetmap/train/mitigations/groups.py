@@ -1,0 +1,95 @@
+"""Rewards of groups in TRL's GRPOTrainer, for objectives that make other use of them.
+
+`GRPOTrainer` samples groups of completions, has them rewarded and turns rewards into advantages.
+Objectives over groups need the rewards themselves, by group, before batches are shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from forgetmap._lazy import require
+from forgetmap.errors import UsageError
+
+GroupFunction = Callable[[torch.Tensor], torch.Tensor]
+"""From rewards (groups, completions of a group) to advantages of the same shape."""
+
+
+def check_grpo(trainer: Any, name: str) -> None:
+    """Only GRPOTrainer samples groups.
+
+    Raises:
+        UsageError: it is another trainer.
+    """
+    trl = require("trl", name)
+    if not isinstance(trainer, trl.GRPOTrainer):
+        raise UsageError(
+            f"{name} needs groups of sampled completions; {type(trainer).__name__} has none",
+            hint="use TRL's GRPOTrainer with your reward functions.",
+        )
+
+
+def replace_advantages(
+    trainer: Any,
+    advantages_of: GroupFunction,
+    adjust: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
+    """Have a GRPOTrainer use other advantages while it trains.
+
+    Args:
+        trainer: a GRPOTrainer.
+        advantages_of: makes them from the rewards of whole groups.
+        adjust: may change the batch of this process further.
+    """
+    reward, generate = trainer._calculate_rewards, trainer._generate_and_score_completions  # noqa: SLF001
+    seen: list[torch.Tensor] = []
+
+    def calculate_rewards(*args: Any, **kwargs: Any) -> Any:
+        each = reward(*args, **kwargs)
+        weights = trainer.reward_weights.to(each.device).unsqueeze(0)
+        total = (each * weights).nansum(dim=1)
+        seen[:] = [total.masked_fill(torch.isnan(each).all(dim=1), float("nan"))]
+        return each
+
+    def generate_and_score(inputs: Any) -> Any:
+        batch = generate(inputs)
+        if not trainer.model.training:
+            return batch
+        groups = seen[0].view(-1, trainer.num_generations)
+        flat = torch.nan_to_num(advantages_of(groups)).flatten()
+        size = len(batch["advantages"])
+        first = trainer.accelerator.process_index * size
+        batch["advantages"] = flat[first : first + size].to(batch["advantages"])
+        if adjust is not None:
+            adjust(batch)
+        return batch
+
+    trainer._calculate_rewards = calculate_rewards  # noqa: SLF001
+    trainer._generate_and_score_completions = generate_and_score  # noqa: SLF001
+
+
+def token_log_probs(trainer: Any, model: Any, batch: dict[str, Any]) -> torch.Tensor:
+    """Of the completions in a batch of a GRPOTrainer: (completions, tokens)."""
+    logs, _, _ = trainer._get_per_token_logps_and_entropies(  # noqa: SLF001
+        model,
+        torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+        torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+        batch["completion_ids"].size(1),
+    )
+    result: torch.Tensor = logs
+    return result
+
+
+def plain_log_probs(trainer: Any, model: Any, batch: dict[str, Any]) -> torch.Tensor:
+    """The same from a model that TRL has not given its own head, such as a copy."""
+    completion = batch["completion_ids"]
+    logits = model(
+        input_ids=torch.cat([batch["prompt_ids"], completion], dim=1),
+        attention_mask=torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+        use_cache=False,
+    ).logits[:, -completion.size(1) - 1 : -1]
+    logs: torch.Tensor = (logits.float() / trainer.temperature).log_softmax(-1)
+    return logs.gather(-1, completion.unsqueeze(-1)).squeeze(-1)
