@@ -147,7 +147,6 @@ class MarginPenalty(Mitigation):
                 hint="give examples that it knows, or prompts without completions.",
                 file=full[0].place.file,
             )
-        run.record("known", float(len(known)))
         return known, margins
 
 
@@ -169,7 +168,8 @@ class _MarginTerm:
             if config.bound is None
             else Multiplier(config.weight, config.bound, config.rate, config.most)
         )
-        self.run.add_penalty(config.kind, self.compute, 1.0)
+        self.name = self.run.add_penalty(config.kind, self.compute, 1.0)
+        self.run.record(f"{self.name}/known", float(len(self.examples)))
 
     def compute(self, model: Any) -> torch.Tensor:
         config, run = self.config, self.run
@@ -182,13 +182,13 @@ class _MarginTerm:
         self.order.learn(chosen, (worst_before - worst).detach())
         lost = (worst <= 0).to(logits.dtype).mean()
         hinge = self.hinge(margins, before, batch)
-        run.record("hinge", hinge)
-        run.record("lost_share", lost)
+        run.record(f"{self.name}/hinge", hinge)
+        run.record(f"{self.name}/lost_share", lost)
         term = self._weight(float(lost)) * hinge
         if self.start is None:
             return term
         kl = self.start.divergence(logits, chosen, config.direction)
-        run.record("kl", kl.mean())
+        run.record(f"{self.name}/kl", kl.mean())
         weights = risk_weights(worst, config.tau, config.risk)
         return term + config.kl * (weights[batch.rows] * kl).mean()
 
@@ -204,19 +204,18 @@ class _MarginTerm:
         if self.multiplier is None:
             return self.config.weight
         if self.run.step and not self.multiplier.updates:
-            self.multiplier = resumed(self.multiplier, self.run)
+            self.multiplier = resumed(self.multiplier, self.run, self.name)
         weight = self.multiplier.update(lost)
-        self.run.record("multiplier", weight)
-        self.run.record("bound", self.multiplier.bound)
+        self.run.record(f"{self.name}/multiplier", weight)
+        self.run.record(f"{self.name}/bound", self.multiplier.bound)
         return weight
 
 
-def resumed(multiplier: Multiplier, run: Protection) -> Multiplier:
+def resumed(multiplier: Multiplier, run: Protection, name: str) -> Multiplier:
     """Where a training that goes on from a checkpoint had left it: in the log."""
-    logged = [line for line in run.trainer.state.log_history if "protect/multiplier" in line]
-    if not logged:
-        return multiplier
-    return replace(multiplier, value=float(logged[-1]["protect/multiplier"]))
+    key = f"protect/{name}/multiplier"
+    logged = [line[key] for line in run.trainer.state.log_history if key in line]
+    return replace(multiplier, value=float(logged[-1])) if logged else multiplier
 
 
 # ------------------------------------------------------------------------------------------- terms

@@ -113,13 +113,14 @@ class Protection:
 
     def add_penalty(
         self, name: str, function: PenaltyFunction, weight: float | Callable[[], float]
-    ) -> None:
-        """A term of the loss, computed once per optimizer step."""
+    ) -> str:
+        """A term of the loss, computed once per optimizer step; the name it is logged by."""
         taken = {penalty.name for penalty in self.penalties}
         number = next(n for n in range(1, 1000) if (name if n == 1 else f"{name}_{n}") not in taken)
         unique = name if number == 1 else f"{name}_{number}"
         share = weight if callable(weight) else lambda: float(weight)
         self.penalties.append(Penalty(unique, function, share))
+        return unique
 
     def add_gradient_hook(self, hook: Callable[[Any], None]) -> None:
         """Called with the model when all gradients of a step are there, before the optimizer."""

@@ -58,7 +58,7 @@ class OAPL(Mitigation):
             log_q = (logs * mask).sum(-1)
             log_lag = log_q.detach() if lagged is None else (lagged * mask).sum(-1)
             losses = regression_losses(log_q, log_lag, batch["advantages"], self.t2)
-            run.record("log_ratio", (log_q.detach() - log_lag).mean())
+            run.record("oapl/log_ratio", (log_q.detach() - log_lag).mean())
             steps = trainer.current_gradient_accumulation_steps if trainer.model.training else 1
             return losses.mean() / steps
 
@@ -69,7 +69,7 @@ def soft_advantages(rewards: torch.Tensor, t1: float) -> torch.Tensor:
     """Rewards minus the soft maximum of their group; missing ones (NaN) count for nothing."""
     known = ~torch.isnan(rewards)
     scaled = torch.where(known, rewards / t1, torch.full_like(rewards, float("-inf")))
-    count = known.sum(-1, keepdim=True).clamp(min=1)
+    count = known.sum(-1, keepdim=True).clamp(min=1).to(rewards.dtype)
     return rewards - t1 * (scaled.logsumexp(-1, keepdim=True) - count.log())
 
 

@@ -9,7 +9,8 @@ each batch are answers that the start gave, and every answer is weighted by
 
 which leaves the objective what it is, as E_b[w f] = E_q[f], with bounded weights (docs/theory.md,
 replay under reverse KL). The loss of an answer is w (log(q/s) - baseline) log q, the first two
-factors being constants, the baseline the mean of the others' log(q/s): its gradient is unbiased.
+factors being constants, the baseline the running mean of log(q/s) over earlier steps: constants
+leave the gradient what it is, as E_b[w grad log q] = 0.
 
 Answers of the model are sampled for `refresh` steps at a time. They come from a model up to that
 many steps old, whose q is in b; weights are then cut at the bound. A step costs one forward and
@@ -69,7 +70,7 @@ class OnPolicyReplay(Mitigation):
         base.check_not_negative(weight=self.weight)
         base.check_below_one(share=self.share)
         base.check_above_zero(refresh=self.refresh, max_tokens=self.max_tokens)
-        base.check_above_zero(batch_size=self.batch_size - 1)  # a baseline needs another answer
+        base.check_above_zero(batch_size=self.batch_size - 1)  # one of each kind at least
 
     def apply(self, run: Protection) -> None:
         """The start's answers now; a penalty at each step."""
@@ -98,6 +99,7 @@ class _OnPolicyTerm:
         self.replayed = min(max(1, round(config.batch_size * config.share)), config.batch_size - 1)
         self.fresh = config.batch_size - self.replayed
         self.order = ExampleOrder(len(old), config.batch_size, config.seed)
+        self.baseline = 0.0
         self._ahead: dict[int, _ScoredBatch] = {}
 
     def compute(self, model: Any) -> torch.Tensor:
@@ -107,9 +109,12 @@ class _OnPolicyTerm:
         scored = self._ahead.pop(run.step)
         log_q = answer_log_probs(model, scored.examples, run.device)
         share = self.replayed / len(scored.examples)
-        terms, weights = replay_terms(log_q, scored.lagged, scored.start, scored.start, share)
-        run.record("importance_weight", weights.max())
+        terms, weights = replay_terms(
+            log_q, scored.lagged, scored.start, scored.start, share, self.baseline
+        )
+        run.record("on_policy_replay/weight", weights.max())
         estimate = (weights * (log_q.detach() - scored.start)).mean()
+        self.baseline = 0.9 * self.baseline + 0.1 * float(estimate)
         surrogate = terms.mean()
         return surrogate - surrogate.detach() + estimate  # the value of one, the slope of the other
 
@@ -167,6 +172,7 @@ def replay_terms(
     log_old: torch.Tensor,
     log_target: torch.Tensor,
     share: float,
+    baseline: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss of each sample, whose mean has the gradient of KL(q || target); and its weight.
 
@@ -176,10 +182,10 @@ def replay_terms(
         log_old: of the distribution of old samples.
         log_target: of the target, up to a constant.
         share: of old samples among all.
+        baseline: any constant; a good guess of the mean log(q / target) lowers the variance.
     """
     fixed = log_q.detach()
     behaviour = torch.logaddexp(math.log1p(-share) + log_lagged, math.log(share) + log_old)
     weights = (fixed - behaviour).exp().clamp(max=1 / (1 - share))
     excess = fixed - log_target
-    others = (excess.sum() - excess) / max(len(excess) - 1, 1)
-    return weights * (excess - others) * log_q, weights
+    return weights * (excess - baseline) * log_q, weights

@@ -80,9 +80,9 @@ class GradientProjection(Mitigation):
                     f"gradients are not finite at step {run.step}",
                     hint="the model has probably diverged: lower the learning rate.",
                 )
-            run.record("old_loss", loss)
-            run.record("cosine", cosine)
-            run.record("conflict", (cosine < 0).float())
+            run.record("gradient_projection/old_loss", loss)
+            run.record("gradient_projection/cosine", cosine)
+            run.record("gradient_projection/conflict", (cosine < 0).float())
 
         run.add_gradient_hook(hook)
 

@@ -72,7 +72,7 @@ class TTTDiscover(Mitigation):
                 if self.eta is None
                 else torch.full_like(rewards[:, :1], self.eta)
             )
-            run.record("eta", eta.median())
+            run.record("ttt_discover/eta", eta.median())
             return entropic_advantages(rewards, eta)
 
         def adjust(batch: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ class TTTDiscover(Mitigation):
             with start.use() as model:
                 before = plain_log_probs(trainer, model, batch)
             mask = batch["completion_mask"]
-            run.record("kl_to_start", ((logs - before) * mask).sum() / mask.sum())
+            run.record("ttt_discover/kl", ((logs - before) * mask).sum() / mask.sum())
             pull = kl_advantages(logs, before, mask, self.strength)
             batch["advantages"] = batch["advantages"].unsqueeze(1) + pull
 
