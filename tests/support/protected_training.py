@@ -106,7 +106,7 @@ def nudge(model: Any, size: float = 0.02, seed: int = 5) -> None:
 def slope_gap(value: Callable[[], torch.Tensor], model: Any, step: float = 1e-6) -> float:
     """Relative gap between a gradient and central differences, along a random direction."""
     model.zero_grad()
-    value().backward()
+    torch.autograd.backward(value())
     generator = torch.Generator().manual_seed(9)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     ways = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in weights]

@@ -1,10 +1,11 @@
-"""Trains a tiny model with penalties in this process, alone or as one of several; saves its weights.
+"""Trains a tiny model with penalties, alone or as one of several processes; saves its weights.
 
 Usage: protected_worker.py FOLDER BATCH
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from forgetmap.train import L2SP, GradientProjection, KLToStart
 from protected_training import make_trainer, prompts
 
 
-def main(folder: Path, batch: int) -> None:
+def train_protected(folder: Path, batch: int) -> None:
+    together = {"ddp_backend": "gloo"} if "WORLD_SIZE" in os.environ else {}
     trainer = make_trainer(
         folder, max_steps=3, per_device_train_batch_size=batch, max_grad_norm=0.5,
-        gradient_accumulation_steps=2, ddp_backend="gloo", optim="sgd", learning_rate=0.05,
+        gradient_accumulation_steps=2, optim="sgd", learning_rate=0.05, **together,
     )  # fmt: skip
     run = fm.protect(
         trainer,
@@ -32,4 +34,4 @@ def main(folder: Path, batch: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    train_protected(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""The two-mode model of forgetmap.theory in torch, where losses of trainers can be held against it."""
+"""The two-mode model of forgetmap.theory in torch, to hold losses of trainers against it."""
 
 from __future__ import annotations
 

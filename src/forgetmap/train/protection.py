@@ -60,6 +60,11 @@ def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
             "the trainer shards the weights (DeepSpeed or FSDP)",
             hint="protect works on one device and with DDP; train without shards.",
         )
+    if getattr(trainer, "model_init", None) is not None:
+        raise UsageError(
+            "the trainer makes its model anew when training begins (model_init)",
+            hint="give the trainer a model: there is no start to compare with yet.",
+        )
     if getattr(trainer, "is_in_train", False):
         raise UsageError("the trainer is training", hint="call protect before trainer.train().")
 

@@ -73,7 +73,11 @@ def test_a_loss_that_is_a_mean_per_micro_batch(tmp_path: Path) -> None:
             trainer.model_accepts_loss_kwargs = False  # as for models without num_items_in_batch
             run = fm.protect(trainer, *mitigations)
             seen: list[Any] = []
-            run.add_gradient_hook(lambda model, to=seen: to.append(model.lm_head.weight.grad.clone()))
+
+            def look(model: Any, seen: list[Any] = seen) -> None:
+                seen.append(model.lm_head.weight.grad.clone())
+
+            run.add_gradient_hook(look)
             trainer.train()
             found.append(seen[0])
         return found
@@ -137,8 +141,11 @@ def test_misuse(tmp_path: Path) -> None:
     trainer.is_fsdp_enabled = True
     with pytest.raises(UsageError, match="shards"):
         fm.protect(trainer, L2SP())
-    trainer.is_fsdp_enabled, trainer.is_in_train = False, True
-    with pytest.raises(UsageError, match="before trainer.train"):
+    trainer.is_fsdp_enabled, trainer.model_init = False, fresh_model
+    with pytest.raises(UsageError, match="model_init"):
+        fm.protect(trainer, L2SP())
+    trainer.model_init, trainer.is_in_train = None, True
+    with pytest.raises(UsageError, match="is training"):
         fm.protect(trainer, L2SP())
 
 

@@ -67,7 +67,9 @@ def test_the_average_lags_behind(tmp_path: Path) -> None:
 
 
 def test_an_adapter_for_a_plain_trainer(tmp_path: Path) -> None:
-    run = protected(tmp_path, LoRA(rank=2, targets=("q_proj",)), KLToStart(prompts(6), max_tokens=3))
+    run = protected(
+        tmp_path, LoRA(rank=2, targets=("q_proj",)), KLToStart(prompts(6), max_tokens=3)
+    )
     run.trainer.train()
     trained = [name for name, weight in run.model.named_parameters() if weight.requires_grad]
     assert trained

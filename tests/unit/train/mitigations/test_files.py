@@ -84,7 +84,7 @@ def test_configs_do_not_change() -> None:
         ({"mitigation": "magic"}, "mitigation"),
         ({"weight": 1.0}, "mitigation"),
         (["l2sp"], "mitigation"),
-        ({"mitigation": "l2sp", "wieght": 1.0}, "wieght"),
+        ({"mitigation": "l2sp", "heavy": 1.0}, "heavy"),
         ({"mitigation": "l2sp", "weight": "heavy"}, "weight"),
         ({"mitigation": "kl_to_start"}, "prompts"),
         ({"mitigation": "kl_to_start", "prompts": "p.jsonl", "direction": "up"}, "direction"),

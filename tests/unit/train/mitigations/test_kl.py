@@ -12,10 +12,17 @@ from torch.nn.functional import kl_div
 from forgetmap.errors import FieldError, ModelError, UsageError
 from forgetmap.train import KLToStart
 from forgetmap.train.mitigations.kl import Direction, StartDistributions, answered
+from forgetmap.train.mitigations.mitigation import Penalty
 from forgetmap.train.mitigations.old_batches import ExampleOrder, collate, predict
 from protected_training import fresh_model, nudge, pairs, prompts, protected, slope_gap
 
 pytestmark = pytest.mark.needs_torch
+
+
+def value_of(penalty: Penalty, model: Any) -> float:
+    value = penalty.function(model)
+    assert value is not None
+    return float(value.detach())
 
 
 def penalty_of(run: Any) -> Any:
@@ -51,27 +58,27 @@ def test_values_are_those_of_a_plain_computation(tmp_path: Path, direction: Dire
             s = start(ids).logits[0, example.begin - 1 : -1].log_softmax(-1)
         one, other = (q, s) if direction == "forward" else (s, q)
         values.append(kl_div(one, other, log_target=True, reduction="none").sum(-1))
-    assert float(penalty_of(run)().detach()) == pytest.approx(float(torch.cat(values).mean()), rel=1e-9)
+    assert float(penalty_of(run)().detach()) == pytest.approx(
+        float(torch.cat(values).mean()), rel=1e-9
+    )
 
 
 def test_the_penalty_is_zero_at_the_start_and_buckets_bound_it_from_below(tmp_path: Path) -> None:
     model = fresh_model(double=True)
     sizes = (1, 5, 50, None)
     run = protected(tmp_path, *(KLToStart(pairs(6), top_k=size) for size in sizes), model=model)
-    start = [float(one.function(model).detach()) for one in run.penalties]
+    start = [value_of(one, model) for one in run.penalties]
     assert start == pytest.approx([0.0] * 4, abs=1e-12)
     nudge(model)
-    values = [float(one.function(model).detach()) for one in run.penalties]
+    values = [value_of(one, model) for one in run.penalties]
     assert 0 < values[0] < values[1] < values[2] < values[3]
 
 
 def test_half_precision_is_close(tmp_path: Path) -> None:
     model = fresh_model()
-    run = protected(
-        tmp_path, KLToStart(pairs(6)), KLToStart(pairs(6), half=True), model=model
-    )
+    run = protected(tmp_path, KLToStart(pairs(6)), KLToStart(pairs(6), half=True), model=model)
     nudge(model, 0.1)
-    exact, half = (float(one.function(model).detach()) for one in run.penalties)
+    exact, half = (value_of(one, model) for one in run.penalties)
     assert half == pytest.approx(exact, rel=0.02)
 
 
@@ -166,7 +173,7 @@ def test_log_probabilities_of_nothing_stay_numbers() -> None:
     start = StartDistributions(torch.tensor([[0.0, -1e4]]), None, [0, 1], 2)
     logits = torch.zeros(1, 2, requires_grad=True)
     value = start.divergence(logits, [0], "forward")
-    value.sum().backward()
+    torch.autograd.backward(value.sum())
     assert float(value.detach()) == pytest.approx(0.6931, abs=1e-4)
     assert logits.grad is not None
     assert torch.isfinite(logits.grad).all()

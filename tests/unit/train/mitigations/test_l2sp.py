@@ -23,7 +23,9 @@ def test_value_and_slope_of_the_distance(scaled: bool) -> None:
     scale = {name: torch.rand_like(weight) for name, weight in start.items()} if scaled else None
     nudge(model)
     plain = 0.5 * sum(
-        float(((1.0 if scale is None else scale[name]) * (weight.detach() - start[name]) ** 2).sum())
+        float(
+            ((1.0 if scale is None else scale[name]) * (weight.detach() - start[name]) ** 2).sum()
+        )
         for name, weight in model.named_parameters()
     )
     assert float(half_distance(model, start, scale).detach()) == pytest.approx(plain, rel=1e-10)

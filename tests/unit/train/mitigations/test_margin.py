@@ -103,9 +103,7 @@ def test_nothing_is_penalised_at_the_start(tmp_path: Path) -> None:
 def test_only_what_the_start_knows_is_kept(tmp_path: Path) -> None:
     run = protected(tmp_path)
     right = answered(run, run.read(prompts(4)), max_tokens=3, temperature=0.0)
-    rows = [
-        {"input_ids": list(one.ids), "labels": one.labels} for one in right
-    ]
+    rows = [{"input_ids": list(one.ids), "labels": one.labels} for one in right]
     wrong = {"input_ids": [*rows[0]["input_ids"][:-1], 7], "labels": [*rows[0]["labels"][:-1], 7]}
     run = protected(tmp_path, MarginPenalty([*rows, wrong]))
     assert run.take_metrics()["protect/margin_penalty/known"] == 4

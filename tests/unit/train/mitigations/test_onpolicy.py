@@ -108,4 +108,4 @@ def test_it_pulls_back_to_the_start(tmp_path: Path) -> None:
 def test_options_that_make_no_sense() -> None:
     for options in ({"share": 0.0}, {"batch_size": 1}, {"refresh": 0}):
         with pytest.raises(UsageError):
-            OnPolicyReplay("p.jsonl", **options)  # type: ignore[arg-type]
+            OnPolicyReplay("p.jsonl", **options)

@@ -57,7 +57,7 @@ def test_what_reaches_the_optimizer_does_not_raise_the_old_loss(tmp_path: Path) 
         loss = torch.nn.functional.cross_entropy(predict(model, batch), batch.targets)
         weights = list(model.parameters())
         old = torch.autograd.grad(loss, weights)
-        dots.append(sum(float((a.grad * b).sum()) for a, b in zip(weights, old, strict=True)))  # type: ignore[operator]
+        dots.append(sum(float((a.grad * b).sum()) for a, b in zip(weights, old, strict=True)))
 
     run.add_gradient_hook(look)
     run.trainer.train()

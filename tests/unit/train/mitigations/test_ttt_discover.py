@@ -100,4 +100,4 @@ def test_tokens_that_are_padding_count_for_nothing() -> None:
 def test_options_that_make_no_sense() -> None:
     for options in ({"eta": 0.0}, {"strength": -1.0}):
         with pytest.raises(UsageError):
-            TTTDiscover(**options)  # type: ignore[arg-type]
+            TTTDiscover(**options)
