@@ -17,6 +17,11 @@ from forgetmap.errors import UsageError
 from forgetmap.train.mitigations.mitigation import Mitigation, Protection
 
 ATTRIBUTE = "_forgetmap_protection"
+SIGNS_OF_SHARDS = (
+    "is_deepspeed_enabled",
+    "is_fsdp_enabled",
+    "is_distributed_loading_by_transformers",
+)
 
 
 def protect(trainer: Any, *mitigations: Mitigation, tokenizer: Any = None) -> Protection:
@@ -53,11 +58,9 @@ def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
             f"{wrong[0]!r:.60} is no mitigation",
             hint="give configs such as KLToStart(...) from forgetmap.train.",
         )
-    if getattr(trainer, "is_deepspeed_enabled", False) or getattr(
-        trainer, "is_fsdp_enabled", False
-    ):
+    if any(getattr(trainer, sign, False) for sign in SIGNS_OF_SHARDS):
         raise UsageError(
-            "the trainer shards the weights (DeepSpeed or FSDP)",
+            "the trainer shards the weights (DeepSpeed, FSDP or tensor parallelism)",
             hint="protect works on one device and with DDP; train without shards.",
         )
     if getattr(trainer, "model_init", None) is not None:

@@ -134,6 +134,17 @@ def test_a_penalty_that_is_not_finite_names_itself_and_the_step(tmp_path: Path) 
         run.trainer.train()
 
 
+@pytest.mark.parametrize("options", [{"bf16": True}, {"gradient_checkpointing": True}])
+def test_mixed_precision_and_checkpoints_of_activations(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    run = protected(tmp_path, KLToStart(pairs(4)), L2SP(), max_steps=2, **options)
+    run.trainer.train()
+    values = logged(run, "protect/kl_to_start")
+    assert values[0] == pytest.approx(0.0, abs=1e-2)
+    assert values[1] > 0
+
+
 def test_misuse(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path)
     with pytest.raises(UsageError, match="is no mitigation"):

@@ -196,11 +196,10 @@ class StartDistributions:
         kept = None if top_k is None or top_k >= vocabulary else top_k
         _check_memory(sum(sizes), vocabulary, kept, memory_gib, half=half)
         logs, tokens = [], []
-        for first in range(0, len(examples), 32):  # no more logits at a time than of 32 examples
-            for logits in survey(model, examples[first : first + 32], device, whole=whole):
-                log, token = summarise(logits.log_softmax(-1), kept)
-                logs.append(log.clamp(min=LOWEST).to(torch.float16 if half else log.dtype))
-                tokens.append(token)
+        for logits in survey(model, examples, device, whole=whole):
+            log, token = summarise(logits.log_softmax(-1), kept)
+            logs.append(log.clamp(min=LOWEST).to(torch.float16 if half else log.dtype))
+            tokens.append(token)
         offsets = [0, *torch.tensor(sizes).cumsum(0).tolist()]
         chosen = None if kept is None else torch.cat([one for one in tokens if one is not None])
         return cls(torch.cat(logs), chosen, offsets, logits.shape[-1])

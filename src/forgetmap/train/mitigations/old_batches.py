@@ -9,7 +9,7 @@ made for the positions that count only, where the model can do so.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +133,6 @@ class ExampleOrder:
         return self._rounds[turn][place]
 
 
-@torch.no_grad()
 def survey(
     model: Any,
     examples: Sequence[TokenExample],
@@ -141,29 +140,27 @@ def survey(
     *,
     whole: bool = False,
     batch_size: int = 32,
-) -> list[torch.Tensor]:
-    """Logits of the model as it is, for each example: (positions, vocabulary) each.
+) -> Iterator[torch.Tensor]:
+    """Logits of the model as it is, for one example after the other: (positions, vocabulary) each.
 
-    The model's mode is put back as it was.
+    No more than those of a batch are in memory. The model's mode is put back as it was.
 
     Raises:
         ModelError: they are not finite.
     """
-    was_training = model.training
-    model.eval()
-    found: list[torch.Tensor] = []
-    try:
-        for first in range(0, len(examples), batch_size):
-            part = examples[first : first + batch_size]
-            logits = predict(model, collate(part, device, whole=whole))
-            if not torch.isfinite(logits).all():
-                place = part[0].place
-                raise ModelError(
-                    f"the start model's logits are not finite near {place.file}, line {place.line}",
-                    hint="load the model again; its weights are damaged, or overflow in float16.",
-                )
-            sizes = [position_count(example, whole=whole) for example in part]
-            found += torch.split(logits, sizes)
-    finally:
-        model.train(was_training)
-    return found
+    for first in range(0, len(examples), batch_size):
+        part = examples[first : first + batch_size]
+        was_training = model.training
+        model.eval()
+        try:
+            with torch.no_grad():
+                logits = predict(model, collate(part, device, whole=whole))
+        finally:
+            model.train(was_training)
+        if not torch.isfinite(logits).all():
+            raise ModelError(
+                "the start model's logits are not finite near "
+                f"{part[0].place.file}, line {part[0].place.line}",
+                hint="load the model again; its weights are damaged, or overflow in float16.",
+            )
+        yield from torch.split(logits, [position_count(one, whole=whole) for one in part])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,8 +42,7 @@ def sample_answers(
     was_training = model.training
     model.eval()
     try:
-        with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
-            torch.manual_seed(seed)
+        with _random_state(device, seed):
             for first in range(0, len(order), batch_size):
                 chosen = order[first : first + batch_size]
                 new = _generate(model, [prompts[at] for at in chosen], settings, device)
@@ -51,6 +51,18 @@ def sample_answers(
     finally:
         model.train(was_training)
     return answers
+
+
+@contextmanager
+def _random_state(device: torch.device, seed: int) -> Iterator[None]:
+    """A random state of its own, that of the training being put back afterwards."""
+    if device.type == "cpu":
+        forked = torch.random.fork_rng(devices=[])
+    else:
+        forked = torch.random.fork_rng(devices=[device], device_type=device.type)
+    with forked:
+        torch.manual_seed(seed)
+        yield
 
 
 def _settings(model: Any, tokenizer: Any, max_tokens: int, temperature: float) -> Any:
