@@ -76,11 +76,9 @@ def test_slopes_agree_with_finite_differences(tmp_path: Path, shape: Any, tokens
     assert slope_gap(lambda: run.penalties[0].function(model), model, 1e-8) < 1e-4  # type: ignore[arg-type,return-value]
 
 
-def test_slopes_with_kl_and_risk(tmp_path: Path) -> None:
+def test_slopes_with_kl(tmp_path: Path) -> None:
     model = fresh_model(double=True)
-    config = MarginPenalty(
-        prompts(6), weight=0.5, kl=2.0, risk=0.0, batch_size=6, max_tokens=3, top_k=20
-    )
+    config = MarginPenalty(prompts(6), weight=0.5, kl=2.0, batch_size=6, max_tokens=3, top_k=20)
     run = protected(tmp_path, config, model=model)
     nudge(model, 0.05)
     assert slope_gap(lambda: run.penalties[0].function(model), model, 1e-8) < 1e-4  # type: ignore[arg-type,return-value]
