@@ -198,3 +198,21 @@ def test_drift_is_printed_drawn_and_given_as_json(models: Path, tmp_path: Path) 
     assert found["total"]["relative"] > 0
     assert found["total"]["effective_rank"] is None
     assert call("merge", "drift", *parents, "--figure", tmp_path / "drift.bmp").code == 2
+
+
+def test_models_of_a_sweep_are_asked_alike(tmp_path: Path) -> None:
+    """A path between models that are asked in different ways would also measure the asking."""
+    settings = ("--suite", "world", "--out", tmp_path / "sweep")
+    done = call("merge", "sweep", "base,stage=base", "tuned,stage=tuned", *settings)
+    assert done.code == 2
+    assert "a sweep asks all models alike" in done.err
+    assert "write base, and set it for all of them: --stage base." in " ".join(done.err.split())
+    done = call("merge", "sweep", "base", "tuned", "--protocol", "published", *settings)
+    assert "nothing says which a model of the sweep is" in done.err
+    assert "Hint: add --stage base or --stage tuned.\n" in done.err
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_base_asked_in_a_chat_is_noted(models: Path, tmp_path: Path) -> None:
+    done = call(*arguments(models, tmp_path / "sweep", "--stage", "base", "--chat", "--dry-run"))
+    assert "Note: a base model was asked in a chat" in done.err

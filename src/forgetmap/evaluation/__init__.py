@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.jobs import fit_suite
     from forgetmap.evaluation.journal import Journal
     from forgetmap.evaluation.models import find_model, model_labels, run_names, weights_stamp
-    from forgetmap.evaluation.own_settings import AskedModel, split_model
+    from forgetmap.evaluation.own_settings import AskedModel, refuse_own_settings, split_model
     from forgetmap.evaluation.run import (
         OnProgress,
         RunEstimate,
@@ -121,6 +121,7 @@ __all__ = [
     "load_suite",
     "model_labels",
     "open_model",
+    "refuse_own_settings",
     "run_model",
     "run_names",
     "split_address",

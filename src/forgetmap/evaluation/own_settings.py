@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +24,14 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 """What can be set for one model: the field of the settings, and what its text is."""
 _CHOICES = {"stage": get_args(Stage), "style": get_args(Style)}
+_OPTIONS = {
+    "stage": "--stage {}",
+    "shots": "--shots {}",
+    "max_tokens": "--max-new-tokens {}",
+    "temperature": "--temperature {}",
+    "top_p": "--top-p {}",
+}
+"""The same for all models; the style has an option for each of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,32 @@ def split_model(model: Any) -> AskedModel:
     while parts and not _SETTING.fullmatch(parts[0]):
         name = f"{name},{parts.pop(0)}"
     return AskedModel(name, dict(_read(part, model) for part in parts))
+
+
+def refuse_own_settings(models: Iterable[Any], why: str) -> None:
+    """Refuse settings of one model alone, and say what sets them for all.
+
+    Args:
+        models: as users name them.
+        why: all of them are asked alike, for the complaint.
+
+    Raises:
+        UsageError: something is set for one of them.
+    """
+    for model in models:
+        asked = split_model(model)
+        if asked.own:
+            options = " ".join(_option(name, value) for name, value in asked.own.items())
+            raise UsageError(
+                f"{model!r} has settings of its own, but {why}",
+                hint=f"write {asked.model}, and set it for all of them: {options}.",
+            )
+
+
+def _option(name: str, value: Any) -> str:
+    if name == "style":
+        return "--chat" if value == "chat" else "--no-chat"
+    return _OPTIONS[name].format(value)
 
 
 def _read(part: str, model: str) -> tuple[str, Any]:

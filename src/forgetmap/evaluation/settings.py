@@ -166,12 +166,13 @@ def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
     return _check_sampling(resolved)
 
 
-def find_style(settings: Settings, model: str = "the model") -> Style:
+def find_style(settings: Settings, model: str = "the model", *, alike: bool = False) -> Style:
     """How questions are put: as it is said, else as the protocol asks models of this stage.
 
     Args:
         settings: how the model is asked.
         model: what it is called, for the complaint.
+        alike: nothing can be set for one model alone.
 
     Raises:
         UsageError: the protocol depends on the stage, and nobody says it. A chat template tells
@@ -183,7 +184,8 @@ def find_style(settings: Settings, model: str = "the model") -> Style:
         raise UsageError(
             f"published asks base and tuned models in different ways, and nothing says which "
             f"{model} is",
-            hint="add --stage base or --stage tuned; for one model alone, MODEL,stage=base.",
+            hint="add --stage base or --stage tuned"
+            + ("." if alike else "; for one model alone, MODEL,stage=base."),
         )
     is_chat = settings.stage == "tuned" if settings.chat is None else settings.chat
     return "chat" if is_chat else "few-shot"

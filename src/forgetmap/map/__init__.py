@@ -9,12 +9,13 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.map.adaptive import Auto
     from forgetmap.map.job import REPEATS, REPORT, map_models
-    from forgetmap.map.sweep_job import joined_suite, merge_sweep
+    from forgetmap.map.sweep_job import check_asking, joined_suite, merge_sweep
 
 __all__ = [
     "REPEATS",
     "REPORT",
     "Auto",
+    "check_asking",
     "joined_suite",
     "map_models",
     "merge_sweep",

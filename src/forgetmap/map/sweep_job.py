@@ -18,9 +18,11 @@ from forgetmap.evaluation import (
     Settings,
     Step,
     Suite,
+    find_style,
     load_suite,
     model_labels,
     open_model,
+    refuse_own_settings,
     run_model,
     run_names,
 )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 MARK = "sweep.txt"
 """In a folder of weights: which merge it is."""
+ALIKE = "a sweep asks all models alike: merges lie between them"
 Report = Callable[[str, Step], None]
 """Called with the name of a run and how far it is."""
 
@@ -125,7 +128,8 @@ def merge_sweep(  # noqa: PLR0913
         seed: of methods that draw.
         keep_weights: keep every merge in `weights/`.
         drift: measure how far the weights moved.
-        settings: how models are asked.
+        settings: how all models are asked; nothing is set for one of them alone, or a path would
+            also measure the way of asking.
         overwrite: start anew, whatever is there.
         report: called after every answer.
         loading: dtype, device and the like, as for `open_model`.
@@ -134,6 +138,7 @@ def merge_sweep(  # noqa: PLR0913
         >>> import forgetmap as fm
         >>> fm.merge_sweep("base", "tuned", suite="basics", out="sweep")  # doctest: +SKIP
     """
+    check_asking((base, tuned, *more), settings)
     chosen, targets = joined_suite(suite, target, target_suite)
     plan = Plan(
         base=str(base),
@@ -148,6 +153,16 @@ def merge_sweep(  # noqa: PLR0913
     _share("budget", budget)
     asking = _Asking(Path(out), chosen, settings, overwrite, report, loading)
     return _run(plan, asking, budget=budget, drift=drift)
+
+
+def check_asking(models: Sequence[str | Path], settings: Settings | None) -> None:
+    """Refuse what would ask the models of a sweep in different ways, before any is loaded.
+
+    Raises:
+        UsageError: something is set for one model alone, or nothing says how all are asked.
+    """
+    refuse_own_settings(models, ALIKE)
+    find_style(settings or Settings(), "a model of the sweep", alike=True)
 
 
 def _run(plan: Plan, asking: _Asking, *, budget: float, drift: bool) -> Sweep:

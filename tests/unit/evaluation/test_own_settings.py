@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forgetmap.errors import UsageError
-from forgetmap.evaluation.own_settings import AskedModel, split_model
+from forgetmap.evaluation.own_settings import AskedModel, refuse_own_settings, split_model
 from forgetmap.evaluation.settings import Settings, find_style
 
 
@@ -80,3 +80,17 @@ def test_values_out_of_range_are_refused() -> None:
 )
 def test_who_is_asked_otherwise_than_its_stage(settings: Settings, warns: bool) -> None:
     assert bool(settings.notes) == warns
+
+
+def test_where_all_are_asked_alike_the_option_for_all_is_named() -> None:
+    refuse_own_settings(["base", "tuned", Path("m")], "all are asked alike")
+    told = "m,stage=base,style=few-shot,shots=2,max_tokens=9,temperature=0.5,top_p=0.9"
+    with pytest.raises(UsageError, match="all are asked alike") as caught:
+        refuse_own_settings(["base", told], "all are asked alike")
+    assert caught.value.hint == (
+        "write m, and set it for all of them: --stage base --no-chat --shots 2 --max-new-tokens 9 "
+        "--temperature 0.5 --top-p 0.9."
+    )
+    with pytest.raises(UsageError) as caught:
+        refuse_own_settings(["m,style=chat"], "all are asked alike")
+    assert caught.value.hint.endswith(": --chat.")

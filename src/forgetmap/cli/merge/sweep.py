@@ -13,6 +13,7 @@ from forgetmap.cli.options.evaluate import (
     make_settings,
     model_load_kwargs,
     print_estimates,
+    print_notes,
     read_suite,
     without_too_long,
 )
@@ -90,15 +91,17 @@ def command(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> Non
     """Does merging keep what BASE knew and what TUNED learnt? Builds and evaluates every merge.
 
     Each merge is compared with both parents and its weights are deleted again. What was stopped
-    goes on where it was; what is complete is not done again. With several TUNED models: does
-    merging help where the weights moved less?
+    goes on where it was; what is complete is not done again. All models are asked alike. With
+    several TUNED models: does merging help where the weights moved less?
     """
     from forgetmap.evaluation import find_model
-    from forgetmap.map import joined_suite, merge_sweep
+    from forgetmap.map import check_asking, joined_suite, merge_sweep
 
+    settings = make_settings(options)
+    check_asking((base, *tuned), settings)
     for model in (base, *tuned):
         find_model(model)
-    settings = make_settings(options)
+    print_notes(settings.notes)
     target = split_names(options["target"])
     suite, targets = joined_suite(read_suite(options), target, options["target_suite"])
     methods = split_names(options["methods"])
