@@ -6,32 +6,18 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from chromium import chromium, open_report, watched, write
-from drifting_runs import drifted
-from forgetmap.capabilities.api import DriftOptions, drift_with_runs
-from forgetmap.capabilities.taxonomy import Metric
+from drifting_runs import deep_chain, drifted
 from forgetmap.report.payloads.drift import make_drift_payload
 from forgetmap.report.payloads.schema import Payload
 from page_reports import HOSTILE
 
 pytestmark = pytest.mark.needs_browser
-DEEP = Metric(
-    "style_DD.characters",
-    "style",
-    "chat",
-    "Characters",
-    "style",
-    "characters",
-    None,
-    "both",
-    "count",
-)
 
 
 @pytest.fixture(scope="module")
@@ -154,22 +140,30 @@ def test_texts_of_others_run_nowhere(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_a_chain_with_its_deep_dive(browser: Browser, tmp_path: Path) -> None:
-    found = drifted(2)
-    options: DriftOptions = {
-        "taxonomy": replace(found.taxonomy, deep_dive=(DEEP,)),
-        "draws": 100,
-        "processes": 1,
-        "chain": True,
-        "deep_dive": True,
-    }
-    chained = drift_with_runs([*found.runs[:2], ("model-2", found.runs[0])], options)
     with watched(browser) as page:
-        open_report(page, write(make_drift_payload(chained), tmp_path))
+        open_report(page, write(make_drift_payload(deep_chain()), tmp_path))
         expect(page.locator("#compared")).to_contain_text("drifted most of all")
-        undone = page.get_by_label("What later steps undid")
-        expect(undone).to_contain_text("model-1 → model-2 undid +100%")
+        sizes = page.get_by_role("region", name="Size of all drift")
+        expect(sizes.get_by_role("row").nth(1)).to_contain_text("model-1")
+        expect(sizes).to_contain_text("1.00")
+        undone = page.get_by_role("region", name="What later steps undid")
+        expect(undone).to_contain_text("model-1 → model-2")
+        expect(undone).to_contain_text("+100%")
+        expect(page.locator("#figure-drift_deep_dive")).to_contain_text("count in no average")
+        page.get_by_label("Rows").select_option("deep_dive")
+        expect(line(page, "style_DD.characters")).to_have_count(1)
+        page.get_by_label("Rows").select_option("capability")
         page.get_by_label("Comparison", exact=True).select_option("1")
         expect(page.locator("p.names").first).to_contain_text("model-1 → model-2 ·")
         expect(page.locator("p.names").first).not_to_contain_text("model-1 → model-1")
         page.locator("#tables a[data-capability=style]").click()
-        expect(page.get_by_role("heading", name="Deep dive")).to_be_visible()
+        expect(page.get_by_role("heading", name="Deep dive", exact=True)).to_be_visible()
+        deep = page.locator("#figure-drift_of_deep_dive")
+        expect(deep).to_have_attribute("data-drawn", "yes")
+        expect(deep.locator(".picture")).to_contain_text("style_DD.characters")
+
+
+def test_without_a_deep_dive_none_is_offered(page: Page) -> None:
+    levels = page.get_by_label("Rows").locator("option").all_inner_texts()
+    assert levels == ["capability", "metric", "group"]
+    expect(page.locator("#figure-drift_deep_dive")).to_have_count(0)

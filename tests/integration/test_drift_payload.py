@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,7 @@ import vl_convert
 from jsonschema import Draft202012Validator
 
 import forgetmap as fm
-from drifting_runs import ITEMS, drifted
+from drifting_runs import ITEMS, deep_chain, drifted
 from forgetmap.report.figures.figure import Figure
 from forgetmap.report.figures.registry import all_figures, records_of
 from forgetmap.report.markdown import as_markdown
@@ -177,6 +178,27 @@ def test_every_figure_is_drawn(models: int) -> None:
         vl_convert.vegalite_to_vega(each.spec)
 
 
+@pytest.mark.parametrize("models", [1, 2])
+def test_a_deep_dive_is_drawn_apart_and_counts_nowhere(models: int) -> None:
+    payload = make_drift_payload(deep_chain(models))
+    plain = {each.name for each in all_figures(report(models))}
+    named = {each.name for each in all_figures(payload)}
+    overview = "drift_each_deep_dive" if models == 1 else "drift_deep_dive"
+    assert named - plain == {overview, "drift_of_deep_dive"}
+    drawn = figure(payload, overview)
+    assert set(drawn.table["id"]) == {"style_DD.characters"}
+    assert "count in no average" in drawn.caption
+    picture = draw(drawn, records_of(payload), "light")
+    assert "style_DD.characters" in picture
+    assert "maths.sums" not in picture
+    for other in named - {overview, "drift_of_deep_dive", "form_and_ability"}:
+        assert "_DD" not in draw(figure(payload, other), records_of(payload), "light"), other
+    steps = one(payload, id="maths_DD.steps", scale="effect", comparison=0)
+    assert (steps["level"], steps["capability"], steps["shown"]) == (
+        "deep_dive", "maths", "no data",
+    )  # fmt: skip
+
+
 def test_the_heat_map_shows_both_directions_and_no_data() -> None:
     payload = report()
     picture = draw(figure(payload, "drift"), records_of(payload), "light")
@@ -208,6 +230,17 @@ def test_markdown_and_numbers_alone() -> None:
     assert "| tools Tool use | no data | no data |" in words
     one_model = as_markdown(drifted(1).result)
     assert "95% interval" in one_model
+
+
+def test_markdown_says_who_drifted_most_and_what_steps_undid() -> None:
+    words = as_markdown(make_drift_payload(deep_chain()))
+    assert "**model-1 drifted most of all (size " in words
+    assert "|  | model-1 | model-2 |" in words
+    assert "| Probability of being the largest | 1.00 | 0.00 |" in words
+    assert "**What the step model-1 → model-2 undid**" in words
+    assert re.search(r"\| Mathematics \\\[maths\\\] \| .* \| \+100% \|", words)
+    assert "- **undone**: " in words
+    assert "**Deep dive: in no average**" in words
 
 
 def test_written_as_one_file(tmp_path: Path) -> None:

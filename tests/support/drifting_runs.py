@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from forgetmap.capabilities.api import DriftOptions, DriftWithRuns, drift_with_runs
-from forgetmap.capabilities.taxonomy import parse_taxonomy
+from forgetmap.capabilities.taxonomy import Metric, parse_taxonomy
 from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.run import Run
 from forgetmap.records.tables import build_run
@@ -119,3 +120,29 @@ def drifted(models: int = 2, *, hostile: str = "", noise: int | None = None) -> 
         "noise": None if noise is None else runs[noise],
     }
     return drift_with_runs(runs, settings)
+
+
+DEEP_DIVE = (
+    Metric("style_DD.characters", "style", "chat", "Characters", "style", "characters", None,
+           "both", "count"),
+    Metric("maths_DD.steps", "maths", "steps", "Steps", "style", "words", None, "both", "count"),
+)  # fmt: skip
+"""Nobody asked for `steps`."""
+
+
+@cache
+def deep_chain(models: int = 2) -> DriftWithRuns:
+    """Training, and after it a model that is the first one again, with a deep dive of each.
+
+    Args:
+        models: after the first one; a single one is no chain.
+    """
+    found = drifted(2)
+    settings: DriftOptions = {
+        "taxonomy": replace(found.taxonomy, deep_dive=DEEP_DIVE),
+        "draws": 100,
+        "processes": 1,
+        "chain": models > 1,
+        "deep_dive": True,
+    }
+    return drift_with_runs([*found.runs[:2], ("model-2", found.runs[0])][: models + 1], settings)

@@ -18,6 +18,7 @@ from forgetmap.report.figures.comparison.reasons import reasons
 from forgetmap.report.figures.comparison.strips import strips
 from forgetmap.report.figures.data import clipped, rows_as_records
 from forgetmap.report.figures.drift.forest import (
+    deep_dive_of_capability,
     of_all_metrics,
     of_capability,
     of_capability_in_all,
@@ -101,8 +102,12 @@ def _of_drift(payload: Payload, drift: Capabilities) -> Figures:
         None if alone else heat_map(payload, drift),
         of_model(payload, drift),
         plasticity(payload, drift),
-        of_all_metrics(payload, drift) if alone else heat_map(payload, drift, metrics=True),
+        of_all_metrics(payload, drift) if alone else heat_map(payload, drift, "metric"),
+        of_all_metrics(payload, drift, "deep_dive")
+        if alone
+        else heat_map(payload, drift, "deep_dive"),
         of_capability(payload, drift),
+        deep_dive_of_capability(payload, drift),
         form(payload, drift),
         of_capability_in_all(payload, drift),
     ]

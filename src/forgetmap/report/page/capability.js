@@ -129,14 +129,15 @@ function metricTable(cells, state) {
 
 /** What explains a capability and counts in no average. */
 function deepDiveTable(cells) {
-  const known = cells.filter(({ value }) => value !== null);
   return titledTable("Deep dive", "Metrics that explain the capability; they count in no average.", [
     METRIC_NAME,
     { head: "before", sort: "before", file: ["before"], show: (cell) => meanOf(cell.before, cell) },
     { head: "after", sort: "after", file: ["after"], show: (cell) => meanOf(cell.after, cell) },
     { head: "drift", sort: "value", file: ["value", "low", "high", "p", "q"],
-      show: (cell) => withLimits(cell.value, 2, cell) },
-  ], known);
+      show: (cell) => (cell.value === null ? make("span", { class: "drift drift-none" }, "no data") : withLimits(cell.value, 2, cell)) },
+    { head: "notes", sort: "note", text: true, file: ["polarity", "scale", "needs", "scorer", "note"],
+      show: metricNotes },
+  ], cells);
 }
 
 function chanceWords(p) {

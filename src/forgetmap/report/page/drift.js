@@ -60,8 +60,9 @@ function renderDrift(root, payload, find, state) {
     make("div", { class: "cards narrow" }, groups.map((cell, index) => groupCard(rows[index], cell, state))),
     make("div", { class: "cards" }, cautionsCard(payload, (caution) => caution.model === model), withheldCard(payload, rows, model)),
     compared && make("p", { class: "lead", id: "compared" }, compared),
+    rankingTable(result),
     modelList(payload, state),
-    undoneList(result),
+    undoneTable(result),
   ].filter(Boolean));
 }
 
@@ -71,13 +72,31 @@ function comparedNames({ models, bases, before }, index) {
   return model.startsWith(`${bases[index]} → `) ? model : `${bases[index] ?? before} → ${model}`;
 }
 
+/** Of several models how far each drifted in all, and how likely it drifted most. */
+function rankingTable({ ranking }) {
+  if (!ranking) return null;
+  return titledTable("Size of all drift",
+    "Root mean square of the drift of capabilities, in either direction, less noise; and the probability that no other model drifted as far.", [
+      { head: "model", sort: "model", text: true, file: ["model"], show: ({ model }) => model },
+      { head: "size", sort: "size", file: ["size"], show: ({ size }) => make("b", {}, size.toFixed(2)) },
+      { head: "95% interval", sort: "low", file: ["low", "high"], show: ({ low, high }) => `${low.toFixed(2)} to ${high.toFixed(2)}` },
+      { head: "probability of being the largest", sort: "largest", file: ["largest"], show: ({ largest }) => largest.toFixed(2) },
+    ], ranking.models);
+}
+
 /** Of a chain what its later steps did to the drift so far. */
-function undoneList({ recoveries }) {
-  if (!recoveries.length) return null;
-  const share = (value) => signedNumber(100 * value, 0);
-  return make("ul", { class: "each", "aria-label": "What later steps undid" }, recoveries.map((entry) =>
-    make("li", {}, `${entry.between} → ${entry.model} undid ${share(entry.undone)}% (95% interval ${
-      share(entry.low)} to ${share(entry.high)}%) of the drift of ${entry.name} [${entry.id}].`)));
+function undoneTable({ recoveries }) {
+  const share = (value) => signedNumber(100 * value, 0, "%");
+  const records = recoveries.map((entry) => ({ ...entry, step: `${entry.between} → ${entry.model}` }));
+  return titledTable("What later steps undid",
+    "Share of the drift from the first model that a step took back, of capabilities that had drifted: 100% is back where it was, below 0 the step went further.", [
+      { head: "step", sort: "step", text: true, file: ["step"], show: ({ step }) => step },
+      { head: "capability", sort: "id", text: true, file: ["id", "name"], show: ({ id, name }) => `${name} [${id}]` },
+      { head: "drift before", sort: "drift", file: ["drift"], show: ({ drift }) => signedNumber(drift) },
+      { head: "drift after", sort: "left", file: ["left"], show: ({ left }) => signedNumber(left) },
+      { head: "undone", sort: "undone", file: ["undone"], show: ({ undone }) => make("b", {}, share(undone)) },
+      { head: "95% interval", sort: "low", file: ["low", "high"], show: ({ low, high }) => `${share(low)} to ${share(high)}` },
+    ], records);
 }
 
 /** Of several models what came out of each, and the way there. */
@@ -131,10 +150,14 @@ function withheldLine({ note, ids }) {
     make("summary", {}, `${sentence(note)}: ${counted(ids.length)} metrics`), listed));
 }
 
+/** The cells of each level; a deep dive is there only where it was asked for. */
+function driftCells({ groups, capabilities, metrics, deep_dive: deepDive }) {
+  return { capability: capabilities, metric: metrics, group: groups, ...(deepDive.length ? { deep_dive: deepDive } : {}) };
+}
+
 /** One record per line, one column per model. */
 function driftRecords({ capabilities: { result } }, find, state, level) {
-  const cells = { group: result.groups, capability: result.capabilities, metric: result.metrics }[level];
-  return cells.filter((cell) => cell.model === result.models[0]).map((cell) => {
+  return driftCells(result)[level].filter((cell) => cell.model === result.models[0]).map((cell) => {
     const rows = result.models.map((_, comparison) => find({ ...state, comparison }, level, cell.id));
     return { id: cell.id, name: rows[0].name, capability: rows[0].capability, scale: state.scale, rows };
   });
@@ -148,8 +171,10 @@ function driftFile(records, models) {
 }
 
 function renderDriftTables(root, payload, find, state) {
-  const { models } = payload.capabilities.result;
-  const level = Object.hasOwn(DRIFT_LEVELS, state.by) ? state.by : "capability";
+  const { result } = payload.capabilities;
+  const { models } = result;
+  const levels = Object.keys(driftCells(result));
+  const level = levels.includes(state.by) ? state.by : "capability";
   const records = driftRecords(payload, find, state, level)
     .map((record) => ({ ...record, ...Object.fromEntries(record.rows.map((row, index) => [`model ${index}`, row.value])) }));
   const columns = models.map((name, index) => ({
@@ -159,7 +184,7 @@ function renderDriftTables(root, payload, find, state) {
   root.replaceChildren(
     make("h2", {}, "All numbers"),
     make("div", { class: "bar" },
-      chooser("by", "Rows", Object.entries(DRIFT_LEVELS), level, (by) => goTo({ by })),
+      chooser("by", "Rows", levels.map((name) => [name, DRIFT_LEVELS[name]]), level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`drift-by-${level}`, () => driftFile(records, models)))),
     make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% interval below; * beyond chance, ~ within the noise of the model before.`),
     tableRegion(caption, [first, ...columns], records));

@@ -28,7 +28,7 @@ const REASONS = {
   error: "failed: missing, not wrong",
   unscored: "not scored: missing, not wrong",
 };
-const DRIFT_LEVELS = { capability: "capability", metric: "metric", group: "group" };
+const DRIFT_LEVELS = { capability: "capability", metric: "metric", group: "group", deep_dive: "deep dive" };
 const VERDICTS = {
   lost: { words: "lost", tone: "bad" },
   small_loss: { words: "small loss", tone: "minor" },

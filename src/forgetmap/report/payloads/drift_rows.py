@@ -86,10 +86,12 @@ def _levels(result: DriftResult, model: str) -> dict[DriftLevel, dict[int, Cell 
     first = {cell.id: index * MAX_CAPABILITIES for index, cell in enumerate(groups)}
     own = [cell for cell in result.capabilities if cell.model == model]
     metrics = (cell for cell in result.metrics if cell.model == model)
+    deep_dive = (cell for cell in result.deep_dive if cell.model == model)
     return {
         "group": {first[cell.id]: cell for cell in groups},
         "capability": {first[cell.group] + 1 + index: cell for index, cell in enumerate(own)},
         "metric": dict(enumerate(metrics)),
+        "deep_dive": dict(enumerate(deep_dive)),
     }
 
 
@@ -117,7 +119,7 @@ def _row(
         "id": cell.id,
         "name": label_of(words.title) + f" {EITHER_WAY}" * (direction != "better"),
         "parent": parent,
-        "capability": {"group": "", "capability": cell.id, "metric": parent}[level],
+        "capability": {"group": "", "capability": cell.id}.get(level, parent),
         "order": order,
         "direction": direction,
         "scale": scale,

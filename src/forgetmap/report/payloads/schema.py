@@ -74,7 +74,8 @@ class Histories(Value):
 
 DRIFT_VERSION: Literal[1] = 1
 """Of `Capabilities`; rises as `PAYLOAD_VERSION` does."""
-DriftLevel = Literal["group", "capability", "metric"]
+DriftLevel = Literal["group", "capability", "metric", "deep_dive"]
+"""A deep dive is of metrics that explain a capability and count in no average."""
 DriftScale = Literal["effect", "points", "relative", "published"]
 DriftState = Literal["sure", "open", "noise", "off", "none"]
 """Beyond chance; perhaps chance; within the noise floor; no value on this scale; no data."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Record, Spec
 from forgetmap.report.payloads.schema import Capabilities, DriftLevel
 
+MetricLevel = Literal["metric", "deep_dive"]
+MapLevel = Literal["capability", MetricLevel]
+LEVELS: dict[MapLevel, str] = {
+    "capability": "(datum.level === 'group' || datum.level === 'capability')",
+    "metric": "datum.level === 'metric'",
+    "deep_dive": "datum.level === 'deep_dive'",
+}
+"""What a figure shows of all rows; capabilities stand below their groups."""
+DEEP_DIVE = "Metrics that explain capabilities; they count in no average."
 TITLES = {
     "effect": "effect",
     "points": "percentage points",

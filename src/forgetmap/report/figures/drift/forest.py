@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from forgetmap.report.figures import look
 from forgetmap.report.figures.drift import axes
-from forgetmap.report.figures.drift.axes import TOOLTIP, ZERO
+from forgetmap.report.figures.drift.axes import DEEP_DIVE, TOOLTIP, ZERO, MetricLevel
 from forgetmap.report.figures.figure import Figure, PageName, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Capabilities, Payload
 
 STEP = 24
+_OF_OPEN = "datum.parent === capability && datum.comparison === comparison"
 DOWN, UP, NOISE = "down", "up", "noise"
 HOW_TO_READ = (
     "Points are drift, lines their 95% intervals: down is worse, or less. Filled is beyond chance "
@@ -28,21 +29,25 @@ def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
         title="Drift of one model",
         caption=f"{HOW_TO_READ} What was not measured says so.",
         alt=f"Drift of {many:,} groups and capabilities. {drift.headlines[0]}",
-        where="datum.level !== 'metric' && datum.comparison === comparison",
+        where=f"{axes.LEVELS['capability']} && datum.comparison === comparison",
     )
 
 
-def of_all_metrics(payload: Payload, drift: Capabilities) -> Figure | None:
+def of_all_metrics(
+    payload: Payload, drift: Capabilities, level: MetricLevel = "metric"
+) -> Figure | None:
     """All metrics that have a value, of a single model."""
-    rows = [row for row in axes.rows_at(drift, "metric") if row["state"] != "none"]
+    rows = [row for row in axes.rows_at(drift, level) if row["state"] != "none"]
+    deep = level == "deep_dive"
+    many = f"{len(rows) // _per_line(drift):,} metrics"
     return _figure(
         payload,
         rows,
-        name="drift_each_metric",
-        title="Drift of all metrics",
-        caption=HOW_TO_READ,
-        alt=f"Drift of {len(rows) // _per_line(drift):,} metrics with their limits.",
-        where="datum.level === 'metric' && datum.state !== 'none'",
+        name="drift_each_deep_dive" if deep else "drift_each_metric",
+        title="Drift of the deep dive" if deep else "Drift of all metrics",
+        caption=f"{DEEP_DIVE} {HOW_TO_READ}" if deep else HOW_TO_READ,
+        alt=f"Drift of {many}{' of the deep dive' * deep} with their limits.",
+        where=f"{axes.LEVELS[level]} && datum.state !== 'none'",
     )
 
 
@@ -57,8 +62,23 @@ def of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
         "drift (\N{UP DOWN ARROW}).",
         alt="Drift of the metrics of this capability with their limits; the table below has the "
         "numbers.",
-        where="datum.level === 'metric' && datum.parent === capability && "
-        "datum.comparison === comparison",
+        where=f"{axes.LEVELS['metric']} && {_OF_OPEN}",
+        page="capability",
+    )
+
+
+def deep_dive_of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
+    """The metrics that explain the capability that is open."""
+    rows = [row for row in axes.rows_at(drift, "deep_dive") if row["state"] != "none"]
+    return _figure(
+        payload,
+        rows,
+        name="drift_of_deep_dive",
+        title="Its deep dive",
+        caption=f"{DEEP_DIVE} {HOW_TO_READ}",
+        alt="Drift of the metrics that explain this capability with their limits; the table below "
+        "has the numbers.",
+        where=f"{axes.LEVELS['deep_dive']} && datum.state !== 'none' && {_OF_OPEN}",
         page="capability",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from forgetmap.report.figures import look
 from forgetmap.report.figures.drift import axes
+from forgetmap.report.figures.drift.axes import DEEP_DIVE, MapLevel
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Capabilities, Payload
 
@@ -19,26 +20,42 @@ WIDE = 10
 LONG_NAME = 20
 """Signs from which on names of models stand steeper, as they would take the width of the cells."""
 STEP = 23
+NAMES: dict[MapLevel, str] = {
+    "capability": "drift",
+    "metric": "drift_metrics",
+    "deep_dive": "drift_deep_dive",
+}
+MANY: dict[MapLevel, str] = {
+    "capability": "all capabilities",
+    "metric": "all metrics",
+    "deep_dive": "the deep dive",
+}
+
+HOW_TO_READ = (
+    "Orange is worse, blue is better; where any change is drift (\N{UP DOWN ARROW}), orange is "
+    "less and blue more. * its effect is beyond chance (at most 5% false discoveries). Grey with ~ "
+    "is within the noise of the model before. Hatched: no data, which is not 0; n/a: no value on "
+    "this scale. Of points and percent, levels above metrics are means. Press a cell to open the "
+    "capability."
+)
 
 
-def heat_map(payload: Payload, drift: Capabilities, *, metrics: bool = False) -> Figure | None:
+def heat_map(
+    payload: Payload, drift: Capabilities, level: MapLevel = "capability"
+) -> Figure | None:
     """Every cell of every model; what has no data is hatched and never a number."""
-    lines = _lines(drift, metrics=metrics)
+    lines = _lines(drift, level)
     if not lines:
         return None
-    many = "metrics" if metrics else "capabilities"
-    alt = _alt(drift, lines, many)
+    alt = _alt(drift, lines, "capabilities" if level == "capability" else "metrics")
+    first = f"{DEEP_DIVE} " if level == "deep_dive" else ""
     return Figure(
-        name="drift_metrics" if metrics else "drift",
-        title=f"Drift of all {many}",
-        caption="Orange is worse, blue is better; where any change is drift (\N{UP DOWN ARROW}), "
-        "orange is less and blue more. * its effect is beyond chance (at most 5% false "
-        "discoveries). Grey with ~ is within the noise of the model before. Hatched: no data, "
-        "which is not 0; n/a: no value on this scale. Of points and percent, levels above metrics "
-        "are means. Press a cell to open the capability.",
+        name=NAMES[level],
+        title=f"Drift of {MANY[level]}",
+        caption=first + HOW_TO_READ,
         alt=alt,
         table=as_table([{name: line[name] for name in _TABLE} for line in lines]),
-        spec=_spec(payload, drift, alt, lines, metrics=metrics),
+        spec=_spec(payload, drift, alt, lines, level),
     )
 
 
@@ -46,11 +63,12 @@ _TABLE = ("after", "level", "id", "name", "scale", "value", "low", "high", "stat
           "coverage", "note")  # fmt: skip
 
 
-def _lines(drift: Capabilities, *, metrics: bool) -> list[Record]:
-    if not metrics:
+def _lines(drift: Capabilities, level: MapLevel) -> list[Record]:
+    if level == "capability":
         return axes.rows_at(drift, "group", "capability")
-    known = {cell.id for cell in drift.result.metrics if cell.value is not None}
-    return [row for row in axes.rows_at(drift, "metric") if row["id"] in known]
+    cells = drift.result.metrics if level == "metric" else drift.result.deep_dive
+    known = {cell.id for cell in cells if cell.value is not None}
+    return [row for row in axes.rows_at(drift, level) if row["id"] in known]
 
 
 def _alt(drift: Capabilities, lines: list[Record], many: str) -> str:
@@ -67,18 +85,18 @@ def _alt(drift: Capabilities, lines: list[Record], many: str) -> str:
 
 
 def _spec(
-    payload: Payload, drift: Capabilities, alt: str, lines: list[Record], *, metrics: bool
+    payload: Payload, drift: Capabilities, alt: str, lines: list[Record], level: MapLevel
 ) -> Spec:
     models = len(drift.result.models)
     each_scale = len(lines) // len(drift.scales)
-    levels = "datum.level === 'metric'" if metrics else "datum.level !== 'metric'"
+    metrics = level != "capability"
     having = " && datum.has" if metrics else ""
     return look.vega_lite(payload, alt, one=False) | {
         "data": {"name": "rows"},
         "height": STEP * (each_scale // models),
         "transform": [
             *(_HAS if metrics else []),
-            {"filter": f"{levels} && datum.scale === scale{having}"},
+            {"filter": f"{axes.LEVELS[level]} && datum.scale === scale{having}"},
         ],
         "encoding": {"x": _across(drift.result.models), "y": _DOWN},
         "layer": [
