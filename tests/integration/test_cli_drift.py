@@ -364,3 +364,25 @@ def test_the_deep_dive_is_shown_on_demand(small: list[Path]) -> None:
     assert "Deep dive: in no average" in text
     for name in ("hedging", "directness"):
         assert any(line.startswith(f"W3a_DD.oasst1.{name}") for line in text.splitlines())
+
+
+def test_names_of_metrics_are_whole_where_there_are_only_averages(tmp_path: Path) -> None:
+    """Columns in which nothing can stand, such as flips of averages, take no room."""
+    taxonomy = load_taxonomy("captrack")
+    metrics = [*taxonomy.metrics, *taxonomy.deep_dive]
+    columns = list(dict.fromkeys(str(metric.column) for metric in metrics))
+    for name, value in (("base", 1.5), ("tuned", 1.54)):
+        values = {str(metric.column): value for metric in metrics if metric.scale == "rating"}
+        row = [values.get(column, value - 1) for column in columns]
+        with (tmp_path / f"{name}.csv").open("w", newline="") as stream:
+            csv.writer(stream).writerows([["model_name", *columns], [name, *row]])
+    files = (tmp_path / "base.csv", tmp_path / "tuned.csv")
+    lines = drift(*files, "--by", "metric", "--deep-dive", columns=80).splitlines()
+    found = {line.split()[0]: line for line in lines if line}
+    assert {metric.id for metric in taxonomy.deep_dive} <= found.keys()
+    assert "lost" not in found["metric"]
+    # A rating has two digits, and so has its change.
+    assert found["H4.mtbench"].split()[1:4] == ["1.50", "1.54", "+0.04"]
+    assert not {"either", "metrics"} & found.keys()
+    alone = drift(*files, columns=80)
+    assert "either way how far metrics moved" in alone

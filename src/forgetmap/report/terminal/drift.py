@@ -22,21 +22,29 @@ DriftTable = Literal["capability", "metric"]
 """What the rows of the table are."""
 MAX_CAUTIONS = 12
 INTERVAL = "95% interval"
+EMPTY = "-"
+SPARE = ("items", "rel. %", "form", INTERVAL, "before", "after")
+"""Columns of metrics that a narrow screen goes without, the first first."""
 LEGEND = {
     "default": {
         "drift": "mean effect, positive is better, or more where any change is drift "
         f"({EITHER_WAY}). Cohen's h for shares, change over range for ratings, log-ratio for "
         "counts. * at FDR 5%; ~ within the noise of the model before. No data is not 0.",
-        "either way": "how far metrics moved in any direction beyond noise.",
-        "metrics": "how many have data. Nothing is put in for the others.",
     },
     "captrack-relative": {
         "drift": "relative change in %, averaged as published: positive is more, whatever that "
         "means. No data is not 0.",
-        "+-": "spread between metrics, not an error.",
     },
 }
 
+OF_ONE = {
+    "default": {
+        "either way": "how far metrics moved in any direction beyond noise.",
+        "metrics": "how many have data. Nothing is put in for the others.",
+    },
+    "captrack-relative": {"+-": "spread between metrics, not an error."},
+}
+"""Columns that only the table of a single model has."""
 SIZE = "root mean square of the drift of capabilities, in either direction, less noise."
 UNDONE = "share of the drift from the first model that a step took back; below 0 it went further."
 
@@ -59,6 +67,8 @@ def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
     if result.recoveries:
         blocks += _recovery_tables(result.recoveries)
     legend = dict(LEGEND[result.aggregator])
+    if by == "capability" and len(result.models) == 1:
+        legend |= OF_ONE[result.aggregator]
     if ranking is not None:
         legend["size"] = SIZE
     if result.recoveries:
@@ -111,7 +121,7 @@ def _model_sheet(result: DriftResult) -> Sheet:
 
 
 def _details(cell: Cell) -> tuple[str, ...]:
-    return (_interval(cell), _number(cell.size, 2), f"{cell.n:,}" if cell.n else "-")
+    return (_interval(cell), _number(cell.size, 2), f"{cell.n:,}" if cell.n else EMPTY)
 
 
 def _metric_tables(result: DriftResult, cells: Sequence[MetricCell]) -> Iterator[Line | Sheet]:
@@ -154,42 +164,47 @@ def _recovery_tables(recoveries: Sequence[Recovery]) -> Iterator[Line | Sheet]:
 
 
 def _metric_sheet(result: DriftResult, cells: Sequence[MetricCell]) -> Sheet:
-    rows = [(cell.id, *(write(cell) for write in METRIC_COLUMNS.values())) for cell in cells]
-    column = 1 + list(METRIC_COLUMNS).index("drift")
+    """Without the columns in which no metric has anything, which would cut names."""
+    texts = {name: [write(cell) for cell in cells] for name, write in METRIC_COLUMNS.items()}
+    heads = [name for name, column in texts.items() if name == "drift" or set(column) - {EMPTY}]
+    columns = [[cell.id for cell in cells], *(texts[name] for name in heads)]
+    column = 1 + heads.index("drift")
     shades = {(row, column): result.shade(cell) for row, cell in enumerate(cells)}
-    spare = ("items", "rel. %", "form", INTERVAL, "before", "after")
-    return Sheet(("metric", *METRIC_COLUMNS), rows, spare=spare, shades=shades)
+    spare = tuple(name for name in SPARE if name in heads)
+    rows = list(zip(*columns, strict=True))
+    return Sheet(("metric", *heads), rows, spare=spare, shades=shades)
 
 
 def _mean(mean: float | None, cell: MetricCell) -> str:
     if mean is None:
-        return "-"
+        return EMPTY
     return f"{100 * mean:.1f}%" if cell.scale in SHARES else f"{mean:,.2f}"
 
 
-def _change(value: float | None) -> str:
-    return "-" if value is None else signed(value, 1)
+def _change(value: float | None, digits: int = 1) -> str:
+    return EMPTY if value is None else signed(value, digits)
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+    return EMPTY if value is None else f"{value:.{digits}f}"
 
 
 def _interval(cell: Cell | MetricCell) -> str:
     if cell.low is None or cell.high is None:
-        return "-"
+        return EMPTY
     return f"{signed(cell.low)} to {signed(cell.high)}"
 
 
 METRIC_COLUMNS: dict[str, Callable[[MetricCell], str]] = {
     "before": lambda cell: _mean(cell.before, cell),
     "after": lambda cell: _mean(cell.after, cell),
-    "points": lambda cell: _change(cell.points),
+    # Of a share points, else the unit of the metric, with the digits of its means.
+    "change": lambda cell: _change(cell.points, 1 if cell.scale in SHARES else 2),
     "rel. %": lambda cell: _change(cell.relative),
     "lost": lambda cell: _number(cell.lost, 0),
     "gained": lambda cell: _number(cell.gained, 0),
     "form": lambda cell: _change(cell.form.points if cell.form else None),
     "drift": lambda cell: describe_cell(cell).drift,
     INTERVAL: _interval,
-    "items": lambda cell: f"{cell.n:,}" if cell.n else "-",
+    "items": lambda cell: f"{cell.n:,}" if cell.n else EMPTY,
 }
